@@ -73,7 +73,7 @@ impl Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure how punctual this machine is: about one minute, no options needed
+    /// Measure how punctual this machine is: some 75 seconds, no options needed
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual check\n\
                        \x20 punctual check --for linuxcnc\n\

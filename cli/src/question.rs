@@ -4,12 +4,15 @@
 //! `--for`, `--deadline`, `--miss` and `--gate` of every subcommand that judges; kept with the
 //! data, so that they are judged by it again.
 
+use std::path::Path;
+
 use punctual_analysis::quantity;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::Span;
 use punctual_report::{AskedQuestion, Question, Run};
 
 use crate::format;
+use crate::output::LATEST;
 use crate::parse::{self, Duration};
 
 /// The question, as options.
@@ -55,6 +58,13 @@ impl QuestionArgs {
     /// The load that its loops run beside; `None` for those that were requested.
     pub(crate) fn load(&self) -> Option<&'static str> {
         self.purpose.as_ref().and_then(Purpose::of_use).and_then(|row| row.load)
+    }
+
+    /// The command that says what holds where its answer is no, of results that are kept there.
+    pub(crate) fn refuted(&self, results: &Path) -> Option<String> {
+        let row = self.purpose.as_ref().and_then(Purpose::of_use)?;
+        let command = row.refuted?;
+        Some(format!("{command} --from {}", results.join(LATEST).display()))
     }
 
     /// Refuses data that it is not about: without a loop of its period.
@@ -133,6 +143,8 @@ struct Use {
     labels: &'static [(u64, &'static str)],
     /// Whether the result judges software stepping.
     stepping: bool,
+    /// The command that says what a machine is good for that does not keep the requirement.
+    refuted: Option<&'static str>,
 }
 
 const fn within(ns: i64, p: f64) -> Requirement {
@@ -152,6 +164,7 @@ static USES: [Use; 5] = [
         purpose: "LinuxCNC threads",
         labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
         stepping: true,
+        refuted: None,
     },
     Use {
         name: "audio",
@@ -163,6 +176,7 @@ static USES: [Use; 5] = [
         purpose: "64 frames at 48 kHz",
         labels: &[],
         stepping: false,
+        refuted: Some("punctual impact audio"),
     },
     Use {
         name: "ros",
@@ -174,6 +188,7 @@ static USES: [Use; 5] = [
         purpose: "A robot's control loop",
         labels: &[],
         stepping: false,
+        refuted: None,
     },
     Use {
         name: "plc",
@@ -185,6 +200,7 @@ static USES: [Use; 5] = [
         purpose: "A PLC task",
         labels: &[],
         stepping: false,
+        refuted: None,
     },
     Use {
         name: "ptp",
@@ -197,6 +213,7 @@ static USES: [Use; 5] = [
         purpose: "A TSN sender of class A",
         labels: &[],
         stepping: false,
+        refuted: None,
     },
 ];
 

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum as _;
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
 use punctual_host::rules::{self, CpuScope, Inputs, Workload};
@@ -43,6 +44,12 @@ pub(crate) struct TuneScopeArgs {
 }
 
 impl TuneScopeArgs {
+    /// The option that says what the CPUs are for, as it was given; empty without one.
+    pub(crate) fn workload_option(&self) -> String {
+        let named = self.workload.and_then(|workload| workload.to_possible_value());
+        named.map_or_else(String::new, |value| format!(" --for {}", value.get_name()))
+    }
+
     /// These CPUs of this machine, for this workload, or whatever runs on them.
     pub(crate) fn of_cpus(list: &str, workload: Option<WorkloadName>) -> Self {
         Self { cpus: Some(list.to_owned()), loops: None, workload, root: RootArgs::default() }
@@ -76,9 +83,11 @@ const HALF: &str = "half";
 /// The workload of the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WorkloadName {
-    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
+    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs (also: linuxcnc)
+    #[value(alias = "linuxcnc")]
     StepGeneration,
-    /// A control loop: sleeps, periods of 100 µs to 10 ms
+    /// A control loop: sleeps, periods of 100 µs to 10 ms (also: ros, plc)
+    #[value(aliases = ["ros", "plc"])]
     Servo,
     /// Sound, on a machine that is used for other things
     Audio,

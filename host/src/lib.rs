@@ -32,6 +32,7 @@ pub mod fact;
 pub mod facts;
 pub mod identity;
 pub mod plan;
+pub mod program;
 pub mod root;
 pub mod rules;
 pub mod scrub;

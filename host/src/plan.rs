@@ -162,6 +162,8 @@ impl TuningPlan {
                 }
             }
             KnobChange::Partition { .. } => self.runtime.push(step),
+            // A program's, not the machine's: no plan has one.
+            KnobChange::Run { .. } => {}
             KnobChange::Boot { name, .. } | KnobChange::Remove { name } => {
                 step.from = typed(settings, name);
                 let name = name.clone();
@@ -203,7 +205,9 @@ impl TuningPlan {
                     let at = at.unwrap_or(line.params.len()).min(line.params.len());
                     line.params.insert(at, new);
                 }
-                KnobChange::Write { .. } | KnobChange::Partition { .. } => {}
+                KnobChange::Write { .. }
+                | KnobChange::Partition { .. }
+                | KnobChange::Run { .. } => {}
             }
         }
         line
@@ -225,7 +229,7 @@ fn step(verdict: &KnobVerdict, change: KnobChange) -> PlanStep {
 fn boot_name(change: &KnobChange) -> Option<&str> {
     match change {
         KnobChange::Boot { name, .. } | KnobChange::Remove { name } => Some(name),
-        KnobChange::Write { .. } | KnobChange::Partition { .. } => None,
+        KnobChange::Write { .. } | KnobChange::Partition { .. } | KnobChange::Run { .. } => None,
     }
 }
 

@@ -348,6 +348,11 @@ pub enum KnobChange {
         /// The CPUs.
         cpus: String,
     },
+    /// A command is run: what a program that runs was given is no setting of the machine.
+    Run {
+        /// The command.
+        command: String,
+    },
 }
 
 /// What one rule finds of one knob.

@@ -30,7 +30,14 @@ pub struct RunningThread {
     pub priority: u32,
     /// The CPU that it ran on last.
     pub last_cpu: u32,
+    /// Its page faults so far, minor and major.
+    pub faults: u64,
 }
+
+/// Policies by number (sched(7), `linux/sched.h`).
+const FIFO: u32 = 1;
+const ROUND_ROBIN: u32 = 2;
+const DEADLINE: u32 = 6;
 
 /// The bit of a thread's flags that says it is the kernel's (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -67,6 +74,7 @@ impl RunningThread {
             tid,
             name: name.to_owned(),
             is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
+            faults: field(10)?.parse::<u64>().ok()?.saturating_add(field(12)?.parse().ok()?),
             last_cpu: field(39)?.parse().ok()?,
             priority: field(40)?.parse().ok()?,
             policy: field(41)?.parse().ok()?,
@@ -81,6 +89,30 @@ impl RunningThread {
     /// A line of its status (proc_pid_status(5)): `Cpus_allowed_list`.
     pub fn status(&self, root: &Root, name: &str) -> Option<String> {
         status(root, &format!("/proc/{}/task/{}/status", self.pid, self.tid), name)
+    }
+
+    /// Whether it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
+    pub fn is_real_time(&self) -> bool {
+        [FIFO, ROUND_ROBIN, DEADLINE].contains(&self.policy)
+    }
+
+    /// Whether it may keep a thread of SCHED_FIFO with this priority waiting: where it is as high
+    /// it runs until it gives way, where it is higher it takes the CPU.
+    pub fn is_at_least(&self, priority: u32) -> bool {
+        self.policy == DEADLINE || (self.is_real_time() && self.priority >= priority)
+    }
+
+    /// Its policy in words: `SCHED_FIFO 95`.
+    pub fn policy_words(&self) -> String {
+        match self.policy {
+            0 => "SCHED_OTHER".to_owned(),
+            FIFO => format!("SCHED_FIFO {}", self.priority),
+            ROUND_ROBIN => format!("SCHED_RR {}", self.priority),
+            3 => "SCHED_BATCH".to_owned(),
+            5 => "SCHED_IDLE".to_owned(),
+            DEADLINE => "SCHED_DEADLINE".to_owned(),
+            other => format!("policy {other}"),
+        }
     }
 
     /// The CPUs that it may run on.
@@ -177,6 +209,11 @@ mod tests {
         assert_eq!((thread.policy, thread.priority, thread.is_kernel), (1, 90, false));
         let kernel = stat.replacen("4194368", "2129984", 1);
         assert!(RunningThread::parse(77, 78, &kernel).is_some_and(|thread| thread.is_kernel));
+        let waits = [89, 90, 91].map(|priority| thread.is_at_least(priority));
+        assert_eq!((waits, thread.policy_words().as_str()), ([true, true, false], "SCHED_FIFO 90"));
+        let ordinary = RunningThread { policy: 0, priority: 0, ..thread.clone() };
+        let deadline = RunningThread { policy: 6, priority: 0, ..thread.clone() };
+        assert!(!ordinary.is_at_least(0) && deadline.is_at_least(99) && deadline.is_real_time());
         assert!(RunningThread::parse(77, 78, "77 (short) R 1 2").is_none());
     }
 

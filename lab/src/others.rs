@@ -100,6 +100,7 @@ mod tests {
                 policy: 0,
                 priority: 0,
                 last_cpu,
+                faults: 0,
             };
             (tid, (thread, run_ns))
         };

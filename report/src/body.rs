@@ -43,7 +43,7 @@ pub enum Body {
     Run(RunBody),
     /// Of `compare`.
     Compare(CompareBody),
-    /// Of `tune check`.
+    /// Of `tune check`, and of `sched check`.
     Tune(TuneBody),
     /// Of `impact`.
     Impact(ImpactBody),
@@ -145,13 +145,29 @@ pub struct CompareBody {
     pub compare: Comparison,
 }
 
-/// Of `tune check`.
+/// A program that was judged as it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgedProgram {
+    /// Its process.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// How many threads it had.
+    pub threads: u64,
+    /// How long it was watched, ns.
+    pub watched_ns: u64,
+}
+
+/// Of `tune check`, and of `sched check`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TuneBody {
     /// The CPUs that were judged, as the kernel lists them.
     pub cpus: CpuList,
     /// Why these: "as requested", "isolated", "last allowed, none isolated".
     pub why: String,
+    /// The program that was judged on them; not there of the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<JudgedProgram>,
     /// One for each setting, the most urgent first.
     pub verdicts: Vec<KnobVerdict>,
 }
@@ -170,7 +186,7 @@ impl Body {
             "reproduce" => read::<ReproduceBody>(text),
             "soak" => read::<SoakBody>(text),
             "run" => read::<RunBody>(text),
-            "tune check" => read::<TuneBody>(text),
+            "tune check" | "sched check" => read::<TuneBody>(text),
             "compare" => read::<CompareBody>(text),
             "analyse" => read::<Judged>(text),
             impact if impact.starts_with("impact ") => read::<ImpactBody>(text),

@@ -41,8 +41,8 @@ use thiserror::Error;
 pub use advice::{Advice, Findings};
 pub use body::{
     Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
-    Impact, ImpactBody, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody, SoakBody,
-    TuneBody, WaitBody,
+    Impact, ImpactBody, JudgedProgram, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
+    SoakBody, TuneBody, WaitBody,
 };
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};

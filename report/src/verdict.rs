@@ -90,6 +90,8 @@ pub struct Question<'a> {
     pub findings: Option<&'a Findings>,
     /// The question as it was put; `None` where none was.
     pub asked: Option<&'a AskedQuestion>,
+    /// The command that says what holds where the answer is no.
+    pub refuted: Option<&'a str>,
 }
 
 impl Question<'_> {
@@ -203,7 +205,9 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let (answer, statement, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
         Stands::IfAlone => (Answer::Yes, format!("yes if late cycles come alone: {counts}"), None),
-        Stands::Refuted => (Answer::No, format!("no: {counts}"), None),
+        Stands::Refuted => {
+            (Answer::No, format!("no: {counts}"), question.refuted.map(ToOwned::to_owned))
+        }
         Stands::Open => {
             let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
             let shows = rung.longer.map(|longer| longer * SPARE * length_ns(runs));

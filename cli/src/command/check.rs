@@ -35,7 +35,7 @@ use crate::program::{PROGRAM, launcher};
 use crate::question::{self, QuestionArgs};
 use crate::stored::{RESULT, SAMPLES};
 use crate::subcommand::{self, Execute, Exit};
-use crate::view;
+use crate::{format, view};
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -43,7 +43,8 @@ const NAME: &str = "check";
 /// `punctual check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// How long to measure, in all [default: about a minute; longer where the question takes more]
+    /// How long to measure, in all [default: 71s; longer where the question takes more, which is
+    /// said before it begins]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<Duration>,
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
@@ -94,8 +95,10 @@ impl Execute for CheckArgs {
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
         let asked = self.question.asked();
+        let refuted = self.question.refuted(&self.results);
         let question = Question {
             command: Some(("punctual check", question::option(asked.as_ref()))),
+            refuted: refuted.as_deref(),
             findings: Some(&findings),
             ..question::question(asked.as_ref())
         };
@@ -135,6 +138,9 @@ impl Execute for CheckArgs {
         let samples = results.opened(SAMPLES)?;
         experiment::claims::announce(&plans, duration);
         let periodic = plan.of(duration);
+        if !self.report.quiet {
+            output::message(&announced(&periodic, duration));
+        }
         let loops = LoopExperiment {
             name: NAME,
             merge,
@@ -214,6 +220,18 @@ fn elsewhere(why: Error, results: &Path) -> Error {
         return anyhow!("{why:#}; use another directory than {results} with --results DIR");
     }
     why
+}
+
+/// How long it takes, before it begins.
+fn announced(plan: &PeriodicPlan, duration: Span) -> String {
+    let loaded = plan.conditions.iter().filter(|condition| !condition.loads.is_empty()).count();
+    let under = match loaded {
+        0 => "without load",
+        1 => "idle and under load in turn",
+        _ => "idle and under one load after the other",
+    };
+    let long = format::long(duration.as_ns() as f64);
+    format!("measuring for {long}, {under}, and some seconds for the loads to start")
 }
 
 /// The loads that start on this machine, and notes about the others.

@@ -7,18 +7,26 @@ use std::io::{Error as IoError, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use punctual_host::facts::MachineFacts;
-use punctual_host::threads::{RunningThread, with_children};
+use punctual_host::program::{ProgramSurroundings, RunningProgram};
+use punctual_host::root::Read;
+use punctual_host::rules::RuleVerdict;
+use punctual_host::settings::KernelSettings;
+use punctual_host::threads::{RunningThread, processes, with_children};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
 use punctual_os::user::{self, GROUPS_MAX, become_user};
 use punctual_os::{Errno, process};
+use punctual_report::{Envelope, JudgedProgram, Report, TuneBody};
 
+use crate::output::OutputArgs;
+use crate::program::PROGRAM;
 use crate::subcommand::{Execute, Exit};
-use crate::{format, output, parse};
+use crate::{format, output, parse, view};
 
 /// `punctual sched`.
 #[derive(Debug, clap::Args)]
@@ -47,6 +55,17 @@ enum SchedCommand {
     Set(SchedSetArgs),
     /// Show policy, priority and CPUs of a process's threads [default: of all real-time threads]
     Show(SchedShowArgs),
+    /// Judge a program as it runs: what its threads were given, and what is in their way; changes
+    /// nothing
+    ///
+    /// Policies that were inherited, priorities against threads of interrupts and of others, CPUs
+    /// against isolated ones and the other half of a core, memory that is not locked, page faults,
+    /// interrupts on its CPU, limits that stop it. It is watched for a second. Each verdict has
+    /// what was found, why it matters, and the command that changes it.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual sched check linuxcncsvr\n\
+                       \x20 sudo punctual sched check 1234 -v")]
+    Check(SchedCheckArgs),
 }
 
 /// A scheduling policy; at most one.
@@ -184,12 +203,29 @@ struct SchedShowArgs {
     pid: Option<i32>,
 }
 
+/// `punctual sched check`.
+#[derive(Debug, clap::Args)]
+struct SchedCheckArgs {
+    /// The process, by number, or by the name of it or of its program
+    #[arg(value_name = "PID|NAME")]
+    program: String,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Print also what is good, and where each verdict comes from
+    #[arg(long, short)]
+    verbose: bool,
+    /// Fail (exit 1) if anything conflicts
+    #[arg(long)]
+    strict: bool,
+}
+
 impl Execute for SchedArgs {
     fn execute(&self) -> Result<Exit> {
         match &self.command {
             SchedCommand::Run(args) => run_command(args),
             SchedCommand::Set(args) => set(args),
             SchedCommand::Show(args) => show(args),
+            SchedCommand::Check(args) => check(args),
         }
     }
 }
@@ -467,4 +503,91 @@ fn line(root: &Root, thread: &RunningThread, attributes: &SchedAttributes) -> St
     let policy = policy_words(attributes) + reset;
     let RunningThread { pid, tid, .. } = thread;
     format!("{pid:>7} {tid:>7}  {policy:28} {name:16} {cpus}\n")
+}
+
+/// The time that a program is watched.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// `punctual sched check`.
+fn check(args: &SchedCheckArgs) -> Result<Exit> {
+    let outputs = args.output.open()?;
+    let root = Root::live();
+    let pid = named(&root, &args.program)?;
+    let ended = || anyhow!("process {pid} has ended");
+    let mut envelope = Envelope::of(PROGRAM, "sched check");
+    envelope.started_at = Some(jiff::Timestamp::now().to_string());
+    let facts = MachineFacts::collect(&root);
+    let mut settings = KernelSettings::collect(&root);
+    let begun = Instant::now();
+    let before = RunningProgram::read(&root, pid).ok_or_else(ended)?;
+    // How long it really was is read afterwards.
+    std::thread::sleep(WATCH);
+    let watched = begun.elapsed();
+    let program = RunningProgram::read(&root, pid).ok_or_else(ended)?.since(&before, watched);
+    settings.watch(&root, &facts);
+    let others: Vec<(RunningThread, CpuList)> = RunningThread::all(&root)
+        .into_iter()
+        .filter(|thread| thread.is_real_time() && thread.pid != pid)
+        .filter_map(|thread| {
+            let allowed = thread.allowed(&root)?;
+            Some((thread, allowed))
+        })
+        .collect();
+    let around = ProgramSurroundings { facts: &facts, settings: &settings, others: &others };
+    let verdicts = program.judge(&around);
+    for verdict in verdicts.iter().filter(|judged| judged.verdict == RuleVerdict::Conflict) {
+        if args.strict {
+            envelope.verdict.fail(format!("{}: {}", verdict.knob, verdict.found));
+        }
+    }
+    envelope.machine = Some(facts);
+    let body = TuneBody {
+        cpus: program.cpus(),
+        why: "where its loops may run".to_owned(),
+        program: Some(JudgedProgram {
+            pid,
+            name: program.name.clone(),
+            threads: program.threads.len() as u64,
+            watched_ns: u64::try_from(watched.as_nanos()).unwrap_or(u64::MAX),
+        }),
+        verdicts,
+    };
+    let blocks = view::kinds::tune::document(&envelope, &body, args.verbose);
+    let page = punctual_document::text::rendered(&blocks);
+    let report = Report { envelope, body: body.into() };
+    outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
+    Ok(Exit::of(&report))
+}
+
+/// The process of this number, or the only one of this name: as the kernel knows it, or as the last
+/// part of the path or the script that it was started by.
+fn named(root: &Root, text: &str) -> Result<i32> {
+    if let Ok(pid) = text.parse::<i32>() {
+        let runs = !RunningThread::of_process(root, pid).is_empty();
+        return runs.then_some(pid).ok_or_else(|| anyhow!("no process {pid} runs"));
+    }
+    let own = std::process::id().cast_signed();
+    let is_last = |word: &str| word.rsplit('/').next() == Some(text);
+    let is_named = |pid: &i32| {
+        let status = RunningThread::of_process(root, *pid).into_iter().next();
+        let command = root.read(&format!("/proc/{pid}/cmdline"));
+        // The program, or the script that an interpreter runs.
+        let words = |line: &str| line.split('\0').take(2).any(is_last);
+        status.is_some_and(|thread| thread.name == text)
+            || matches!(command, Read::Text(line) if words(&line))
+    };
+    let pids: Vec<i32> =
+        processes(root).into_iter().filter(|pid| *pid != own).filter(is_named).collect();
+    match pids.as_slice() {
+        [] => bail!("no process named {text:?} runs; a number is accepted too"),
+        [pid] => Ok(*pid),
+        several => {
+            let list: Vec<String> = several.iter().map(i32::to_string).collect();
+            bail!(
+                "{} processes are named {text:?}: {}; give one of them",
+                list.len(),
+                list.join(", ")
+            )
+        }
+    }
 }

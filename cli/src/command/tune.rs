@@ -204,7 +204,8 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
         envelope.verdict.reasons.extend(wrong.iter().map(reason));
     }
     envelope.machine = Some(machine.facts);
-    let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
+    let body =
+        TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, program: None, verdicts };
     let page = punctual_document::text::rendered(&view::kinds::tune::document(
         &envelope,
         &body,
@@ -223,7 +224,18 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
-    let text = args.format.print(&printed)?;
+    let mut text = args.format.print(&printed)?;
+    if args.format.is_for_people() && !plan.is_empty() && machine.root.is_live() {
+        let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
+        text += "\nnext:\n";
+        for command in [
+            "sudo punctual check --baseline before".to_owned(),
+            format!("sudo punctual tune apply --cpus {cpus}{workload}"),
+            "sudo punctual check --against before".to_owned(),
+        ] {
+            text += &format!("  {}\n", format::command(&command));
+        }
+    }
     json.write(&view::json(&plan)?, text)?;
     Ok(Exit::Fine)
 }

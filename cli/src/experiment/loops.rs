@@ -15,6 +15,8 @@ use punctual_core::time::Span;
 use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
+use punctual_host::threads::RunningThread;
 use punctual_import::samples::RUNS_MAX;
 use punctual_lab::blame::RecordingPrice;
 use punctual_lab::experiment::{
@@ -38,7 +40,7 @@ use super::{Machine, envelope, run, words};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
 use crate::format;
-use crate::output::Opened;
+use crate::output::{self, Opened};
 use crate::progress::Line;
 
 /// Loops to be measured.
@@ -123,6 +125,12 @@ impl LoopExperiment<'_> {
         } = self;
         let started = jiff::Timestamp::now();
         notes.extend(follow.as_ref().and_then(FollowedClock::warning));
+        for said in in_the_way(&plan) {
+            if !args.quiet {
+                output::message(&said);
+            }
+            notes.push(said);
+        }
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
@@ -180,6 +188,53 @@ impl LoopExperiment<'_> {
         }
         Ok(MeasuredLoops { trouble, ..measured })
     }
+}
+
+/// So many threads are named.
+const NAMED_MAX: usize = 4;
+
+/// For each measured CPU, the real-time threads of others that may run there at the priority of its
+/// first loop or above: what is late then may be theirs.
+fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
+    let root = Root::live();
+    let own = std::process::id().cast_signed();
+    // Of the kernel's own threads those of interrupts are told; the others run on each machine.
+    let is_told = |thread: &RunningThread| {
+        let is_others = thread.pid != own && thread.is_real_time();
+        is_others && (!thread.is_kernel || thread.name.starts_with("irq/"))
+    };
+    let threads: Vec<RunningThread> =
+        RunningThread::all(&root).into_iter().filter(is_told).collect();
+    let mut said = Vec::new();
+    let mut told: Vec<u32> = Vec::new();
+    for stream in &plan.streams {
+        let (SchedPolicy::Fifo(priority), Some(cpu)) =
+            (stream.thread.policy(), stream.thread.pinned_to())
+        else {
+            continue;
+        };
+        let above = threads.iter().filter(|thread| {
+            let may_run = || thread.allowed(&root).is_some_and(|cpus| cpus.contains(cpu));
+            thread.is_at_least(priority.into()) && may_run()
+        });
+        let named = above
+            .map(|thread| format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words()));
+        let named: Vec<String> = named.collect();
+        if named.is_empty() || told.contains(&cpu) {
+            continue;
+        }
+        told.push(cpu);
+        let more = match named.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        said.push(format!(
+            "real-time threads may run on CPU {cpu} at the loop's priority {priority} or above: \
+             {}{more}",
+            named[..named.len().min(NAMED_MAX)].join(", ")
+        ));
+    }
+    said
 }
 
 /// What usually counts as late where causes are told: the latest hundredth of the wakes of a run,

@@ -144,6 +144,31 @@ fn what_else_ran_on_the_cpu_is_named_where_it_was_to_be_idle() {
 }
 
 #[test]
+fn threads_above_the_loop_are_named_before_it_runs() {
+    if !skip::need_fifo() {
+        return;
+    }
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
+    let mut above = punctual();
+    above.args(["sched", "run", "--fifo", "92", "--cpu", &cpu, "--", "sleep", "60"]);
+    let mut above = above.spawn().expect("it starts");
+    let is_there = || stdout(&run(["sched", "show"])).contains("SCHED_FIFO 92");
+    until("the thread", is_there);
+    let args = ["measure", "periodic", "-d", "300ms", "--cpu", &cpu];
+    let out = run([&args[..], &["--json", "-"]].concat());
+    let quiet = run([&args[..], &["-q"]].concat());
+    let below = run([&args[..], &["--priority", "93"]].concat());
+    above.kill().expect("ours");
+    above.wait().expect("ours");
+    let named = format!("CPU {cpu} at the loop's priority 90 or above: sleep (");
+    assert!(stderr(&out).contains(&named), "{}", stderr(&out));
+    let warnings = json(&out)["warnings"].to_string();
+    assert!(warnings.contains(&named) && warnings.contains("SCHED_FIFO 92"), "{warnings}");
+    assert!(!stderr(&quiet).contains("real-time threads"), "{}", stderr(&quiet));
+    assert!(!stderr(&below).contains("sleep ("), "{}", stderr(&below));
+}
+
+#[test]
 fn a_use_sets_its_periods_its_deadline_and_its_words() {
     let dir = Dir::new("check-use");
     let results = dir.path("results");

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_testkit::skip;
 
-use crate::{Dir, PROGRAM, refused, run, stderr, stdout};
+use crate::{Dir, PROGRAM, json, refused, run, stderr, stdout, text};
 
 /// A process that ends when the test does.
 struct Sleeper(Child);
@@ -172,6 +172,66 @@ fn what_may_not_leave_idle_is_told_the_limit() {
     let inner = format!("exec {PROGRAM} sched run --other -- true");
     let args = ["sched", "run", "--user", "nobody", "--idle", "--", "sh", "-c", inner.as_str()];
     refused(&run(args), &["SCHED_OTHER refused", "leave SCHED_IDLE", "RLIMIT_NICE", "=20"]);
+}
+
+#[test]
+fn a_program_that_runs_is_judged_with_what_changes_it() {
+    let sleeper = Sleeper::new("while read line; do :; done");
+    let out = run(["sched", "check", &sleeper.pid(), "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["program"]["pid"].to_string(), sleeper.pid());
+    let verdict = |id: &str| {
+        let verdicts = result["verdicts"].as_array().expect("verdicts");
+        let found = verdicts.iter().find(|verdict| verdict["id"] == id);
+        found.unwrap_or_else(|| panic!("{id} in {result}")).clone()
+    };
+    assert_eq!(verdict("program.policy")["found"], "none of 1 threads has a real-time policy");
+    let command = &verdict("program.policy")["changes"][0];
+    assert_eq!(
+        (&command["kind"], command["command"].as_str()),
+        (
+            &"run".into(),
+            Some(format!("sudo punctual sched set --fifo 80 {}", sleeper.pid()).as_str())
+        )
+    );
+    assert_eq!(verdict("program.memory")["verdict"], "improve");
+    // The same for people, and as a page.
+    let page = stdout(&run(["sched", "check", &sleeper.pid(), "-v", "--strict"]));
+    for part in
+        ["1 threads, watched for", "memory of sh: none of", "rule: program.slack", "blame --pid"]
+    {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let dir = Dir::new("sched-check");
+    let kept = dir.path("result.json");
+    std::fs::write(&kept, result.to_string()).expect("writable");
+    let file = dir.path("page.html");
+    let out = run(["report", text(&kept), "-o", text(&file)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let shown = std::fs::read_to_string(file).expect("written");
+    assert!(shown.contains("what could be better of sh"), "{shown}");
+    refused(&run(["sched", "check", "no-such-program"]), &["no process named", "number"]);
+    refused(&run(["sched", "check", "4194305"]), &["no process 4194305"]);
+}
+
+#[test]
+fn a_real_time_program_is_found_by_name_and_held_against_its_neighbours() {
+    if !skip::need_fifo() {
+        return;
+    }
+    let dir = Dir::new("sched-check-name");
+    let script = dir.path("axis-loop");
+    std::fs::write(&script, "read line\n").expect("writable");
+    let path = script.to_str().expect("UTF-8");
+    let sleeper = Sleeper::new(&format!("{PROGRAM} sched run --fifo 99 -- sh {path}"));
+    crate::until("the loop", || stdout(&run(["sched", "show"])).contains("SCHED_FIFO 99"));
+    let out = run(["sched", "check", "axis-loop", "--strict"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let page = stdout(&out);
+    assert!(page.contains("SCHED_FIFO 99: as high as the kernel's own"), "{page}");
+    assert!(page.contains("conflict"), "{page}");
+    drop(sleeper);
 }
 
 #[test]

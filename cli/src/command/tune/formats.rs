@@ -61,6 +61,13 @@ impl FormatName {
     }
 }
 
+impl FormatName {
+    /// Whether it is read, and not fed to a program.
+    pub(super) fn is_for_people(self) -> bool {
+        self.0.name == FORMATS[0].name
+    }
+}
+
 impl std::fmt::Debug for FormatName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0.name)
@@ -151,7 +158,9 @@ fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
             KnobChange::Partition { cpus } => {
                 ("cgroup v2 partition punctual.isolated".to_owned(), format!("isolated {cpus}"))
             }
-            KnobChange::Boot { .. } | KnobChange::Remove { .. } => continue,
+            KnobChange::Boot { .. } | KnobChange::Remove { .. } | KnobChange::Run { .. } => {
+                continue;
+            }
         };
         page += &line(' ', &place);
         page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();

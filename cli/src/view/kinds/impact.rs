@@ -93,6 +93,7 @@ fn value(figure: &Figure) -> String {
         (None, _) => "-".to_owned(),
         // What does not fit in 292 years is not shown as if it did.
         (Some(ns), "ns") if ns.abs() < 9e18 => format::ns(Some(ns)),
+        (Some(value), "frames") => format!("{value:.0} frames"),
         (Some(value), "1") => format!("{value:.2e}"),
         (Some(value), unit) if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
             format!("{value:.3e} {unit}")

@@ -15,7 +15,10 @@ const PLACES_MAX: usize = 3;
 
 /// The settings that could be better, as a table.
 pub(super) fn shown(body: &TuneBody) -> Section {
-    let caption = format!("settings of CPU {} that could be better", body.cpus);
+    let caption = match &body.program {
+        Some(program) => format!("what could be better of {} ({})", program.name, program.pid),
+        None => format!("settings of CPU {} that could be better", body.cpus),
+    };
     let columns = ["setting", "verdict", "found", "why", "from"].map(words);
     let rows = open(body).map(|verdict| {
         let cells =
@@ -64,7 +67,18 @@ pub(crate) fn document(envelope: &Envelope, body: &TuneBody, verbose: bool) -> V
 /// Which machine and CPUs were judged.
 pub(super) fn about(envelope: &Envelope, body: &TuneBody) -> Vec<Block> {
     let machine = envelope.machine.as_ref().map(|facts| head::machine(&envelope.version, facts));
-    let cpus = format!("CPU {}: {}", body.cpus, body.why);
+    let cpus = match &body.program {
+        Some(program) => format!(
+            "{} ({}), {} threads, watched for {}; CPU {}: {}",
+            program.name,
+            program.pid,
+            program.threads,
+            format::ns(Some(program.watched_ns as f64)),
+            body.cpus,
+            body.why
+        ),
+        None => format!("CPU {}: {}", body.cpus, body.why),
+    };
     machine.into_iter().chain([cpus]).map(Block::words).collect()
 }
 
@@ -115,6 +129,7 @@ fn changes(changes: &[KnobChange]) -> String {
         KnobChange::Boot { name, value: None } => format!("boot with {name}"),
         KnobChange::Remove { name } => format!("boot without {name}"),
         KnobChange::Partition { cpus } => format!("isolate CPU {cpus} by a cgroup v2 partition"),
+        KnobChange::Run { command } => format::command(command),
     };
     let mut words: Vec<String> = changes.iter().take(PLACES_MAX).map(change).collect();
     if changes.len() > PLACES_MAX {
@@ -128,6 +143,12 @@ pub(super) fn next(body: &TuneBody) -> Vec<Block> {
     let count = open(body).count();
     if count == 0 {
         return vec![Block::Break, Block::words("nothing is left to do")];
+    }
+    if let Some(program) = &body.program {
+        // What a program was given by hand is gone with its process.
+        let text = format!("{count} things could be better; who woke late, and why:");
+        let command = format::command(&format!("sudo punctual blame --pid {}", program.pid));
+        return vec![Block::Break, Block::words(text), Block::words_at(1, command)];
     }
     let command = format::command(&format!("punctual tune plan --cpus {}", body.cpus));
     let text = format!("{count} settings could be better; all changes at once:");

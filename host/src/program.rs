@@ -1,0 +1,788 @@
+//! A program that runs, judged for real time: what its threads were given, and what is in their
+//! way.
+//!
+//! As [`crate::rules`] judge a machine: verdicts with where each is from and the command that
+//! changes it. Reads two moments of /proc through a [`Root`] and judges what it read; changes
+//! nothing. What people found by hand in programs of others is what is looked for: policies that
+//! were inherited, priorities below an interrupt's thread, loops that wander over CPUs, memory that
+//! is not locked.
+
+use std::time::Duration;
+
+use crate::cpulist::CpuList;
+use crate::facts::MachineFacts;
+use crate::root::{Read, Root};
+use crate::rules::{KnobChange, KnobVerdict, RuleVerdict};
+use crate::settings::KernelSettings;
+use crate::threads::{RunningThread, ThreadTimes};
+
+/// A thread of a program.
+#[derive(Clone, Debug)]
+pub struct ProgramThread {
+    /// It.
+    pub thread: RunningThread,
+    /// The CPUs that it may run on.
+    pub allowed: CpuList,
+    /// How much later than requested its timers may be, ns; `None` where that may not be read.
+    pub slack_ns: Option<u64>,
+    /// Its CPU time so far; since the moment before where there was one.
+    pub times: ThreadTimes,
+    /// Its page faults so far, or since the moment before.
+    pub faults: u64,
+}
+
+/// A program at one moment.
+#[derive(Clone, Debug)]
+pub struct RunningProgram {
+    /// Its process.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// Its threads, the first one first.
+    pub threads: Vec<ProgramThread>,
+    /// Memory that it locked, KiB.
+    pub locked_kib: Option<u64>,
+    /// Memory that it has, KiB.
+    pub resident_kib: Option<u64>,
+    /// What its control group may use of each period, µs, and the period; `None` for no limit.
+    pub quota_us: Option<(u64, u64)>,
+    /// How long it may compute without a sleep under a real-time policy, µs; `None` for ever.
+    pub timeout_us: Option<u64>,
+    /// The time since the moment before; `None` at the first one.
+    pub watched: Option<Duration>,
+}
+
+/// What a program runs among.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramSurroundings<'a> {
+    /// The machine.
+    pub facts: &'a MachineFacts,
+    /// Its settings, with interrupts that were watched.
+    pub settings: &'a KernelSettings,
+    /// The real-time threads of others, the kernel's too, and where each may run.
+    pub others: &'a [(RunningThread, CpuList)],
+}
+
+impl RunningProgram {
+    /// Reads it; `None` where no such process runs.
+    pub fn read(root: &Root, pid: i32) -> Option<Self> {
+        let threads: Vec<ProgramThread> = RunningThread::of_process(root, pid)
+            .into_iter()
+            .filter_map(|thread| ProgramThread::read(root, thread))
+            .collect();
+        let first = &threads.iter().find(|own| own.thread.tid == pid)?.thread;
+        let kib = |name| first.status(root, name)?.strip_suffix(" kB")?.trim().parse().ok();
+        Some(Self {
+            pid,
+            name: first.name.clone(),
+            locked_kib: kib("VmLck"),
+            resident_kib: kib("VmRSS"),
+            quota_us: quota(root, pid),
+            timeout_us: timeout(root, pid),
+            threads,
+            watched: None,
+        })
+    }
+
+    /// As it is, with times and faults since it was `before`.
+    #[must_use]
+    pub fn since(mut self, before: &Self, watched: Duration) -> Self {
+        for own in &mut self.threads {
+            let then = before.threads.iter().find(|then| then.thread.tid == own.thread.tid);
+            if let Some(then) = then {
+                own.times = own.times.since(&then.times);
+                own.faults = own.faults.saturating_sub(then.faults);
+            }
+        }
+        self.watched = Some(watched);
+        self
+    }
+
+    /// The CPUs that its real-time threads may run on; without one those of all its threads.
+    pub fn cpus(&self) -> CpuList {
+        let is_real_time = |own: &&ProgramThread| own.thread.is_real_time();
+        let mut loops = self.threads.iter().filter(is_real_time).peekable();
+        let allowed = |cpus: CpuList, own: &ProgramThread| cpus.union(&own.allowed);
+        match loops.peek() {
+            Some(_) => loops.fold(CpuList::default(), allowed),
+            None => self.threads.iter().fold(CpuList::default(), allowed),
+        }
+    }
+
+    /// All verdicts, the most urgent first.
+    pub fn judge(&self, around: &ProgramSurroundings<'_>) -> Vec<KnobVerdict> {
+        let loops: Vec<&ProgramThread> =
+            self.threads.iter().filter(|own| own.thread.is_real_time()).collect();
+        let mut verdicts = vec![self.policy(&loops), self.memory()];
+        verdicts.extend(self.inherited(&loops));
+        verdicts.extend(self.timeout());
+        verdicts.extend(self.quota(&loops));
+        for own in &loops {
+            verdicts.push(self.priority(own, around));
+            verdicts.push(above(own, around));
+            verdicts.push(affinity(own, around));
+            verdicts.extend(self.sharing(own, &loops));
+            verdicts.extend(sibling(own, around));
+            verdicts.extend(self.throttling(own, around));
+            verdicts.extend(self.faults(own));
+            verdicts.extend(arriving(own, around));
+        }
+        if loops.is_empty() {
+            verdicts.extend(self.threads.first().and_then(slack));
+        }
+        verdicts.sort_by_key(|verdict| (verdict.verdict, std::cmp::Reverse(verdict.gain)));
+        verdicts
+    }
+
+    fn policy(&self, loops: &[&ProgramThread]) -> KnobVerdict {
+        let row = &POLICY;
+        match loops {
+            [] => row
+                .of(&format!("policies of {}", self.name), RuleVerdict::Improve)
+                .found(format!("none of {} threads has a real-time policy", self.threads.len()))
+                .run(format!("sudo punctual sched set --fifo 80 {}", self.pid)),
+            loops => {
+                let words: Vec<String> = loops
+                    .iter()
+                    .map(|own| format!("{} {}", shown(&own.thread), own.thread.policy_words()))
+                    .collect();
+                row.of(&format!("policies of {}", self.name), RuleVerdict::Good)
+                    .found(words.join(", "))
+            }
+        }
+        .done()
+    }
+
+    fn inherited(&self, loops: &[&ProgramThread]) -> Option<KnobVerdict> {
+        let [first, second, ..] = loops else { return None };
+        let alike = |own: &&ProgramThread| {
+            (own.thread.policy, own.thread.priority) == (first.thread.policy, first.thread.priority)
+        };
+        let row = &INHERITED;
+        let knob = format!("policies of {}", self.name);
+        let words = first.thread.policy_words();
+        let all = self.threads.len();
+        let verdict = match loops.len() == all && loops.iter().all(alike) {
+            true => row
+                .of(&knob, RuleVerdict::Improve)
+                .found(format!(
+                    "all {all} threads have {words}: one was set, the others inherited it"
+                ))
+                .run(format!("sudo punctual sched set --other {}", second.thread.tid)),
+            false => row.of(&knob, RuleVerdict::Good).found(format!(
+                "{} of {all} threads are real-time, and not all alike",
+                loops.len()
+            )),
+        };
+        Some(verdict.done())
+    }
+
+    fn priority(&self, own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
+        let row = &PRIORITY;
+        let knob = format!("priority of {}", shown(&own.thread));
+        let priority = own.thread.priority;
+        let is_interrupt = |(thread, cpus): &&(RunningThread, CpuList)| {
+            thread.name.starts_with("irq/") && !cpus.intersection(&own.allowed).is_empty()
+        };
+        let interrupts: Vec<&RunningThread> =
+            around.others.iter().filter(is_interrupt).map(|(thread, _)| thread).collect();
+        let above: Vec<&&RunningThread> =
+            interrupts.iter().filter(|thread| thread.is_at_least(priority)).collect();
+        let words = own.thread.policy_words();
+        if priority >= 99 {
+            let found =
+                format!("{words}: as high as the kernel's own migration and watchdog threads");
+            let command = format!("sudo punctual sched set --fifo 90 {}", own.thread.tid);
+            return row.of(&knob, RuleVerdict::Conflict).found(found).run(command).done();
+        }
+        match above.first() {
+            Some(first) => row
+                .of(&knob, RuleVerdict::Improve)
+                .found(format!("{words}, not above {} ({}){}", first.name, first.priority, {
+                    match above.len() - 1 {
+                        0 => String::new(),
+                        more => format!(", nor {more} more threads of interrupts"),
+                    }
+                }))
+                .run(format!("sudo punctual sched set --fifo 80 {}", own.thread.tid)),
+            None => row.of(&knob, RuleVerdict::Good).found(match interrupts.len() {
+                0 => format!("{words}; no interrupt has a thread on its CPUs"),
+                _ => format!("{words}, above the threads of interrupts"),
+            }),
+        }
+        .done()
+    }
+
+    fn sharing(&self, own: &ProgramThread, loops: &[&ProgramThread]) -> Option<KnobVerdict> {
+        let together = loops.iter().filter(|other| {
+            other.thread.tid != own.thread.tid
+                && other.allowed.len() == 1
+                && other.allowed == own.allowed
+                && other.thread.is_at_least(own.thread.priority)
+        });
+        let names: Vec<String> = together.map(|other| shown(&other.thread)).collect();
+        let row = &SHARING;
+        (!names.is_empty()).then(|| {
+            row.of(&format!("CPU of {}", shown(&own.thread)), RuleVerdict::Improve)
+                .found(format!("CPU {} is also that of {}", own.allowed, names.join(", ")))
+                .done()
+        })
+    }
+
+    fn memory(&self) -> KnobVerdict {
+        let row = &MEMORY;
+        let knob = format!("memory of {}", self.name);
+        let mib = |kib: u64| format!("{:.1} MiB", kib as f64 / 1024.0);
+        match (self.locked_kib, self.resident_kib) {
+            (Some(0), Some(resident)) => row
+                .of(&knob, RuleVerdict::Improve)
+                .found(format!("none of {} is locked", mib(resident))),
+            (Some(locked), Some(resident)) if locked < resident / 2 => row
+                .of(&knob, RuleVerdict::Improve)
+                .found(format!("{} of {} are locked", mib(locked), mib(resident))),
+            (Some(locked), _) => {
+                row.of(&knob, RuleVerdict::Good).found(format!("{} are locked", mib(locked)))
+            }
+            (None, _) => row.of(&knob, RuleVerdict::Unknown).found("not told".to_owned()),
+        }
+        .done()
+    }
+
+    fn timeout(&self) -> Option<KnobVerdict> {
+        let us = self.timeout_us?;
+        let found = format!("it ends by SIGXCPU once it computed {us} µs without a sleep");
+        let knob = format!("RLIMIT_RTTIME of {}", self.name);
+        Some(TIMEOUT.of(&knob, RuleVerdict::Improve).found(found).done())
+    }
+
+    fn quota(&self, loops: &[&ProgramThread]) -> Option<KnobVerdict> {
+        let (quota, period) = self.quota_us?;
+        let found = format!("its control group may use {quota} µs of each {period} µs (cpu.max)");
+        let knob = format!("CPU time of {}", self.name);
+        // Real-time threads are not under it, all others are.
+        let verdict = match loops.is_empty() {
+            true => RuleVerdict::Conflict,
+            false => RuleVerdict::Improve,
+        };
+        Some(QUOTA.of(&knob, verdict).found(found).done())
+    }
+
+    fn throttling(
+        &self,
+        own: &ProgramThread,
+        around: &ProgramSurroundings<'_>,
+    ) -> Option<KnobVerdict> {
+        let watched_ns = self.watched?.as_nanos() as f64;
+        let share = own.times.run_ns as f64 / watched_ns.max(1.0);
+        let runtime: i64 =
+            around.settings.value("kernel.sched_rt_runtime_us").value()?.parse().ok()?;
+        let row = &THROTTLING;
+        let knob = format!("CPU use of {}", shown(&own.thread));
+        let percent = format!("{:.0} % of a CPU", share * 100.0);
+        let verdict = match (share > NEAR_LIMIT, runtime < 0) {
+            (true, false) => row.of(&knob, RuleVerdict::Conflict).found(format!(
+                "{percent}: above {runtime} µs of each second (kernel.sched_rt_runtime_us) it \
+                 stands still, or others run in its place"
+            )),
+            (true, true) => row.of(&knob, RuleVerdict::Conflict).found(format!(
+                "{percent}, and throttling is off: nothing else runs there, the kernel's threads \
+                 included"
+            )),
+            (false, _) => row.of(&knob, RuleVerdict::Good).found(percent),
+        };
+        Some(verdict.done())
+    }
+
+    fn faults(&self, own: &ProgramThread) -> Option<KnobVerdict> {
+        let seconds = self.watched?.as_secs_f64();
+        let row = &FAULTS;
+        let knob = format!("page faults of {}", shown(&own.thread));
+        Some(
+            match own.faults {
+                0 => row.of(&knob, RuleVerdict::Good).found(format!("none in {seconds:.1} s")),
+                some => {
+                    row.of(&knob, RuleVerdict::Improve).found(format!("{some} in {seconds:.1} s"))
+                }
+            }
+            .done(),
+        )
+    }
+}
+
+impl ProgramThread {
+    fn read(root: &Root, thread: RunningThread) -> Option<Self> {
+        let slack = root.read(&format!("/proc/{}/timerslack_ns", thread.tid));
+        let slack_ns = match slack {
+            Read::Text(text) => text.trim().parse().ok(),
+            Read::Absent | Read::Unreadable { .. } => None,
+        };
+        Some(Self {
+            allowed: thread.allowed(root)?,
+            slack_ns,
+            times: thread.times(root).unwrap_or_default(),
+            faults: thread.faults,
+            thread,
+        })
+    }
+}
+
+/// From this use of a CPU on, throttling is near: it begins at 95 %.
+const NEAR_LIMIT: f64 = 0.9;
+
+/// A thread by name and number.
+fn shown(thread: &RunningThread) -> String {
+    format!("{} ({})", thread.name, thread.tid)
+}
+
+/// Real-time threads of others that may take its CPU.
+fn above(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
+    let row = &ABOVE;
+    let knob = format!("neighbours of {}", shown(&own.thread));
+    let in_the_way = around.others.iter().filter(|(thread, cpus)| {
+        !thread.is_kernel
+            && thread.is_at_least(own.thread.priority)
+            && !cpus.intersection(&own.allowed).is_empty()
+    });
+    let names: Vec<String> = in_the_way
+        .map(|(thread, _)| format!("{} {}", shown(thread), thread.policy_words()))
+        .take(4)
+        .collect();
+    match names.is_empty() {
+        true => row
+            .of(&knob, RuleVerdict::Good)
+            .found("no other program has a thread of its priority or above on its CPUs".to_owned()),
+        false => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("at its priority or above, on its CPUs: {}", names.join(", "))),
+    }
+    .done()
+}
+
+/// Whether it stays on a CPU, and on one that is kept for it.
+fn affinity(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
+    let row = &AFFINITY;
+    let knob = format!("CPUs of {}", shown(&own.thread));
+    let isolated = around.facts.isolation.isolated();
+    let tid = own.thread.tid;
+    let best = isolated.iter().next().or_else(|| own.allowed.iter().next_back()).unwrap_or(0);
+    let pin = format!("sudo punctual sched set --cpu {best} {tid}");
+    let is_isolated = own.allowed.difference(&isolated).is_empty();
+    match (own.allowed.len(), is_isolated, isolated.is_empty()) {
+        (1, true, _) => {
+            row.of(&knob, RuleVerdict::Good).found(format!("CPU {}, isolated", own.allowed))
+        }
+        (1, false, true) => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("CPU {}, on which every other thread may run too", own.allowed))
+            .run(format!("punctual tune plan --cpus {}", own.allowed)),
+        (1, false, false) => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("CPU {}, while CPU {isolated} is isolated", own.allowed))
+            .run(pin),
+        (many, ..) => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("may run on {many} CPUs ({}), and moves between them", own.allowed))
+            .run(pin),
+    }
+    .done()
+}
+
+/// The other half of its core.
+fn sibling(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> Option<KnobVerdict> {
+    let cpu = own.allowed.iter().next().filter(|_| own.allowed.len() == 1)?;
+    let siblings = around.facts.cpu.topology.value()?.siblings(cpu);
+    if siblings.is_empty() {
+        return None;
+    }
+    let row = &SIBLING;
+    let knob = format!("core of {}", shown(&own.thread));
+    let shared = siblings.difference(&around.facts.isolation.isolated());
+    let verdict = match shared.is_empty() {
+        true => row
+            .of(&knob, RuleVerdict::Good)
+            .found(format!("CPU {siblings}, the other half of its core, is isolated")),
+        false => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("CPU {shared} is the other half of its core, and anybody's"))
+            .run(format!("punctual tune plan --cpus {cpu}")),
+    };
+    Some(verdict.done())
+}
+
+/// Interrupts that came on its CPU while it was watched.
+fn arriving(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> Option<KnobVerdict> {
+    let cpu = own.allowed.iter().next().filter(|_| own.allowed.len() == 1)?;
+    let table = around.settings.interrupts.value().filter(|table| table.watched)?;
+    let row = &INTERRUPTS;
+    let knob = format!("interrupts of {}", shown(&own.thread));
+    let came = table.lines.iter().filter(|line| line.risen.contains(cpu));
+    let names: Vec<String> =
+        came.map(|line| format!("{} ({})", line.number, line.name.trim())).take(6).collect();
+    let verdict = match names.is_empty() {
+        true => row
+            .of(&knob, RuleVerdict::Good)
+            .found(format!("no device's came on CPU {cpu} meanwhile")),
+        false => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("these came on CPU {cpu} meanwhile: {}", names.join(", ")))
+            .run(format!("punctual tune plan --cpus {cpu}")),
+    };
+    Some(verdict.done())
+}
+
+/// How much later than requested the timers of an ordinary thread may be.
+fn slack(own: &ProgramThread) -> Option<KnobVerdict> {
+    let ns = own.slack_ns?;
+    let row = &SLACK;
+    let knob = format!("timer slack of {}", shown(&own.thread));
+    let verdict = match ns {
+        0..=1_000 => row.of(&knob, RuleVerdict::Good).found(format!("{ns} ns")),
+        _ => row
+            .of(&knob, RuleVerdict::Improve)
+            .found(format!("its timers may be {ns} ns late on purpose"))
+            .run(format!("echo 1 | sudo tee /proc/{}/timerslack_ns", own.thread.tid)),
+    };
+    Some(verdict.done())
+}
+
+/// What the control group of a process may use of each period, µs.
+fn quota(root: &Root, pid: i32) -> Option<(u64, u64)> {
+    let Read::Text(groups) = root.read(&format!("/proc/{pid}/cgroup")) else { return None };
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let text =
+        mounts.iter().find_map(|mount| match root.read(&format!("{mount}{path}/cpu.max")) {
+            Read::Text(text) => Some(text),
+            Read::Absent | Read::Unreadable { .. } => None,
+        })?;
+    let mut words = text.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+/// RLIMIT_RTTIME of a process, µs (proc_pid_limits(5)).
+fn timeout(root: &Root, pid: i32) -> Option<u64> {
+    let Read::Text(limits) = root.read(&format!("/proc/{pid}/limits")) else { return None };
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What is known of one thing that is judged.
+struct Row {
+    id: &'static str,
+    why: &'static str,
+    cost: &'static str,
+    verified: &'static str,
+    source: &'static str,
+    gain: u8,
+}
+
+const POLICY: Row = Row {
+    id: "program.policy",
+    why: "a thread of SCHED_OTHER waits for its share of the CPU, whatever else runs",
+    cost: "a real-time thread that does not sleep takes its CPU from all others",
+    verified: "policy and priority in /proc/PID/task/TID/stat",
+    source: "sched(7)",
+    gain: 9,
+};
+
+const INHERITED: Row = Row {
+    id: "program.inherited",
+    why: "a thread inherits policy and priority from the one that starts it unless that is \
+          prevented (PTHREAD_EXPLICIT_SCHED, SCHED_RESET_ON_FORK): helpers then run beside the \
+          loop as its equals",
+    cost: "",
+    verified: "policy and priority of all threads",
+    source: "sched(7), pthread_attr_setinheritsched(3)",
+    gain: 6,
+};
+
+const PRIORITY: Row = Row {
+    id: "program.priority",
+    why: "with threaded interrupts a thread at or below their priority (50) waits for every \
+          one that may run on its CPU; one that waits for such a device belongs below it",
+    cost: "a loop above an interrupt's thread delays that device",
+    verified: "priorities of the threads irq/N-… that may run on its CPUs",
+    source: "Documentation/core-api/real-time (Linux 6.17), sched(7)",
+    gain: 6,
+};
+
+const ABOVE: Row = Row {
+    id: "program.above",
+    why: "a real-time thread of the same priority runs until it gives way, one above takes the \
+          CPU",
+    cost: "",
+    verified: "policies, priorities and CPUs of all threads of the machine",
+    source: "sched(7)",
+    gain: 8,
+};
+
+const AFFINITY: Row = Row {
+    id: "program.affinity",
+    why: "a thread that moves leaves its caches behind, and one on a shared CPU waits for the \
+          kernel's work there",
+    cost: "a CPU that is kept for it is lost to others",
+    verified: "Cpus_allowed_list, /sys/devices/system/cpu/isolated, cpuset.cpus.isolated",
+    source: "sched_setaffinity(2), Documentation/admin-guide/kernel-parameters.txt (isolcpus)",
+    gain: 7,
+};
+
+const SHARING: Row = Row {
+    id: "program.sharing",
+    why: "two loops on one CPU wait for each other",
+    cost: "",
+    verified: "Cpus_allowed_list of all its threads",
+    source: "sched(7)",
+    gain: 6,
+};
+
+const SIBLING: Row = Row {
+    id: "program.sibling",
+    why: "two hardware threads share the units and the caches of a core",
+    cost: "half of a core's throughput",
+    verified: "/sys/devices/system/cpu/cpuN/topology/thread_siblings_list",
+    source: "Documentation/admin-guide/cputopology.rst",
+    gain: 4,
+};
+
+const SLACK: Row = Row {
+    id: "program.slack",
+    why: "the kernel may wake an ordinary thread so much later, to put timers together",
+    cost: "more wakes of the CPU",
+    verified: "/proc/TID/timerslack_ns",
+    source: "prctl(2), PR_SET_TIMERSLACK",
+    gain: 5,
+};
+
+const MEMORY: Row = Row {
+    id: "program.memory",
+    why: "memory that is not locked is read from the disk again where the kernel took it: \
+          mlockall(MCL_CURRENT | MCL_FUTURE) at the start",
+    cost: "memory that others cannot have",
+    verified: "VmLck and VmRSS in /proc/PID/status",
+    source: "mlockall(2)",
+    gain: 5,
+};
+
+const FAULTS: Row = Row {
+    id: "program.faults",
+    why: "each is a visit to the kernel of a microsecond and more, one that reads from a disk \
+          of milliseconds: touch stacks and heaps before the loop begins",
+    cost: "",
+    verified: "minor and major faults in /proc/PID/task/TID/stat, twice",
+    source: "proc_pid_stat(5), mlockall(2)",
+    gain: 5,
+};
+
+const THROTTLING: Row = Row {
+    id: "program.throttling",
+    why: "real-time threads may use 95 % of a CPU; what computes all the time is stopped for \
+          the rest of each second",
+    cost: "",
+    verified: "its CPU time over the time that was watched",
+    source: "Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst beside it",
+    gain: 8,
+};
+
+const QUOTA: Row = Row {
+    id: "program.quota",
+    why: "a control group that used up its time stands still until the next period begins; \
+          real-time threads are not under it",
+    cost: "",
+    verified: "cpu.max of its control group",
+    source: "Documentation/admin-guide/cgroup-v2.rst",
+    gain: 8,
+};
+
+const TIMEOUT: Row = Row {
+    id: "program.timeout",
+    why: "the kernel ends a real-time thread that computes longer than this without a blocking \
+          call",
+    cost: "",
+    verified: "Max realtime timeout in /proc/PID/limits",
+    source: "getrlimit(2), RLIMIT_RTTIME",
+    gain: 2,
+};
+
+const INTERRUPTS: Row = Row {
+    id: "program.interrupts",
+    why: "each interrupt takes the CPU for some microseconds, and its softirq for more",
+    cost: "",
+    verified: "counts in /proc/interrupts, twice",
+    source: "Documentation/core-api/irq/irq-affinity.rst",
+    gain: 5,
+};
+
+/// A verdict in the making.
+struct Judged<'a> {
+    row: &'a Row,
+    knob: String,
+    verdict: RuleVerdict,
+    found: String,
+    changes: Vec<KnobChange>,
+}
+
+impl Row {
+    fn of(&self, knob: &str, verdict: RuleVerdict) -> Judged<'_> {
+        let (knob, found) = (knob.to_owned(), String::new());
+        Judged { row: self, knob, verdict, found, changes: Vec::new() }
+    }
+}
+
+impl Judged<'_> {
+    fn found(self, found: String) -> Self {
+        Self { found, ..self }
+    }
+
+    /// With the command that changes it.
+    fn run(mut self, command: String) -> Self {
+        self.changes.push(KnobChange::Run { command });
+        self
+    }
+
+    fn done(self) -> KnobVerdict {
+        let row = self.row;
+        KnobVerdict {
+            id: row.id.to_owned(),
+            knob: self.knob,
+            verdict: self.verdict,
+            found: self.found,
+            origin: "/proc".to_owned(),
+            why: row.why.to_owned(),
+            cost: row.cost.to_owned(),
+            since: None,
+            until: None,
+            verified: row.verified.to_owned(),
+            source: row.source.to_owned(),
+            gain: row.gain,
+            changes: self.changes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    fn thread(tid: i32, name: &str, policy: u32, priority: u32) -> RunningThread {
+        RunningThread {
+            pid: 10,
+            tid,
+            name: name.to_owned(),
+            is_kernel: false,
+            policy,
+            priority,
+            last_cpu: 1,
+            faults: 0,
+        }
+    }
+
+    fn own(thread: RunningThread, cpus: &str) -> ProgramThread {
+        let allowed = CpuList::parse(cpus, 63).expect("a list");
+        let (times, faults) = (ThreadTimes::default(), thread.faults);
+        ProgramThread { thread, allowed, slack_ns: Some(50_000), times, faults }
+    }
+
+    fn program(threads: Vec<ProgramThread>) -> RunningProgram {
+        RunningProgram {
+            pid: 10,
+            name: "plc".to_owned(),
+            threads,
+            locked_kib: Some(90_000),
+            resident_kib: Some(100_000),
+            quota_us: None,
+            timeout_us: None,
+            watched: Some(Duration::from_secs(1)),
+        }
+    }
+
+    /// A machine of four CPUs, of which the third is isolated, with what a test adds.
+    fn judged(program: &RunningProgram, others: &[(RunningThread, CpuList)]) -> Vec<KnobVerdict> {
+        let tree = Tree::of(&[
+            ("/sys/devices/system/cpu/isolated", "2\n"),
+            ("/sys/devices/system/cpu/possible", "0-3\n"),
+            ("/sys/devices/system/cpu/present", "0-3\n"),
+            ("/sys/devices/system/cpu/online", "0-3\n"),
+            ("/proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        ]);
+        let root = tree.root();
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let around = ProgramSurroundings { facts: &facts, settings: &settings, others };
+        program.judge(&around)
+    }
+
+    fn found<'v>(verdicts: &'v [KnobVerdict], id: &str) -> (&'v str, &'v str) {
+        let of_rule = verdicts.iter().find(|verdict| verdict.id == id);
+        let verdict = of_rule.unwrap_or_else(|| panic!("{id}: {verdicts:?}"));
+        (verdict.verdict.word(), &verdict.found)
+    }
+
+    #[test]
+    fn a_loop_that_has_all_it_needs_is_good() {
+        let threads =
+            vec![own(thread(10, "plc", 0, 0), "0-1"), own(thread(11, "loop", 1, 80), "2")];
+        let verdicts = judged(&program(threads), &[]);
+        let open: Vec<_> = verdicts.iter().filter(|verdict| verdict.verdict.is_open()).collect();
+        assert!(open.is_empty(), "{open:?}");
+        assert_eq!(found(&verdicts, "program.affinity"), ("good", "CPU 2, isolated"));
+    }
+
+    #[test]
+    fn each_thing_that_people_found_by_hand_is_found() {
+        let mut one = own(thread(11, "loop", 1, 49), "0-3");
+        one.times.run_ns = 970_000_000;
+        one.faults = 12;
+        let threads = vec![own(thread(10, "plc", 1, 49), "0-3"), one];
+        let mut plc = program(threads);
+        (plc.locked_kib, plc.quota_us, plc.timeout_us) =
+            (Some(0), Some((20_000, 100_000)), Some(9));
+        let everywhere = || CpuList::parse("0-3", 63).expect("a list");
+        let interrupt = RunningThread { is_kernel: true, ..thread(3, "irq/24-eth0", 1, 50) };
+        let others = [(interrupt, everywhere()), (thread(70, "hog", 1, 60), everywhere())];
+        let verdicts = judged(&plc, &others);
+        for (id, verdict, words) in [
+            ("program.inherited", "improve", "all 2 threads have SCHED_FIFO 49"),
+            ("program.priority", "improve", "not above irq/24-eth0 (50)"),
+            ("program.above", "improve", "hog (70) SCHED_FIFO 60"),
+            ("program.affinity", "improve", "may run on 4 CPUs (0-3)"),
+            ("program.memory", "improve", "none of 97.7 MiB is locked"),
+            ("program.quota", "improve", "20000 µs of each 100000 µs"),
+            ("program.timeout", "improve", "9 µs"),
+        ] {
+            let (is, text) = found(&verdicts, id);
+            assert!(is == verdict && text.contains(words), "{id}: {is}: {text}");
+        }
+        let busy = verdicts.iter().find(|verdict| verdict.knob == "CPU use of loop (11)");
+        assert!(busy.is_some_and(|busy| busy.found.starts_with("97 % of a CPU: above 950000")));
+        assert_eq!(verdicts[0].verdict, RuleVerdict::Conflict, "the most urgent first");
+        let faults = verdicts.iter().find(|verdict| verdict.knob == "page faults of loop (11)");
+        assert!(faults.is_some_and(|faults| faults.found == "12 in 1.0 s"));
+        let pinned = verdicts.iter().find(|verdict| verdict.id == "program.affinity");
+        let command = "sudo punctual sched set --cpu 2 10".to_owned();
+        assert_eq!(pinned.expect("found").changes, [KnobChange::Run { command }]);
+    }
+
+    #[test]
+    fn an_ordinary_program_is_told_its_policy_and_its_slack() {
+        let verdicts = judged(&program(vec![own(thread(10, "loop.py", 0, 0), "0-3")]), &[]);
+        assert!(found(&verdicts, "program.policy").1.starts_with("none of 1 threads"));
+        assert_eq!(found(&verdicts, "program.slack").0, "improve");
+        let top = judged(&program(vec![own(thread(10, "loop", 1, 99), "2")]), &[]);
+        assert_eq!(found(&top, "program.priority").0, "conflict");
+        let two = || own(thread(11, "a", 1, 50), "2");
+        let shared = judged(&program(vec![two(), own(thread(12, "b", 1, 50), "2")]), &[]);
+        assert!(found(&shared, "program.sharing").1.contains("CPU 2 is also that of b (12)"));
+    }
+
+    #[test]
+    fn this_process_can_be_read_twice() {
+        let root = Root::live();
+        let pid = std::process::id().cast_signed();
+        let first = RunningProgram::read(&root, pid).expect("it runs");
+        assert!(first.resident_kib > Some(0) && !first.cpus().is_empty());
+        let second = RunningProgram::read(&root, pid).expect("it runs");
+        let watched = second.since(&first, Duration::from_millis(1));
+        assert!(watched.threads.iter().all(|own| own.times.run_ns < 1_000_000_000));
+        assert!(RunningProgram::read(&root, i32::MAX).is_none());
+    }
+}

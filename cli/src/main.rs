@@ -22,6 +22,7 @@ mod question;
 mod settings;
 mod stored;
 mod subcommand;
+mod terminal;
 mod unthrottled;
 mod view;
 

@@ -4,7 +4,6 @@
 mod sample;
 mod screen;
 mod table;
-mod terminal;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,10 +22,10 @@ use crate::format;
 use crate::output;
 use crate::parse;
 use crate::subcommand::{Execute, Exit};
+use crate::terminal::{self, Screen};
 use crate::view::kinds::blame;
 use screen::{TopAct, TopView};
 use table::{TopChoice, TopTable};
-use terminal::Screen;
 
 /// The shortest and the longest time from one showing to the next.
 const INTERVALS: [Span; 2] = [Span::from_ms(100), Span::from_ms(3_600_000)];

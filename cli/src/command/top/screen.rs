@@ -9,8 +9,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::table::{TopChoice, TopOrder, TopTable, cut};
-use super::terminal::TopKey;
 use crate::format;
+use crate::terminal::Key;
 
 /// The most letters of a filter.
 const FILTER_MOST: usize = 32;
@@ -103,8 +103,8 @@ impl TopView {
     }
 
     /// A key was pressed.
-    pub(super) fn press(&mut self, key: TopKey) -> TopAct {
-        if key == TopKey::Interrupt {
+    pub(super) fn press(&mut self, key: Key) -> TopAct {
+        if key == Key::Interrupt {
             return TopAct::Quit;
         }
         if self.examined.is_some() {
@@ -115,20 +115,20 @@ impl TopView {
             return TopAct::Show;
         }
         match key {
-            TopKey::Char('q') | TopKey::Escape => return TopAct::Quit,
-            TopKey::Char('s') => self.order = self.order.next(),
-            TopKey::Char('/') => self.is_typing = true,
-            TopKey::Char('f') => self.is_frozen = !self.is_frozen,
-            TopKey::Char('?') => self.has_help = !self.has_help,
-            TopKey::Char('r') => return self.begin_anew(self.late_over_ns),
-            TopKey::Char('+' | '=') => return self.begin_anew(self.above()),
-            TopKey::Char('-') => return self.begin_anew(self.below()),
-            TopKey::Enter => return self.examine(),
-            TopKey::Up => self.choose(|row| row.saturating_sub(1)),
-            TopKey::Down => self.choose(|row| row.saturating_add(1)),
-            TopKey::PageUp => self.choose(|row| row.saturating_sub(10)),
-            TopKey::PageDown => self.choose(|row| row.saturating_add(10)),
-            TopKey::Home => self.chosen = None,
+            Key::Char('q') | Key::Escape => return TopAct::Quit,
+            Key::Char('s') => self.order = self.order.next(),
+            Key::Char('/') => self.is_typing = true,
+            Key::Char('f') => self.is_frozen = !self.is_frozen,
+            Key::Char('?') => self.has_help = !self.has_help,
+            Key::Char('r') => return self.begin_anew(self.late_over_ns),
+            Key::Char('+' | '=') => return self.begin_anew(self.above()),
+            Key::Char('-') => return self.begin_anew(self.below()),
+            Key::Enter => return self.examine(),
+            Key::Up => self.choose(|row| row.saturating_sub(1)),
+            Key::Down => self.choose(|row| row.saturating_add(1)),
+            Key::PageUp => self.choose(|row| row.saturating_sub(10)),
+            Key::PageDown => self.choose(|row| row.saturating_add(10)),
+            Key::Home => self.chosen = None,
             _ => {}
         }
         TopAct::Show
@@ -161,18 +161,18 @@ impl TopView {
     }
 
     /// A key while the causes of one thread are shown.
-    fn examine_key(&mut self, key: TopKey) -> TopAct {
+    fn examine_key(&mut self, key: Key) -> TopAct {
         match key {
-            TopKey::Char('q') | TopKey::Escape | TopKey::Enter => {
+            Key::Char('q') | Key::Escape | Key::Enter => {
                 self.examined = None;
                 return TopAct::Leave;
             }
-            TopKey::Char('?') => self.has_help = !self.has_help,
-            TopKey::Up => self.scrolled = self.scrolled.saturating_sub(1),
-            TopKey::Down => self.scrolled = self.scrolled.saturating_add(1),
-            TopKey::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
-            TopKey::PageDown => self.scrolled = self.scrolled.saturating_add(10),
-            TopKey::Home => self.scrolled = 0,
+            Key::Char('?') => self.has_help = !self.has_help,
+            Key::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            Key::Down => self.scrolled = self.scrolled.saturating_add(1),
+            Key::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
+            Key::PageDown => self.scrolled = self.scrolled.saturating_add(10),
+            Key::Home => self.scrolled = 0,
             _ => {}
         }
         TopAct::Show
@@ -186,17 +186,17 @@ impl TopView {
     }
 
     /// A key while a filter is written.
-    fn type_key(&mut self, key: TopKey) {
+    fn type_key(&mut self, key: Key) {
         match key {
-            TopKey::Escape => {
+            Key::Escape => {
                 self.filter.clear();
                 self.is_typing = false;
             }
-            TopKey::Enter => self.is_typing = false,
-            TopKey::Backspace => {
+            Key::Enter => self.is_typing = false,
+            Key::Backspace => {
                 self.filter.pop();
             }
-            TopKey::Char(c) if !c.is_control() && self.filter.chars().count() < FILTER_MOST => {
+            Key::Char(c) if !c.is_control() && self.filter.chars().count() < FILTER_MOST => {
                 self.filter.push(c);
             }
             _ => {}
@@ -459,43 +459,42 @@ mod tests {
     #[test]
     fn keys_do_what_the_help_says() {
         let mut view = view(many(200));
-        assert_eq!(view.press(TopKey::Char('s')), TopAct::Show);
+        assert_eq!(view.press(Key::Char('s')), TopAct::Show);
         assert!(drawn(&view, (80, 24))[1].contains("by late"));
-        view.press(TopKey::Char('?'));
+        view.press(Key::Char('?'));
         assert_ne!(drawn(&view, (80, 24))[23], HELP);
-        view.press(TopKey::Char('f'));
+        view.press(Key::Char('f'));
         view.take(frame(Vec::new()));
         let lines = drawn(&view, (80, 24));
         assert!(lines[1].starts_with("FROZEN") && lines[3].contains('t'), "{lines:?}");
-        for key in [TopKey::Char('/'), TopKey::Char('t'), TopKey::Char('7'), TopKey::Char('q')] {
+        for key in [Key::Char('/'), Key::Char('t'), Key::Char('7'), Key::Char('q')] {
             assert_eq!(view.press(key), TopAct::Show);
         }
         assert!(drawn(&view, (80, 24))[1].starts_with("filter: t7q_"));
-        view.press(TopKey::Backspace);
-        view.press(TopKey::Enter);
+        view.press(Key::Backspace);
+        view.press(Key::Enter);
         let lines = drawn(&view, (80, 24));
         assert!(lines[1].contains("only *t7*") && lines[3].contains(" t7 "), "{lines:?}");
-        view.press(TopKey::Char('/'));
-        view.press(TopKey::Escape);
+        view.press(Key::Char('/'));
+        view.press(Key::Escape);
         assert!(!drawn(&view, (80, 24))[1].contains("only"));
-        assert_eq!(view.press(TopKey::Char('r')), TopAct::BeginAnew(100_000));
-        assert_eq!(view.press(TopKey::Char('+')), TopAct::BeginAnew(200_000));
-        assert_eq!(view.press(TopKey::Char('-')), TopAct::BeginAnew(100_000));
-        let ends =
-            [TopKey::Char('q'), TopKey::Escape, TopKey::Interrupt].map(|key| view.press(key));
+        assert_eq!(view.press(Key::Char('r')), TopAct::BeginAnew(100_000));
+        assert_eq!(view.press(Key::Char('+')), TopAct::BeginAnew(200_000));
+        assert_eq!(view.press(Key::Char('-')), TopAct::BeginAnew(100_000));
+        let ends = [Key::Char('q'), Key::Escape, Key::Interrupt].map(|key| view.press(key));
         assert_eq!(ends, [TopAct::Quit; 3]);
     }
 
     #[test]
     fn the_threshold_moves_between_its_ends() {
         let mut view = TopView::new(30_000, true);
-        assert_eq!(view.press(TopKey::Char('-')), TopAct::BeginAnew(20_000));
+        assert_eq!(view.press(Key::Char('-')), TopAct::BeginAnew(20_000));
         for _ in 0..40 {
-            view.press(TopKey::Char('-'));
+            view.press(Key::Char('-'));
         }
         assert_eq!(view.late_over_ns, 1_000);
         for _ in 0..40 {
-            view.press(TopKey::Char('+'));
+            view.press(Key::Char('+'));
         }
         assert_eq!(view.late_over_ns, 1_000_000_000);
     }
@@ -504,19 +503,19 @@ mod tests {
     fn the_chosen_row_stays_in_view() {
         let mut view = view(many(50));
         for _ in 0..100 {
-            view.press(TopKey::PageDown);
+            view.press(Key::PageDown);
         }
         let lines = drawn(&view, (80, 24));
         assert!(lines[22].contains(" t1 "), "{lines:?}");
-        view.press(TopKey::Home);
+        view.press(Key::Home);
         assert!(drawn(&view, (80, 24))[3].contains(" t50"));
     }
 
     #[test]
     fn the_causes_of_the_chosen_thread_are_asked_for_shown_and_left() {
         let mut view = view(many(5));
-        view.press(TopKey::Down);
-        assert_eq!(view.press(TopKey::Enter), TopAct::Examine(4), "behind the worst, t5");
+        view.press(Key::Down);
+        assert_eq!(view.press(Key::Enter), TopAct::Examine(4), "behind the worst, t5");
         let lines = drawn(&view, (80, 24));
         assert!(lines[1].starts_with("causes of thread 4"), "{lines:?}");
         assert!(lines[3].starts_with("the first causes come"), "{lines:?}");
@@ -524,10 +523,10 @@ mod tests {
         view.take_causes((0..50).map(|line| format!("line {line}")).collect());
         assert_eq!(drawn(&view, (80, 24))[3], "line 0");
         for _ in 0..100 {
-            assert_eq!(view.press(TopKey::PageDown), TopAct::Show);
+            assert_eq!(view.press(Key::PageDown), TopAct::Show);
         }
         assert_eq!(drawn(&view, (80, 24))[22], "line 49");
-        assert_eq!(view.press(TopKey::Escape), TopAct::Leave);
+        assert_eq!(view.press(Key::Escape), TopAct::Leave);
         assert!(drawn(&view, (80, 24))[3].contains(" t5"), "the table again");
         view.take_causes(vec!["too late".to_owned()]);
         assert!(!drawn(&view, (80, 24)).join("").contains("too late"));
@@ -535,8 +534,8 @@ mod tests {
 
     #[test]
     fn without_a_thread_there_are_no_causes() {
-        assert_eq!(TopView::new(100_000, false).press(TopKey::Enter), TopAct::Show);
-        assert_eq!(view(Vec::new()).press(TopKey::Enter), TopAct::Show);
+        assert_eq!(TopView::new(100_000, false).press(Key::Enter), TopAct::Show);
+        assert_eq!(view(Vec::new()).press(Key::Enter), TopAct::Show);
     }
 
     #[test]
@@ -552,9 +551,9 @@ mod tests {
     #[test]
     fn a_filter_has_an_end() {
         let mut view = view(many(3));
-        view.press(TopKey::Char('/'));
+        view.press(Key::Char('/'));
         for _ in 0..100 {
-            view.press(TopKey::Char('x'));
+            view.press(Key::Char('x'));
         }
         assert_eq!(view.filter.chars().count(), FILTER_MOST);
         assert!(drawn(&view, (40, 10))[3].starts_with("no such name"));

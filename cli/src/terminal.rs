@@ -1,4 +1,4 @@
-//! The terminal of `top`: raw, another screen, and as it was before whatever happens.
+//! The terminal as a screen: raw, another one, and as it was before whatever happens.
 //!
 //! Reads keys from standard input, writes to standard output. Signals that request an end are only
 //! noted by the process; whoever shows something looks at that.
@@ -19,9 +19,9 @@ const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 /// Bytes of keys that are read at once.
 const KEYS: usize = 64;
 
-/// A key, as far as `top` has use for it.
+/// A key, as far as anything has use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TopKey {
+pub(crate) enum Key {
     /// A letter, or any other sign.
     Char(char),
     Enter,
@@ -40,27 +40,27 @@ pub(super) enum TopKey {
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Whether there is a screen to draw on, and keys to read.
-pub(super) fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     stdin().is_terminal() && stdout().is_terminal() && !is_dumb
 }
 
 /// Whether an error says that the terminal was closed.
-pub(super) fn is_gone(why: &io::Error) -> bool {
+pub(crate) fn is_gone(why: &io::Error) -> bool {
     let hung_up = rustix::io::Errno::IO.raw_os_error();
     why.kind() == io::ErrorKind::UnexpectedEof || why.raw_os_error() == Some(hung_up)
 }
 
 /// A terminal that is drawn on, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Screen(());
+pub(crate) struct Screen(());
 
 impl Screen {
     /// Makes it raw, and shows another screen.
     ///
     /// # Errors
     /// It cannot be had.
-    pub(super) fn enter() -> io::Result<Self> {
+    pub(crate) fn enter() -> io::Result<Self> {
         // What a panic says must be on the screen that stays.
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -82,7 +82,7 @@ impl Screen {
     }
 
     /// What draws on it.
-    pub(super) fn terminal(&self) -> io::Result<ratatui::Terminal<TermionBackend<io::Stdout>>> {
+    pub(crate) fn terminal(&self) -> io::Result<ratatui::Terminal<TermionBackend<io::Stdout>>> {
         ratatui::Terminal::new(TermionBackend::new(stdout()))
     }
 
@@ -90,7 +90,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal is gone.
-    pub(super) fn keys(&self, wait: Duration) -> io::Result<Vec<TopKey>> {
+    pub(crate) fn keys(&self, wait: Duration) -> io::Result<Vec<Key>> {
         let stdin = stdin();
         let mut sources = [PollFd::new(&stdin, PollFlags::IN)];
         let wait = Timespec {
@@ -131,13 +131,13 @@ fn leave() {
 
 /// The keys in what a terminal sent (ECMA-48, 5.4; xterm's function keys). What is none is left
 /// out; an escape alone is one. By hand: termion's parser panics where a sequence is cut off.
-fn keys(bytes: &[u8]) -> Vec<TopKey> {
+fn keys(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.chars().peekable();
     let mut keys = Vec::new();
     while let Some(c) = rest.next() {
         let key = match c {
-            '\x1b' if rest.peek().is_none() => Some(TopKey::Escape),
+            '\x1b' if rest.peek().is_none() => Some(Key::Escape),
             // With others before it this is a key with Alt, or one that has no letter.
             '\x1b' => match rest.next() {
                 Some('[' | 'O') => {
@@ -152,11 +152,11 @@ fn keys(bytes: &[u8]) -> Vec<TopKey> {
                 }
                 _ => None,
             },
-            '\x03' => Some(TopKey::Interrupt),
-            '\r' | '\n' => Some(TopKey::Enter),
-            '\x7f' | '\x08' => Some(TopKey::Backspace),
+            '\x03' => Some(Key::Interrupt),
+            '\r' | '\n' => Some(Key::Enter),
+            '\x7f' | '\x08' => Some(Key::Backspace),
             c if c.is_control() || c == char::REPLACEMENT_CHARACTER => None,
-            c => Some(TopKey::Char(c)),
+            c => Some(Key::Char(c)),
         };
         keys.extend(key);
     }
@@ -164,13 +164,13 @@ fn keys(bytes: &[u8]) -> Vec<TopKey> {
 }
 
 /// The key of a control sequence, without what begins it.
-fn sequence(code: &str) -> Option<TopKey> {
+fn sequence(code: &str) -> Option<Key> {
     match code {
-        "A" => Some(TopKey::Up),
-        "B" => Some(TopKey::Down),
-        "H" | "1~" | "7~" => Some(TopKey::Home),
-        "5~" => Some(TopKey::PageUp),
-        "6~" => Some(TopKey::PageDown),
+        "A" => Some(Key::Up),
+        "B" => Some(Key::Down),
+        "H" | "1~" | "7~" => Some(Key::Home),
+        "5~" => Some(Key::PageUp),
+        "6~" => Some(Key::PageDown),
         _ => None,
     }
 }
@@ -183,12 +183,12 @@ mod tests {
 
     #[test]
     fn what_a_terminal_sends_becomes_keys() {
-        assert_eq!(keys(b"q"), [TopKey::Char('q')]);
-        assert_eq!(keys(b"\x1b"), [TopKey::Escape]);
-        assert_eq!(keys(b"\x03"), [TopKey::Interrupt]);
-        assert_eq!(keys(b"\x1b[A\x1bOBs"), [TopKey::Up, TopKey::Down, TopKey::Char('s')]);
-        assert_eq!(keys(b"\x1b[5~\x1b[6~\x1b[H"), [TopKey::PageUp, TopKey::PageDown, TopKey::Home]);
-        let typed = [TopKey::Char('/'), TopKey::Char('ö'), TopKey::Enter, TopKey::Backspace];
+        assert_eq!(keys(b"q"), [Key::Char('q')]);
+        assert_eq!(keys(b"\x1b"), [Key::Escape]);
+        assert_eq!(keys(b"\x03"), [Key::Interrupt]);
+        assert_eq!(keys(b"\x1b[A\x1bOBs"), [Key::Up, Key::Down, Key::Char('s')]);
+        assert_eq!(keys(b"\x1b[5~\x1b[6~\x1b[H"), [Key::PageUp, Key::PageDown, Key::Home]);
+        let typed = [Key::Char('/'), Key::Char('ö'), Key::Enter, Key::Backspace];
         assert_eq!(keys("/ö\r\x7f".as_bytes()), typed);
         // A mouse, Alt and q, a sequence that is cut off, a letter that is: no key, least of all q.
         for none in [&b"\x1b[<0;3;5M"[..], b"\x1bq", b"\x1b[", b"\x1b[1;5", b"\xc3", b"\x01", b""] {
@@ -232,7 +232,7 @@ mod tests {
         // With a terminal of its own (script(1)).
         let test = "a_panic_leaves_the_terminal_as_it_was_and_is_read_there";
         let program = std::env::current_exe().expect("this test");
-        let test = format!("command::top::terminal::tests::{test}");
+        let test = format!("terminal::tests::{test}");
         let line = format!("'{}' --exact {test} --nocapture", program.display());
         let mut child = std::process::Command::new("script");
         child.args(["-q", "-e", "-c", &line, "/dev/null"]).env(CHILD, "1");

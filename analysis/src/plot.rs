@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use punctual_core::sample::Sample;
 
-use crate::histogram::HistogramView;
+use crate::histogram::{Histogram, HistogramView};
 use crate::release::Walk;
 
 /// The most bins.
@@ -382,6 +382,12 @@ pub struct HeatColumn {
     counts: Vec<u64>,
 }
 
+impl Default for HeatColumn {
+    fn default() -> Self {
+        Self { first: 0, counts: vec![0; Self::ROWS] }
+    }
+}
+
 impl TimeBin for HeatColumn {
     fn first(&self) -> u64 {
         self.first
@@ -421,6 +427,29 @@ impl HeatColumn {
         (1.0 + f64::from(step) / f64::from(Self::STEPS)) * f64::from(octave).exp2()
     }
 
+    /// Of all values of a histogram; what overflowed it is in the last row.
+    pub fn of(histogram: &Histogram) -> Self {
+        let mut column = Self::default();
+        for bucket in histogram.buckets() {
+            column.counts[Self::row(bucket.lowest_ns)] += bucket.count;
+        }
+        column.counts[Self::ROWS - 1] += histogram.overflow();
+        column
+    }
+
+    /// What came since it was `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let counts = self.counts.iter().zip(&before.counts);
+        let counts = counts.map(|(now, then)| now.saturating_sub(*then)).collect();
+        Self { first: self.first, counts }
+    }
+
+    /// With what another has.
+    pub fn add(&mut self, other: &Self) {
+        self.take(other);
+    }
+
     /// The rows that have cycles: from which lateness to below which, ns, and how many.
     pub fn cells(&self) -> impl Iterator<Item = HeatCell> {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -454,7 +483,7 @@ impl HeatMap {
         match self.place(cycle) {
             Ok(last) => last.counts[row] += 1,
             Err(first) => {
-                let mut column = HeatColumn { first, counts: vec![0; HeatColumn::ROWS] };
+                let mut column = HeatColumn { first, ..HeatColumn::default() };
                 column.counts[row] = 1;
                 self.append(column);
             }
@@ -588,6 +617,29 @@ mod tests {
         let mut histogram = Histogram::new();
         values.into_iter().for_each(|value| histogram.push(value));
         HistogramView::of(&histogram)
+    }
+
+    #[test]
+    fn a_column_of_a_histogram_has_its_values_and_what_came_since() {
+        let mut histogram = Histogram::new();
+        [5, 5, 1_000, 70_000].iter().for_each(|ns| histogram.push(*ns));
+        let before = HeatColumn::of(&histogram);
+        let counts =
+            |column: &HeatColumn| column.cells().map(|cell| cell.count).collect::<Vec<_>>();
+        assert_eq!(counts(&before), [2, 1, 1]);
+        histogram.push(70_000);
+        histogram.push(1 << 60);
+        let after = HeatColumn::of(&histogram);
+        let mut since = after.since(&before);
+        assert_eq!(counts(&since), [1, 1]);
+        assert!(
+            since
+                .cells()
+                .next()
+                .is_some_and(|cell| cell.from_ns <= 70_000.0 && cell.to_ns > 70_000.0)
+        );
+        since.add(&before);
+        assert_eq!(since, after);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::gridfit::{Grid, GridFit, Line};
 use crate::histogram::{Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
+use crate::plot::HeatColumn;
 use crate::quantile::Probability;
 use crate::release::{Lateness, ReleaseGap, Walk};
 use crate::summary::{Distribution, SummaryStats};
@@ -228,10 +229,13 @@ impl Recording {
         }
     }
 
-    /// The nine numbers of lateness so far, of releases that ran or lie in a gap.
-    pub fn lateness_so_far(&self) -> SummaryStats {
+    /// The nine numbers of lateness so far, and how often it was how much, of releases that ran or
+    /// lie in a gap.
+    pub fn lateness_so_far(&self) -> (SummaryStats, HeatColumn) {
         let placement = self.walk.placement(self.walk.gaps(), 0);
-        self.lateness.clone().finish(&placement, 0).known().stats()
+        let releases = self.lateness.clone().finish(&placement, 0);
+        let known = releases.known();
+        (known.stats(), HeatColumn::of(known.histogram()))
     }
 
     /// The quantile of the lateness of wakes alone so far, ns; `None` where too few show it.

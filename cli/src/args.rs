@@ -63,6 +63,15 @@ pub(crate) struct ReportArgs {
     pub(crate) keep_cold: bool,
 }
 
+/// What is seen while it runs.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct LiveArgs {
+    /// Show how late the loop wakes as a picture while it runs: over time, and all so far; on a
+    /// terminal of 40 columns and 10 lines at least, else lines
+    #[arg(long)]
+    pub(crate) live: bool,
+}
+
 impl ReportArgs {
     /// The detail that is shown, where `usual` is without an option.
     pub(crate) fn detail(&self, usual: Detail) -> Detail {

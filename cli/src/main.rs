@@ -11,6 +11,7 @@ mod command;
 mod comparison;
 mod experiment;
 mod format;
+mod live;
 mod measuring;
 mod output;
 mod pages;

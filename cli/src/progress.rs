@@ -135,7 +135,7 @@ fn lines(progress: &ExperimentProgress, condition: &str, loops: &[LoopSoFar]) ->
 }
 
 /// The names that tell loops apart: the period, the CPU, or both.
-fn names(loops: &[LoopSoFar]) -> Vec<String> {
+pub(crate) fn names(loops: &[LoopSoFar]) -> Vec<String> {
     let several_cpus = loops.windows(2).any(|pair| pair[0].cpu != pair[1].cpu);
     let several_periods = loops.windows(2).any(|pair| pair[0].period != pair[1].period);
     let name = |so_far: &LoopSoFar| {
@@ -150,7 +150,7 @@ fn names(loops: &[LoopSoFar]) -> Vec<String> {
 }
 
 /// The figures of a loop under the condition that runs.
-fn figures(run: Option<&RunSoFar>) -> String {
+pub(crate) fn figures(run: Option<&RunSoFar>) -> String {
     let Some(RunSoFar { lateness_ns: lateness, missed, .. }) = run else {
         return "no figures yet".to_owned();
     };
@@ -186,6 +186,7 @@ fn standing(standing: &Standing) -> String {
 mod tests {
     use super::*;
     use punctual_analysis::claim::ask::Ask;
+    use punctual_analysis::plot::HeatColumn;
     use punctual_analysis::summary::SummaryStats;
     use punctual_core::time::Period;
 
@@ -207,6 +208,7 @@ mod tests {
                 },
                 releases: 18_000,
                 missed: 2,
+                by_lateness: HeatColumn::default(),
                 standing: standing.clone(),
             }),
         };

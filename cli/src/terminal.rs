@@ -10,7 +10,7 @@ use std::time::Duration;
 use ratatui::backend::TermionBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::stdin;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// Another screen, and no cursor (xterm's control sequences, DECSET 1049 and 25).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -61,6 +61,19 @@ impl Screen {
     /// # Errors
     /// It cannot be had.
     pub(crate) fn enter() -> io::Result<Self> {
+        Self::enter_as(Termios::make_raw)
+    }
+
+    /// Shows another screen, on which what is typed does not appear and Ctrl-C is the signal that
+    /// it always is.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub(crate) fn show() -> io::Result<Self> {
+        Self::enter_as(|termios| termios.local_modes -= LocalModes::ECHO | LocalModes::ICANON)
+    }
+
+    fn enter_as(change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         // What a panic says must be on the screen that stays.
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -72,7 +85,7 @@ impl Screen {
         });
         let termios = tcgetattr(stdin())?;
         let mut raw = termios.clone();
-        raw.make_raw();
+        change(&mut raw);
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(termios);
         let screen = Self(());
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;

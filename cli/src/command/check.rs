@@ -24,7 +24,8 @@ use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report
 
 use super::measure::LoopChoices;
 use crate::args::{
-    BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs, RootArgs,
+    BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs,
+    RootArgs,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
@@ -76,6 +77,8 @@ pub(super) struct CheckArgs {
     samples: KeptSamples,
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    live: LiveArgs,
     #[command(flatten)]
     plan: PlanArgs,
     #[command(flatten)]
@@ -149,6 +152,7 @@ impl Execute for CheckArgs {
             choice,
             args: &self.report,
             learn: self.learn,
+            live: self.live.live,
             blame: self.causes.when(BlameWord::Auto, gate.is_used()),
             late: LATE,
             plans,

@@ -374,6 +374,7 @@ impl bench::Bench for Bench<'_> {
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
             gate: false,
+            live: false,
             notes,
             first: keep,
         };

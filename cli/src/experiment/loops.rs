@@ -6,7 +6,7 @@
 
 use std::{error, io};
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RunFigures};
 use punctual_blame::config::LateThreshold;
@@ -40,8 +40,8 @@ use super::{Machine, envelope, run, words};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
 use crate::format;
+use crate::live;
 use crate::output::{self, Opened};
-use crate::progress::Line;
 
 /// Loops to be measured.
 pub(crate) struct LoopExperiment<'a> {
@@ -59,6 +59,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) args: &'a ReportArgs,
     /// Whether waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
+    /// Whether a screen shows them as they run.
+    pub(crate) live: bool,
     /// Whether the causes of late wakes are recorded; `None` for not at all.
     pub(crate) blame: Option<BlameWhen>,
     /// What is late where they are.
@@ -112,6 +114,7 @@ impl LoopExperiment<'_> {
             choice,
             args,
             learn,
+            live,
             blame,
             late,
             plans,
@@ -159,7 +162,10 @@ impl LoopExperiment<'_> {
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
         };
-        let finished = run(experiment, &machine.measuring, &mut Line::of(args.quiet));
+        let mut observer = live::observer(live, args.quiet).context("--live")?;
+        let finished = run(experiment, &machine.measuring, observer.as_mut());
+        // The screen that was there before, for whatever is said from here on.
+        drop(observer);
         let mut finished = finished.map_err(|why| match (why, &clock) {
             (ExperimentError::Follow(why), Some(clock)) => super::follow::refused(clock, &why),
             (why, _) => words::error(why),

@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::{Dir, PROGRAM};
+use crate::{Dir, PROGRAM, json, run, stderr};
 use punctual_testkit::skip;
 
 /// A tmux server of this test's own, which goes away with it.
@@ -61,6 +61,39 @@ fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
     let screen = terminal.until("status 130");
     assert!(screen.contains("incomplete") && screen.contains("lateness"), "{screen}");
     assert!(!screen.contains("s left ·"), "the progress line is gone:\n{screen}");
+}
+
+#[test]
+fn live_it_is_a_picture_and_leaves_no_trace() {
+    if !skip::need_program("tmux") {
+        return;
+    }
+    let dir = Dir::new("terminal-live");
+    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
+    let shell = ["new-session", "-d", "-x", "80", "-y", "24", "env", "PS1=ready$ ", "sh"];
+    assert!(terminal.tmux(&shell).status.success());
+    terminal.until("ready$");
+    let type_in = |line: &str| {
+        terminal.tmux(&["send-keys", "-l", line]);
+        terminal.tmux(&["send-keys", "Enter"]);
+    };
+    let program = format!("{PROGRAM} measure periodic -d 1h --live");
+    type_in(&format!(
+        "cd {}; stty -g > before; {program}; echo status $?; stty -g | cmp - before",
+        dir.0.display()
+    ));
+    let screen = terminal.until("^C ends it, with results");
+    assert!(!screen.contains("ready$"), "a screen of its own:\n{screen}");
+    let screen = terminal.until("|idle");
+    assert!(screen.contains("typical") && screen.contains('\u{2588}'), "{screen}");
+    terminal.tmux(&["send-keys", "C-c"]);
+    let screen = terminal.until("status 130");
+    assert!(screen.contains("ready$") && screen.contains("lateness"), "{screen}");
+    assert!(!screen.contains("|idle") && !screen.contains("EOF"), "{screen}");
+    // Where there is no terminal, lines.
+    let out = run(["measure", "periodic", "-d", "300ms", "--live", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(json(&out)["runs"][0]["cycles"].as_u64() > Some(0));
 }
 
 #[test]

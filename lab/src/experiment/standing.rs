@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use punctual_analysis::claim::anytime;
 use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::plot::HeatColumn;
 use punctual_analysis::recording::Recording;
 use punctual_analysis::summary::SummaryStats;
 
@@ -35,6 +36,8 @@ pub struct Standing {
 pub struct RunSoFar {
     /// Lateness of its releases, missed ones included.
     pub lateness_ns: SummaryStats,
+    /// How often it was how much.
+    pub by_lateness: HeatColumn,
     /// Its releases: those that ran, and those that were missed.
     pub releases: u64,
     /// Missed releases.
@@ -107,8 +110,10 @@ impl StandingsWriter {
         let standing = |ask| Standing::of(ask, recording);
         let standings: Vec<Standing> = self.standings.asks.iter().filter_map(standing).collect();
         let (samples, missed) = (recording.samples(), recording.gaps());
+        let (lateness_ns, by_lateness) = recording.lateness_so_far();
         let so_far = RunSoFar {
-            lateness_ns: recording.lateness_so_far(),
+            lateness_ns,
+            by_lateness,
             releases: samples.saturating_add(missed),
             missed,
             standing: Standing::farthest(&standings).cloned(),

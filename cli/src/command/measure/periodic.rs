@@ -17,7 +17,8 @@ use punctual_lab::waits::WAITS;
 use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
 use crate::args::{
-    BlameWord, CausesArgs, Detail, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName,
+    BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PlanArgs, PolicyName, ReportArgs, RootArgs,
+    WaitName,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::follow::FollowedClock;
@@ -102,6 +103,8 @@ pub(super) struct Args {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
+    live: LiveArgs,
+    #[command(flatten)]
     plan: PlanArgs,
     #[command(flatten)]
     learn: LearnArgs,
@@ -163,6 +166,7 @@ impl Execute for Args {
             choice,
             args: &self.report,
             learn: self.learn,
+            live: self.live.live,
             blame: self.causes.when(BlameWord::Off, gate.is_used()),
             late: LATE,
             plans,

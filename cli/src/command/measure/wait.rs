@@ -151,6 +151,7 @@ impl Execute for Args {
             changes: None,
             question: None,
             gate: false,
+            live: false,
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
             first: 0,
         };

@@ -488,6 +488,7 @@ impl Measure for Bench<'_> {
             changes: Some(&mut changes),
             question: None,
             gate: false,
+            live: false,
             notes: Vec::new(),
             first: 0,
         };

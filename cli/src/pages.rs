@@ -124,6 +124,11 @@ impl Page {
         &self.results[result].report.body.runs()[run]
     }
 
+    /// The result that a line is of.
+    pub(crate) fn result(&self, line: &Line) -> &Shown {
+        &self.results[self.drawn[line.drawn].0]
+    }
+
     /// What ran next to a cycle of a run of this page; `None` where that was not recorded.
     pub(crate) fn load_at(&self, run: &Run, cycle: u64) -> Option<String> {
         self.results.iter().find_map(|shown| {

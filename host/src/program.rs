@@ -674,6 +674,7 @@ mod tests {
             priority,
             last_cpu: 1,
             faults: 0,
+            started: 0,
         }
     }
 

@@ -32,6 +32,8 @@ pub struct RunningThread {
     pub last_cpu: u32,
     /// Its page faults so far, minor and major.
     pub faults: u64,
+    /// When it was started, in ticks since boot: a number is given away again.
+    pub started: u64,
 }
 
 /// Policies by number (sched(7), `linux/sched.h`).
@@ -75,6 +77,7 @@ impl RunningThread {
             name: name.to_owned(),
             is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
             faults: field(10)?.parse::<u64>().ok()?.saturating_add(field(12)?.parse().ok()?),
+            started: field(22)?.parse().ok()?,
             last_cpu: field(39)?.parse().ok()?,
             priority: field(40)?.parse().ok()?,
             policy: field(41)?.parse().ok()?,
@@ -206,6 +209,7 @@ mod tests {
                     18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 90 1 0 0 0 0 0 0 0 0 0 0 0";
         let thread = RunningThread::parse(77, 78, stat).expect("a thread");
         assert_eq!((thread.name.as_str(), thread.last_cpu), ("a) S (b c", 3));
+        assert_eq!((thread.started, thread.faults), (900, 1));
         assert_eq!((thread.policy, thread.priority, thread.is_kernel), (1, 90, false));
         let kernel = stat.replacen("4194368", "2129984", 1);
         assert!(RunningThread::parse(77, 78, &kernel).is_some_and(|thread| thread.is_kernel));

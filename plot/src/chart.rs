@@ -38,6 +38,18 @@ pub enum Mark {
     Rug(Vec<f64>),
     /// Named spans of x, above the frame: from, to, name.
     Spans(Vec<(f64, f64, String)>),
+    /// Named values of one axis, each a dashed line through the frame; what is outside of it is not
+    /// drawn.
+    Thresholds(ThresholdAxis, Vec<(f64, String)>),
+}
+
+/// The axis that [`Mark::Thresholds`] are values of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdAxis {
+    /// The lower one: its lines are upright.
+    X,
+    /// The one to the left.
+    Y,
 }
 
 /// A column of [`Mark::Bars`].
@@ -413,6 +425,7 @@ fn draw(
         }
         Mark::Points(named) => points(frame, ink, named, items, words),
         Mark::Spans(named) => spans(frame, named, items, words),
+        Mark::Thresholds(axis, named) => thresholds(frame, *axis, named, items, words),
         Mark::Bars(columns) => bars(frame, ink, columns, items, words),
         Mark::Boxes(distributions) => boxes(frame, ink, distributions, items),
         Mark::Cells(rectangles) => cells(frame, ink, rectangles, items),
@@ -470,6 +483,38 @@ fn spans(
         }
     }
     items.push(Item::Line { strokes, ink: Ink::Grid, width: 1.0, dash: &[] });
+}
+
+/// Lines through the frame, each with its name where no other word stands.
+fn thresholds(
+    frame: &Frame<'_>,
+    axis: ThresholdAxis,
+    named: &[(f64, String)],
+    items: &mut Vec<Item>,
+    words: &mut Labels,
+) {
+    let range = match axis {
+        ThresholdAxis::X => frame.x,
+        ThresholdAxis::Y => frame.y,
+    };
+    let mut strokes = Vec::new();
+    for (at, name) in named.iter().filter(|(at, _)| (range.low..=range.high).contains(at)) {
+        let (stroke, place, anchor) = match axis {
+            ThresholdAxis::X => {
+                let x = frame.x(*at);
+                let name_at = (x + 4.0, frame.top + SMALL);
+                (vec![(x, frame.top), (x, frame.bottom)], name_at, Anchor::Start)
+            }
+            ThresholdAxis::Y => {
+                let y = frame.point((frame.x.low, *at)).1;
+                let name_at = (frame.right - 4.0, y - 4.0);
+                (vec![(frame.left, y), (frame.right, y)], name_at, Anchor::End)
+            }
+        };
+        strokes.push(stroke);
+        words.place_within(frame.bounds(), text(place, name, SMALL, anchor, Ink::Muted));
+    }
+    items.push(Item::Line { strokes, ink: Ink::Text, width: 1.0, dash: &[6.0, 4.0] });
 }
 
 /// Dots, and the names that are in no other's way.
@@ -650,6 +695,7 @@ mod tests {
                 let (line, body, middle, half) = ((0.1, 1.9), (0.5, 1.0), 0.7, 0.3);
                 Mark::Boxes(vec![QuantileBox { place, half, line, body, middle, far }])
             }
+            4 if far.is_some() => Mark::Thresholds(ThresholdAxis::Y, vec![(1.0, name.to_owned())]),
             4 => Mark::Spans(vec![(0.0, place, name.to_owned())]),
             5 => Mark::Band(vec![Some((0.0, 0.5, 1.0, 1.5)), None, Some((3.0, 0.5, 1.0, 1.5))]),
             _ => {

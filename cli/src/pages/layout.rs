@@ -85,6 +85,8 @@ pub(super) fn paired(results: &[Shown]) -> bool {
 
 /// What results are called: by directory or file. Of two, a directory that is named by its time
 /// gives way to the one that somebody named: `before/2026-11-22T21-41` is "before".
+///
+/// Of two with the same name, what tells them apart stands for them: the kernel, else the time.
 pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
     let file_name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
     let is_time = |name: &String| name.as_bytes().get(10) == Some(&b'T');
@@ -100,6 +102,26 @@ pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
             .or(dir_name)
             .unwrap_or_else(|| stored.report.envelope.experiment.clone())
     };
+    let is_told_apart = |names: &[String]| names.windows(2).all(|pair| pair[0] != pair[1]);
+    if is_pair {
+        let kernel = |stored: &Stored| {
+            let machine = stored.report.envelope.machine.as_ref()?;
+            Some(format!("Linux {}", machine.kernel.kernel.value()?))
+        };
+        let started = |stored: &Stored| {
+            let at = stored.report.envelope.started_at.as_ref()?;
+            Some(at.get(..19)?.replace('T', " "))
+        };
+        let by_name: Vec<String> = stored.iter().map(name).collect();
+        let others = [
+            stored.iter().map(kernel).collect::<Option<Vec<String>>>(),
+            stored.iter().map(started).collect(),
+        ];
+        let others = others.into_iter().flatten();
+        if let Some(told) = [by_name].into_iter().chain(others).find(|names| is_told_apart(names)) {
+            return told;
+        }
+    }
     let mut labels: Vec<String> = Vec::new();
     for (number, name) in stored.iter().map(name).enumerate() {
         let taken = labels.contains(&name);

@@ -12,7 +12,7 @@ use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, HeatMap, Thinne
 use punctual_analysis::recording::RunFigures;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark, SHADES};
+use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark, SHADES, ThresholdAxis};
 use punctual_report::Report;
 use punctual_report::strategies::StrategyRow;
 
@@ -269,8 +269,26 @@ impl<'a> Times<'a> {
     }
 }
 
+/// How late the loops of a panel may be, each deadline once: ns, and its words.
+pub(crate) fn deadlines(page: &Page, panel: &Panel) -> Vec<(f64, String)> {
+    let mut deadlines: Vec<f64> = Vec::new();
+    for line in &panel.lines {
+        let run = page.run(line);
+        let verdicts = page.result(line).report.body.verdicts().iter();
+        let period_ns = run.setup.period_ns.map(|ns| ns as f64);
+        let own = verdicts.filter(|verdict| period_ns.is_some() && verdict.period_ns == period_ns);
+        for ns in own.filter_map(|verdict| verdict.deadline_ns) {
+            if !deadlines.contains(&ns) {
+                deadlines.push(ns);
+            }
+        }
+    }
+    deadlines.into_iter().map(|at| (at, format!("deadline {}", ns(at)))).collect()
+}
+
 /// The chart of a panel.
 fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let deadlines = Mark::Thresholds(ThresholdAxis::X, deadlines(page, panel));
     let series = |line: &Line| {
         let steps = Mark::Steps {
             edges: page.bins.edges_ns.clone(),
@@ -279,6 +297,10 @@ fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart
         let open = Mark::Spans(beyond(page).into_iter().collect());
         ChartSeries { name: line.name.clone(), ink: line.ink, marks: vec![open, steps] }
     };
+    let mut series: Vec<ChartSeries> = panel.lines.iter().map(series).collect();
+    if let Some(first) = series.first_mut() {
+        first.marks.push(deadlines);
+    }
     let parts: Vec<String> =
         panel.lines.iter().map(|line| described_histogram(page, line)).collect();
     Chart {
@@ -288,7 +310,7 @@ fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart
         size,
         x: axes.bins.clone(),
         y: axes.count.clone(),
-        series: panel.lines.iter().map(series).collect(),
+        series,
         notes: Vec::new(),
     }
 }
@@ -342,6 +364,10 @@ fn curve_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         let marks = vec![Mark::Stairs(stairs)];
         ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
+    let mut series: Vec<ChartSeries> = panel.lines.iter().map(series).collect();
+    if let Some(first) = series.first_mut() {
+        first.marks.push(Mark::Thresholds(ThresholdAxis::Y, deadlines(page, panel)));
+    }
     let part = |line: &Line| described_curve(line, &page.run(line).outcome);
     Chart {
         title: format!("Percentile curve of lateness: {}", panel.title),
@@ -350,7 +376,7 @@ fn curve_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         size,
         x: axes.one_in.clone(),
         y: axes.quantile.clone(),
-        series: panel.lines.iter().map(series).collect(),
+        series,
         notes: Vec::new(),
     }
 }
@@ -377,6 +403,10 @@ fn time_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         let marks = marks.unwrap_or_default();
         ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
+    let mut series: Vec<ChartSeries> = panel.lines.iter().map(series).collect();
+    if let Some(first) = series.first_mut() {
+        first.marks.push(Mark::Thresholds(ThresholdAxis::Y, deadlines(page, panel)));
+    }
     let part = |line: &Line| {
         let loads = if page.loaded(line).is_empty() { "" } else { " At the top: the load." };
         Times::of(page, line).map(|times| described_time(&times) + loads).unwrap_or_default()
@@ -388,7 +418,7 @@ fn time_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         size,
         x: axes.time.clone(),
         y: axes.lateness.clone(),
-        series: panel.lines.iter().map(series).collect(),
+        series,
         notes: Vec::new(),
     }
 }
@@ -446,7 +476,8 @@ fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     for (line, series) in panel.lines.iter().zip(&mut time.series) {
         let Some(times) = Times::of(page, line) else { continue };
         let (heat, cells) = drawn_heat(&times, axes, HEAT_CELLS / maps);
-        let is_marked = |mark: &Mark| matches!(mark, Mark::Spans(_) | Mark::Rug(_));
+        let is_marked =
+            |mark: &Mark| matches!(mark, Mark::Spans(_) | Mark::Rug(_) | Mark::Thresholds(..));
         series.marks.retain(is_marked);
         series.marks.insert(0, Mark::Cells(cells));
         let run = page.run(line);

@@ -239,6 +239,7 @@ fn figures_of(runs: Vec<Figures<'_>>) -> Table {
         numbers("1 in 1000 (p99.9)"),
         numbers("p99.99"),
         numbers("worst"),
+        numbers("of the period"),
         numbers("missed"),
         numbers("unrecorded"),
         numbers("CPU of the loop"),
@@ -252,12 +253,19 @@ fn figures_of(runs: Vec<Figures<'_>>) -> Table {
             format::ns(times.p99_9),
             format::ns(times.p99_99),
             format::largest(times.max, run.outcome.unknown()),
+            of_period(times.max, run.setup.period_ns),
             format::count_or_dash(run.outcome.missed),
             format::count(run.outcome.unrecorded),
             run.cpu_load.map_or_else(|| "-".to_owned(), format::share),
         ]
     };
     Table::new(caption, columns, runs.into_iter().map(row).collect())
+}
+
+/// A lateness as a share of the period; a dash where either is not known.
+fn of_period(ns: Option<f64>, period_ns: Option<u64>) -> String {
+    let share = ns.zip(period_ns).map(|(ns, period_ns)| format::share(ns / period_ns as f64));
+    share.unwrap_or_else(|| "-".to_owned())
 }
 
 /// The figures in the short document, as many as the terminal has columns for.

@@ -45,6 +45,7 @@ fn chart(page: &Page, plot: &Plot<'_>) -> Value {
         "x": axis(&plot.chart.x),
         "y": axis(&plot.chart.y),
         "series": series,
+        "deadlines": plots::deadlines(page, plot.panel),
     })
 }
 

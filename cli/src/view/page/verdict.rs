@@ -18,7 +18,11 @@ const NOTES: usize = 200;
 pub(super) fn title(page: &Page) -> String {
     match page.results.as_slice() {
         [] => "no result".to_owned(),
-        [shown] => format!("{}, {}", heading(page), machine(&shown.report)),
+        [shown] => {
+            let started = shown.report.envelope.started_at.as_deref();
+            let started = started.and_then(|at| at.get(..16)).unwrap_or("an unknown time");
+            format!("{}, {}", heading(page), started.replace('T', " "))
+        }
         _ => heading(page),
     }
 }
@@ -26,7 +30,14 @@ pub(super) fn title(page: &Page) -> String {
 /// The heading of the page: what it is of.
 pub(super) fn heading(page: &Page) -> String {
     match page.results.as_slice() {
-        [shown] => format!("Punctuality of {}", shown.report.envelope.experiment),
+        [shown] => {
+            let Report { envelope, .. } = &shown.report;
+            let Some(facts) = &envelope.machine else {
+                return format!("Punctuality of {}", shown.label);
+            };
+            let (cpu, kernel) = (facts.cpu.cpu_model.value(), facts.kernel.kernel.value());
+            format!("Punctuality of {}, Linux {}", known(cpu), known(kernel))
+        }
         [a, b] => format!("Punctuality of {} and {}", a.label, b.label),
         many => format!("Punctuality of {} results", many.len()),
     }

@@ -87,6 +87,30 @@
     c.restore();
   }
 
+  // Named values of one axis: a dashed line through the frame, and the name at its end.
+  function thresholds(u, named, along) {
+    var c = u.ctx, b = u.bbox, far = 12 * devicePixelRatio;
+    c.save();
+    c.font = far + "px Roboto, Arial, sans-serif";
+    c.fillStyle = colour("muted");
+    c.strokeStyle = colour("text");
+    c.lineWidth = devicePixelRatio;
+    c.textBaseline = "alphabetic";
+    c.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+    named.forEach(function (named) {
+      var at = u.valToPos(named[0], along, true), upright = along === "x";
+      var low = upright ? b.left : b.top, high = low + (upright ? b.width : b.height);
+      if (!(at >= low && at <= high)) { return; }
+      c.beginPath();
+      c.moveTo(upright ? at : b.left, upright ? b.top : at);
+      c.lineTo(upright ? at : b.left + b.width, upright ? b.top + b.height : at);
+      c.stroke();
+      c.textAlign = upright ? "left" : "right";
+      c.fillText(named[1], upright ? at + 4 : b.left + b.width - 4, upright ? b.top + far : at - 4);
+    });
+    c.restore();
+  }
+
   var KINDS = {
     histogram: function (chart) {
       var floor = chart.y.low;
@@ -318,6 +342,7 @@
       hooks: {
         draw: [function (u) {
           if (made.over) { made.over(u); }
+          thresholds(u, chart.deadlines || [], chart.kind === "histogram" ? "x" : "y");
           self.drawn = (self.drawn || 0) + 1;
           if (!root.dataset.firstDraw) { root.dataset.firstDraw = String(performance.now()); }
         }],

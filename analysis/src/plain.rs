@@ -37,6 +37,46 @@ pub fn plain_spaces(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
 }
 
+/// A text in ASCII alone, each character as one that stands for it, so that columns stay where they
+/// are: for a terminal or a reader that knows no other.
+pub fn ascii(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = plain_spaces(text);
+    // Two for two.
+    for (sign, letters) in [("\u{2265} ", ">="), ("\u{2264} ", "<=")] {
+        rest = rest.replace(sign, letters);
+    }
+    for c in rest.chars() {
+        plain.push(match c {
+            c if c.is_ascii() => c,
+            'µ' | 'μ' => 'u',
+            '·' | '–' | '—' | '−' | '─' => '-',
+            '…' => '~',
+            '×' => 'x',
+            '→' | '≥' => '>',
+            '←' | '≤' => '<',
+            '↑' => '^',
+            '±' => '+',
+            '°' => 'o',
+            '’' | '‘' => '\'',
+            '“' | '”' => '"',
+            '█' | '▇' | '▓' => '#',
+            '▆' | '▅' | '▒' => '*',
+            '▄' | '▃' | '░' => ':',
+            '▂' | '▁' => '.',
+            '│' => '|',
+            '⁰'..='⁹' => char::from_digit(c as u32 - '⁰' as u32, 10).unwrap_or('?'),
+            '¹' => '1',
+            '²' => '2',
+            '³' => '3',
+            '⁻' => '-',
+            'θ' => 'O',
+            _ => '?',
+        });
+    }
+    plain
+}
+
 /// A count in groups of three, with hard spaces, so that no line breaks inside a number.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -98,6 +138,15 @@ pub fn plain_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ascii_keeps_its_columns() {
+        let text = "25.0\u{a0}µs · ≥ 12 ≤ 3 · █▂ → 10⁻⁴ · é";
+        let plain = ascii(text);
+        assert_eq!(plain, "25.0 us - >=12 <=3 - #. > 10-4 - ?");
+        assert_eq!(plain.chars().count(), text.chars().count());
+        assert!(plain.is_ascii() && ascii("\u{1b}a\n") == "\u{1b}a\n");
+    }
     use proptest::prelude::*;
 
     #[test]

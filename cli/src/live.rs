@@ -15,6 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 
 use crate::format;
+use crate::output;
 use crate::progress;
 use crate::terminal::{Screen, is_there};
 
@@ -130,7 +131,8 @@ impl LivePicture {
         let mut write = |x: u16, y: u16, text: &str, style: Style| {
             if x < width && y < height {
                 let room = usize::from(width - x);
-                buffer.set_stringn(area.x + x, area.y + y, format::plain(text), room, style);
+                let text = output::spaced(format::plain(text), true);
+                buffer.set_stringn(area.x + x, area.y + y, text, room, style);
             }
         };
         write(0, 0, &self.head, Style::new());

@@ -24,7 +24,7 @@ use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 pub(crate) use dir::{Dir, Trust, state_dir};
 pub(crate) use journal::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 pub(crate) use opened::Opened;
-pub(crate) use streams::{line, message, page, show, spaced};
+pub(crate) use streams::{data, line, message, page, show, spaced};
 pub(crate) use tree::{BootFiles, TreeFiles};
 
 /// Where one form of a result goes, opened.
@@ -64,8 +64,11 @@ impl OutputTarget {
     /// shown also where the file could not be written.
     pub(crate) fn write(self, json: &str, text: impl Into<Styled>) -> Result<()> {
         let (json, kept) = self.keep(|| json.to_owned());
-        let stdout = json.map_or_else(|| text.into(), Styled::from);
-        kept.and(show(stdout))
+        let shown = match json {
+            Some(json) => data(&json),
+            None => show(text),
+        };
+        kept.and(shown)
     }
 }
 
@@ -149,8 +152,10 @@ impl Outputs {
     ) -> Result<()> {
         let (json, json_kept) = self.json.keep(|| json.to_owned());
         let (markdown, markdown_kept) = self.markdown.keep(markdown);
-        let stdout = json.or(markdown).map_or_else(|| page.into(), Styled::from);
-        let shown = show(stdout);
+        let shown = match json.or(markdown) {
+            Some(text) => data(&text),
+            None => show(page),
+        };
         json_kept.and(markdown_kept).and(shown)
     }
 }

@@ -57,7 +57,8 @@ impl Line {
             return;
         }
         let lines = lines(progress, condition, loops);
-        let lines: Vec<String> = lines.iter().map(|line| format::plain(line)).collect();
+        let lines: Vec<String> =
+            lines.iter().map(|line| output::spaced(format::plain(line), true)).collect();
         // A standard error that is gone costs the lines, not the measurement.
         let _gone = if self.terminal {
             // What does not fit is cut: a line that wraps could not be written over.

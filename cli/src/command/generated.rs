@@ -70,13 +70,13 @@ impl CompletionsArgs {
         };
         let mut text = Vec::new();
         generate(shell, &mut program, "punctual", &mut text);
-        output::show(&*String::from_utf8_lossy(&text))?;
+        output::data(&String::from_utf8_lossy(&text))?;
         Ok(Exit::Fine)
     }
 }
 
 /// Prints the JSON schema of results, made from the types themselves.
 pub(super) fn schema() -> Result<Exit> {
-    output::show(view::schema()?)?;
+    output::data(&view::schema()?)?;
     Ok(Exit::Fine)
 }

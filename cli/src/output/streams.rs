@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
+use punctual_analysis::plain::{ascii, plain, plain_lines, plain_spaces};
 
 use crate::format::{self, Styled};
 
@@ -19,9 +19,22 @@ pub(crate) fn line(text: &str) {
     let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
 }
 
-/// `text` for a terminal, or with plain spaces for whoever searches it.
+/// `text` for a terminal, or with plain spaces for whoever searches it; in ASCII where the locale
+/// was set to one that has nothing else.
 pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
-    if to_terminal { text } else { plain_spaces(&text) }
+    match (is_ascii_alone(), to_terminal) {
+        (true, _) => ascii(&text),
+        (false, true) => text,
+        (false, false) => plain_spaces(&text),
+    }
+}
+
+/// Whether the locale of messages was set to one without UTF-8, such as C. Where none is set, as in
+/// many containers, a terminal may know UTF-8 all the same.
+fn is_ascii_alone() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    let first = set.map(|value| value.to_string_lossy().to_lowercase()).find(|v| !v.is_empty());
+    first.is_some_and(|locale| !locale.contains("utf-8") && !locale.contains("utf8"))
 }
 
 /// Writes a page of lines to standard output.
@@ -31,7 +44,24 @@ pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
 pub(crate) fn page(text: impl Into<Styled>) -> io::Result<()> {
     let to_terminal = io::stdout().is_terminal();
     let plain = |text: &str| spaced(plain_lines(text), to_terminal);
-    let text = text.into().written(format::has_colours(), plain);
+    written(&text.into().written(format::has_colours(), plain))
+}
+
+/// Writes what a program reads to standard output: JSON, Markdown, completions, in UTF-8 whatever
+/// the locale.
+///
+/// # Errors
+/// It cannot be written, in words; a reader that has seen enough is none.
+pub(crate) fn data(text: &str) -> Result<()> {
+    written(&spaced_for_programs(text)).context("cannot write to standard output")
+}
+
+fn spaced_for_programs(text: &str) -> String {
+    let text = plain_lines(text);
+    if io::stdout().is_terminal() { text } else { plain_spaces(&text) }
+}
+
+fn written(text: &str) -> io::Result<()> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

@@ -246,7 +246,10 @@ impl Drop for Dir {
 fn refused(output: &Output, words: &[&str]) {
     let errors = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert_eq!(errors.trim_end().lines().count(), 1, "one line: {errors}");
+    // Loops of tests beside this one may be named before it.
+    let others = "punctual: real-time threads may run on CPU";
+    let lines = errors.trim_end().lines().filter(|line| !line.starts_with(others));
+    assert_eq!(lines.count(), 1, "one line: {errors}");
     for word in words {
         assert!(errors.contains(word), "{word:?} in {errors:?}");
     }

@@ -55,6 +55,28 @@ fn what_fails_is_named_beside_the_line() {
 }
 
 #[test]
+fn a_locale_without_utf_8_has_ascii_alone_and_data_are_as_they_are() {
+    let dir = Dir::new("quiet-ascii");
+    let file = recording(&dir);
+    let analyse = |locale: &str, more: &[&str]| {
+        let mut command = punctual();
+        command.env_remove("LC_CTYPE").env("LC_ALL", locale).args(["analyse", &file]).args(more);
+        command.output().expect("it starts")
+    };
+    for more in [&["-v"][..], &[], &["-q"], &["--limit", "max<1us"]] {
+        let page = analyse("C", more).stdout;
+        assert!(page.is_ascii(), "{}", String::from_utf8_lossy(&page));
+    }
+    let page = stdout(&analyse("C", &["-q"]));
+    assert!(page.contains("Worst 700 us") && !page.contains('?'), "{page}");
+    assert!(stdout(&analyse("C.UTF-8", &["-q"])).contains("Worst 700 µs"));
+    assert!(stdout(&analyse("de_DE.utf8", &["-q"])).contains("µs"));
+    let json = |locale: &str| stdout(&analyse(locale, &["--json", "-"]));
+    assert_eq!(json("C"), json("C.UTF-8"));
+    assert!(stdout(&analyse("C", &["--markdown", "-"])).contains("µs"));
+}
+
+#[test]
 fn data_without_a_deadline_have_a_figure_and_those_cut_off_say_so() {
     let dir = Dir::new("quiet-figure");
     let csv = dir.path("loop.csv");

@@ -23,6 +23,8 @@ use crate::quantile::Probability;
 pub enum Deadline {
     /// A tenth of its period.
     Tenth,
+    /// A tenth of its period, and so many ns at least.
+    TenthFrom(i64),
     /// So many ns.
     Ns(i64),
 }
@@ -53,10 +55,15 @@ impl Requirement {
     /// The deadline of a loop of this period, ns.
     pub fn deadline_ns(&self, period_ns: u64) -> i64 {
         match self.deadline {
-            Deadline::Tenth => i64::try_from(period_ns / 10).unwrap_or(i64::MAX).max(1),
+            Deadline::Tenth => tenth(period_ns),
+            Deadline::TenthFrom(least_ns) => tenth(period_ns).max(least_ns),
             Deadline::Ns(ns) => ns,
         }
     }
+}
+
+fn tenth(period_ns: u64) -> i64 {
+    i64::try_from(period_ns / 10).unwrap_or(i64::MAX).max(1)
 }
 
 /// How a loop of one period stands.

@@ -114,14 +114,14 @@ pub fn of_first_wait(runs: &[Run]) -> &[Run] {
 
 /// What else ran on each CPU that was to be idle; loops of one CPU saw the same.
 fn not_idle(runs: &[Run]) -> Vec<String> {
-    let mut told: Vec<(u32, String)> = Vec::new();
+    let mut sentences: Vec<(u32, String)> = Vec::new();
     for run in runs {
         let Some((cpu, others)) = run.setup.cpu.zip(run.others.as_ref()) else { continue };
-        if told.iter().all(|(known, _)| *known != cpu) {
-            told.extend(others.not_idle(cpu).map(|sentence| (cpu, sentence)));
+        if sentences.iter().all(|(known, _)| *known != cpu) {
+            sentences.extend(others.not_idle(cpu).map(|sentence| (cpu, sentence)));
         }
     }
-    told.into_iter().map(|(_, sentence)| sentence).collect()
+    sentences.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
 impl Headline {
@@ -149,7 +149,7 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
     let is_ordinary = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
     let policy = if is_ordinary { " as SCHED_OTHER, not real-time" } else { "" };
     let deadline_ns = match (period, question.requirement.deadline) {
-        (None, Deadline::Tenth) => None,
+        (None, Deadline::Tenth | Deadline::TenthFrom(_)) => None,
         (period, _) => Some(question.requirement.deadline_ns(period.unwrap_or(0))),
     };
     let late = |ns: i64| -> u64 {
@@ -166,7 +166,11 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         // A deadline beyond the period is passed by some of the missed alone.
         (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
             let (missed, late) = (format::count(missed), format::count(late(ns)));
-            format!("{missed} of {n_shown} releases missed, {late} over {} late", over(ns))
+            format!(
+                "{missed} of {n_shown} releases missed; {late}, missed ones among them, over {} \
+                 late",
+                over(ns)
+            )
         }
         (Some(missed), Some(ns)) => format!(
             "{} of {n_shown} releases missed, {} more over {} late",

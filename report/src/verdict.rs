@@ -181,6 +181,9 @@ pub(crate) fn heading(question: &Question<'_>) -> String {
     let Requirement { deadline, p } = question.requirement;
     let by = match deadline {
         Deadline::Tenth => "by a tenth of its period".to_owned(),
+        Deadline::TenthFrom(ns) => {
+            format!("by {} or a tenth of a longer period", format::period(ns.unsigned_abs()))
+        }
         Deadline::Ns(ns) => format!("by {}", format::period(ns.unsigned_abs())),
     };
     let purpose = question.purpose.unwrap_or("A loop");
@@ -244,7 +247,7 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
 /// The options that ask for this, where it is not what is asked without any.
 fn options(requirement: Requirement) -> String {
     let deadline = match requirement.deadline {
-        Deadline::Tenth => String::new(),
+        Deadline::Tenth | Deadline::TenthFrom(_) => String::new(),
         Deadline::Ns(ns) => format!(" --deadline {}", format::period_argument(ns.unsigned_abs())),
     };
     let usual = requirement.p.total_cmp(&Requirement::default().p).is_eq();

@@ -15,13 +15,14 @@ use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::{debian, process, workspace};
 use archive::Archive;
-use programs::Program;
+use programs::{BuiltPrograms, Program};
 
 /// What guests are booted for.
 struct Scenario {
@@ -80,38 +81,31 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let kept = clone.join("target/vm");
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let emulator = System::of(&EMULATOR)?;
-    let mut failed = Vec::new();
-    let mut boot_one = |name: String, boot: &dyn Fn() -> Result<(), String>| {
-        let begun = Instant::now();
-        let outcome = boot();
-        let took = begun.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("vm: {name}: holds ({took:.0} s)"),
-            Err(why) => {
-                println!("vm: {name}: {why} ({took:.0} s)");
-                let begin: String = why.chars().take(BEGIN).collect();
-                failed.push(format!("{name}: {begin}"));
-            }
-        }
-    };
-    let place = Place { clone: &clone, kept: &kept, emulator: &emulator };
+    let programs = BuiltPrograms::build(&clone, &kept)?;
+    let place = Place { kept: &kept, emulator: &emulator, programs: &programs };
+    // Systems on a disk share its image: one after the other, beside those in memory.
+    let (mut on_disk, mut in_memory) = (Vec::new(), Vec::new());
     for scenario in &scenarios {
         match &scenario.system {
             Root::Memory { guests, drivers } => {
-                for &(kernel, devices) in *guests {
-                    // What follows a device's name is no part of a file's.
-                    let devices_named =
-                        devices.iter().filter_map(|device| device.split(',').next());
-                    let name: Vec<&str> =
-                        [scenario.name, kernel].into_iter().chain(devices_named).collect();
-                    let name = name.join("-");
-                    let log = kept.join(format!("{name}.log"));
-                    boot_one(name, &|| place.boot(scenario, kernel, devices, drivers, &log));
-                }
+                in_memory.extend(guests.iter().map(|&(kernel, devices)| GuestBoot {
+                    scenario,
+                    memory: Some((kernel, devices, drivers)),
+                }));
             }
-            Root::Disk => boot_one(scenario.name.to_owned(), &|| place.boot_disk(scenario)),
+            Root::Disk => on_disk.push(GuestBoot { scenario, memory: None }),
         }
     }
+    let failed = thread::scope(|scope| {
+        let lanes = [on_disk, in_memory].map(|boots| {
+            let place = &place;
+            scope.spawn(move || boots.iter().filter_map(|boot| boot.failed(place)).collect())
+        });
+        let ended = lanes.into_iter().map(|lane| {
+            lane.join().unwrap_or_else(|_| vec!["a lane of guests panicked".to_owned()])
+        });
+        ended.collect::<Vec<Vec<String>>>().concat()
+    });
     match failed.as_slice() {
         [] => Ok(()),
         failed => Err(format!("failed: {}", failed.join("; "))),
@@ -145,11 +139,48 @@ fn named(names: &[String]) -> Result<Vec<&'static Scenario>, String> {
     names.iter().map(scenario_named).collect()
 }
 
+/// A guest to be booted and judged.
+struct GuestBoot<'a> {
+    scenario: &'a Scenario,
+    /// Of a system in memory: the kernel's name, the devices and the drivers.
+    memory: Option<(&'static str, &'static [&'static str], &'static [&'static str])>,
+}
+
+impl GuestBoot<'_> {
+    fn name(&self) -> String {
+        let Some((kernel, devices, _)) = self.memory else { return self.scenario.name.to_owned() };
+        // What follows a device's name is no part of a file's.
+        let devices = devices.iter().filter_map(|device| device.split(',').next());
+        let name: Vec<&str> = [self.scenario.name, kernel].into_iter().chain(devices).collect();
+        name.join("-")
+    }
+
+    /// Boots it, says how that went, and gives why it failed, where it did.
+    fn failed(&self, place: &Place<'_>) -> Option<String> {
+        let (name, begun) = (self.name(), Instant::now());
+        let outcome = match self.memory {
+            Some((kernel, devices, drivers)) => {
+                let log = place.kept.join(format!("{name}.log"));
+                place.boot(self.scenario, kernel, devices, drivers, &log)
+            }
+            None => place.boot_disk(self.scenario),
+        };
+        let took = begun.elapsed().as_secs_f64();
+        let Err(why) = outcome else {
+            println!("vm: {name}: holds ({took:.0} s)");
+            return None;
+        };
+        println!("vm: {name}: {why} ({took:.0} s)");
+        let begin: String = why.chars().take(BEGIN).collect();
+        Some(format!("{name}: {begin}"))
+    }
+}
+
 /// Where guests are made.
 struct Place<'a> {
-    clone: &'a Path,
     kept: &'a Path,
     emulator: &'a System,
+    programs: &'a BuiltPrograms,
 }
 
 impl Place<'_> {
@@ -172,7 +203,7 @@ impl Place<'_> {
             let bytes = kernel.driver(self.emulator, driver)?;
             archive.add(&format!("/drivers/{number}.ko"), &bytes);
         }
-        for (path, bytes) in programs::files(self.clone, self.kept, scenario.programs, true)? {
+        for (path, bytes) in self.programs.files(scenario.programs, true)? {
             archive.add(&path, &bytes);
         }
         let image = log.with_extension("image");
@@ -205,7 +236,7 @@ impl Place<'_> {
         let root = self.kept.join("root.ext4");
         // Keeps the holes.
         process::run(Command::new("cp").arg("--sparse=always").arg(&disk.root).arg(&root))?;
-        let programs = programs::files(self.clone, self.kept, scenario.programs, false)?;
+        let programs = self.programs.files(scenario.programs, false)?;
         let (mut consoles, mut append) = (Vec::new(), scenario.append.to_owned());
         let mut log = self.kept.join(scenario.name);
         for (boot, steps) in scenario.steps.iter().enumerate() {
@@ -678,7 +709,7 @@ impl Outside<'_> {
                     break output;
                 }
                 // A look now and then, as in `wait`.
-                std::thread::sleep(LOOK);
+                thread::sleep(LOOK);
             };
             let (text, code) = last.map_or_else(
                 |why| (why.to_string(), -1),

@@ -128,11 +128,12 @@ impl LoopExperiment<'_> {
         } = self;
         let started = jiff::Timestamp::now();
         notes.extend(follow.as_ref().and_then(FollowedClock::warning));
-        for said in in_the_way(&plan) {
+        // Where loops are judged; an experiment of many parts would repeat it.
+        for neighbours in question.iter().flat_map(|_| in_the_way(&plan)) {
             if !args.quiet {
-                output::message(&said);
+                output::message(&neighbours);
             }
-            notes.push(said);
+            notes.push(neighbours);
         }
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
@@ -204,17 +205,17 @@ const NAMED_MAX: usize = 4;
 fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
     let root = Root::live();
     let own = std::process::id().cast_signed();
-    // Of the kernel's own threads those of interrupts are told; the others run on each machine.
-    let is_told = |thread: &RunningThread| {
+    // Of the kernel's own threads those of interrupts are named; the others run on each machine.
+    let is_named = |thread: &RunningThread| {
         let is_others = thread.pid != own && thread.is_real_time();
         is_others && (!thread.is_kernel || thread.name.starts_with("irq/"))
     };
     let threads: Vec<RunningThread> =
-        RunningThread::all(&root).into_iter().filter(is_told).collect();
-    let mut said = Vec::new();
-    let mut told: Vec<u32> = Vec::new();
+        RunningThread::all(&root).into_iter().filter(is_named).collect();
+    let mut sentences = Vec::new();
+    let mut cpus: Vec<u32> = Vec::new();
     for stream in &plan.streams {
-        let (SchedPolicy::Fifo(priority), Some(cpu)) =
+        let (SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority), Some(cpu)) =
             (stream.thread.policy(), stream.thread.pinned_to())
         else {
             continue;
@@ -226,21 +227,21 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
         let named = above
             .map(|thread| format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words()));
         let named: Vec<String> = named.collect();
-        if named.is_empty() || told.contains(&cpu) {
+        if named.is_empty() || cpus.contains(&cpu) {
             continue;
         }
-        told.push(cpu);
+        cpus.push(cpu);
         let more = match named.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        said.push(format!(
+        sentences.push(format!(
             "real-time threads may run on CPU {cpu} at the loop's priority {priority} or above: \
              {}{more}",
             named[..named.len().min(NAMED_MAX)].join(", ")
         ));
     }
-    said
+    sentences
 }
 
 /// What usually counts as late where causes are told: the latest hundredth of the wakes of a run,

@@ -131,11 +131,11 @@ fn what_else_ran_on_the_cpu_is_named_where_it_was_to_be_idle() {
     let result = json(&out);
     let others = &result["runs"][0]["others"];
     assert!(others["share"].as_f64() > Some(0.05), "{others}");
-    let names = others["threads"].as_array().expect("names");
-    assert!(names.iter().any(|thread| thread["name"] == "sh"), "{others}");
-    let told = result["headline"]["not_idle"][0].as_str().expect("a sentence");
-    assert!(told.starts_with("Not idle: others used "), "{told}");
-    assert!(told.contains(&format!(" of CPU {cpu}: ")) && told.contains("sh "), "{told}");
+    // Beside other tests more than that one ran.
+    let most = others["threads"][0]["name"].as_str().expect("a name");
+    let sentence = result["headline"]["not_idle"][0].as_str().expect("a sentence");
+    assert!(sentence.starts_with("Not idle: others used "), "{sentence}");
+    assert!(sentence.contains(&format!(" of CPU {cpu}: {most} ")), "{sentence}");
     assert!(stdout(&quiet).contains("Not idle: others used "), "{}", stdout(&quiet));
     // Under a load that was wanted nothing of the kind is said.
     let out = run(["measure", "periodic", "-d", "1s", "--load", "cpu", "--json", "-"]);

@@ -721,9 +721,9 @@ mod tests {
         std::mem::take(&mut lock(&observed).notes)
     }
 
-    /// Why a process of a shell that does `work` before it is ready did not start, with a tenth of
-    /// a second of patience and so much in all.
-    fn refused(work: &str, most: Duration) -> Option<String> {
+    /// Why a process of a shell that does `work` before it is ready did not start, with so much
+    /// patience while it has no CPU time, and so much in all.
+    fn refused(work: &str, idle: Duration, most: Duration) -> Option<String> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{work}; echo ready; read stop")]);
         let launch = Launch {
@@ -734,7 +734,7 @@ mod tests {
             grace: Duration::ZERO,
         };
         let mut load = super::Load::start(launch).expect("it starts");
-        let patience = Patience { idle: Duration::from_millis(100), most };
+        let patience = Patience { idle, most };
         let ready = load.wait_ready(patience, Instant::now());
         load.end((Instant::now(), now_ns(ClockId::Monotonic)));
         ready.err().map(|why| why.to_string())
@@ -742,12 +742,14 @@ mod tests {
 
     #[test]
     fn one_that_works_has_longer_to_be_ready_than_one_that_does_nothing() {
-        let minute = Duration::from_secs(60);
-        let counts = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
-        assert_eq!(refused(counts, minute), None);
-        let why = refused("sleep 60", minute).expect("it does nothing");
+        let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
+        let tenth = second / 10;
+        // Beside loops of other tests it may have to wait for a CPU.
+        let counts = "i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done";
+        assert_eq!(refused(counts, second, minute), None);
+        let why = refused("sleep 60", tenth, minute).expect("it does nothing");
         assert!(why.contains("had no CPU time"), "{why}");
-        let why = refused("while :; do :; done", Duration::from_millis(400)).expect("no end");
+        let why = refused("while :; do :; done", second, 4 * tenth).expect("no end");
         assert!(why.contains("not ready in") && !why.contains("CPU"), "{why}");
     }
 

@@ -3,9 +3,11 @@
 //! Runs cargo, strip and ldd. With debugging information the programs take 350 MB, and a guest of
 //! 1 GiB cannot unpack them: guests get copies without it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -51,40 +53,64 @@ impl Program {
     }
 }
 
-/// The programs, where each is to be in the guest, and with `libraries` what they load.
-///
-/// Builds all tests as `cargo xtask test` does, so that nothing is built twice.
-pub(crate) fn files(
-    clone: &Path,
-    stripped: &Path,
-    programs: &[Program],
-    libraries: bool,
-) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let args = ["test", "--workspace", "--no-run", "--locked"];
-    let mut cargo = process::cargo(clone, &args);
-    let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
-    let lines = String::from_utf8_lossy(&lines);
-    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for &program in programs {
-        let target = program.target();
-        let built = executable(&lines, target)?;
-        let bytes = strip(&built, &stripped.join(target.name))?;
-        files.push((program.path().to_owned(), bytes.clone()));
-        if !libraries {
-            continue;
-        }
-        if matches!(program, Program::Command) {
-            files.push((built.to_string_lossy().into_owned(), bytes));
-        }
-        let printed = process::output(Command::new("ldd").arg(&built))?;
-        for path in loaded(&String::from_utf8_lossy(&printed)) {
-            if files.iter().all(|(there, _)| *there != path) {
-                let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
-                files.push((path, bytes));
+/// The programs as they were built, for guests that boot one beside the other.
+pub(crate) struct BuiltPrograms {
+    /// What cargo printed, line by line.
+    lines: String,
+    /// Where copies without debugging information are.
+    kept: PathBuf,
+    /// Those that were copied: a guest's neighbour may be running one.
+    stripped: Mutex<BTreeMap<&'static str, Vec<u8>>>,
+}
+
+impl BuiltPrograms {
+    /// Builds all tests as `cargo xtask test` does, so that nothing is built twice.
+    pub(crate) fn build(clone: &Path, kept: &Path) -> Result<Self, String> {
+        let args = ["test", "--workspace", "--no-run", "--locked"];
+        let mut cargo = process::cargo(clone, &args);
+        let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
+        let lines = String::from_utf8_lossy(&lines).into_owned();
+        Ok(Self { lines, kept: kept.to_owned(), stripped: Mutex::default() })
+    }
+
+    /// The programs, where each is to be in the guest, and with `libraries` what they load.
+    pub(crate) fn files(
+        &self,
+        programs: &[Program],
+        libraries: bool,
+    ) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        for &program in programs {
+            let built = executable(&self.lines, program.target())?;
+            let bytes = self.stripped(program.target().name, &built)?;
+            files.push((program.path().to_owned(), bytes.clone()));
+            if !libraries {
+                continue;
+            }
+            if matches!(program, Program::Command) {
+                files.push((built.to_string_lossy().into_owned(), bytes));
+            }
+            let printed = process::output(Command::new("ldd").arg(&built))?;
+            for path in loaded(&String::from_utf8_lossy(&printed)) {
+                if files.iter().all(|(there, _)| *there != path) {
+                    let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+                    files.push((path, bytes));
+                }
             }
         }
+        Ok(files)
     }
-    Ok(files)
+
+    /// A program without debugging information.
+    fn stripped(&self, name: &'static str, built: &Path) -> Result<Vec<u8>, String> {
+        let mut stripped = self.stripped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = stripped.get(name) {
+            return Ok(bytes.clone());
+        }
+        let bytes = strip(built, &self.kept.join(name))?;
+        stripped.insert(name, bytes.clone());
+        Ok(bytes)
+    }
 }
 
 /// A copy without debugging information.

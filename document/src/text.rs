@@ -2,6 +2,8 @@
 //!
 //! Eighty columns at most, no colour needed, and forty lines where tables can be shortened for it.
 
+use std::collections::BTreeSet;
+
 use punctual_analysis::plain::{grouped, plain};
 
 use crate::terminal::{self, Styled};
@@ -135,10 +137,15 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     let room = terminal::width().saturating_sub(used);
     let next = brief.columns.get(columns);
     if room >= WORDS_MIN && next.is_some_and(|next| matches!(next.cells, Cells::Words)) {
-        for cell in rows.iter_mut().filter_map(|row| row.get_mut(columns)) {
-            *cell = cut(cell, room);
+        let whole: Vec<&String> = rows.iter().filter_map(|row| row.get(columns)).collect();
+        let short: Vec<String> = whole.iter().map(|cell| cut(cell, room)).collect();
+        // Two that look alike would be worse than none.
+        if different(&short) == different(&whole) {
+            for (row, cell) in rows.iter_mut().filter(|row| row.len() > columns).zip(short) {
+                row[columns] = cell;
+            }
+            columns += 1;
         }
-        columns += 1;
     }
     let rows: Vec<&[String]> = rows.iter().map(|row| &row[..columns.min(row.len())]).collect();
     let text = captioned(&table.caption, &brief.columns[..columns], &rows);
@@ -158,12 +165,21 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     text + &line_of(1, &format!("{left_out} in the JSON and its page"))
 }
 
-/// A cell in so many characters, with an ellipsis where that is not all of it.
+/// A cell in so many characters, with an ellipsis in its middle where that is not all of it: names
+/// that begin alike often end otherwise.
 fn cut(cell: &str, room: usize) -> String {
-    if cell.chars().count() <= room {
+    let count = cell.chars().count();
+    if count <= room {
         return cell.to_owned();
     }
-    cell.chars().take(room - 1).chain(['…']).collect()
+    let end = (room - 1) / 2;
+    let begin = cell.chars().take(room - 1 - end);
+    begin.chain(['…']).chain(cell.chars().skip(count - end)).collect()
+}
+
+/// How many of these differ.
+fn different<T: Ord>(cells: &[T]) -> usize {
+    cells.iter().collect::<BTreeSet<_>>().len()
 }
 
 /// A table under its caption.
@@ -179,8 +195,19 @@ fn lines<R: AsRef<[String]>>(
     has_heads: bool,
     indent: usize,
 ) -> String {
+    lines_within(terminal::width(), columns, rows, has_heads, indent)
+}
+
+/// As [`lines`], of a terminal of so many columns.
+fn lines_within<R: AsRef<[String]>>(
+    columns_of_terminal: usize,
+    columns: &[Column],
+    rows: &[R],
+    has_heads: bool,
+    indent: usize,
+) -> String {
     let mut widths = widths(columns, rows, has_heads);
-    if pieces(&widths).len() > 1 {
+    if pieces(&widths, columns_of_terminal).len() > 1 {
         // Wide columns are only for the eye.
         let narrow: Vec<Column> =
             columns.iter().cloned().map(|column| column.at_least(0)).collect();
@@ -199,7 +226,7 @@ fn lines<R: AsRef<[String]>>(
         line.trim_end().to_owned() + "\n"
     };
     let mut page = String::new();
-    for piece in &pieces(&widths) {
+    for piece in &pieces(&widths, columns_of_terminal) {
         if has_heads {
             page += &line(&|column| plain(&columns[column].head), piece);
         }
@@ -225,15 +252,15 @@ fn widths<R: AsRef<[String]>>(columns: &[Column], rows: &[R], has_heads: bool) -
     columns.iter().enumerate().map(width).collect()
 }
 
-/// The columns, in pieces that fit beside the first one.
-fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
+/// The columns, in pieces that fit beside the first one in so many columns of a terminal.
+fn pieces(widths: &[usize], columns_of_terminal: usize) -> Vec<Vec<usize>> {
     let first = widths.first().copied().unwrap_or(0) + GAP;
     let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut used = usize::MAX;
     for (column, width) in widths.iter().enumerate().skip(1) {
         used = used.saturating_add(width + GAP);
         match pieces.last_mut() {
-            Some(piece) if used <= terminal::width() => piece.push(column),
+            Some(piece) if used <= columns_of_terminal => piece.push(column),
             _ => {
                 used = first + width + GAP;
                 pieces.push(vec![column]);
@@ -247,6 +274,56 @@ fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use crate::{numbers, words};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn columns_never_touch_whatever_their_numbers_and_the_width(
+            width in 45_usize..=200,
+            counts in prop::collection::vec(prop::collection::vec(0_u64..1_000_000_000_000, 6), 1..5),
+            name in "[a-z]{1,20}(, [a-z0-9]{1,9}){0,3}",
+        ) {
+            let mut columns = vec![words("run")];
+            columns.extend((0..6).map(|at| numbers(&format!("column {at}"))));
+            let rows: Vec<Vec<String>> = counts.iter().enumerate().map(|(at, counts)| {
+                let cells = counts.iter().map(|&count| format!("{}/{}", grouped(count), grouped(count)));
+                std::iter::once(format!("{name} {at}")).chain(cells).collect()
+            }).collect();
+            let text = lines_within(width, &columns, &rows, true, STEP);
+            for row in &rows {
+                let begins = |line: &&str| line.trim_start().starts_with(row[0].as_str());
+                let cells = text.lines().filter(begins).flat_map(|line| {
+                    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).skip(1)
+                });
+                prop_assert_eq!(cells.collect::<Vec<_>>(), row[1..].iter().collect::<Vec<_>>());
+            }
+            let widest = rows.iter().flat_map(|row| row[1..].iter()).map(|c| c.chars().count()).max();
+            let room = width.max(STEP + rows[0][0].chars().count() + GAP + widest.unwrap_or(0));
+            prop_assert!(text.lines().all(|line| line.chars().count() <= room), "{}", text);
+        }
+    }
+
+    #[test]
+    fn what_looks_alike_when_cut_is_left_out() {
+        let columns = [numbers("after"), words("what"), numbers("CPU")];
+        let row = |what: &str| {
+            vec![
+                "23.3 µs".to_owned(),
+                format!("{}{what}{}", "x".repeat(90), "y".repeat(90)),
+                "1".to_owned(),
+            ]
+        };
+        let table_of = |rows: Vec<Vec<String>>| {
+            let table = Table::new("A wake", columns.clone(), rows.clone());
+            let table = table.brief(Frame::Fitted(vec![0, 1]), columns.clone(), rows);
+            rendered(&[table.into()]).to_string()
+        };
+        let alike = table_of(vec![row("one"), row("two")]);
+        assert!(!alike.contains("xxx") && alike.contains("the other columns are"), "{alike}");
+        let same = table_of(vec![row("one"), row("one")]);
+        assert!(same.contains("xxx…yyy"), "{same}");
+        assert_eq!(cut("CPU 1, 25 µs, under load", 15), "CPU 1, …er load");
+    }
 
     #[test]
     fn a_wide_table_is_cut_between_columns_and_every_line_fits() {
@@ -273,7 +350,7 @@ mod tests {
         let table = Table::new("A wake", columns.clone(), rows.clone());
         let table = table.brief(Frame::Fitted(order), columns, rows);
         let text = rendered(&[table.into()]).to_string();
-        assert!(text.contains("short\n") && text.contains("long lon…\n"), "{text}");
+        assert!(text.contains("short\n") && text.contains("…"), "{text}");
         assert!(text.contains("the other columns are"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= terminal::width()), "{text}");
     }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use punctual_os::scheduler;
+
 use crate::cpulist::CpuList;
 use crate::root::{Listing, Read, Root};
 
@@ -35,11 +37,6 @@ pub struct RunningThread {
     /// When it was started, in ticks since boot: a number is given away again.
     pub started: u64,
 }
-
-/// Policies by number (sched(7), `linux/sched.h`).
-const FIFO: u32 = 1;
-const ROUND_ROBIN: u32 = 2;
-const DEADLINE: u32 = 6;
 
 /// The bit of a thread's flags that says it is the kernel's (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -96,31 +93,38 @@ impl RunningThread {
 
     /// Whether it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
     pub fn is_real_time(&self) -> bool {
-        [FIFO, ROUND_ROBIN, DEADLINE].contains(&self.policy)
+        let real_time = [scheduler::FIFO, scheduler::ROUND_ROBIN, scheduler::DEADLINE];
+        real_time.contains(&self.policy)
     }
 
     /// Whether it may keep a thread of SCHED_FIFO with this priority waiting: where it is as high
     /// it runs until it gives way, where it is higher it takes the CPU.
     pub fn is_at_least(&self, priority: u32) -> bool {
-        self.policy == DEADLINE || (self.is_real_time() && self.priority >= priority)
+        self.policy == scheduler::DEADLINE || (self.is_real_time() && self.priority >= priority)
     }
 
     /// Its policy in words: `SCHED_FIFO 95`.
     pub fn policy_words(&self) -> String {
-        match self.policy {
-            0 => "SCHED_OTHER".to_owned(),
-            FIFO => format!("SCHED_FIFO {}", self.priority),
-            ROUND_ROBIN => format!("SCHED_RR {}", self.priority),
-            3 => "SCHED_BATCH".to_owned(),
-            5 => "SCHED_IDLE".to_owned(),
-            DEADLINE => "SCHED_DEADLINE".to_owned(),
-            other => format!("policy {other}"),
-        }
+        policy_words(self.policy, self.priority)
     }
 
     /// The CPUs that it may run on.
     pub fn allowed(&self, root: &Root) -> Option<CpuList> {
         CpuList::parse(&self.status(root, "Cpus_allowed_list")?, u32::MAX).ok()
+    }
+}
+
+/// A policy by its number, in words, with its priority where it has one.
+pub fn policy_words(policy: u32, priority: u32) -> String {
+    match policy {
+        scheduler::OTHER => "SCHED_OTHER".to_owned(),
+        scheduler::FIFO => format!("SCHED_FIFO {priority}"),
+        scheduler::ROUND_ROBIN => format!("SCHED_RR {priority}"),
+        scheduler::BATCH => "SCHED_BATCH".to_owned(),
+        scheduler::IDLE => "SCHED_IDLE".to_owned(),
+        scheduler::DEADLINE => "SCHED_DEADLINE".to_owned(),
+        scheduler::EXT => "SCHED_EXT".to_owned(),
+        other => format!("policy {other}"),
     }
 }
 

@@ -20,7 +20,7 @@ use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantile::Probability;
 use punctual_analysis::quantity;
-use punctual_analysis::recording::{Recording, RecordingConfig};
+use punctual_analysis::recording::{Recording, RecordingConfig, RunFigures};
 use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::{Instant, Period};
@@ -69,6 +69,7 @@ const OWN: &[Own] = &[
     ("loads", loads),
     ("manifest", manifest),
     ("quantity", quantity),
+    ("run_figures", run_figures),
     ("samples_file", samples_file),
     ("scrub", scrub),
     ("tasks_file", tasks_file),
@@ -750,6 +751,24 @@ fn quantity(data: &[u8]) {
     match quantity::share(&text).map(quantity::Share::as_one) {
         Ok(share) => assert!(share > 0.0 && share <= 1.0, "{share}"),
         Err(error) => says_why(&text, &error),
+    }
+}
+
+/// Whatever figures a result claims to have, what its histogram is read back for is counted, or
+/// refused in a line.
+fn run_figures(data: &[u8]) {
+    let Ok(figures) = serde_json::from_slice::<RunFigures>(data) else { return };
+    let thresholds = [i64::MIN, -1, 0, 50_000, i64::MAX];
+    let read = match figures.read_back(&thresholds) {
+        Ok(read) => read,
+        Err(why) => return says_why("run figures", &why),
+    };
+    for text in ["p(lateness>50us)<1e-3", "p(missed)<1e-3", "p(|interval|>1us)<0.5"] {
+        let ask = Ask::parse(text).expect("a claim");
+        match read.counted(&ask) {
+            Ok(counted) => assert!(counted.least <= counted.most, "{counted:?}"),
+            Err(why) => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
+        }
     }
 }
 

@@ -755,7 +755,7 @@ impl Standstills<'_> {
             };
             signal("-STOP")?;
             // At least so long; how much longer does not matter.
-            std::thread::sleep(Self::LENGTH);
+            thread::sleep(Self::LENGTH);
             signal("-CONT")?;
             self.count += 1;
         }
@@ -780,7 +780,7 @@ fn wait(
         }
         look(&child)?;
         // A look now and then.
-        std::thread::sleep(LOOK);
+        thread::sleep(LOOK);
     }
     // Our own child, not waited for yet.
     let _ = child.kill();

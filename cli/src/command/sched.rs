@@ -15,7 +15,7 @@ use punctual_host::program::{ProgramSurroundings, RunningProgram};
 use punctual_host::root::Read;
 use punctual_host::rules::RuleVerdict;
 use punctual_host::settings::KernelSettings;
-use punctual_host::threads::{RunningThread, processes, with_children};
+use punctual_host::threads::{self, RunningThread, processes, with_children};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
@@ -332,22 +332,18 @@ fn real_time(policy: u32, priority: u8) -> SchedAttributes {
 /// A policy as people write it: `SCHED_FIFO 80`.
 fn policy_words(attributes: &SchedAttributes) -> String {
     use crate::format::period;
+    let words = threads::policy_words(attributes.policy, attributes.priority);
     match attributes.policy {
-        scheduler::OTHER if attributes.nice == 0 => "SCHED_OTHER".to_owned(),
-        scheduler::OTHER => format!("SCHED_OTHER, nice {}", attributes.nice),
-        scheduler::BATCH if attributes.nice == 0 => "SCHED_BATCH".to_owned(),
-        scheduler::FIFO => format!("SCHED_FIFO {}", attributes.priority),
-        scheduler::ROUND_ROBIN => format!("SCHED_RR {}", attributes.priority),
-        scheduler::BATCH => format!("SCHED_BATCH, nice {}", attributes.nice),
-        scheduler::IDLE => "SCHED_IDLE".to_owned(),
+        scheduler::OTHER | scheduler::BATCH if attributes.nice != 0 => {
+            format!("{words}, nice {}", attributes.nice)
+        }
         scheduler::DEADLINE => format!(
-            "SCHED_DEADLINE {}:{}:{}",
+            "{words} {}:{}:{}",
             period(attributes.runtime_ns),
             period(attributes.deadline_ns),
             period(attributes.period_ns)
         ),
-        scheduler::EXT => "SCHED_EXT".to_owned(),
-        other => format!("policy {other}"),
+        _ => words,
     }
 }
 

@@ -97,7 +97,7 @@
     c.lineWidth = devicePixelRatio;
     c.textBaseline = "alphabetic";
     c.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
-    named.forEach(function (named) {
+    named.forEach(function (named, nth) {
       var at = u.valToPos(named[0], along, true), upright = along === "x";
       var low = upright ? b.left : b.top, high = low + (upright ? b.width : b.height);
       if (!(at >= low && at <= high)) { return; }
@@ -106,7 +106,7 @@
       c.lineTo(upright ? at : b.left + b.width, upright ? b.top + b.height : at);
       c.stroke();
       c.textAlign = upright ? "left" : "right";
-      c.fillText(named[1], upright ? at + 4 : b.left + b.width - 4, upright ? b.top + far : at - 4);
+      c.fillText(named[1], upright ? at + 4 : b.left + b.width - 4, upright ? b.top + far * (1 + 1.3 * nth) : at - 4);
     });
     c.restore();
   }

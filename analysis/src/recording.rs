@@ -549,9 +549,14 @@ impl RunFigures {
         if releases > RELEASES_MAX {
             return Err(format!("its histogram holds more than {RELEASES_MAX} releases"));
         }
+        let buckets = &self.histogram.buckets;
+        let are_whole = buckets.iter().all(|(lower_ns, upper_ns, _)| lower_ns < upper_ns);
+        if !are_whole || buckets.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+            return Err("the buckets of its histogram are not in rising order".to_owned());
+        }
         let mut lateness = Histogram::new();
-        for &(_, upper_ns, count) in &self.histogram.buckets {
-            lateness.push_many(upper_ns.saturating_sub(1), count);
+        for &(_, upper_ns, count) in buckets {
+            lateness.push_many(upper_ns - 1, count);
         }
         let latest_ns = self.lateness_ns.max.map_or(i64::MAX, |ns| ns as i64);
         lateness.push_beyond(latest_ns, self.histogram.overflow);
@@ -560,8 +565,7 @@ impl RunFigures {
         thresholds.sort_unstable();
         thresholds.dedup();
         let exceeded = |threshold_ns: &i64| {
-            let buckets = self.histogram.buckets.iter();
-            let buckets = buckets.map(|&(low, upper, count)| (low, upper.saturating_sub(1), count));
+            let buckets = buckets.iter().map(|&(low, upper, count)| (low, upper - 1, count));
             let seen = EventCount::of_buckets(*threshold_ns, buckets, self.histogram.overflow);
             let most = seen.most.saturating_add(self.censored);
             ThresholdCount { threshold_ns: *threshold_ns, most, unsure: most - seen.least }
@@ -751,6 +755,9 @@ mod tests {
             assert!(back.least <= exact.least && exact.most <= back.most, "{exact:?}: {back:?}");
             assert!(!back.ordered && back.most - back.least < exact.n / 20, "{back:?}");
         }
+        let mut wrong = bare.clone();
+        wrong.histogram.buckets = vec![(5, 9, 1), (4, 5, 1)];
+        assert!(wrong.read_back(&[0]).expect_err("turned").contains("rising order"));
         let mut wrong = bare;
         wrong.histogram.buckets = vec![(0, 1, u64::MAX), (i64::MIN, i64::MIN, u64::MAX)];
         assert!(wrong.read_back(&[0]).expect_err("no run").contains("releases"));

@@ -274,20 +274,21 @@ fn pieces(widths: &[usize], columns_of_terminal: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use crate::{numbers, words};
+    use proptest::array::uniform6;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn columns_never_touch_whatever_their_numbers_and_the_width(
             width in 45_usize..=200,
-            counts in prop::collection::vec(prop::collection::vec(0_u64..1_000_000_000_000, 6), 1..5),
+            counts in prop::collection::vec(uniform6(0_u64..1_000_000_000_000), 1..5),
             name in "[a-z]{1,20}(, [a-z0-9]{1,9}){0,3}",
         ) {
             let mut columns = vec![words("run")];
             columns.extend((0..6).map(|at| numbers(&format!("column {at}"))));
+            let pair = |&count: &u64| format!("{}/{}", grouped(count), grouped(count));
             let rows: Vec<Vec<String>> = counts.iter().enumerate().map(|(at, counts)| {
-                let cells = counts.iter().map(|&count| format!("{}/{}", grouped(count), grouped(count)));
-                std::iter::once(format!("{name} {at}")).chain(cells).collect()
+                std::iter::once(format!("{name} {at}")).chain(counts.iter().map(pair)).collect()
             }).collect();
             let text = lines_within(width, &columns, &rows, true, STEP);
             for row in &rows {
@@ -297,8 +298,9 @@ mod tests {
                 });
                 prop_assert_eq!(cells.collect::<Vec<_>>(), row[1..].iter().collect::<Vec<_>>());
             }
-            let widest = rows.iter().flat_map(|row| row[1..].iter()).map(|c| c.chars().count()).max();
-            let room = width.max(STEP + rows[0][0].chars().count() + GAP + widest.unwrap_or(0));
+            let length = |cell: &String| cell.chars().count();
+            let widest = rows.iter().flat_map(|row| row[1..].iter()).map(length).max();
+            let room = width.max(STEP + length(&rows[0][0]) + GAP + widest.unwrap_or(0));
             prop_assert!(text.lines().all(|line| line.chars().count() <= room), "{}", text);
         }
     }

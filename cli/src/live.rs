@@ -73,8 +73,7 @@ impl LiveView {
         }
         let screen = Screen::show()?;
         let terminal = screen.terminal()?;
-        let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let picture = LivePicture { has_colours, ..LivePicture::default() };
+        let picture = LivePicture { has_colours: format::has_colours(), ..LivePicture::default() };
         Ok(Some(Self { picture, terminal, screen: Some(screen) }))
     }
 }

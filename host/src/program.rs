@@ -243,7 +243,7 @@ impl RunningProgram {
             (Some(locked), _) => {
                 row.of(&knob, RuleVerdict::Good).found(format!("{} are locked", mib(locked)))
             }
-            (None, _) => row.of(&knob, RuleVerdict::Unknown).found("not told".to_owned()),
+            (None, _) => row.of(&knob, RuleVerdict::Unknown).found("not known".to_owned()),
         }
         .done()
     }
@@ -764,7 +764,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_program_is_told_its_policy_and_its_slack() {
+    fn an_ordinary_program_is_judged_by_its_policy_and_its_slack() {
         let verdicts = judged(&program(vec![own(thread(10, "loop.py", 0, 0), "0-3")]), &[]);
         assert!(found(&verdicts, "program.policy").1.starts_with("none of 1 threads"));
         assert_eq!(found(&verdicts, "program.slack").0, "improve");

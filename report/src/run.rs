@@ -88,8 +88,8 @@ pub struct OtherThread {
 /// From this share on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
 const NOT_IDLE: f64 = 0.05;
 
-/// So many names are told.
-const NAMES_TOLD: usize = 3;
+/// So many names are shown.
+const NAMES_SHOWN: usize = 3;
 
 impl OtherThreads {
     /// What was seen of a CPU; `None` of no time.
@@ -106,10 +106,10 @@ impl OtherThreads {
         if self.share < NOT_IDLE {
             return None;
         }
-        let told = self.threads.iter().take(NAMES_TOLD);
-        let told = told.filter(|thread| thread.share >= self.share / 20.0);
-        let told = told.map(|thread| format!("{} {}", thread.name, format::share(thread.share)));
-        let names: Vec<String> = told.collect();
+        let most = self.threads.iter().take(NAMES_SHOWN);
+        let most = most.filter(|thread| thread.share >= self.share / 20.0);
+        let named = most.map(|thread| format!("{} {}", thread.name, format::share(thread.share)));
+        let names: Vec<String> = named.collect();
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
         Some(format!("Not idle: others used {} of CPU {cpu}{names}.", format::share(self.share)))

@@ -671,6 +671,53 @@ fn the_user_behind_sudo_is_no_stranger_and_whoever_turns_a_link_is_one() {
 }
 
 #[test]
+fn what_sudo_makes_belongs_to_who_called_it_and_nothing_else_does() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let dir = Dir::new("sudo-owner");
+    let (theirs, ours) = (dir.path("theirs"), dir.path("ours"));
+    for (made, owner) in [(&theirs, STRANGER), (&ours, 0)] {
+        fs::create_dir(made).expect("writable");
+        chown(made, Some(owner), Some(owner)).expect("root may");
+    }
+    let check = |at: &Path| {
+        let mut command = punctual();
+        command.args(["check", "-q", "-d", "300ms", "--results"]).arg(at.join("new/results"));
+        command.args(["--baseline", "b", "--baselines"]).arg(at.join("baselines"));
+        let out = command.env("SUDO_UID", STRANGER.to_string()).output().expect("it starts");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    };
+    fn owners(at: &Path, found: &mut Vec<(PathBuf, u32, u32)>) {
+        for entry in fs::read_dir(at).expect("readable").flatten() {
+            let meta = entry.path().symlink_metadata().expect("there");
+            found.push((entry.path(), meta.uid(), meta.gid()));
+            if meta.is_dir() {
+                owners(&entry.path(), found);
+            }
+        }
+    }
+    for (made, owner) in [(&theirs, STRANGER), (&ours, 0)] {
+        check(made);
+        let mut found = Vec::new();
+        owners(made, &mut found);
+        let names: Vec<_> = found.iter().filter_map(|(path, ..)| path.file_name()).collect();
+        for name in ["new", "latest", "result.json", "report.html", "samples.punctual", "b.json"] {
+            assert!(names.iter().any(|found| *found == name), "{name} in {found:?}");
+        }
+        let others = found.iter().filter(|(_, uid, gid)| (*uid, *gid) != (owner, owner));
+        assert_eq!(others.count(), 0, "{found:?}");
+    }
+    // A file of root's that is replaced stays root's.
+    let kept = theirs.join("facts.json");
+    fs::write(&kept, "").expect("root may");
+    let mut facts = punctual();
+    facts.args(["facts", "--json"]).arg(&kept).env("SUDO_UID", STRANGER.to_string());
+    assert_eq!(facts.output().expect("it starts").status.code(), Some(0));
+    assert_eq!(fs::metadata(&kept).expect("there").uid(), 0);
+}
+
+#[test]
 fn without_root_the_kernel_decides() {
     if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
         return;

@@ -201,7 +201,9 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
     }
     let many = row(&result, "nist.fig2");
     let missed = many["note"].as_str().is_some_and(|note| note.contains("releases were missed"));
-    assert!(many["measured"].is_f64() || missed, "{many}");
+    // Where even a hundred are not there, nothing says which of both it was.
+    let none = !is_whole && row(&result, "nist.fig1")["measured"].is_null();
+    assert!(many["measured"].is_f64() || missed || none, "{many}");
 }
 
 #[test]

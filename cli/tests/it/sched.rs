@@ -225,7 +225,7 @@ fn a_real_time_program_is_found_by_name_and_held_against_its_neighbours() {
     std::fs::write(&script, "read line\n").expect("writable");
     let path = script.to_str().expect("UTF-8");
     let sleeper = Sleeper::new(&format!("{PROGRAM} sched run --fifo 99 -- sh {path}"));
-    crate::until("the loop", || stdout(&run(["sched", "show"])).contains("SCHED_FIFO 99"));
+    crate::until("the loop", || run(["sched", "check", "axis-loop"]).status.success());
     let out = run(["sched", "check", "axis-loop", "--strict"]);
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let page = stdout(&out);

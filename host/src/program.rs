@@ -139,7 +139,10 @@ impl RunningProgram {
         match loops {
             [] => row
                 .of(&format!("policies of {}", self.name), RuleVerdict::Improve)
-                .found(format!("none of {} threads has a real-time policy", self.threads.len()))
+                .found(match self.threads.len() {
+                    1 => "its only thread has no real-time policy".to_owned(),
+                    all => format!("none of {all} threads has a real-time policy"),
+                })
                 .run(format!("sudo punctual sched set --fifo 80 {}", self.pid)),
             loops => {
                 let words: Vec<String> = loops
@@ -646,7 +649,7 @@ impl Judged<'_> {
             knob: self.knob,
             verdict: self.verdict,
             found: self.found,
-            origin: "/proc".to_owned(),
+            origin: row.verified.to_owned(),
             why: row.why.to_owned(),
             cost: row.cost.to_owned(),
             since: None,
@@ -766,7 +769,7 @@ mod tests {
     #[test]
     fn an_ordinary_program_is_judged_by_its_policy_and_its_slack() {
         let verdicts = judged(&program(vec![own(thread(10, "loop.py", 0, 0), "0-3")]), &[]);
-        assert!(found(&verdicts, "program.policy").1.starts_with("none of 1 threads"));
+        assert!(found(&verdicts, "program.policy").1.starts_with("its only thread"));
         assert_eq!(found(&verdicts, "program.slack").0, "improve");
         let top = judged(&program(vec![own(thread(10, "loop", 1, 99), "2")]), &[]);
         assert_eq!(found(&top, "program.priority").0, "conflict");

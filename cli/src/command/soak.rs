@@ -186,7 +186,7 @@ fn refuse_change(
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     args.output.spare([dir])?;
     let outputs = args.output.open()?;
-    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs)
+    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs, args.verbose)
 }
 
 /// The report of a campaign as it is on disk, judged by these limits, claims and question; where

@@ -186,7 +186,7 @@ fn a_program_that_runs_is_judged_with_what_changes_it() {
         let found = verdicts.iter().find(|verdict| verdict["id"] == id);
         found.unwrap_or_else(|| panic!("{id} in {result}")).clone()
     };
-    assert_eq!(verdict("program.policy")["found"], "none of 1 threads has a real-time policy");
+    assert_eq!(verdict("program.policy")["found"], "its only thread has no real-time policy");
     let command = &verdict("program.policy")["changes"][0];
     assert_eq!(
         (&command["kind"], command["command"].as_str()),
@@ -199,7 +199,7 @@ fn a_program_that_runs_is_judged_with_what_changes_it() {
     // The same for people, and as a page.
     let page = stdout(&run(["sched", "check", &sleeper.pid(), "-v", "--strict"]));
     for part in
-        ["1 threads, watched for", "memory of sh: none of", "rule: program.slack", "blame --pid"]
+        ["1 thread, watched for", "memory of sh: none of", "rule: program.slack", "blame --pid"]
     {
         assert!(page.contains(part), "{part} in {page}");
     }

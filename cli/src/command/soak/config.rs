@@ -115,6 +115,9 @@ pub(crate) struct SoakArgs {
     pub(super) stop_on_fail: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    /// Print everything: the machine, all measures, what can be claimed
+    #[arg(long, short)]
+    pub(super) verbose: bool,
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(super) keep_cold: bool,
@@ -181,6 +184,8 @@ pub(super) struct CampaignConfig {
     pub(super) gate: bool,
     /// What is undecided counts as, now.
     pub(super) undecided: UndecidedAs,
+    /// Whether everything is shown, now.
+    pub(super) verbose: bool,
 }
 
 impl CampaignConfig {
@@ -237,6 +242,7 @@ impl CampaignConfig {
             },
             gate: args.question.is_gate() || kept.get("gate").is_some(),
             undecided: args.undecided.counts_as(),
+            verbose: args.verbose,
         };
         config.check()?;
         Ok(config)

@@ -40,6 +40,7 @@ use punctual_report::{self as report, Choice, EndedBy, Load, Report, policy_word
 use super::config::{CampaignConfig, SoakArgs};
 use super::directory::Directory;
 use super::pages::{self, SessionFacts};
+use crate::args::Detail;
 use crate::command::measure::blocks;
 use crate::experiment::loops::run_name;
 use crate::experiment::{self, words};
@@ -47,7 +48,7 @@ use crate::format;
 use crate::output::{self, Outputs};
 use crate::progress::Line;
 use crate::stored::RESULT;
-use crate::subcommand::{Exit, write};
+use crate::subcommand::{Exit, write_in};
 use crate::view;
 
 /// Batches that may fail one after the other before a session gives up.
@@ -175,7 +176,7 @@ fn finish(
         }
         Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
     }
-    print(&report, outputs).and_then(|exit| {
+    print(&report, outputs, config.verbose).and_then(|exit| {
         checkpointer.unsaved().map_or(Ok(exit), |file| bail!("{file} could not be saved"))
     })
 }
@@ -693,7 +694,7 @@ fn setup(runs: Vec<RunSetup>, facts: &MachineFacts) -> Setup {
     Setup { runs, facts: named(facts, baseline::lasting()) }
 }
 
-pub(super) fn print(report: &Report, outputs: Outputs) -> Result<Exit> {
-    write(report, outputs)?;
+pub(super) fn print(report: &Report, outputs: Outputs, verbose: bool) -> Result<Exit> {
+    write_in(report, outputs, if verbose { Detail::Long } else { Detail::Short })?;
     Ok(Exit::of(report))
 }

@@ -7,7 +7,7 @@ use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{
-    Advice, Approach, EndedBy, Follow, Headline, LoadRow, LoopLine, Report, Run, SoakBody,
+    Advice, Approach, Body, EndedBy, Follow, Headline, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
 use super::head::{self, Named};
@@ -34,6 +34,9 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     blocks.push(Block::Break);
     blocks.push(briefly(report).into());
     blocks.extend(histograms(report));
+    if let Body::Soak(body) = &report.body {
+        blocks.extend(campaign::blocks(&body.campaign));
+    }
     blocks.extend(judged::answers(report));
     blocks.extend(judged::limits(report));
     blocks.extend(judged::claims(report));

@@ -19,11 +19,11 @@ pub(super) fn shown(body: &TuneBody) -> Section {
         Some(program) => format!("what could be better of {} ({})", program.name, program.pid),
         None => format!("settings of CPU {} that could be better", body.cpus),
     };
-    let columns = ["setting", "verdict", "found", "why", "from"].map(words);
+    let columns = ["setting", "verdict", "found", "why", "what changes it", "from"].map(words);
     let rows = open(body).map(|verdict| {
-        let cells =
-            [&verdict.knob, verdict.verdict.word(), &verdict.found, &verdict.why, &verdict.origin];
-        cells.map(str::to_owned).to_vec()
+        let KnobVerdict { knob, found, why, origin, .. } = verdict;
+        let changes = changes(&verdict.changes);
+        [knob, verdict.verdict.word(), found, why, &changes, origin].map(str::to_owned).to_vec()
     });
     let blocks = vec![Table::new(caption, columns, rows.collect()).into()];
     Section { id: "tune", heading: "Settings", blocks }
@@ -69,10 +69,13 @@ pub(super) fn about(envelope: &Envelope, body: &TuneBody) -> Vec<Block> {
     let machine = envelope.machine.as_ref().map(|facts| head::machine(&envelope.version, facts));
     let cpus = match &body.program {
         Some(program) => format!(
-            "{} ({}), {} threads, watched for {}; CPU {}: {}",
+            "{} ({}), {}, watched for {}; CPU {}: {}",
             program.name,
             program.pid,
-            program.threads,
+            match program.threads {
+                1 => "1 thread".to_owned(),
+                several => format!("{several} threads"),
+            },
             format::ns(Some(program.watched_ns as f64)),
             body.cpus,
             body.why

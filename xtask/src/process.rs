@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root).stdin(Stdio::null());
+    // Tests compare what is printed, and in a locale without UTF-8 it is ASCII.
+    command.env("LC_ALL", "C.UTF-8");
     if in_ci() {
         command.env("CARGO_INCREMENTAL", "0");
     }

@@ -291,8 +291,6 @@ fn run_suite(root: &Path) -> Result<Outcome, String> {
         for call in lane.calls {
             let mut cargo = process::cargo(root, &args);
             cargo.args(*call).arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
-            // What is printed is compared, and in a locale without UTF-8 it is ASCII.
-            cargo.env("LC_ALL", "C.UTF-8");
             if std::env::var_os("RUST_TEST_THREADS").is_none() {
                 cargo.env("RUST_TEST_THREADS", (TESTS_PER_CPU * cpus).to_string());
             }

@@ -200,8 +200,10 @@ fn consecutive<B: Bench>(
     conditions: &[LoopCondition],
     count: usize,
 ) -> Result<Vec<MeasuredLoop>, B::Error> {
-    // A release that was missed has no sample: 5 % more of them.
-    let releases = (count * conditions.len()) as i64 * 105 / 100;
+    // A release that was missed has no sample: 5 % more of them, and 100 ms, so that one stall
+    // does not lose all.
+    let releases = (count * 105 / 100 + 200) * conditions.len();
+    let releases = i64::try_from(releases).unwrap_or(i64::MAX);
     bench.loops(&LoopSet {
         period_ns: PERIOD_NS,
         conditions,

@@ -33,10 +33,10 @@ pub(crate) struct ReportArgs {
         value_parser = parse::limit
     )]
     pub(crate) limits: Vec<MetricLimit>,
-    /// Fail (exit 1) unless every run shows this claim, with 95 % confidence or as given by '@99%':
-    /// 'p(lateness>50us)<1e-6', 'p(|interval|>20us)<1e-4 @99%', 'p(missed)<1e-6'; may be given
-    /// again. The time that the claim needs is printed before the measurement, which never runs
-    /// longer by itself
+    /// Fail unless every run shows this claim (exit 1 where it is shown to be false, else what
+    /// --undecided says), with 95 % confidence or as given by '@99%': 'p(lateness>50us)<1e-6',
+    /// 'p(|interval|>20us)<1e-4 @99%', 'p(missed)<1e-6'; may be given again. The time that the
+    /// claim needs is printed before the measurement, which never runs longer by itself
     #[arg(
         long = "claim",
         value_name = "CLAIM",

@@ -9,7 +9,7 @@ use std::path::Path;
 use punctual_analysis::quantity;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::Span;
-use punctual_report::{AskedQuestion, Question, Run};
+use punctual_report::{Question, QuestionSpec, Run};
 
 use crate::format;
 use crate::output::LATEST;
@@ -40,14 +40,14 @@ impl QuestionArgs {
     }
 
     /// The question in the form that is kept; `None` where nothing is asked beyond what always is.
-    pub(crate) fn asked(&self) -> Option<AskedQuestion> {
+    pub(crate) fn spec(&self) -> Option<QuestionSpec> {
         let purpose = self.purpose.as_ref().and_then(Purpose::of_use);
-        let asked = AskedQuestion {
+        let spec = QuestionSpec {
             purpose: purpose.map(|row| row.name.to_owned()),
             deadline_ns: self.deadline.map(|deadline| deadline.0.as_ns()),
             miss: self.miss,
         };
-        (asked != AskedQuestion::default()).then_some(asked)
+        (spec != QuestionSpec::default()).then_some(spec)
     }
 
     /// The periods that it is about; `None` for those of `--period`.
@@ -97,28 +97,28 @@ impl QuestionArgs {
 
 /// The words and the requirement of a question as it is kept; one that a newer version knows by a
 /// name that this one does not is judged by its numbers.
-pub(crate) fn question(asked: Option<&AskedQuestion>) -> Question<'_> {
-    let Some(asked) = asked else { return Question::default() };
-    let row = asked.purpose.as_ref().and_then(|name| USES.iter().find(|row| row.name == name));
+pub(crate) fn question(spec: Option<&QuestionSpec>) -> Question<'_> {
+    let Some(spec) = spec else { return Question::default() };
+    let row = spec.purpose.as_ref().and_then(|name| USES.iter().find(|row| row.name == name));
     let mut requirement = row.map_or_else(Requirement::default, |row| row.requirement);
-    if let Some(ns) = asked.deadline_ns {
+    if let Some(ns) = spec.deadline_ns {
         requirement.deadline = Deadline::Ns(ns);
     }
-    requirement.p = asked.miss.unwrap_or(requirement.p);
+    requirement.p = spec.miss.unwrap_or(requirement.p);
     Question {
         requirement,
         measured_alone: row.is_some(),
         stepping: row.is_some_and(|row| row.stepping),
         labels: row.map_or(&[], |row| row.labels),
         purpose: row.map(|row| row.purpose),
-        asked: Some(asked),
+        spec: Some(spec),
         ..Question::default()
     }
 }
 
 /// The option that names what a question is for, behind a command; empty without one.
-pub(crate) fn option(asked: Option<&AskedQuestion>) -> &'static str {
-    let name = asked.and_then(|asked| asked.purpose.as_deref());
+pub(crate) fn option(spec: Option<&QuestionSpec>) -> &'static str {
+    let name = spec.and_then(|spec| spec.purpose.as_deref());
     USES.iter().find(|row| Some(row.name) == name).map_or("", |row| row.option)
 }
 

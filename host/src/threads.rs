@@ -48,6 +48,19 @@ impl RunningThread {
         threads.take(THREADS_MAX).collect()
     }
 
+    /// The real-time threads of every process but `pid`, each with the CPUs that it may run on;
+    /// one that ends meanwhile is left out.
+    pub fn real_time_beside(root: &Root, pid: i32) -> Vec<(Self, CpuList)> {
+        let others =
+            Self::all(root).into_iter().filter(|thread| thread.pid != pid && thread.is_real_time());
+        others
+            .filter_map(|thread| {
+                let allowed = thread.allowed(root)?;
+                Some((thread, allowed))
+            })
+            .collect()
+    }
+
     /// The threads of a process; none where it has ended.
     pub fn of_process(root: &Root, pid: i32) -> Vec<Self> {
         let tids = numbers(root, &format!("/proc/{pid}/task"));

@@ -307,7 +307,7 @@ pub struct FileInfo {
     /// Facts of the machine, as in the result's `machine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<serde_json::Value>,
-    /// The question that it was recorded for, as in the result's `headline.asked`.
+    /// The question that it was recorded for, as in the result's `headline.question_spec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<serde_json::Value>,
     /// The runs that the blocks refer to by index.

@@ -12,7 +12,7 @@ use crate::Envelope;
 use crate::advice::{self, Advice, Findings};
 use crate::format;
 use crate::run::{LoadRow, Run};
-use crate::verdict::{self, AskedQuestion, Question, Verdict};
+use crate::verdict::{self, Question, QuestionSpec, Verdict};
 
 /// Runs, and verdicts for applications.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct Headline {
     pub question: Option<String>,
     /// The question as it was put, by the options; null where none was.
     #[serde(default)]
-    pub asked: Option<AskedQuestion>,
+    pub question_spec: Option<QuestionSpec>,
     /// Why it came out so, and what next: from facts of the machine and of the run.
     pub advice: Vec<Advice>,
     /// Settings of the measured CPU that could be better, the most urgent first.
@@ -88,7 +88,7 @@ pub fn judged(
     let headline = Headline {
         not_idle: not_idle(&runs),
         question: (!loops.is_empty()).then(|| verdict::heading(question)),
-        asked: question.asked.cloned(),
+        question_spec: question.spec.cloned(),
         loops,
         advice: match &envelope.machine {
             Some(facts) if failing => {

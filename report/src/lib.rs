@@ -55,7 +55,7 @@ pub use run::{
     Approach, BlameRecording, Load, LoadDeath, LoadRow, OtherThread, OtherThreads, RecordedBehind,
     Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
-pub use verdict::{Answer, AskedQuestion, Question, Verdict};
+pub use verdict::{Answer, Question, QuestionSpec, Verdict};
 pub use words::{Request, Warning};
 
 /// The version of this schema.

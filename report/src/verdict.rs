@@ -57,7 +57,7 @@ pub enum Answer {
 
 /// The question that data were recorded for, as it was put: kept with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AskedQuestion {
+pub struct QuestionSpec {
     /// What the loop is for, as `--for` names it; null for a loop as such.
     #[serde(default, rename = "for")]
     pub purpose: Option<String>,
@@ -89,7 +89,7 @@ pub struct Question<'a> {
     /// What the rules about tuning found; `None` for recorded data.
     pub findings: Option<&'a Findings>,
     /// The question as it was put; `None` where none was.
-    pub asked: Option<&'a AskedQuestion>,
+    pub spec: Option<&'a QuestionSpec>,
     /// The command that says what holds where the answer is no.
     pub refuted: Option<&'a str>,
 }

@@ -20,7 +20,7 @@ use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{
-    self as report, AskedQuestion, EndedBy, Envelope, Judged, Question, Report, Run, Setup,
+    self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup,
 };
 
 use crate::args::{Detail, ReportArgs};
@@ -67,12 +67,12 @@ impl Execute for AnalyseArgs {
             subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
             return Ok(Exit::of(&report));
         }
-        let RecordedData { mut envelope, runs, asked } = match &self.column {
+        let RecordedData { mut envelope, runs, question } = match &self.column {
             Some(column) => of_csv(self, column)?,
             None => recorded(self)?,
         };
         self.question.suits(&runs).map_err(|why| anyhow!(why))?;
-        let asked = self.question.asked().or(asked);
+        let spec = self.question.spec().or(question);
         let judged = report::of_first_wait(&runs);
         let undecided = self.report.undecided.counts_as();
         envelope.verdict =
@@ -80,7 +80,7 @@ impl Execute for AnalyseArgs {
         let claims = (&self.report.claims[..], self.report.strict);
         envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
         let question =
-            Question { incomplete: envelope.incomplete, ..question::question(asked.as_ref()) };
+            Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
         let judged = report::judged(runs, &[], &envelope, &question);
         if self.question.is_gate() {
             envelope.verdict.judge_answers(&judged.verdicts);
@@ -155,13 +155,13 @@ pub(crate) struct RecordedData {
     /// The runs.
     runs: Vec<Run>,
     /// The question that they were recorded for, where that is known.
-    asked: Option<AskedQuestion>,
+    question: Option<QuestionSpec>,
 }
 
 impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
-        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), asked: None }
+        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
     }
 
     /// As a report without verdicts.
@@ -294,7 +294,7 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
             report.envelope.experiment
         );
     }
-    let asked = report.body.headline().and_then(|headline| headline.asked.clone());
+    let spec = report.body.headline().and_then(|headline| headline.question_spec.clone());
     let mut read = RecordedData::new();
     let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope;
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
@@ -305,7 +305,7 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
             .to_owned(),
     );
     let requirement =
-        question::question(args.question.asked().or(asked.clone()).as_ref()).requirement;
+        question::question(args.question.spec().or(spec.clone()).as_ref()).requirement;
     for run in report.body.runs() {
         let mut thresholds = report::thresholds(&args.report.limits, &args.report.claims);
         let periods = periods_ns().chain(run.setup.period_ns.map(u64::cast_signed));
@@ -314,7 +314,7 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
         let outcome = outcome.map_err(|why| anyhow!("{shown}: run {:?}: {why}", run.name))?;
         read.runs.push(Run { outcome, ..run.clone() });
     }
-    read.asked = asked;
+    read.question = spec;
     Ok(read)
 }
 
@@ -451,7 +451,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
     let mut read = RecordedData::new();
     read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
     read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
-    read.asked = info.question.and_then(|question| serde_json::from_value(question).ok());
+    read.question = info.question.and_then(|question| serde_json::from_value(question).ok());
     let ended = stored::ended(file.ending(), "its data up to there was read");
     read.envelope.incomplete = ended.is_some();
     read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {

@@ -97,13 +97,13 @@ impl Execute for CheckArgs {
         let (cpu, choice) = pick(self.cpu.as_deref(), &machine.measuring)?;
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
-        let asked = self.question.asked();
+        let spec = self.question.spec();
         let refuted = self.question.refuted(&self.results);
         let question = Question {
-            command: Some(("punctual check", question::option(asked.as_ref()))),
+            command: Some(("punctual check", question::option(spec.as_ref()))),
             refuted: refuted.as_deref(),
             findings: Some(&findings),
-            ..question::question(asked.as_ref())
+            ..question::question(spec.as_ref())
         };
         let library = LibraryLoop { phase_ns: 0 };
         let mut plan = Plan { streams: Vec::new(), turns, facts: &machine.measuring, library };

@@ -13,7 +13,6 @@ use anyhow::{Context as _, Error, Result, anyhow, bail};
 use punctual_host::facts::MachineFacts;
 use punctual_host::program::{ProgramSurroundings, RunningProgram};
 use punctual_host::root::Read;
-use punctual_host::rules::RuleVerdict;
 use punctual_host::settings::KernelSettings;
 use punctual_host::threads::{self, RunningThread, processes, with_children};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
@@ -21,12 +20,12 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
 use punctual_os::user::{self, GROUPS_MAX, become_user};
 use punctual_os::{Errno, process};
-use punctual_report::{Envelope, JudgedProgram, Report, TuneBody};
+use punctual_report::{Envelope, JudgedProgram, TuneBody};
 
-use crate::output::OutputArgs;
+use super::tune::VerdictArgs;
 use crate::program::PROGRAM;
 use crate::subcommand::{Execute, Exit};
-use crate::{format, output, parse, view};
+use crate::{format, output, parse};
 
 /// `punctual sched`.
 #[derive(Debug, clap::Args)]
@@ -210,13 +209,7 @@ struct SchedCheckArgs {
     #[arg(value_name = "PID|NAME")]
     program: String,
     #[command(flatten)]
-    output: OutputArgs,
-    /// Print also what is good, and where each verdict comes from
-    #[arg(long, short)]
-    verbose: bool,
-    /// Fail (exit 1) if anything conflicts
-    #[arg(long)]
-    strict: bool,
+    verdicts: VerdictArgs,
 }
 
 impl Execute for SchedArgs {
@@ -506,7 +499,7 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// `punctual sched check`.
 fn check(args: &SchedCheckArgs) -> Result<Exit> {
-    let outputs = args.output.open()?;
+    let outputs = args.verdicts.output.open()?;
     let root = Root::live();
     let pid = named(&root, &args.program)?;
     let ended = || anyhow!("process {pid} has ended");
@@ -521,21 +514,9 @@ fn check(args: &SchedCheckArgs) -> Result<Exit> {
     let watched = begun.elapsed();
     let program = RunningProgram::read(&root, pid).ok_or_else(ended)?.since(&before, watched);
     settings.watch(&root, &facts);
-    let others: Vec<(RunningThread, CpuList)> = RunningThread::all(&root)
-        .into_iter()
-        .filter(|thread| thread.is_real_time() && thread.pid != pid)
-        .filter_map(|thread| {
-            let allowed = thread.allowed(&root)?;
-            Some((thread, allowed))
-        })
-        .collect();
+    let others = RunningThread::real_time_beside(&root, pid);
     let around = ProgramSurroundings { facts: &facts, settings: &settings, others: &others };
     let verdicts = program.judge(&around);
-    for verdict in verdicts.iter().filter(|judged| judged.verdict == RuleVerdict::Conflict) {
-        if args.strict {
-            envelope.verdict.fail(format!("{}: {}", verdict.knob, verdict.found));
-        }
-    }
     envelope.machine = Some(facts);
     let body = TuneBody {
         cpus: program.cpus(),
@@ -548,11 +529,7 @@ fn check(args: &SchedCheckArgs) -> Result<Exit> {
         }),
         verdicts,
     };
-    let blocks = view::kinds::tune::document(&envelope, &body, args.verbose);
-    let page = punctual_document::text::rendered(&blocks);
-    let report = Report { envelope, body: body.into() };
-    outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
-    Ok(Exit::of(&report))
+    args.verdicts.write(outputs, envelope, body)
 }
 
 /// The process of this number, or the only one of this name: as the kernel knows it, or as the last

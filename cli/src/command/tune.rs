@@ -26,7 +26,7 @@ use punctual_report::{Envelope, Report, TuneBody};
 
 use crate::args::{RootArgs, StateArgs};
 use crate::output::{
-    self, JournalFile, JournalName, OutputArgs, OutputTarget, SettingsLock, SettingsOwner,
+    self, JournalFile, JournalName, OutputArgs, OutputTarget, Outputs, SettingsLock, SettingsOwner,
     TreeFiles,
 };
 use crate::program::PROGRAM;
@@ -133,13 +133,42 @@ struct TuneCheckArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     #[command(flatten)]
-    output: OutputArgs,
+    verdicts: VerdictArgs,
+}
+
+/// How verdicts are printed, and whether they decide the exit status.
+#[derive(Debug, clap::Args)]
+pub(super) struct VerdictArgs {
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     /// Print also what is good, what does not apply, and where each verdict comes from
     #[arg(long, short)]
     verbose: bool,
-    /// Fail (exit 1) if a setting conflicts or has no effect
+    /// Fail (exit 1) if anything conflicts or has no effect
     #[arg(long)]
     strict: bool,
+}
+
+impl VerdictArgs {
+    /// Writes a result of verdicts.
+    pub(super) fn write(
+        &self,
+        outputs: Outputs,
+        mut envelope: Envelope,
+        body: TuneBody,
+    ) -> Result<Exit> {
+        let is_wrong = |judged: &&KnobVerdict| {
+            matches!(judged.verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect)
+        };
+        for wrong in body.verdicts.iter().filter(is_wrong).filter(|_| self.strict) {
+            envelope.verdict.fail(format!("{}: {}", wrong.knob, wrong.verdict.word()));
+        }
+        let blocks = view::kinds::tune::document(&envelope, &body, self.verbose);
+        let page = punctual_document::text::rendered(&blocks);
+        let report = Report { envelope, body: body.into() };
+        outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
+        Ok(Exit::of(&report))
+    }
 }
 
 /// `punctual tune plan`.
@@ -185,8 +214,8 @@ fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
 
 /// `punctual tune check`.
 fn check(args: &TuneCheckArgs) -> Result<Exit> {
-    args.output.spare_tree(args.scope.root.path())?;
-    let outputs = args.output.open()?;
+    args.verdicts.output.spare_tree(args.scope.root.path())?;
+    let outputs = args.verdicts.output.open()?;
     let mut machine = TunedMachine::read(&args.scope)?;
     let mut envelope = Envelope::of(PROGRAM, "tune check");
     if machine.root.is_live() {
@@ -196,24 +225,10 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
         machine.settings.watch(&machine.root, &machine.facts);
     }
     let verdicts = rules::judge(&machine.inputs());
-    let wrong = |verdict| matches!(verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect);
-    if args.strict {
-        let wrong: Vec<_> = verdicts.iter().filter(|judged| wrong(judged.verdict)).collect();
-        envelope.verdict.ok = wrong.is_empty();
-        let reason = |judged: &&KnobVerdict| format!("{}: {}", judged.knob, judged.verdict.word());
-        envelope.verdict.reasons.extend(wrong.iter().map(reason));
-    }
     envelope.machine = Some(machine.facts);
     let body =
         TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, program: None, verdicts };
-    let page = punctual_document::text::rendered(&view::kinds::tune::document(
-        &envelope,
-        &body,
-        args.verbose,
-    ));
-    let report = Report { envelope, body: body.into() };
-    outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
-    Ok(Exit::of(&report))
+    args.verdicts.write(outputs, envelope, body)
 }
 
 /// `punctual tune plan`.

@@ -29,9 +29,9 @@ use punctual_lab::periodic::{
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
-    self as report, Approach, AskedQuestion, BlameRecording, Choice, EndedBy, Envelope, Follow,
-    Judged, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, RecordedBehind, Run,
-    RunEvidence, Setup, WorstWake, loads, policy_words,
+    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged, LoadRow,
+    LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec, RecordedBehind, Run, RunEvidence,
+    Setup, WorstWake, loads, policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -144,7 +144,7 @@ impl LoopExperiment<'_> {
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
         let mut destination = Samples {
-            asked: question.and_then(|question| question.asked),
+            question: question.and_then(|question| question.spec),
             ..Samples::new(samples, watch, &machine.facts, clock.clone(), started)
         };
         let store = LearnedStore::of(&plan, &machine.measuring, learn.relearn);
@@ -206,12 +206,9 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
     let root = Root::live();
     let own = std::process::id().cast_signed();
     // Of the kernel's own threads those of interrupts are named; the others run on each machine.
-    let is_named = |thread: &RunningThread| {
-        let is_others = thread.pid != own && thread.is_real_time();
-        is_others && (!thread.is_kernel || thread.name.starts_with("irq/"))
-    };
-    let threads: Vec<RunningThread> =
-        RunningThread::all(&root).into_iter().filter(is_named).collect();
+    let is_named = |thread: &RunningThread| !thread.is_kernel || thread.name.starts_with("irq/");
+    let mut threads = RunningThread::real_time_beside(&root, own);
+    threads.retain(|(thread, _)| is_named(thread));
     let mut sentences = Vec::new();
     let mut cpus: Vec<u32> = Vec::new();
     for stream in &plan.streams {
@@ -220,12 +217,12 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
         else {
             continue;
         };
-        let above = threads.iter().filter(|thread| {
-            let may_run = || thread.allowed(&root).is_some_and(|cpus| cpus.contains(cpu));
-            thread.is_at_least(priority.into()) && may_run()
+        let above = threads.iter().filter(|(thread, allowed)| {
+            thread.is_at_least(priority.into()) && allowed.contains(cpu)
         });
-        let named = above
-            .map(|thread| format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words()));
+        let named = above.map(|(thread, _)| {
+            format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words())
+        });
         let named: Vec<String> = named.collect();
         if named.is_empty() || cpus.contains(&cpu) {
             continue;
@@ -367,7 +364,7 @@ struct Samples<'a> {
     follows: Option<String>,
     started: jiff::Timestamp,
     /// The question that they are recorded for.
-    asked: Option<&'a AskedQuestion>,
+    question: Option<&'a QuestionSpec>,
     /// The figures so far, once it has begun, and how many conditions there are.
     standings: Option<(Standings, usize)>,
 }
@@ -381,7 +378,7 @@ impl<'a> Samples<'a> {
         follows: Option<String>,
         started: jiff::Timestamp,
     ) -> Self {
-        Self { file, watch, machine, follows, started, asked: None, standings: None }
+        Self { file, watch, machine, follows, started, question: None, standings: None }
     }
 
     /// The sentence about what an error of the sample file leaves of it.
@@ -444,7 +441,7 @@ impl<'a> Samples<'a> {
             version: env!("CARGO_PKG_VERSION"),
             started_at: Some(self.started.to_string()),
             machine_json: Some(serde_json::to_value(self.machine)?.to_string()),
-            question_json: self.asked.map(serde_json::to_string).transpose()?,
+            question_json: self.question.map(serde_json::to_string).transpose()?,
             runs,
         })
     }

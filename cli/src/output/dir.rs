@@ -125,10 +125,8 @@ impl Dir {
 
     /// Makes a directory in it, which must be new.
     pub(crate) fn make_new(&self, name: &str) -> io::Result<Self> {
-        mkdirat(self, name, DIRECTORY_MODE)?;
-        let made = self.below(name)?;
-        Trust::of_process().give(&made.at, &fstat(self)?);
-        Ok(made)
+        make(&self.at, name.as_ref(), Trust::of_process())?;
+        self.below(name)
     }
 
     /// Makes [`LATEST`] beside it lead to it: for people and scripts. A file system without links
@@ -177,15 +175,8 @@ impl Dir {
         if name == ".." {
             return Err(io::Error::from(Errno::INVAL));
         }
-        match mkdirat(self, name, DIRECTORY_MODE) {
-            Ok(()) => {
-                let made = self.below(name)?;
-                Trust::of_process().give(&made.at, &fstat(self)?);
-                Ok(made)
-            }
-            Err(Errno::EXIST) => self.below(name),
-            Err(why) => Err(why.into()),
-        }
+        made(&self.at, name, Trust::of_process())?;
+        self.below(name)
     }
 
     fn below(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
@@ -412,16 +403,20 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(part).collect()
 }
 
-/// Makes a directory; one that another process made meanwhile is as good.
+/// Makes a directory, which must be new, for the owner of the one around it where this is root for
+/// them.
+fn make(at: &OwnedFd, name: &OsStr, trust: &Trust) -> Result<(), Errno> {
+    mkdirat(at, name, DIRECTORY_MODE)?;
+    let new = openat(at, name, DIRECTORY.union(OFlags::NOFOLLOW), Mode::empty())?;
+    trust.give(&new, &fstat(at)?);
+    Ok(())
+}
+
+/// [`make`], where one that another process made meanwhile is as good.
 fn made(at: &OwnedFd, name: &OsStr, trust: &Trust) -> Result<(), Errno> {
-    match mkdirat(at, name, DIRECTORY_MODE) {
+    match make(at, name, trust) {
         Err(Errno::EXIST) => Ok(()),
-        Err(why) => Err(why),
-        Ok(()) => {
-            let new = openat(at, name, DIRECTORY.union(OFlags::NOFOLLOW), Mode::empty())?;
-            trust.give(&new, &fstat(at)?);
-            Ok(())
-        }
+        result => result,
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
             .or(dir_name)
             .unwrap_or_else(|| stored.report.envelope.experiment.clone())
     };
-    let is_told_apart = |names: &[String]| names.windows(2).all(|pair| pair[0] != pair[1]);
+    let are_distinct = |names: &[String]| names.windows(2).all(|pair| pair[0] != pair[1]);
     if is_pair {
         let kernel = |stored: &Stored| {
             let machine = stored.report.envelope.machine.as_ref()?;
@@ -118,8 +118,9 @@ pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
             stored.iter().map(started).collect(),
         ];
         let others = others.into_iter().flatten();
-        if let Some(told) = [by_name].into_iter().chain(others).find(|names| is_told_apart(names)) {
-            return told;
+        if let Some(labels) = [by_name].into_iter().chain(others).find(|names| are_distinct(names))
+        {
+            return labels;
         }
     }
     let mut labels: Vec<String> = Vec::new();

@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
 use punctual_core::ring::{split, words};
-use punctual_core::sample::Sample;
+use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use punctual_os::descriptor::Descriptor;
@@ -483,4 +483,19 @@ fn recording_of(path: &Path, names: &[&str], recorded: &[(Vec<Sample>, u64)]) {
     }
     let (_, trouble) = drainage.finish(false);
     assert!(trouble.is_none(), "{trouble:?}");
+}
+
+/// The result of `N` releases that are each so late, `result.json` beside its `samples.punctual`.
+fn recorded_result(dir: &Dir, late_ns: fn(u64) -> u64) -> PathBuf {
+    let sample = |cycle| Sample {
+        cycle,
+        lateness: Span::from_ns(late_ns(cycle).cast_signed()),
+        flags: if cycle == 0 { Flags::FIRST } else { Flags::NONE },
+    };
+    let samples = dir.path("samples.punctual");
+    recording_of(&samples, &["idle"], &[((0..N).map(sample).collect(), 0)]);
+    let result = dir.path("result.json");
+    let out = run(["analyse", text(&samples), "--json", text(&result)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    result
 }

@@ -3,14 +3,12 @@
 
 use std::fs;
 
-use punctual_core::sample::{Flags, Sample};
-use punctual_core::time::Span;
 use serde_json::Value;
 
-use crate::{Dir, N, json, json_file, recording_of, refused, run, stderr, stdout, text};
+use crate::{Dir, N, json, json_file, recorded_result, refused, run, stderr, stdout, text};
 
 /// What a result answers: the heading, and how late its first loop may be.
-fn asked(result: &Value) -> (String, f64) {
+fn heading_and_deadline(result: &Value) -> (String, f64) {
     let heading = result["headline"]["question"].as_str().expect("a question").to_owned();
     (heading, result["verdicts"][0]["deadline_ns"].as_f64().expect("a deadline"))
 }
@@ -22,16 +20,16 @@ fn a_recording_keeps_its_question_and_another_may_be_asked() {
     let measured = ["measure", "periodic", "-d", "500ms", "--for", "ros", "--miss", "20%"];
     let out = run([&measured[..], &["--samples", text(&samples), "--json", "-"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let (heading, deadline_ns) = asked(&json(&out));
+    let (heading, deadline_ns) = heading_and_deadline(&json(&out));
     assert!(heading.starts_with("A robot's control loop that may be late by 100 µs"), "{heading}");
-    assert_eq!(json(&out)["headline"]["asked"]["miss"], 0.2);
+    assert_eq!(json(&out)["headline"]["question_spec"]["miss"], 0.2);
     let analyse = |args: &[&str]| {
         let out = run([&["analyse", text(&samples), "--json", "-"], args].concat());
         assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
         json(&out)
     };
-    assert_eq!(asked(&analyse(&[])), (heading, deadline_ns));
-    let (heading, deadline_ns) = asked(&analyse(&["--deadline", "7ms"]));
+    assert_eq!(heading_and_deadline(&analyse(&[])), (heading, deadline_ns));
+    let (heading, deadline_ns) = heading_and_deadline(&analyse(&["--deadline", "7ms"]));
     assert!(heading.starts_with("A loop that may be late by 7 ms once in 1 000"), "{heading}");
     assert_eq!(deadline_ns, 7e6);
     // Only what has such a loop can answer.
@@ -39,20 +37,15 @@ fn a_recording_keeps_its_question_and_another_may_be_asked() {
     refused(&run([&measured[..], &["--period", "2ms"]].concat()), &["--for", "--period"]);
 }
 
-/// A result directory without samples, of releases that are all 20 µs late but for the last 30,
-/// 400 µs late.
+/// How late releases are of which the last 30 are beyond a tenth of a millisecond.
+const fn late_at_the_end_ns(cycle: u64) -> u64 {
+    if cycle < N - 30 { 20_000 } else { 400_000 }
+}
+
+/// A directory with such a result, and without its samples.
 fn archived(dir: &Dir) -> String {
-    let sample = |cycle| Sample {
-        cycle,
-        lateness: Span::from_us(if cycle < N - 30 { 20 } else { 400 }),
-        flags: if cycle == 0 { Flags::FIRST } else { Flags::NONE },
-    };
-    let samples = dir.path("samples.punctual");
-    recording_of(&samples, &["idle"], &[((0..N).map(sample).collect(), 0)]);
-    let result = dir.path("result.json");
-    let out = run(["analyse", text(&samples), "--json", text(&result)]);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    fs::remove_file(samples).expect("written");
+    recorded_result(dir, late_at_the_end_ns);
+    fs::remove_file(dir.path("samples.punctual")).expect("written");
     text(&dir.0).to_owned()
 }
 
@@ -144,12 +137,12 @@ fn a_campaign_keeps_its_question_over_sessions() {
         (out.status.code(), json(&out))
     };
     let (code, result) = show(&[]);
-    let (heading, deadline_ns) = asked(&result);
+    let (heading, deadline_ns) = heading_and_deadline(&result);
     assert!(heading.starts_with("A PLC task that may be late by 3 ms"), "{heading}");
     assert_eq!((code, deadline_ns), (Some(0), 3e6));
     assert_eq!(result["verdicts"][0]["period_ns"], 1e7);
     // A hundred cycles show no share of one in a thousand.
     assert!(matches!(show(&["--gate"]).0, Some(1 | 3)));
     let other = run(["analyse", text(&campaign), "--deadline", "4ms", "--json", "-"]);
-    assert_eq!(asked(&json(&other)).1, 4e6);
+    assert_eq!(heading_and_deadline(&json(&other)).1, 4e6);
 }

@@ -10,7 +10,9 @@ use punctual_core::time::Span;
 use punctual_testkit::browser::{Browser, RETURN, TAB};
 use serde_json::{Value, json};
 
-use crate::{Dir, N, json_file, only_result, recording_of, refused, run, stderr, text};
+use crate::{
+    Dir, json_file, only_result, recorded_result, recording_of, refused, run, stderr, text,
+};
 
 /// The most bytes of a page.
 const PAGE_MAX: usize = 1_000_000;
@@ -125,17 +127,8 @@ fn two_are_set_side_by_side_and_plots_are_files() {
 fn what_repeats_in_time_is_seen_in_a_heat_map() {
     let dir = Dir::new("report-heat");
     // Each 300 ms ten releases are 0.9 ms late, of which the curve and the histogram know no time.
-    let late_ns = |cycle: u64| if cycle % 300 < 10 { 900_000 } else { 10_000 + cycle % 512 };
-    let sample = |cycle| Sample {
-        cycle,
-        lateness: Span::from_ns(late_ns(cycle).cast_signed()),
-        flags: if cycle == 0 { Flags::FIRST } else { Flags::NONE },
-    };
-    let samples = dir.path("samples.punctual");
-    recording_of(&samples, &["idle"], &[((0..N).map(sample).collect(), 0)]);
-    let result = dir.path("result.json");
-    let out = run(["analyse", text(&samples), "--json", text(&result)]);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let late_ns = |cycle| if cycle % 300 < 10 { 900_000 } else { 10_000 + cycle % 512 };
+    let result = recorded_result(&dir, late_ns);
     let plots = dir.path("plots");
     let page = report(&[text(&result), "--plots", text(&plots)], &dir.path("night.html"));
     assert!(page.contains("heat-1-1"), "{page}");

@@ -8,23 +8,49 @@ use std::time::{Duration, Instant};
 use crate::{Dir, PROGRAM, json, run, stderr};
 use punctual_testkit::skip;
 
-/// A tmux server of this test's own, which goes away with it.
-struct Terminal {
+/// A tmux server of a test's own, which goes away with it.
+pub(crate) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
-    fn tmux(&self, args: &[&str]) -> Output {
+    /// A shell that waits for a line, on a screen of that many columns and rows.
+    pub(crate) fn start(dir: &Dir, columns: u32, rows: u32) -> Self {
+        let terminal = Self { socket: dir.path("socket").to_string_lossy().into_owned() };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let shell = ["new-session", "-d", "-x", &columns, "-y", &rows, "env", "PS1=ready$ ", "sh"];
+        assert!(terminal.tmux(&shell).status.success());
+        terminal.until("ready$");
+        terminal
+    }
+
+    /// Types a line, and Enter.
+    pub(crate) fn type_in(&self, line: &str) {
+        self.tmux(&["send-keys", "-l", line]);
+        self.tmux(&["send-keys", "Enter"]);
+    }
+
+    pub(crate) fn tmux(&self, args: &[&str]) -> Output {
         let mut command = Command::new("tmux");
         command.args(["-f", "/dev/null", "-S", &self.socket]).args(args);
         command.output().expect("tmux starts")
     }
 
-    /// Waits, at most 60 s, for a screen that has `text`, and gives it.
+    /// Waits, at most 60 s, for `text` on the screen or in the lines that have left it, and gives
+    /// both.
     fn until(&self, text: &str) -> String {
+        self.captured(&["capture-pane", "-p", "-S", "-200"], text)
+    }
+
+    /// Waits, at most 60 s, for a screen that has `text`, and gives it.
+    pub(crate) fn screen_until(&self, text: &str) -> String {
+        self.captured(&["capture-pane", "-p"], text)
+    }
+
+    fn captured(&self, capture: &[&str], text: &str) -> String {
         let begun = Instant::now();
         loop {
-            let out = self.tmux(&["capture-pane", "-p", "-S", "-200"]);
+            let out = self.tmux(capture);
             let screen = String::from_utf8_lossy(&out.stdout).into_owned();
             if screen.contains(text) {
                 return screen;
@@ -48,13 +74,9 @@ fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
         return;
     }
     let dir = Dir::new("terminal");
-    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
-    let shell = ["new-session", "-d", "-x", "90", "-y", "50", "env", "PS1=ready$ ", "sh"];
-    assert!(terminal.tmux(&shell).status.success());
-    terminal.until("ready$");
+    let terminal = Terminal::start(&dir, 90, 50);
     let line = format!("{PROGRAM} measure periodic --duration 1h; echo status $?");
-    terminal.tmux(&["send-keys", "-l", &line]);
-    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.type_in(&line);
     let screen = terminal.until("s left · idle · min");
     assert_eq!(screen.matches("s left").count(), 1, "written over:\n{screen}");
     terminal.tmux(&["send-keys", "C-c"]);
@@ -69,16 +91,9 @@ fn live_it_is_a_picture_and_leaves_no_trace() {
         return;
     }
     let dir = Dir::new("terminal-live");
-    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
-    let shell = ["new-session", "-d", "-x", "80", "-y", "24", "env", "PS1=ready$ ", "sh"];
-    assert!(terminal.tmux(&shell).status.success());
-    terminal.until("ready$");
-    let type_in = |line: &str| {
-        terminal.tmux(&["send-keys", "-l", line]);
-        terminal.tmux(&["send-keys", "Enter"]);
-    };
+    let terminal = Terminal::start(&dir, 80, 24);
     let program = format!("{PROGRAM} measure periodic -d 1h --live");
-    type_in(&format!(
+    terminal.type_in(&format!(
         "cd {}; stty -g > before; {program}; echo status $?; stty -g | cmp - before",
         dir.0.display()
     ));
@@ -102,15 +117,11 @@ fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
         return;
     }
     let dir = Dir::new("terminal-claim");
-    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
-    let shell = ["new-session", "-d", "-x", "110", "-y", "50", "env", "PS1=ready$ ", "sh"];
-    assert!(terminal.tmux(&shell).status.success());
-    terminal.until("ready$");
+    let terminal = Terminal::start(&dir, 110, 50);
     let line = format!(
         "clear; {PROGRAM} measure periodic --duration 1h --claim 'p(missed)<1e-2'; echo status $?"
     );
-    terminal.tmux(&["send-keys", "-l", &line]);
-    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.type_in(&line);
     let screen = terminal.until("claim p(missed): ≤ ");
     assert_eq!(screen.matches("s left").count(), 1, "written over:\n{screen}");
     assert_eq!(screen.matches("claim p").count(), 1, "written over:\n{screen}");
@@ -127,15 +138,11 @@ fn the_answer_of_check_fits_sixty_columns() {
         return;
     }
     let dir = Dir::new("terminal-60");
-    let terminal = Terminal { socket: dir.path("socket").to_string_lossy().into_owned() };
-    let shell = ["new-session", "-d", "-x", "60", "-y", "50", "env", "PS1=ready$ ", "sh"];
-    assert!(terminal.tmux(&shell).status.success());
-    terminal.until("ready$");
+    let terminal = Terminal::start(&dir, 60, 50);
     let results = dir.path("results").to_string_lossy().into_owned();
     let line =
         format!("clear; {PROGRAM} check -d 1s --for linuxcnc --results {results}; echo status $?");
-    terminal.tmux(&["send-keys", "-l", &line]);
-    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.type_in(&line);
     terminal.until("status 0");
     // Lines that the terminal has broken are whole again.
     let screen = terminal.tmux(&["capture-pane", "-p", "-J", "-S", "-200"]);

@@ -1,17 +1,17 @@
 //! `top`, for real: a loop that is known is listed with its period; on a terminal it shows itself
 //! and leaves the terminal as it was, whatever ends it.
 
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
+use crate::terminal::Terminal;
 use crate::{Dir, PROGRAM, punctual, run, stderr, stdout};
 
 /// The period of the loop, ns.
@@ -130,72 +130,25 @@ fn without_rights_the_refusal_is_one_line() {
     assert_eq!(words.lines().count(), 1, "{words}");
 }
 
-/// A tmux server of a test's own, which goes away with it.
-struct Terminal {
-    socket: String,
-}
-
-impl Terminal {
-    fn new(dir: &Dir) -> Self {
-        let terminal = Self { socket: dir.path("socket").to_string_lossy().into_owned() };
-        let shell = ["new-session", "-d", "-x", "80", "-y", "24", "env", "PS1=ready$ ", "sh"];
-        assert!(terminal.tmux(&shell).status.success());
-        terminal.until("ready$");
-        terminal
-    }
-
-    fn tmux(&self, args: &[&str]) -> Output {
-        let mut command = Command::new("tmux");
-        command.args(["-f", "/dev/null", "-S", &self.socket]).args(args);
-        command.output().expect("tmux starts")
-    }
-
-    fn line(&self, text: &str) {
-        self.tmux(&["send-keys", "-l", text]);
-        self.tmux(&["send-keys", "Enter"]);
-    }
-
-    /// Waits, at most 60 s, for a screen that has `text`, and gives it.
-    fn until(&self, text: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            let out = self.tmux(&["capture-pane", "-p"]);
-            let screen = String::from_utf8_lossy(&out.stdout).into_owned();
-            if screen.contains(text) {
-                return screen;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "no {text:?} in:\n{screen}");
-            // Polling a screen: there is nothing to wait on.
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
-
 #[test]
 fn whatever_ends_it_the_terminal_is_as_before() {
     if !skip::need_tracing() || !skip::need_program("tmux") {
         return;
     }
     let dir = Dir::new("top-terminal");
-    let terminal = Terminal::new(&dir);
+    let terminal = Terminal::start(&dir, 80, 24);
     let _looped = Looped::new("top-shown");
     for (end, status) in [("q", 0), ("C-c", 0), ("TERM", 143), ("HUP", 129), ("INT", 130)] {
         let [pid, before, after] = ["pid", "before", "after"].map(|name| dir.path(name));
-        terminal.line(&format!("clear; stty -g > {}", before.display()));
+        terminal.type_in(&format!("clear; stty -g > {}", before.display()));
         // The shell tells the number of what it starts.
-        terminal.line(&format!(
+        terminal.type_in(&format!(
             "clear; sh -c 'echo $$ > {}; exec {PROGRAM} top --interval 200ms'; \
              echo status $?; stty -g > {}",
             pid.display(),
             after.display()
         ));
-        let screen = terminal.until("top-shown");
+        let screen = terminal.screen_until("top-shown");
         assert!(screen.starts_with("punctual top"), "{screen}");
         match end {
             "q" | "C-c" => drop(terminal.tmux(&["send-keys", end])),
@@ -206,10 +159,10 @@ fn whatever_ends_it_the_terminal_is_as_before() {
                 assert!(sent.expect("kill starts").success());
             }
         }
-        let screen = terminal.until(&format!("status {status}"));
+        let screen = terminal.screen_until(&format!("status {status}"));
         assert!(!screen.contains("top-shown"), "the screen before is back:\n{screen}");
-        terminal.line("echo d''one");
-        terminal.until("done");
+        terminal.type_in("echo d''one");
+        terminal.screen_until("done");
         let modes = [&before, &after].map(|path| std::fs::read_to_string(path).expect("written"));
         assert_eq!(modes[0], modes[1], "{end}");
         let cursor = terminal.tmux(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]);

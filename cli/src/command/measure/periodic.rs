@@ -119,7 +119,7 @@ pub(super) struct Args {
 impl Execute for Args {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(self.root.path())?;
-        let asked = self.question.asked();
+        let spec = self.question.spec();
         let periods = self.question.periods();
         let choices = LoopChoices {
             cpu: self.cpu.as_deref(),
@@ -174,8 +174,8 @@ impl Execute for Args {
             follow,
             changes: None,
             question: Some(Question {
-                command: Some(("punctual measure periodic", question::option(asked.as_ref()))),
-                ..question::question(asked.as_ref())
+                command: Some(("punctual measure periodic", question::option(spec.as_ref()))),
+                ..question::question(spec.as_ref())
             }),
             gate: self.question.is_gate(),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),

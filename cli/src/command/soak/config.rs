@@ -11,7 +11,7 @@ use punctual_analysis::limit::MetricLimit;
 use punctual_core::time::Span;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
-use punctual_report::{self as report, AskedQuestion, UndecidedAs};
+use punctual_report::{self as report, QuestionSpec, UndecidedAs};
 
 use crate::args::{PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName};
 use crate::command::measure::{LoopChoices, wait_kind};
@@ -96,8 +96,9 @@ pub(crate) struct SoakArgs {
         value_parser = limit
     )]
     pub(super) limits: Vec<MetricLimit>,
-    /// Fail (exit 1) unless the campaign shows this claim: 'p(lateness>50us)<1e-6'; its bounds stay
-    /// valid however often it is checked; may be given again
+    /// Fail unless the campaign shows this claim (exit 1 where it is shown to be false, else what
+    /// --undecided says): 'p(lateness>50us)<1e-6'; its bounds stay valid however often it is
+    /// checked; may be given again
     #[arg(
         long = "claim",
         value_name = "CLAIM",
@@ -179,7 +180,7 @@ pub(super) struct CampaignConfig {
     /// Whether one that holds only if late cycles come alone fails.
     pub(super) strict: bool,
     /// The question that it answers beside them.
-    pub(super) asked: Option<AskedQuestion>,
+    pub(super) question: Option<QuestionSpec>,
     /// Whether a "no" to it fails.
     pub(super) gate: bool,
     /// What is undecided counts as, now.
@@ -236,9 +237,9 @@ impl CampaignConfig {
             limits,
             claims,
             strict: args.strict || kept.get("strict").is_some(),
-            asked: match args.question.asked() {
-                Some(asked) => Some(asked),
-                None => kept.asked()?,
+            question: match args.question.spec() {
+                Some(spec) => Some(spec),
+                None => kept.spec()?,
             },
             gate: args.question.is_gate() || kept.get("gate").is_some(),
             undecided: args.undecided.counts_as(),
@@ -267,8 +268,8 @@ impl CampaignConfig {
             ..SoakArgs::default()
         };
         let config = Self::of(&args, kept)?;
-        let asked = question.asked().or(config.asked);
-        Ok(Self { asked, gate: config.gate || question.is_gate(), ..config })
+        let question_spec = question.spec().or(config.question);
+        Ok(Self { question: question_spec, gate: config.gate || question.is_gate(), ..config })
     }
 
     fn check(&self) -> Result<()> {
@@ -295,7 +296,7 @@ impl CampaignConfig {
         let limits = joined(self.limits.iter().map(ToString::to_string).collect());
         let claims = joined(self.claims.iter().map(ToString::to_string).collect());
         let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
-        let asked = self.asked.as_ref();
+        let spec = self.question.as_ref();
         let phase = match self.phase {
             Phase::At(0) => "zero".to_owned(),
             Phase::At(ns) => format!("{ns}ns"),
@@ -315,9 +316,9 @@ impl CampaignConfig {
             ("limit", limits),
             ("claim", claims),
             ("strict", self.strict.then(|| "yes".to_owned())),
-            ("for", asked.and_then(|asked| asked.purpose.clone())),
-            ("deadline", asked.and_then(|asked| asked.deadline_ns).map(|ns| format!("{ns}ns"))),
-            ("miss", asked.and_then(|asked| asked.miss).map(|miss| miss.to_string())),
+            ("for", spec.and_then(|spec| spec.purpose.clone())),
+            ("deadline", spec.and_then(|spec| spec.deadline_ns).map(|ns| format!("{ns}ns"))),
+            ("miss", spec.and_then(|spec| spec.miss).map(|miss| miss.to_string())),
             ("gate", self.gate.then(|| "yes".to_owned())),
         ];
         let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -336,7 +337,7 @@ impl CampaignConfig {
     /// The latenesses that limits, claims and the question are about, ns.
     pub(super) fn thresholds_ns(&self) -> Vec<i64> {
         let mut thresholds = report::thresholds(&self.limits, &self.claims);
-        let requirement = question::question(self.asked.as_ref()).requirement;
+        let requirement = question::question(self.question.as_ref()).requirement;
         let periods = self.period.iter().map(|period| period.0.as_ns().unsigned_abs());
         thresholds.extend(periods.map(|ns| requirement.deadline_ns(ns)));
         thresholds
@@ -382,15 +383,15 @@ impl Kept<'_> {
     }
 
     /// The question that is kept.
-    fn asked(&self) -> Result<Option<AskedQuestion>> {
+    fn spec(&self) -> Result<Option<QuestionSpec>> {
         let deadline = self.get("deadline").map(parse::duration).transpose();
         let miss = self.get("miss").map(parse::share).transpose();
-        let asked = AskedQuestion {
+        let spec = QuestionSpec {
             purpose: self.get("for").map(str::to_owned),
             deadline_ns: deadline.map_err(broken("deadline"))?.map(|deadline| deadline.0.as_ns()),
             miss: miss.map_err(broken("miss"))?,
         };
-        Ok((asked != AskedQuestion::default()).then_some(asked))
+        Ok((spec != QuestionSpec::default()).then_some(spec))
     }
 
     /// The value that is given, else the one that is kept, else the default.

@@ -82,7 +82,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         verdict,
         ..Envelope::of(PROGRAM, "soak")
     };
-    let question = Question { incomplete, ..question::question(config.asked.as_ref()) };
+    let question = Question { incomplete, ..question::question(config.question.as_ref()) };
     let judged = report::judged(runs, &[], &envelope, &question);
     let mut envelope = envelope;
     if config.gate {

@@ -20,7 +20,7 @@ use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 use samples::FromSamples;
 
-pub(crate) use layout::{Line, Panel, Row, Shown};
+pub(crate) use layout::{Line, Panel, Row, Shown, last_runs, latest_first};
 pub(crate) use samples::Loaded;
 
 /// The most results on one page.

@@ -160,32 +160,52 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     (drawn, vec![note])
 }
 
-/// Of each result its last run without load and its last one under load, as far as they have data:
-/// all without load first.
-fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
-    let last = |loaded: bool| {
-        let last_run = move |(result, shown): (usize, &Shown)| {
-            let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
-            let run = shown.report.body.runs().iter().rposition(fits)?;
-            Some((result, run))
-        };
-        let found: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last_run).collect();
-        found
+/// Of each result its last run under load, or without, as far as it has data: result and run.
+pub(crate) fn last_runs(results: &[Shown], loaded: bool) -> Vec<(usize, usize)> {
+    let last_run = |(result, shown): (usize, &Shown)| {
+        let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
+        let run = shown.report.body.runs().iter().rposition(fits)?;
+        Some((result, run))
     };
-    let (idle, loaded) = (last(false), last(true));
+    results.iter().enumerate().filter_map(last_run).collect()
+}
+
+/// Results by what one in 1000 wakes was later than, and by their worst, of the runs that an
+/// overview draws of them: the latest first.
+pub(crate) fn latest_first(results: &[Shown]) -> Vec<usize> {
+    let none = f64::NEG_INFINITY;
+    let mut latest = vec![(none, none); results.len()];
+    for (result, run) in [false, true].into_iter().flat_map(|loaded| last_runs(results, loaded)) {
+        let lateness = &results[result].report.body.runs()[run].outcome.lateness_ns;
+        let worst = lateness.max.unwrap_or(none);
+        let (p99_9, max) = &mut latest[result];
+        (*p99_9, *max) = (p99_9.max(lateness.p99_9.unwrap_or(worst)), max.max(worst));
+    }
+    let mut order: Vec<usize> = (0..results.len()).filter(|at| latest[*at].1 > none).collect();
+    let later = |a: (f64, f64), b: (f64, f64)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+    order.sort_by(|a, b| later(latest[*a], latest[*b]));
+    order
+}
+
+/// What histograms and curves of many results show: of the latest results the last run without load
+/// and the last one under load; all without load first.
+fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
+    let order = latest_first(results);
     let mut notes = vec![
-        "only the last run without load and the last under load of each result are drawn, \
-         without their time series"
+        "drawn are the last run without load and the last under load of each result, without their \
+         time series"
             .to_owned(),
     ];
-    if idle.len().max(loaded.len()) > OVERVIEW_DRAWN {
+    if order.len() > OVERVIEW_DRAWN {
         notes.push(format!(
-            "the first {OVERVIEW_DRAWN} of {} results are drawn; the tables list all",
-            idle.len().max(loaded.len())
+            "histograms and curves have the {OVERVIEW_DRAWN} latest of {} results; the first chart \
+             and the table have all",
+            order.len()
         ));
     }
-    let first = |runs: Vec<(usize, usize)>| runs.into_iter().take(OVERVIEW_DRAWN);
-    (first(idle).chain(first(loaded)).collect(), notes)
+    let latest = &order[..order.len().min(OVERVIEW_DRAWN)];
+    let runs = [false, true].into_iter().flat_map(|loaded| last_runs(results, loaded));
+    (runs.filter(|(result, _)| latest.contains(result)).collect(), notes)
 }
 
 /// Whether a run was under load.
@@ -195,6 +215,9 @@ fn is_loaded(run: &Run) -> bool {
 
 /// The drawn runs of many results: those without load in one plot, those under load in another.
 fn apart(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
+    let mut inks: Vec<usize> = drawn.iter().map(|(result, _)| *result).collect();
+    inks.sort_unstable();
+    inks.dedup();
     let panel = |title: &str, loaded: bool| {
         let belongs = |&(result, run): &(usize, usize)| {
             is_loaded(&results[result].report.body.runs()[run]) == loaded
@@ -203,7 +226,8 @@ fn apart(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
         let line = |(at, &(result, run)): (usize, &(usize, usize))| {
             let shown = &results[result];
             let name = format!("{}: {}", shown.label, shown.report.body.runs()[run].name);
-            Line { name, drawn: at, ink: result }
+            let ink = inks.iter().position(|other| *other == result).unwrap_or(0);
+            Line { name, drawn: at, ink }
         };
         let lines: Vec<Line> = lines_of.map(line).collect();
         Panel { title: title.to_owned(), lines }

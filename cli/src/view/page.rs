@@ -13,11 +13,11 @@ use punctual_document::{
     Block, Figure, Item, Items, ItemsKind, Section, Table, html, numbers, words,
 };
 use punctual_report::strategies::FrontComparison;
-use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run};
+use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run, Verdict};
 use serde_json::Value;
 
 use super::kinds::{self, campaign, loops, wait};
-use super::plots::{Axes, day, front, paper};
+use super::plots::{Axes, boxes, day, front, paper};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::program::PROGRAM;
@@ -101,6 +101,7 @@ fn overview(source: &Source<'_>) -> Option<Section> {
         numbers("1 in 1000"),
         numbers("worst"),
         numbers("missed"),
+        words("good enough"),
         words("limits"),
     ];
     let runs = |shown| {
@@ -108,7 +109,9 @@ fn overview(source: &Source<'_>) -> Option<Section> {
         shown.report.body.runs().iter().map(move |run| overview_cells(shown, run))
     };
     let rows = page.results.iter().flat_map(runs).collect();
-    let mut blocks = vec![Table::new("Every run of every result", columns, rows).into()];
+    let mut blocks: Vec<Block> = Vec::new();
+    blocks.extend(boxes::of_results(page).map(|chart| Figure::still("results".to_owned(), chart)));
+    blocks.push(Table::new("Every run of every result", columns, rows).into());
     blocks.extend(page.left_out.iter().map(Block::muted));
     let link = |shown: &Shown| Some(Item::new(shown.link.as_ref()?, &shown.label));
     let links: Vec<Item> = page.results.iter().filter_map(link).collect();
@@ -139,8 +142,17 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
         format::ns(lateness.p99_9),
         format::largest(lateness.max, run.outcome.unknown()),
         format::count_or_dash(run.outcome.missed),
+        answer(report, run),
         limits.to_owned(),
     ]
+}
+
+/// The answer of a result to its question, for loops of the run's period: "no".
+fn answer(report: &Report, run: &Run) -> String {
+    let period_ns = run.setup.period_ns.map(|ns| ns as f64);
+    let mut verdicts = report.body.verdicts().iter();
+    let own = verdicts.find(|verdict| period_ns.is_some() && verdict.period_ns == period_ns);
+    own.map_or("-", Verdict::word).to_owned()
 }
 
 /// What a comparison says of two results, in its own sentences.

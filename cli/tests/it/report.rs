@@ -227,7 +227,12 @@ fn a_hundred_results_are_one_small_page_with_links() {
     fs::create_dir_all(many.join("empty")).expect("writable");
     let page = report(&[text(&many)], &many.join("report.html"));
     assert!(page.contains("run-000") && page.contains("href=\"./run-099/report.html\""));
-    assert!(page.contains("the first 6 of 100 results are drawn"));
+    assert!(page.contains("have the 6 latest of 100 results"));
+    // The chart of all has each of them, and none twice.
+    let chart = page.split("<figure").find(|figure| figure.contains("Lateness of every result"));
+    let chart = chart.expect("a chart of all");
+    let names = (0..100).filter(|number| chart.contains(&format!(">run-{number:03}<")));
+    assert_eq!(names.count(), 100);
 }
 
 #[test]
@@ -283,6 +288,42 @@ fn number(browser: &Browser, script: &str) -> f64 {
 
 const SHOWN: &str = "const x = punctual.plots[0].live.scales.x; return x.max / x.min";
 const WHOLE: &str = "const x = punctual.plots[0].chart.x; return x.high / x.low";
+
+#[test]
+fn a_table_of_many_results_is_sorted_by_a_click() {
+    let Some(browser) = Browser::start("browser-sorted") else { return };
+    let dir = Dir::new("report-sorted");
+    let late: [fn(u64) -> u64; 4] = [
+        |cycle| if cycle == 7 { 9_000 } else { 3_000 },
+        |cycle| if cycle == 7 { 1_200_000 } else { 3_000 },
+        |cycle| if cycle == 7 { 80_000 } else { 3_000 },
+        |cycle| if cycle == 7 { 700 } else { 500 },
+    ];
+    for (name, late_ns) in ["a", "b", "c", "d"].into_iter().zip(late) {
+        let each = Dir::new(&format!("report-sorted-{name}"));
+        fs::create_dir_all(dir.path(name)).expect("writable");
+        fs::copy(recorded_result(&each, late_ns), dir.path(name).join("result.json"))
+            .expect("copied");
+    }
+    let page = dir.path("all.html");
+    report(&[text(&dir.0)], &page);
+    browser.open(&page);
+    let names = "return Array.from(document.querySelectorAll('#overview tbody tr'))\
+                 .map(r => r.cells[0].textContent).join('')";
+    let sort = |head: &str| {
+        browser.run(&format!(
+            "Array.from(document.querySelectorAll('#overview .sort'))\
+             .find(b => b.textContent === '{head}').click(); {names}"
+        ))
+    };
+    assert_eq!(browser.run(names), "abcd");
+    let clicks = [("worst", "bcad"), ("worst", "dacb"), ("worst", "abcd"), ("result", "abcd")];
+    for (head, order) in clicks.into_iter().chain([("result", "dcba"), ("worst", "bcad")]) {
+        assert_eq!(sort(head), order, "{head}");
+    }
+    keep("fleet.png", &browser.screenshot(1_280));
+    quiet(&browser);
+}
 
 #[test]
 fn one_result_is_clicked_and_typed_at() {

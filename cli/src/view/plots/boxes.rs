@@ -7,6 +7,8 @@ use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark, QuantileBox};
 
 use super::{ALONE, ns};
+use crate::format;
+use crate::pages::{self, Page};
 
 /// How boxes of times are to be read.
 const TIMES: &str = "box: from the least to 90 %, thick line: median, thin line: to \
@@ -117,6 +119,39 @@ impl Boxes {
             notes,
         })
     }
+}
+
+/// The most results that are drawn: a chart of more is too high to be looked at.
+const RESULTS_DRAWN: usize = 200;
+
+/// Many results, the latest first: each with a box of its last run without load, and of its last
+/// one under load. `None` where none has data.
+pub(crate) fn of_results(page: &Page) -> Option<Chart> {
+    let results = &page.results;
+    let order = pages::latest_first(results);
+    let drawn = &order[..order.len().min(RESULTS_DRAWN)];
+    let names = drawn.iter().map(|&result| results[result].label.clone()).collect();
+    let series = |name: &str, loaded: bool| {
+        let placed = |(result, run): (usize, usize)| {
+            let at = drawn.iter().position(|other| *other == result)?;
+            let times = &results[result].report.body.runs()[run].outcome.lateness_ns;
+            Some((at, of_times(times)?))
+        };
+        let boxes = pages::last_runs(results, loaded).into_iter().filter_map(placed).collect();
+        BoxSeries { name: name.to_owned(), boxes }
+    };
+    let series = [series("without load", false), series("under load", true)];
+    let left_out = match order.len() - drawn.len() {
+        0 => String::new(),
+        more => format!(" {} more are in the table.", format::count(more as u64)),
+    };
+    let description = format!(
+        "{} results, the latest first, by what one wake in 1000 was later than, then by the worst.{left_out}",
+        format::count(order.len() as u64)
+    );
+    let series = series.into_iter().filter(|series| !series.boxes.is_empty()).collect();
+    let title = "Lateness of every result";
+    Boxes { description, series, ..Boxes::of_times(title, "lateness (log)", names) }.chart()
 }
 
 /// The box of times, as far as their n supports its parts; `None` without any.

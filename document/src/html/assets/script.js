@@ -396,6 +396,45 @@
     plots.forEach(function (plot) { plot.draw(); });
   });
   data.charts.forEach(function (chart) { plots.push(new Plot(chart)); });
+
+  // A cell of numbers as one: "≥ 1.2 ms" as nanoseconds, "12 345", "3.5 %"; what has none is last.
+  function size(text) {
+    var found = /(-?\d(?:[\d\s]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?)\s*(ns|µs|ms|s|min|h|d)?(?![a-z])/.exec(text);
+    var unit = { "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, d: 8.64e13 };
+    return found ? parseFloat(found[1].replace(/\s/g, "")) * (unit[found[2]] || 1) : NaN;
+  }
+  // Sorts by a column: of numbers the largest first, of words by the alphabet; then the other way
+  // round; then as the page has it.
+  function sortable(table) {
+    var body = table.tBodies[0], rows = Array.from(body.rows), heads = Array.from(table.tHead.rows[0].cells);
+    heads.forEach(function (head, column) {
+      var made = element("button", "sort", head.textContent), numeric = head.classList.contains("num");
+      var orders = numeric ? ["descending", "ascending"] : ["ascending", "descending"];
+      made.type = "button";
+      made.title = "Sort by " + head.textContent;
+      made.addEventListener("click", function () {
+        var order = orders[orders.indexOf(head.getAttribute("aria-sort")) + 1], sign = order === "descending" ? -1 : 1;
+        heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
+        var sorted = rows.slice();
+        if (order) {
+          head.setAttribute("aria-sort", order);
+          sorted.sort(function (a, b) {
+            var p = a.cells[column].textContent, q = b.cells[column].textContent;
+            if (!numeric) { return sign * p.localeCompare(q, "en", { numeric: true }); }
+            p = size(p);
+            q = size(q);
+            return isNaN(p) || isNaN(q) ? isNaN(p) - isNaN(q) : sign * (p - q);
+          });
+        }
+        body.append.apply(body, sorted);
+      });
+      head.textContent = "";
+      head.append(made);
+    });
+  }
+  document.querySelectorAll("section table").forEach(function (table) {
+    if (table.tBodies[0].rows.length > 2 && !table.closest(".plot")) { sortable(table); }
+  });
   var width = innerWidth, waiting;
   addEventListener("resize", function () {
     clearTimeout(waiting);

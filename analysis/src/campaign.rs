@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plain::steers;
+use crate::plot::HeatColumn;
 use crate::quantile::Probability;
 
 pub use total::{
@@ -202,6 +203,7 @@ impl Campaign {
                 p99_ns: quantile(Probability::P99),
                 p99_9_ns: quantile(Probability::P99_9),
                 max_ns: releases.stats_of(&known).max.map(|ns| ns as i64),
+                by_lateness: HeatColumn::of(known.histogram()).rows(),
             };
             if row.cycles + row.missed > 0 {
                 self.rows.push(row.clone());
@@ -631,6 +633,11 @@ pub struct BatchRow {
     /// Largest lateness; a lower bound where releases are only known to be a period late or cycles
     /// went unrecorded.
     pub max_ns: Option<i64>,
+    /// How many releases were late from so many ns on (the first of each pair) up to the next
+    /// quarter of a doubling, missed ones with their lateness where it is known; empty in
+    /// campaigns of earlier versions.
+    #[serde(default)]
+    pub by_lateness: Vec<(u64, u64)>,
 }
 
 impl BatchRow {
@@ -651,11 +658,15 @@ impl BatchRow {
         self.p99_ns = self.p99_ns.max(next.p99_ns);
         self.p99_9_ns = self.p99_9_ns.max(next.p99_9_ns);
         self.max_ns = self.max_ns.max(next.max_ns);
+        self.by_lateness =
+            HeatColumn::of_rows(0, &[&self.by_lateness[..], &next.by_lateness].concat()).rows();
     }
 
     fn is_sound(&self) -> bool {
         let counts = [self.cycles, self.missed, self.unrecorded, self.censored];
-        counts.iter().all(|&count| count <= 1 << 56)
+        let late = self.by_lateness.iter().map(|(_, count)| *count);
+        self.by_lateness.len() <= HeatColumn::ROWS
+            && counts.into_iter().chain(late).all(|count| count <= 1 << 56)
     }
 }
 
@@ -776,6 +787,7 @@ mod tests {
         for seed in 0..5 {
             let rows = run(&mut campaign, &setup("6.1"), seed, 5_000);
             assert_eq!((rows.len(), rows[0].cycles), (1, 5_000));
+            assert_eq!(rows[0].by_lateness.iter().map(|(_, count)| count).sum::<u64>(), 5_000);
             (0..5_000).for_each(|k| whole.push(&sample(k, lateness(seed, k))));
         }
         let (pooled, whole) = (campaign.pools()[0].totals()[0].outcome(), whole.finish(0));
@@ -957,6 +969,7 @@ mod tests {
                     cycles: 10,
                     p50_ns: Some(hour % 50),
                     max_ns: Some(hour),
+                    by_lateness: vec![(4 << (hour % 30), 10)],
                     ..BatchRow::default()
                 });
             }
@@ -964,6 +977,8 @@ mod tests {
         assert!(rows.all().len() <= ROWS_MAX && rows.all().len() > ROWS_MAX / 2);
         let first: Vec<&BatchRow> = rows.all().iter().filter(|row| row.run == 0).collect();
         assert_eq!(first.iter().map(|row| row.cycles).sum::<u64>(), 365 * 24 * 10);
+        let late = first.iter().flat_map(|row| &row.by_lateness).map(|(_, count)| count);
+        assert_eq!(late.sum::<u64>(), 365 * 24 * 10);
         assert!(
             first.iter().all(|row| row.from_unix_s / 7_200_000 == (row.to_unix_s - 1) / 7_200_000)
         );

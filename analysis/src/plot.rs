@@ -399,7 +399,7 @@ impl TimeBin for HeatColumn {
 
     fn take(&mut self, next: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&next.counts) {
-            *count += more;
+            *count = count.saturating_add(*more);
         }
     }
 }
@@ -410,7 +410,7 @@ impl HeatColumn {
     /// Where rows begin, ns; what is earlier is in the first.
     pub const FROM_NS: u64 = 4;
     /// All rows: from [`Self::FROM_NS`] up to 2⁴⁰ ns (18 minutes); what is later is in the last.
-    const ROWS: usize = (38 * Self::STEPS) as usize;
+    pub const ROWS: usize = (38 * Self::STEPS) as usize;
 
     /// The row of a lateness.
     #[inline]
@@ -435,6 +435,22 @@ impl HeatColumn {
         }
         column.counts[Self::ROWS - 1] += histogram.overflow();
         column
+    }
+
+    /// Of rows as [`Self::rows`] gives them, and of any others.
+    pub fn of_rows(first: u64, rows: &[(u64, u64)]) -> Self {
+        let mut column = Self { first, ..Self::default() };
+        for &(from_ns, count) in rows {
+            let row = &mut column.counts[Self::row(from_ns.min(i64::MAX as u64).cast_signed())];
+            *row = row.saturating_add(count);
+        }
+        column
+    }
+
+    /// The rows that have cycles, in the form in which they are kept: from which lateness on, ns,
+    /// and how many.
+    pub fn rows(&self) -> Vec<(u64, u64)> {
+        self.cells().map(|cell| (cell.from_ns as u64, cell.count)).collect()
     }
 
     /// What came since it was `before`.
@@ -630,6 +646,9 @@ mod tests {
         histogram.push(70_000);
         histogram.push(1 << 60);
         let after = HeatColumn::of(&histogram);
+        assert_eq!(HeatColumn::of_rows(0, &after.rows()), after);
+        let hostile = HeatColumn::of_rows(0, &[(u64::MAX, u64::MAX), (u64::MAX, 1), (0, 1)]);
+        assert_eq!(counts(&hostile), [1, u64::MAX]);
         let mut since = after.since(&before);
         assert_eq!(counts(&since), [1, 1]);
         assert!(

@@ -516,31 +516,44 @@ fn drawn_heat(times: &Times<'_>, axes: &Axes, most: usize) -> (HeatMap, Vec<Dens
     }
 }
 
-/// The cells of a heat map, those beside each other with the same shade as one.
+/// The cells of a heat map in seconds.
 fn heat_cells(times: &Times<'_>, heat: &HeatMap, axes: &Axes) -> Vec<DensityCell> {
-    let cells = |column: &HeatColumn| column.cells().collect::<Vec<_>>();
-    let counts = heat.bins().iter().flat_map(cells).map(|cell| cell.count);
-    let most = (counts.max().unwrap_or(1) as f64).ln_1p();
     let width_s = heat.width() as f64 * times.period_s;
+    let from_to = |column: &HeatColumn| {
+        let from_s = times.at_s(column.first);
+        (from_s, from_s + width_s)
+    };
+    let columns = heat.bins().iter().map(|column| (from_to(column), column));
+    shaded(columns, (axes.lateness.low, axes.lateness.high))
+}
+
+/// Columns as rectangles: the darker, the more there are (log), those beside each other with the
+/// same shade as one. `columns`: from and to on the lower axis, one after the other; `lateness`:
+/// the ends of the other axis, ns.
+fn shaded<'a>(
+    columns: impl Iterator<Item = ((f64, f64), &'a HeatColumn)> + Clone,
+    lateness: (f64, f64),
+) -> Vec<DensityCell> {
+    let counts = columns.clone().flat_map(|(_, column)| column.cells()).map(|cell| cell.count);
+    let most = (counts.max().unwrap_or(1) as f64).ln_1p();
     let mut open: BTreeMap<u64, DensityCell> = BTreeMap::new();
     let mut drawn = Vec::new();
-    for column in heat.bins() {
-        let from_s = times.at_s(column.first);
+    for ((left, right), column) in columns {
         let mut continued = BTreeMap::new();
-        for cell in cells(column) {
-            let low = cell.from_ns.max(axes.lateness.low).min(axes.lateness.high);
-            let high = cell.to_ns.min(axes.lateness.high).max(low);
+        for cell in column.cells() {
+            let low = cell.from_ns.max(lateness.0).min(lateness.1);
+            let high = cell.to_ns.min(lateness.1).max(low);
             // As many steps as there are shades: finer ones would be drawn as these.
             let share = ((cell.count as f64).ln_1p() / most * SHADES as f64).ceil() / SHADES as f64;
             let row = cell.from_ns.to_bits();
             match open.remove(&row) {
-                Some(before) if before.share == share && before.to.0 >= from_s => {
-                    let to = (from_s + width_s, before.to.1);
+                Some(before) if before.share == share && before.to.0 >= left => {
+                    let to = (right, before.to.1);
                     continued.insert(row, DensityCell { to, ..before });
                 }
                 before => {
                     drawn.extend(before);
-                    let (from, to) = ((from_s, low), (from_s + width_s, high));
+                    let (from, to) = ((left, low), (right, high));
                     continued.insert(row, DensityCell { from, to, share });
                 }
             }

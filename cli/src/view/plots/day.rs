@@ -1,14 +1,14 @@
-//! A campaign by the time of day: how late the worst of each batch and the latest wakes were, and
-//! when in the day.
+//! A campaign over its time, and by the time of day: how often releases were how late in each
+//! batch, the worst of each, and the latest wakes.
 //!
 //! What comes back every day (backups, logs that are rotated, people) stands in a column.
 
+use punctual_analysis::plot::HeatColumn;
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::Campaign;
 
-use super::ALONE;
-use super::ns;
+use super::{ALONE, ns, shaded};
 use crate::format;
 
 /// The most runs that have a chart: each setup's runs count anew.
@@ -25,11 +25,58 @@ pub(crate) fn charts(campaign: &Campaign) -> Vec<Chart> {
             runs.push((row.setup, row.run));
         }
     }
-    let charts = runs.into_iter().take(RUNS_MAX).filter_map(|run| chart(campaign, run));
-    charts.collect()
+    let both = |run| [heat_map(campaign, run), by_day(campaign, run)];
+    runs.into_iter().take(RUNS_MAX).flat_map(both).flatten().collect()
 }
 
-fn chart(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
+/// How often which lateness, over the whole campaign; `None` without counts.
+fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
+    let rows = campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
+    let columns: Vec<((f64, f64), HeatColumn)> = rows
+        .filter(|row| !row.by_lateness.is_empty())
+        .map(|row| {
+            let [from, to] = [row.from_unix_s, row.to_unix_s]
+                .map(|unix_s| unix_s.saturating_sub(campaign.began_unix_s) as f64);
+            ((from, to.max(from + 1.0)), HeatColumn::of_rows(0, &row.by_lateness))
+        })
+        .collect();
+    let cells = || columns.iter().flat_map(|(_, column)| column.cells());
+    let low = cells().map(|cell| cell.from_ns).reduce(f64::min)?;
+    let high = cells().map(|cell| cell.to_ns).reduce(f64::max)?;
+    let from = columns.iter().map(|((from, _), _)| *from).reduce(f64::min)?;
+    let to = columns.iter().map(|((_, to), _)| *to).reduce(f64::max)?;
+    let y = Axis::log("lateness (log)", low, high, ns);
+    // Seconds are round numbers only of what is short.
+    let (unit_s, unit) = [(86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")]
+        .into_iter()
+        .find(|(unit_s, _)| to - from >= 2.0 * unit_s)
+        .unwrap_or((1.0, "seconds"));
+    let placed = columns.iter().map(|((from, to), column)| ((from / unit_s, to / unit_s), column));
+    let shaded = Mark::Cells(shaded(placed, (y.low, y.high)));
+    let name = name(campaign, run);
+    Some(Chart {
+        title: format!("Lateness over the campaign: {name}"),
+        titled: false,
+        description: format!(
+            "{name}: each column is one of {} rows of batches; the darker, the more releases were \
+             so late (log). Where nothing is drawn, nothing was measured.",
+            format::count(columns.len() as u64)
+        ),
+        size: ALONE,
+        x: Axis::even(
+            &format!("{unit} from the beginning of the campaign"),
+            from / unit_s,
+            to / unit_s,
+            8,
+            |at| format!("{}", (at * 1e3).round() / 1e3),
+        ),
+        y,
+        series: vec![ChartSeries { name, ink: 0, marks: vec![shaded] }],
+        notes: Vec::new(),
+    })
+}
+
+fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
     let rows = || campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
     let worst: Vec<(f64, f64)> =
         rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.max_ns?)?))).collect();

@@ -41,6 +41,7 @@ pub mod quantile;
 pub mod quantity;
 pub mod recording;
 pub mod release;
+pub mod repetition;
 pub mod rng;
 pub mod scatter;
 mod special;

@@ -412,6 +412,9 @@ impl HeatColumn {
     /// All rows: from [`Self::FROM_NS`] up to 2⁴⁰ ns (18 minutes); what is later is in the last.
     pub const ROWS: usize = (38 * Self::STEPS) as usize;
 
+    /// The characters that [`Self::brief`] counts by: none needs an escape.
+    const LEVELS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+
     /// The row of a lateness.
     #[inline]
     fn row(lateness_ns: i64) -> usize {
@@ -451,6 +454,27 @@ impl HeatColumn {
     /// and how many.
     pub fn rows(&self) -> Vec<(u64, u64)> {
         self.cells().map(|cell| (cell.from_ns as u64, cell.count)).collect()
+    }
+
+    /// In as few characters as a page has room for: two digits of base 36 for the first row that
+    /// has cycles, then one of [`Self::LEVELS`] for each row up to the last: the first for none,
+    /// the second for one cycle, each further one for 2^(1/3) times as many as the one before it,
+    /// the last for 2²⁰ and more.
+    pub fn brief(&self) -> String {
+        let rows = |row: &usize| self.counts[*row] > 0;
+        let (Some(first), Some(last)) = ((0..Self::ROWS).find(rows), (0..Self::ROWS).rfind(rows))
+        else {
+            return String::new();
+        };
+        let digit = |value: usize| char::from_digit(value as u32, 36).unwrap_or('0');
+        let level = |count: &u64| match count {
+            0 => 0,
+            count => 1 + (3.0 * (*count as f64).log2()).round() as usize,
+        };
+        let last_level = Self::LEVELS.len() - 1;
+        let character = |count| char::from(Self::LEVELS[level(count).min(last_level)]);
+        let levels = self.counts[first..=last].iter().map(character);
+        [digit(first / 36), digit(first % 36)].into_iter().chain(levels).collect()
     }
 
     /// What came since it was `before`.
@@ -647,6 +671,9 @@ mod tests {
         histogram.push(1 << 60);
         let after = HeatColumn::of(&histogram);
         assert_eq!(HeatColumn::of_rows(0, &after.rows()), after);
+        assert_eq!(after.brief().len(), 2 + HeatColumn::ROWS - 1);
+        assert!(after.brief().starts_with("0140"), "twice in the second row: {}", after.brief());
+        assert_eq!(HeatColumn::default().brief(), "");
         let hostile = HeatColumn::of_rows(0, &[(u64::MAX, u64::MAX), (u64::MAX, 1), (0, 1)]);
         assert_eq!(counts(&hostile), [1, u64::MAX]);
         let mut since = after.since(&before);

@@ -15,11 +15,11 @@ use punctual_report::{Report, Run};
 use crate::stored;
 
 /// Bins of all envelopes of a page together, and the most of one.
-const BINS: usize = 8_192;
+const BINS: usize = 7_168;
 const BINS_OF_ONE: usize = 4_096;
-/// Columns of the heat maps of a page, and of one at most: some four pixels each.
-const HEAT_COLUMNS: usize = 400;
-const HEAT_COLUMNS_OF_ONE: usize = 200;
+/// Columns of the heat maps of a page, and of one at most: finer than they are drawn, for a zoom.
+const HEAT_COLUMNS: usize = 2_048;
+const HEAT_COLUMNS_OF_ONE: usize = 1_024;
 
 /// Outliers of all runs of a page together, and the most of one.
 const OUTLIERS: usize = 4_000;

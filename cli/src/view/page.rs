@@ -71,6 +71,7 @@ const DRAWN: &[fn(&Source<'_>) -> Option<Section>] = &[
     plots::curves,
     plots::times,
     plots::heat_maps,
+    runs::worst,
     waits,
     without_runs,
     campaigns,

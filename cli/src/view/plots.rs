@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 
 use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, HeatMap, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
+use punctual_analysis::repetition::Repetition;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark, SHADES, ThresholdAxis};
-use punctual_report::Report;
 use punctual_report::strategies::StrategyRow;
+use punctual_report::{Report, Run};
 
 use crate::format;
 use crate::pages::{self, Line, Loaded, Page, Panel};
@@ -48,11 +49,6 @@ impl Kind {
             Self::Time => "time",
             Self::Heat => "heat",
         }
-    }
-
-    /// True where the page's script draws it anew.
-    pub(crate) fn is_live(self) -> bool {
-        self != Self::Heat
     }
 
     /// As a heading.
@@ -469,13 +465,12 @@ fn described_time(times: &Times<'_>) -> String {
 
 /// The chart of a panel, which has one line: two maps over each other show neither.
 fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
-    let maps = page.times.iter().map(|row| row.panels.len()).sum::<usize>().max(1);
     let mut time = time_chart(page, axes, panel, size);
     time.title = format!("{}: {}", Kind::Heat.heading(), panel.title);
     time.description = String::new();
     for (line, series) in panel.lines.iter().zip(&mut time.series) {
         let Some(times) = Times::of(page, line) else { continue };
-        let (heat, cells) = drawn_heat(&times, axes, HEAT_CELLS / maps);
+        let (heat, cells) = drawn_heat(&times, axes, HEAT_CELLS / heat_maps(page));
         let is_marked =
             |mark: &Mark| matches!(mark, Mark::Spans(_) | Mark::Rug(_) | Mark::Thresholds(..));
         series.marks.retain(is_marked);
@@ -501,12 +496,93 @@ fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     time
 }
 
+/// What comes again and again in a run, if anything does: a sentence, and its late cycles by their
+/// place in the distance at which they come. Loads that take turns bring their own order.
+pub(crate) fn repeated(page: &Page, axes: &Axes, line: &Line) -> Option<(String, Chart)> {
+    let times = Times::of(page, line).filter(|_| page.loaded(line).is_empty())?;
+    let outliers = times.thinned.outliers.iter();
+    let late: Vec<(f64, f64)> =
+        outliers.map(|late| (times.at_s(late.cycle), late.lateness_ns as f64)).collect();
+    let found = Repetition::of(&late)?;
+    let every = format::ns(Some(found.every * 1e9));
+    let sentence = format!(
+        "{} repeats every {every}: of {} times at which it was later than {}, {} lie at the same \
+         place of it, and {} of the {} turns that passed had one there.",
+        line.name,
+        format::count(found.events as u64),
+        format::ns(times.thinned.outlier_above_ns.map(|ns| ns as f64)),
+        format::count(found.in_place as u64),
+        format::count(found.turns_hit as u64),
+        format::count(found.turns as u64),
+    );
+    // What repeats stands in the middle.
+    let folded = |at: f64| (at - found.at + found.every / 2.0).rem_euclid(found.every);
+    let dots = late.iter().map(|(at, late)| (folded(*at), *late)).collect();
+    let label = format!("seconds within {every}; the middle is {:.3} s into the run", found.at);
+    let chart = Chart {
+        title: format!("What repeats every {every}: {}", line.name),
+        titled: false,
+        description: format!("Each dot: a late cycle, by its place within {every}. {sentence}"),
+        size: ALONE,
+        x: Axis::even(&label, 0.0, found.every, 8, seconds_of),
+        y: axes.lateness.clone(),
+        series: vec![ChartSeries {
+            name: line.name.clone(),
+            ink: line.ink,
+            marks: vec![Mark::Dots(dots)],
+        }],
+        notes: Vec::new(),
+    };
+    Some((sentence, chart))
+}
+
+/// The worst cycles of runs as a strip each: when they were, and what made them late.
+pub(crate) fn worst_strip(runs: &[(String, &Run)]) -> Option<Chart> {
+    let mut causes: Vec<&str> = Vec::new();
+    let mut points: Vec<(usize, (f64, f64))> = Vec::new();
+    for (lane, (_, run)) in runs.iter().enumerate() {
+        let Some(period_ns) = run.setup.period_ns else { continue };
+        for worst in &run.outcome.worst {
+            let cause = worst.cause.as_deref().unwrap_or("cause not known");
+            let cause = causes.iter().position(|known| *known == cause).unwrap_or_else(|| {
+                causes.push(cause);
+                causes.len() - 1
+            });
+            points.push((cause, (worst.cycle as f64 * period_ns as f64 / 1e9, lane as f64)));
+        }
+    }
+    let last = points.iter().map(|(_, (at_s, _))| *at_s).reduce(f64::max)?;
+    let series = causes.iter().enumerate().map(|(ink, cause)| {
+        let own = points.iter().filter(|(number, _)| *number == ink);
+        let dots = own.map(|(_, (at_s, lane))| (*at_s, *lane, String::new())).collect();
+        ChartSeries { name: (*cause).to_owned(), ink, marks: vec![Mark::Points(dots)] }
+    });
+    let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
+    Some(Chart {
+        title: "When the worst cycles were".to_owned(),
+        titled: false,
+        description: format!(
+            "Each dot: one of the {} worst cycles, of each run its latest, by its cause.",
+            format::count(points.len() as u64)
+        ),
+        size: (ALONE.0, 110.0 + 30.0 * names.len() as f64),
+        x: Axis::even("seconds from the first release", 0.0, last, 8, seconds_of),
+        y: Axis::names("", names),
+        series: series.collect(),
+        notes: Vec::new(),
+    })
+}
+
 /// Rectangles of all heat maps of a page together: some 30 bytes each.
 const HEAT_CELLS: usize = 5_000;
+/// Columns of a heat map that is drawn: some four pixels each.
+const HEAT_COLUMNS: usize = 200;
+/// Characters of all heat maps of a page that its script draws.
+const HEAT_BRIEF: usize = 40_000;
 
 /// A heat map with as many columns as `most` rectangles can show, and these.
 fn drawn_heat(times: &Times<'_>, axes: &Axes, most: usize) -> (HeatMap, Vec<DensityCell>) {
-    let mut heat = times.thinned.heat.clone();
+    let mut heat = times.thinned.heat.thinned(HEAT_COLUMNS);
     loop {
         let cells = heat_cells(times, &heat, axes);
         if cells.len() <= most || heat.bins().len() <= 2 {
@@ -514,6 +590,26 @@ fn drawn_heat(times: &Times<'_>, axes: &Axes, most: usize) -> (HeatMap, Vec<Dens
         }
         heat = heat.thinned(heat.bins().len() - 1);
     }
+}
+
+/// The heat map of a line for the page's script: in seconds how wide its columns are and where
+/// each begins, and each as [`HeatColumn::brief`]; as many as there is room for.
+pub(crate) fn brief_heat(page: &Page, times: &Times<'_>) -> (f64, Vec<f64>, Vec<String>) {
+    let most = HEAT_BRIEF / heat_maps(page);
+    let mut heat = times.thinned.heat.clone();
+    loop {
+        let columns: Vec<String> = heat.bins().iter().map(HeatColumn::brief).collect();
+        if columns.iter().map(String::len).sum::<usize>() <= most || columns.len() <= 2 {
+            let from = heat.bins().iter().map(|column| times.at_s(column.first)).collect();
+            return (heat.width() as f64 * times.period_s, from, columns);
+        }
+        heat = heat.thinned(heat.bins().len() - 1);
+    }
+}
+
+/// How many heat maps a page has, at least 1.
+fn heat_maps(page: &Page) -> usize {
+    page.times.iter().map(|row| row.panels.len()).sum::<usize>().max(1)
 }
 
 /// The cells of a heat map in seconds.

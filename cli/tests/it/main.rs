@@ -487,13 +487,18 @@ fn recording_of(path: &Path, names: &[&str], recorded: &[(Vec<Sample>, u64)]) {
 
 /// The result of `N` releases that are each so late, `result.json` beside its `samples.punctual`.
 fn recorded_result(dir: &Dir, late_ns: fn(u64) -> u64) -> PathBuf {
+    result_of(dir, N, late_ns)
+}
+
+/// [`recorded_result`] of as many releases.
+fn result_of(dir: &Dir, cycles: u64, late_ns: fn(u64) -> u64) -> PathBuf {
     let sample = |cycle| Sample {
         cycle,
         lateness: Span::from_ns(late_ns(cycle).cast_signed()),
         flags: if cycle == 0 { Flags::FIRST } else { Flags::NONE },
     };
     let samples = dir.path("samples.punctual");
-    recording_of(&samples, &["idle"], &[((0..N).map(sample).collect(), 0)]);
+    recording_of(&samples, &["idle"], &[((0..cycles).map(sample).collect(), 0)]);
     let result = dir.path("result.json");
     let out = run(["analyse", text(&samples), "--json", text(&result)]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));

@@ -12,7 +12,7 @@ use crate::view::plots::{self, Kind, Plot, Times};
 /// All of them: the common edges of histograms, their open bin, and one entry a plot.
 pub(super) fn json(source: &Source<'_>) -> Value {
     let mut charts = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.is_live()) {
+    for kind in Kind::ALL {
         for row in plots::of(source.page, &source.axes, kind) {
             charts.extend(row.iter().map(|plot| chart(source.page, plot)));
         }
@@ -31,7 +31,7 @@ fn chart(page: &Page, plot: &Plot<'_>) -> Value {
                 Kind::Histogram => json!({ "counts": page.bins.counts[line.drawn] }),
                 Kind::Curve => points(page, line),
                 Kind::Time => times(page, line),
-                Kind::Heat => json!({}),
+                Kind::Heat => heat(page, line),
             };
             series["name"] = json!(line.name);
             series["ink"] = json!(line.ink);
@@ -65,6 +65,13 @@ fn points(page: &Page, line: &Line) -> Value {
 /// Microseconds are fine enough for a place in time.
 fn micro(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
+}
+
+fn heat(page: &Page, line: &Line) -> Value {
+    let Some(times) = Times::of(page, line) else { return json!({}) };
+    let (width_s, from_s, columns) = plots::brief_heat(page, &times);
+    let from: Vec<f64> = from_s.into_iter().map(micro).collect();
+    json!({ "width": width_s, "t": from, "columns": columns })
 }
 
 fn times(page: &Page, line: &Line) -> Value {

@@ -36,7 +36,15 @@ pub(super) fn times(source: &Source<'_>) -> Option<Section> {
 
 /// Heat maps.
 pub(super) fn heat_maps(source: &Source<'_>) -> Option<Section> {
-    section(source, Kind::Heat, "plot-heat")
+    let mut whole = section(source, Kind::Heat, "plot-heat")?;
+    let lines = source.page.times.iter().flat_map(|row| &row.panels).flat_map(|panel| &panel.lines);
+    for (at, line) in lines.enumerate() {
+        if let Some((sentence, chart)) = plots::repeated(source.page, &source.axes, line) {
+            whole.blocks.push(Block::words(sentence));
+            whole.blocks.push(Figure::still(format!("repeated-{}", at + 1), chart));
+        }
+    }
+    Some(whole)
 }
 
 fn section(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
@@ -67,7 +75,7 @@ fn figure(page: &Page, plot: Plot<'_>) -> Block {
         Kind::Heat => lines.filter_map(|line| Some(heat_counts(page, line)?.into())).collect(),
     };
     let (id, title, chart) = (plot.id, plot.panel.title.clone(), plot.chart);
-    let (brief, data) = (String::new(), plot.kind.is_live().then(|| plot.kind.id()));
+    let (brief, data) = (String::new(), Some(plot.kind.id()));
     Block::Figure(Box::new(Figure { id, title, chart, brief, data, behind }))
 }
 

@@ -2,7 +2,7 @@
 
 use punctual_analysis::claim::Claim;
 use punctual_analysis::recording::ReleaseKind;
-use punctual_document::{Block, Column, Section, Table, numbers, words};
+use punctual_document::{Block, Column, Figure, Section, Table, numbers, words};
 use punctual_report::{LoadRow, Report, Run};
 
 use super::source::{Source, some};
@@ -11,6 +11,7 @@ use crate::pages::{Page, Shown};
 use crate::view::kinds::blame;
 use crate::view::kinds::head::{self, Named};
 use crate::view::kinds::loops;
+use crate::view::plots;
 
 /// How late a wake is, every number with its n and unit, and what others call it; an overview has a
 /// table of its own.
@@ -111,7 +112,8 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
         numbers("cycle"),
     ];
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (name, run) in detailed(source) {
+    let runs = detailed(source);
+    for (name, run) in &runs {
         for worst in &run.outcome.worst {
             let at_s = run.setup.period_ns.map(|ns| worst.cycle as f64 * ns as f64 / 1e9);
             let missed = match worst.kind {
@@ -138,7 +140,10 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let row = |row: &Vec<String>| kept.iter().map(|&column| cell(&row[column])).collect();
     let rows = rows.iter().map(row).collect();
     let caption = "The latest of each run, latest first; seconds from the first release";
-    some("worst", "Worst cycles", vec![Table::new(caption, columns, rows).into()])
+    let strip = plots::worst_strip(&runs);
+    let strip = strip.map(|chart| Figure::still("worst-strip".to_owned(), chart));
+    let table = Block::from(Table::new(caption, columns, rows));
+    some("worst", "Worst cycles", strip.into_iter().chain([table]).collect())
 }
 
 /// What made them late, and the latest as they passed.

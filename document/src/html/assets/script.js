@@ -233,6 +233,70 @@
     }
   };
 
+  var LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+  KINDS.heat = function (chart) {
+    var s = chart.series[0], ink = colour("s" + s.ink % 6), low = chart.y.low;
+    // Loads, missed releases and known causes are those of the time series.
+    var own = data.charts.filter(function (c) { return c.id === chart.id.replace("heat", "time"); })[0].series[0];
+    // A column is its first row and a level for each from there on; a row a quarter of a doubling from 4 ns on.
+    function from(row) { return Math.pow(2, 2 + (row >> 2)) * (1 + (row & 3) / 4); }
+    function cycles(level) { return level < 1 ? 0 : Math.pow(2, (level - 1) / 3); }
+    var columns = s.columns.map(function (text) {
+      return { first: parseInt(text.slice(0, 2), 36), levels: Array.from(text.slice(2), function (c) { return LEVELS.indexOf(c); }) };
+    });
+    var most = 1;
+    columns.forEach(function (c) { c.levels.forEach(function (l) { most = Math.max(most, cycles(l)); }); });
+    return {
+      data: [s.t.map(function (t) { return t + s.width / 2; }), s.t.map(function () { return low; })],
+      series: [{ label: s.name, stroke: ink, paths: function () { return null; }, points: { show: false } }],
+      xs: function (v) { return +v.toFixed(6) + ""; }, ys: round,
+      over: function (u) {
+        var c = u.ctx, b = u.bbox;
+        c.save();
+        c.beginPath();
+        c.rect(b.left, b.top, b.width, b.height);
+        c.clip();
+        c.fillStyle = ink;
+        columns.forEach(function (column, at) {
+          if (s.t[at] > u.scales.x.max || s.t[at] + s.width < u.scales.x.min) { return; }
+          var left = u.valToPos(s.t[at], "x", true), right = u.valToPos(s.t[at] + s.width, "x", true);
+          column.levels.forEach(function (level, nth) {
+            if (level < 1) { return; }
+            var foot = u.valToPos(Math.max(from(column.first + nth), low), "y", true);
+            var head = u.valToPos(Math.max(from(column.first + nth + 1), low), "y", true);
+            c.globalAlpha = .25 + .75 * Math.log1p(cycles(level)) / Math.log1p(most);
+            c.fillRect(left, head, Math.max(right - left, 2 * devicePixelRatio), foot - head);
+          });
+        });
+        c.globalAlpha = 1;
+        c.fillStyle = c.strokeStyle = colour("text");
+        c.lineWidth = devicePixelRatio;
+        c.beginPath();
+        own.missed.forEach(function (at) {
+          var x = u.valToPos(at, "x", true), foot = b.top + b.height;
+          c.moveTo(x, foot);
+          c.lineTo(x, foot - 9 * devicePixelRatio);
+        });
+        c.stroke();
+        own.ok.forEach(function (cycle, i) {
+          if (!(own.why || {})[cycle]) { return; }
+          c.beginPath();
+          c.arc(u.valToPos(own.ot[i], "x", true), u.valToPos(own.ov[i], "y", true), 2 * devicePixelRatio, 0, 6.2832);
+          c.fill();
+        });
+        c.restore();
+        spans(u, own.loads);
+      },
+      say: function (u, at) {
+        var column = columns[at], late = u.posToVal(u.cursor.top, "y"), row = 4 * (Math.floor(Math.log2(late)) - 2);
+        row += Math.floor(4 * (late / Math.pow(2, Math.floor(Math.log2(late))) - 1));
+        var about = cycles(column.levels[row - column.first] || 0);
+        return "from " + seconds(s.t[at]) + " to " + seconds(s.t[at] + s.width) + ", " + ns(from(row)) + " to " +
+          ns(from(row + 1)) + " late: " + (about > 8 ? "about " : "") + count(about) + (Math.round(about) === 1 ? " cycle" : " cycles");
+      }
+    };
+  };
+
   // Powers of ten, with twos and fives between where there are few.
   function powers(u, side, min, max) {
     var found = [], few = max / min < 2e3;
@@ -302,7 +366,7 @@
       button("+", "Zoom in", function () { self.zoom(.5, 0); }), button("−", "Zoom out", function () { self.zoom(2, 0); }),
       button("◂", "Move left", function () { self.zoom(1, -.25); }), button("▸", "Move right", function () { self.zoom(1, .25); }),
       button("All", "Show all", function () { self.reset(); }));
-    if (this.chart.kind !== "time" && this.chart.series.length > 1) {
+    if (this.chart.kind !== "time" && this.chart.kind !== "heat" && this.chart.series.length > 1) {
       this.chart.series.forEach(function (s, i) {
         var made = button("", "Show " + s.name, function () { self.toggle(i, made); });
         made.append(self.swatch(s), s.name);

@@ -18,6 +18,8 @@ use serde::Deserialize;
 pub(crate) const RESULT: &str = "result.json";
 /// The name of the samples next to it.
 pub(crate) const SAMPLES: &str = "samples.punctual";
+/// The name of the page next to it, and of that of a directory of results.
+pub(crate) const PAGE: &str = "report.html";
 /// The names of a campaign's state, which take turns.
 pub(crate) const STATES: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
 /// The name of the file that the process at work on a campaign locks.

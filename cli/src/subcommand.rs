@@ -1,12 +1,17 @@
 //! What subcommands share: arguments that execute, their exit status, and how a report goes out.
 
-use anyhow::Result;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Error, Result, anyhow};
 use punctual_core::time::Span;
 use punctual_report::{PlannedRun, Report};
 
 use crate::args::Detail;
 use crate::experiment::claims;
-use crate::output::{self, Outputs};
+use crate::output::{self, Dir, Outputs};
+use crate::pages::Page;
+use crate::stored::{PAGE, RESULT};
 use crate::view;
 
 /// The outcome of a subcommand that could run; what could not run is an error, and exit 2.
@@ -34,7 +39,7 @@ impl Exit {
     }
 
     /// As `of`, or the error that occurred on the way: returned last, after everything was written.
-    pub(crate) fn after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Self> {
+    pub(crate) fn after(report: &Report, trouble: Option<Error>) -> Result<Self> {
         trouble.map_or_else(|| Ok(Self::of(report)), Err)
     }
 }
@@ -69,6 +74,70 @@ pub(crate) fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Res
     let shown = outputs.write(&view::json(report)?, markdown, page);
     name_failures(report, detail);
     shown
+}
+
+/// Where results are kept: each in a directory of its own, with its page.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ResultsArgs {
+    /// Directory in which each run creates its own directory [default: punctual-results]
+    #[arg(long = "results", value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl ResultsArgs {
+    /// The directory of all.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.as_deref().unwrap_or_else(|| Path::new("punctual-results"))
+    }
+
+    /// Whether one was named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    /// Makes the directory of a result that begins now.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn begin(&self) -> Result<Dir> {
+        output::results_dir(self.path(), jiff::Timestamp::now()).map_err(|why| self.elsewhere(why))
+    }
+
+    /// A directory that an earlier run as root left is the usual reason: there is another.
+    fn elsewhere(&self, why: Error) -> Error {
+        let denied = |cause: &(dyn std::error::Error + 'static)| {
+            let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            kind == Some(io::ErrorKind::PermissionDenied)
+        };
+        if why.chain().any(denied) {
+            let results = self.path().display();
+            return anyhow!("{why:#}; use another directory than {results} with --results DIR");
+        }
+        why
+    }
+}
+
+/// As [`write_in`], and the result with its page into its directory.
+pub(crate) fn write_kept(
+    report: &Report,
+    results: &Dir,
+    outputs: Outputs,
+    detail: Detail,
+) -> Result<()> {
+    let text = view::json(report)?;
+    let shown = results.path().display().to_string();
+    let page = view::text(report, Some(&shown), detail);
+    // Each of them is tried: what one disk has no room for another has.
+    let shown = outputs.write(&text, || view::markdown(report), page);
+    name_failures(report, detail);
+    let kept = results.replace(RESULT, &text);
+    let drawn = Page::measured(report, results)
+        .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))
+        .and_then(|page| results.replace(PAGE, view::html(&page)));
+    if kept.is_ok() {
+        results.be_latest();
+    }
+    shown.and(kept).and(drawn.map(drop))
 }
 
 /// Says on standard error what failed, where the page is a line that has no room for it.

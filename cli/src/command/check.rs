@@ -4,9 +4,7 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Period, Span};
@@ -30,13 +28,13 @@ use crate::args::{
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
-use crate::output::{self, Dir, Outputs};
+use crate::format;
+use crate::output;
 use crate::parse::{self, Duration, Phase};
 use crate::program::{PROGRAM, launcher};
 use crate::question::{self, QuestionArgs};
-use crate::stored::{RESULT, SAMPLES};
-use crate::subcommand::{self, Execute, Exit};
-use crate::{format, view};
+use crate::stored::SAMPLES;
+use crate::subcommand::{self, Execute, Exit, ResultsArgs};
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -69,9 +67,8 @@ pub(super) struct CheckArgs {
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true)]
     phase: Phase,
-    /// Directory in which each run creates its own directory
-    #[arg(long, default_value = "punctual-results", value_name = "DIR")]
-    results: PathBuf,
+    #[command(flatten)]
+    results: ResultsArgs,
     /// What becomes of the samples: 1 MB for some 55 000 cycles
     #[arg(long, value_enum, default_value = "all")]
     samples: KeptSamples,
@@ -98,7 +95,7 @@ impl Execute for CheckArgs {
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
         let spec = self.question.spec();
-        let refuted = self.question.refuted(&self.results);
+        let refuted = self.question.refuted(self.results.path());
         let question = Question {
             command: Some(("punctual check", question::option(spec.as_ref()))),
             refuted: refuted.as_deref(),
@@ -136,8 +133,7 @@ impl Execute for CheckArgs {
             plan.library = library;
             placed.push(note);
         }
-        let results = output::results_dir(&self.results, jiff::Timestamp::now())
-            .map_err(|why| elsewhere(why, &self.results))?;
+        let results = self.results.begin()?;
         let samples = results.opened(SAMPLES)?;
         experiment::claims::announce(&plans, duration);
         let periodic = plan.of(duration);
@@ -172,7 +168,11 @@ impl Execute for CheckArgs {
         let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
         let uncompared = gate.judge(&mut report, &recorded);
         let detail = self.report.detail(Detail::Short);
-        write(&report, &results, outputs, detail, self.samples)?;
+        subcommand::write_kept(&report, &results, outputs, detail)?;
+        if self.samples == KeptSamples::None {
+            // The page has its time series from them.
+            results.remove(SAMPLES).with_context(|| format!("cannot remove {SAMPLES}"))?;
+        }
         gate.keep(&report, &recorded)?;
         Exit::after(&report, trouble.or(uncompared))
     }
@@ -185,45 +185,6 @@ enum KeptSamples {
     All,
     /// They are removed once the page is drawn; the result keeps histograms and counts
     None,
-}
-
-/// Writes the page, and JSON and the HTML page into the directory of the run.
-fn write(
-    report: &Report,
-    results: &Dir,
-    outputs: Outputs,
-    detail: Detail,
-    samples: KeptSamples,
-) -> Result<()> {
-    let text = view::json(report)?;
-    let shown = results.path().display().to_string();
-    let page = view::text(report, Some(&shown), detail);
-    // Each of them is tried: what one disk has no room for another has.
-    let shown = outputs.write(&text, || view::markdown(report), page);
-    subcommand::name_failures(report, detail);
-    let kept = results.replace(RESULT, &text);
-    let drawn = super::report::write_to(results, report);
-    if kept.is_ok() {
-        results.be_latest();
-    }
-    if samples == KeptSamples::None {
-        // The page has its time series from them.
-        results.remove(SAMPLES).with_context(|| format!("cannot remove {SAMPLES}"))?;
-    }
-    shown.and(kept).and(drawn.map(drop))
-}
-
-/// A directory that an earlier run as root left is the usual reason: there is another.
-fn elsewhere(why: Error, results: &Path) -> Error {
-    let denied = |cause: &(dyn std::error::Error + 'static)| {
-        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        kind == Some(std::io::ErrorKind::PermissionDenied)
-    };
-    if why.chain().any(denied) {
-        let results = results.display();
-        return anyhow!("{why:#}; use another directory than {results} with --results DIR");
-    }
-    why
 }
 
 /// How long it takes, before it begins.

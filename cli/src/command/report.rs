@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
-use punctual_report::Report;
 
 use crate::output::{self, Dir, LATEST, Opened};
 use crate::pages::{Page, RESULTS_MAX};
-use crate::stored::{self, RESULT, Stored};
+use crate::stored::{self, PAGE, RESULT, Stored};
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
 
@@ -32,9 +31,6 @@ pub(super) struct ReportPageArgs {
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
-
-/// The page beside a result, or in a directory of them.
-const PAGE: &str = "report.html";
 
 impl Execute for ReportPageArgs {
     fn execute(&self) -> Result<Exit> {
@@ -59,13 +55,6 @@ impl Execute for ReportPageArgs {
         let _closed = output::page(&lines);
         Ok(Exit::Fine)
     }
-}
-
-/// Writes the page of a result that was just measured beside it.
-pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
-    let page = Page::measured(report, results)
-        .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
-    results.replace(PAGE, view::html(&page))
 }
 
 /// The most bytes of all results of a page together: they are held at once, several times as big.

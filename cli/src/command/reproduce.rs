@@ -28,13 +28,13 @@ use crate::command::tune::PlannedSettings;
 use crate::comparison::grid::{self, GridSide};
 use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, Machine, words};
-use crate::output::OutputArgs;
+use crate::output::{Dir, OutputArgs};
 use crate::parse::{self, Phase};
 use crate::program::PROGRAM;
 use crate::progress::Line;
 use crate::settings::WorkloadName;
 use crate::stored;
-use crate::subcommand::{self, Exit};
+use crate::subcommand::{self, Exit, ResultsArgs};
 use crate::{format, papers};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
 use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
@@ -71,6 +71,8 @@ pub(crate) struct ReproduceArgs {
     cpu: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    results: ResultsArgs,
 }
 
 impl ReproduceArgs {
@@ -105,6 +107,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     };
     let beside = args.beside.as_deref().map(|path| Beside::read(path, &papers)).transpose()?;
     args.output.spare(args.beside.as_deref())?;
+    // Ten minutes are not measured for forty lines on a terminal alone.
+    let is_kept = args.results.is_named() || !args.output.are_some();
+    let results = is_kept.then(|| args.results.begin()).transpose()?;
     let outputs = args.output.open()?;
     let mut bench = Bench::new(&machine, (cpu, choice), args.length());
     if args.tune {
@@ -113,7 +118,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     let (mut rows, mut claims) = (Vec::new(), Vec::new());
     for &paper in &papers {
         bench.begin(paper);
-        let reproduction = paper.reproduce(&mut bench)?;
+        let reproduction = paper.reproduce(&mut bench).inspect_err(|_| {
+            // Nothing was measured: an empty directory would only be in the way.
+            let _left = results.clone().map(Dir::remove_empty);
+        })?;
         rows.extend(reproduction.rows);
         claims.extend(reproduction.claims);
     }
@@ -145,7 +153,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     {
         report.body.set_compare(comparison);
     }
-    subcommand::write_in(&report, outputs, Detail::Short)?;
+    match results {
+        Some(results) => subcommand::write_kept(&report, &results, outputs, Detail::Short)?,
+        None => subcommand::write_in(&report, outputs, Detail::Short)?,
+    }
     Ok(Exit::Fine)
 }
 

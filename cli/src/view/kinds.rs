@@ -59,7 +59,7 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
             blocks
         }
         Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => loops::measured(report),
-        Body::Reproduce(body) => reproduced::document(report, body, is_short),
+        Body::Reproduce(body) => reproduced::document(report, body, results, is_short),
         Body::Measured(_) | Body::Tune(_) => without_runs(report),
     }
 }

@@ -76,11 +76,14 @@ fn reproduced(paper: &str) -> (Value, String) {
     let _alone = ONE_PAPER.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = Dir::new(&format!("reproduce-{paper}"));
     let (result, page) = (dir.path("result.json"), dir.path("page.html"));
-    let args = ["reproduce", paper, "--quick", "--json"].map(str::to_owned);
-    let out = run(args.into_iter().chain([result.display().to_string()]));
+    let kept = dir.path("results");
+    let json = ["--json", crate::text(&result), "--results", crate::text(&kept)];
+    let out = run(["reproduce", paper, "--quick"].into_iter().chain(json));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
     fits(&text);
+    assert_eq!(json_file(&kept.join("latest/result.json")), json_file(&result));
+    assert!(kept.join("latest/report.html").is_file() && text.contains("report.html"), "{text}");
     let stored = json_file(&result);
     assert_eq!(stored["papers"][0], paper);
     hold(&stored, paper);

@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use punctual_document::Block;
+use punctual_document::{Block, Item};
 use punctual_host::facts::MachineFacts;
 use punctual_report::{EndedBy, Load, Refused, Report, Request, Run};
 
 use crate::format;
+use crate::stored::PAGE;
 
 /// The machine and the conditions, with all that was refused in few words: for pages that fit a
 /// screen.
@@ -32,6 +33,12 @@ pub(super) fn whole(report: &Report) -> Vec<Block> {
     }
     blocks.extend(incomplete(report));
     blocks
+}
+
+/// Where the page of a result is that was kept, as what opens it.
+pub(super) fn details(results: &str) -> Item {
+    let open = if format::has_desktop() { "xdg-open " } else { "" };
+    Item::new("details", format!("{open}{results}/{PAGE}"))
 }
 
 /// The machine and the conditions.

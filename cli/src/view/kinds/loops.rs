@@ -322,11 +322,7 @@ fn next(report: &Report, results: Option<&str>) -> Vec<Block> {
     let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
     let advice = headline.map_or(&[][..], |headline| &headline.advice);
     let title = headline.map_or("What next", Headline::advice_heading);
-    let details = results.map(|results| {
-        let open = if format::has_desktop() { "xdg-open " } else { "" };
-        Item::new("details", format!("{open}{results}/report.html"))
-    });
-    let items: Vec<Item> = advised(advice).into_iter().chain(details).collect();
+    let items: Vec<Item> = advised(advice).into_iter().chain(results.map(head::details)).collect();
     if items.is_empty() {
         return Vec::new();
     }

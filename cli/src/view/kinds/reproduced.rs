@@ -12,14 +12,19 @@ use crate::format::{self, Paint};
 
 /// Rows on a terminal less the two lines that each claim takes, at least so many of each paper; and
 /// columns: those without sentences.
-const ROWS: usize = 22;
-const ROWS_MIN: usize = 2;
+const ROWS: usize = 21;
+const ROWS_MIN: usize = 1;
 const COLUMNS: usize = 5;
 /// Published words that are longer stand on the page alone.
 const PUBLISHED: usize = 16;
 
 /// The claims, then the figures; a short one has of each claim what decided it alone.
-pub(super) fn document(report: &Report, body: &ReproduceBody, is_short: bool) -> Vec<Block> {
+pub(super) fn document(
+    report: &Report,
+    body: &ReproduceBody,
+    results: Option<&str>,
+    is_short: bool,
+) -> Vec<Block> {
     let mut blocks = head::brief(report);
     blocks.push(Block::Break);
     blocks.extend(claims(body, is_short));
@@ -29,6 +34,9 @@ pub(super) fn document(report: &Report, body: &ReproduceBody, is_short: bool) ->
     }
     blocks.extend(compare::against(report));
     blocks.extend(judged::warnings(report));
+    blocks.extend(results.map(|results| {
+        Items::new(ItemsKind::Notes, vec![head::details(results)]).spaced(9, 2).into()
+    }));
     blocks
 }
 
@@ -226,7 +234,7 @@ mod tests {
         let mut report = stored();
         let claims = body(&mut report).claims.clone();
         for is_short in [true, false] {
-            let blocks = document(&report, body(&mut report.clone()), is_short);
+            let blocks = document(&report, body(&mut report.clone()), None, is_short);
             let first = |wanted: &dyn Fn(&Block) -> bool| blocks.iter().position(wanted);
             let answered = first(&|block| matches!(block, Block::Items(_))).expect("answers");
             let table = first(&|block| matches!(block, Block::Table(_))).expect("a table");

@@ -396,7 +396,7 @@ impl Outcome {
             // The task's own errno.
             return Err(Failure::bare(answer.saturating_neg()));
         }
-        summary.ok().map(drop).map_err(|why| Failure::of(&why))
+        summary.ok().map(drop).map_err(|failed| Failure::of(failed.why()))
     }
 }
 
@@ -467,7 +467,8 @@ impl Layout {
             response_ns: match placed.response {
                 Response::AtMost(longest) => ns(longest).unwrap_or(u64::MAX),
                 Response::Unbounded => u64::MAX,
-                Response::Unknown => 0,
+                // Whatever else there may be once is not known to a C program.
+                _ => 0,
             },
             deadline_ns: placed.deadline.and_then(ns).unwrap_or(0),
             ..Self::blank()

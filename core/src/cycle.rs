@@ -199,10 +199,37 @@ pub enum Flow {
     Stop,
 }
 
+/// What the body of a task may return: nothing, or a [`Flow`].
+///
+/// ```compile_fail,E0277
+/// fn body<R: punctual_core::cycle::IntoFlow>(_: impl Fn() -> R) {}
+/// body(|| true);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a body returns nothing or a `Flow`, not `{Self}`",
+    label = "this body returns `{Self}`",
+    note = "for a `bool`: `if done {{ Flow::Stop }} else {{ Flow::Continue }}`",
+    note = "for a `Result`: keep the error in a variable of the caller and return `Flow::Stop`"
+)]
+pub trait IntoFlow {
+    /// Whether the loop goes on.
+    ///
+    /// # Real-time: in loop
+    fn into_flow(self) -> Flow;
+}
+
 /// A body without a return value goes on.
-impl From<()> for Flow {
-    fn from((): ()) -> Self {
-        Self::Continue
+impl IntoFlow for () {
+    #[inline]
+    fn into_flow(self) -> Flow {
+        Flow::Continue
+    }
+}
+
+impl IntoFlow for Flow {
+    #[inline]
+    fn into_flow(self) -> Flow {
+        self
     }
 }
 

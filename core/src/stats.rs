@@ -422,6 +422,7 @@ impl core::error::Error for PageError {}
 
 /// The counters of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// True where all are of one moment; false when the writer wrote all the time, or broke off.
     pub consistent: bool,

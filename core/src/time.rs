@@ -10,7 +10,9 @@
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::Hash;
-use core::ops::{Add, Sub};
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+use core::time::Duration;
 
 /// An instant on CLOCK_MONOTONIC, in nanoseconds since its zero. Range: 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,12 +68,153 @@ impl Span {
         Self(ms.saturating_mul(1_000_000))
     }
 
+    /// A span of so many seconds, to the nearest nanosecond; saturating, and empty for what is no
+    /// number.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        // Half a nanosecond away from zero, for `as` cuts off: core has no rounding of its own.
+        let ns = seconds * 1e9;
+        Self((ns + if ns < 0.0 { -0.5 } else { 0.5 }) as i64)
+    }
+
     /// Nanoseconds, signed.
     ///
     /// # Real-time: in loop
     #[inline]
     pub const fn as_ns(self) -> i64 {
         self.0
+    }
+
+    /// Seconds, signed: the `dt` of a controller. Exact to 1 ns up to 104 days, as far as 53 bits
+    /// of nanoseconds go.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// How long it is, whichever way.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn abs(self) -> Self {
+        Self(self.0.saturating_abs())
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl SubAssign for Span {
+    #[inline]
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Neg for Span {
+    type Output = Self;
+
+    #[inline]
+    fn neg(self) -> Self {
+        Self(self.0.saturating_neg())
+    }
+}
+
+impl Mul<i64> for Span {
+    type Output = Self;
+
+    #[inline]
+    fn mul(self, factor: i64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl Div<i64> for Span {
+    type Output = Self;
+
+    /// Rounded towards zero.
+    ///
+    /// # Panics
+    /// When the divisor is 0.
+    #[inline]
+    fn div(self, divisor: i64) -> Self {
+        Self(self.0.saturating_div(divisor))
+    }
+}
+
+impl Sum for Span {
+    #[inline]
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl From<Duration> for Span {
+    /// Saturating: what is longer than 292 years is that.
+    #[inline]
+    fn from(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A [`Span`] that is negative is no [`Duration`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NegativeSpan(Span);
+
+impl fmt::Display for NegativeSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a duration is not negative (got {}); take its abs()", self.0)
+    }
+}
+
+impl core::error::Error for NegativeSpan {}
+
+impl TryFrom<Span> for Duration {
+    type Error = NegativeSpan;
+
+    #[inline]
+    fn try_from(span: Span) -> Result<Self, NegativeSpan> {
+        u64::try_from(span.0).map(Self::from_nanos).map_err(|_| NegativeSpan(span))
+    }
+}
+
+impl AddAssign<Span> for Instant {
+    #[inline]
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl SubAssign<Span> for Instant {
+    #[inline]
+    fn sub_assign(&mut self, span: Span) {
+        *self = *self - span;
     }
 }
 
@@ -264,6 +407,44 @@ impl Period {
     }
 }
 
+/// A [`Duration`] that is no [`Period`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPeriod(Duration);
+
+impl fmt::Display for NoPeriod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a period is from 1 ns to 2^62 ns, 146 years (got {:?})", self.0)
+    }
+}
+
+impl core::error::Error for NoPeriod {}
+
+impl TryFrom<Duration> for Period {
+    type Error = NoPeriod;
+
+    /// A whole number of nanoseconds; [`Period::hz`] and [`Period::ratio`] are exact for others.
+    fn try_from(duration: Duration) -> Result<Self, NoPeriod> {
+        let ns = u64::try_from(duration.as_nanos()).ok();
+        ns.and_then(Self::from_ns).ok_or(NoPeriod(duration))
+    }
+}
+
+impl From<Period> for Span {
+    /// Rounded down, as [`Period::as_span`].
+    #[inline]
+    fn from(period: Period) -> Self {
+        period.as_span()
+    }
+}
+
+impl From<Period> for Duration {
+    /// Rounded down.
+    #[inline]
+    fn from(period: Period) -> Self {
+        Self::from_nanos(period.as_ns())
+    }
+}
+
 impl PartialOrd for Period {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -282,7 +463,7 @@ impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.den {
             1 => write!(f, "{} ns", self.num_ns),
-            den => write!(f, "{}/{den} ns", self.num_ns),
+            den => write!(f, "{} ({}/{den} ns)", self.as_span(), self.num_ns),
         }
     }
 }
@@ -291,6 +472,63 @@ impl fmt::Display for Period {
 mod tests {
     use super::*;
     use std::string::ToString;
+
+    #[test]
+    fn spans_are_added_and_scaled_and_saturate() {
+        let (us, ms) = (Span::from_us(3), Span::from_ms(2));
+        assert_eq!((ms + us - us, -us, us * 4, ms / 3).0, ms);
+        assert_eq!([-us, us * 4, ms / 3].map(Span::as_ns), [-3_000, 12_000, 666_666]);
+        assert_eq!([us, us, ms].into_iter().sum::<Span>().as_ns(), 2_006_000);
+        let (mut at, mut span) = (Instant::from_ns(10), Span::from_ns(5));
+        at += span;
+        span -= Span::from_ns(9);
+        span += Span::from_ns(1);
+        assert_eq!((at.as_ns(), span.as_ns(), span.abs().as_ns()), (15, -3, 3));
+        at -= Span::from_ns(20);
+        assert_eq!(at.as_ns(), 0, "saturates at the zero of the clock");
+        let ends = [Span::from_ns(i64::MAX), Span::from_ns(i64::MIN)];
+        assert_eq!(
+            [ends[0] + us, ends[0] * 2, -ends[1], ends[1].abs(), ends[1] / -1],
+            [ends[0]; 5]
+        );
+        assert_eq!([ends[1] - us, ends[1] * 2, ends[0] * -2], [ends[1]; 3]);
+    }
+
+    #[test]
+    fn spans_are_seconds_and_durations() {
+        assert_eq!(Span::from_us(1_500).as_secs_f64().to_string(), "0.0015");
+        for ns in [0, 1, -1, 7_613, -999_999_999, 1 << 52] {
+            let span = Span::from_ns(ns);
+            assert_eq!(Span::from_secs_f64(span.as_secs_f64()), span);
+            let back = Duration::try_from(span);
+            assert_eq!(back.map(Span::from).ok(), (ns >= 0).then_some(span));
+        }
+        assert_eq!(Span::from_secs_f64(f64::NAN), Span::ZERO);
+        assert_eq!(Span::from_secs_f64(f64::INFINITY).as_ns(), i64::MAX);
+        assert_eq!(Span::from(Duration::MAX).as_ns(), i64::MAX);
+        let refused = Duration::try_from(Span::from_us(-3)).expect_err("negative");
+        assert_eq!(
+            refused.to_string(),
+            "a duration is not negative (got -3.00 µs); take its abs()"
+        );
+    }
+
+    #[test]
+    fn durations_are_periods_within_their_range() {
+        let period = Period::try_from(Duration::from_micros(250)).expect("a period");
+        assert_eq!(
+            (period, Duration::from(period)),
+            (Period::hz(4_000).unwrap(), Duration::from_micros(250))
+        );
+        assert_eq!(Span::from(period), Span::from_us(250));
+        for bad in [Duration::ZERO, Duration::from_nanos(Period::MAX_NS + 1), Duration::MAX] {
+            let refused = Period::try_from(bad).expect_err("no period").to_string();
+            assert!(
+                refused.starts_with("a period is from 1 ns to 2^62 ns, 146 years (got "),
+                "{refused}"
+            );
+        }
+    }
 
     #[test]
     fn difference_is_signed_and_saturates() {
@@ -331,7 +569,10 @@ mod tests {
         assert_eq!(Period::from_ns(Period::MAX_NS + 1), None);
         assert_eq!(Period::hz(2_000_000_000), None);
         assert_eq!(Period::hz(1_000).map(|p| p.to_string()).as_deref(), Some("1000000 ns"));
-        assert_eq!(Period::hz(3).map(|p| p.to_string()).as_deref(), Some("1000000000/3 ns"));
+        assert_eq!(
+            Period::hz(3).map(|p| p.to_string()).as_deref(),
+            Some("333 ms (1000000000/3 ns)")
+        );
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl<W: Wait> Wait for &mut W {
 
 /// The state of a wait, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct WaitStatus {
     /// The sleeps before a release.
     pub plan: WakePlan,

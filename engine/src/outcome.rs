@@ -65,6 +65,7 @@ impl End {
 
 /// What one loop or task did.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Stats {
     /// The task's name; that of a single loop is `loop`.
     pub name: String,
@@ -99,6 +100,7 @@ impl Stats {
 
 /// What became of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Samples {
     /// The file.
     pub path: PathBuf,

@@ -48,6 +48,7 @@ const GAPS_MAX: usize = 4_096;
 
 /// A place for a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Quiet {
     /// The offset of the grid from multiples of its period on CLOCK_MONOTONIC, ns.
     pub phase_ns: u64,

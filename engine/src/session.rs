@@ -53,6 +53,7 @@ impl fmt::Display for Attempt {
 
 /// A request that the kernel refused. Its text names the request and the kernel's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The request.
     pub attempt: Attempt,

@@ -14,6 +14,7 @@ use crate::rt_thread::RtThread;
 
 /// Where a task's releases lie within its period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Offset {
     /// Where it meets the fewest others.
     #[default]
@@ -104,10 +105,10 @@ impl Task {
     /// [`OnOverrun::Skip`].
     ///
     /// # Real-time: setup only
-    pub fn every(name: impl Into<String>, period: impl Into<Period>) -> Self {
+    pub fn every(name: impl Into<String>, period: Period) -> Self {
         Self {
             name: name.into(),
-            period: period.into(),
+            period,
             phase: Offset::Balanced,
             is_remote: false,
             priority: None,

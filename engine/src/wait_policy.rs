@@ -22,6 +22,7 @@ pub const LEAD: Span = Span::from_us(100);
 
 /// A kind of wait for releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum WaitKind {
     /// An absolute sleep.
     Sleep,

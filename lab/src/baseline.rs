@@ -204,7 +204,7 @@ impl Design for Punctual<'_> {
     #[inline(always)]
     fn release(&mut self) {
         self.now = self.tick;
-        self.tick = self.tick + TICK;
+        self.tick += TICK;
         self.state.release(&self.table, self.now);
     }
 

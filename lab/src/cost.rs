@@ -69,7 +69,7 @@ fn cold(clock: &mut MachineClock, n: u32) -> Option<f64> {
     let mut at = clock.wake();
     let (mut costs, mut stamps) = (Vec::new(), Vec::new());
     for cycle in 0..u64::from(n) {
-        at = at + Span::from_ms(1);
+        at += Span::from_ms(1);
         clock.sleep_until(at);
         clock.wake();
         let before = clock.now();

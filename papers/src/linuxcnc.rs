@@ -85,7 +85,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         }
     }
     let runs = of_threads.pop().unwrap_or_default();
-    let each_s = bench.share(SHARE).as_ns() as f64 / 1e9 / conditions.len() as f64;
+    let each_s = bench.share(SHARE).as_secs_f64() / conditions.len() as f64;
     let scaled = match each_s < RUN_S * 0.99 {
         true => format!("scaled: {each_s:.0} s a condition here, so rarer latencies are not seen"),
         false => String::new(),

@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     let mut position = 0.0;
     while let Some(cycle) = each_ms.wait() {
         // The work of a cycle: dt is longer than the period where releases were missed.
-        position += 0.25 * cycle.dt.as_ns() as f64 * 1e-9;
+        position += 0.25 * cycle.dt.as_secs_f64();
         if cycle.n >= 5_000 {
             break;
         }

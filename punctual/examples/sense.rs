@@ -11,7 +11,7 @@ fn main() -> Result<(), punctual::Error> {
     let mut angle = 0.0f64;
     while let Ok(cycle) = task.wait() {
         // A cycle that was missed is time that passed all the same: dt knows.
-        let dt_s = cycle.dt.as_ns() as f64 / 1e9;
+        let dt_s = cycle.dt.as_secs_f64();
         angle = (angle + dt_s * std::f64::consts::TAU).rem_euclid(std::f64::consts::TAU);
         // 8 bytes that others see whole, never half.
         task.commit(&angle.sin().to_ne_bytes());

@@ -23,7 +23,7 @@ fn main() -> Result<(), Error> {
 
     let (executive, _ids) = Executive::builder()
         // What it shares with others is theirs to guard: here each task has its own.
-        .task(servo, |cycle| position += 0.25 * cycle.dt.as_ns() as f64 * 1e-9)
+        .task(servo, |cycle| position += 0.25 * cycle.dt.as_secs_f64())
         .task(plan, |cycle| {
             while target < 1e6 && !cycle.cancelled() {
                 target += 0.5;

@@ -56,7 +56,7 @@ pub use work::Trigger;
 /// let mut position = 0.0;
 /// let builder = Executive::builder()
 ///     .task(servo.budget(Duration::from_micros(200)), |cycle| {
-///         position += 0.25 * cycle.dt.as_ns() as f64 * 1e-9;
+///         position += 0.25 * cycle.dt.as_secs_f64();
 ///     })
 ///     .task(log.on_overrun(OnOverrun::Burst(3)), |_| ());
 /// # // What the defaults take two seconds to find out.

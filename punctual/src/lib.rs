@@ -82,10 +82,10 @@ pub use executive::{
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
 pub use punctual_core::clock::Clock;
-pub use punctual_core::cycle::{Cycle, Flow};
+pub use punctual_core::cycle::{Cycle, Flow, IntoFlow};
 pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
-pub use punctual_core::time::{Instant, Period, Span};
+pub use punctual_core::time::{Instant, NegativeSpan, NoPeriod, Period, Span};
 pub use punctual_core::wait::{Learned, Stalls, WaitStatus};
 pub use punctual_engine::calendar::Unit;
 pub use punctual_engine::clocks::monotonic_now as now;
@@ -101,7 +101,7 @@ pub use punctual_engine::session::Refusal;
 pub use punctual_engine::task::{Offset, Place, Placement, Task};
 pub use punctual_engine::wait_policy::{WaitKind, WaitPolicy};
 pub use punctual_os::scheduler::SchedPolicy;
-pub use summary::Summary;
+pub use summary::{Failed, Summary};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

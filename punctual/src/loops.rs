@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::cycle::{Ended, Flow};
+use punctual_core::cycle::{Ended, Flow, IntoFlow};
 use punctual_core::releases::Releases;
 use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
@@ -149,7 +149,7 @@ impl<C: Clock> Loop<C> {
     /// A panic of the body ends the loop in order and goes on in the caller.
     ///
     /// # Real-time: setup only
-    pub fn run_for<R: Into<Flow>>(
+    pub fn run_for<R: IntoFlow>(
         mut self,
         duration: Duration,
         mut body: impl FnMut(&mut Cycle<'_>) -> R,
@@ -162,7 +162,7 @@ impl<C: Clock> Loop<C> {
         };
         self.segments.end_at(from + span(duration));
         while let Some(mut cycle) = self.wait() {
-            if body(&mut cycle).into() == Flow::Stop {
+            if body(&mut cycle).into_flow() == Flow::Stop {
                 break;
             }
         }
@@ -302,6 +302,7 @@ impl<C: Clock> Drop for Loop<C> {
 
 /// Where releases lie within their period on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// Away from the kernel's tick, whose place is measured at the start; at multiples of the
     /// period where no tick is found, or where the period meets it at any phase.

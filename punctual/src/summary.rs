@@ -17,6 +17,7 @@ use punctual_os::scheduler::SchedPolicy;
 /// What a loop or an executive did.
 #[derive(Clone, Debug)]
 #[must_use = "it says whether all went well: see `ok`"]
+#[non_exhaustive]
 pub struct Summary {
     /// Why it is over.
     pub end: End,
@@ -58,19 +59,23 @@ impl Summary {
     }
 
     /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
-    /// overrun, or where the sample file is not whole.
+    /// overrun, or where the sample file is not whole. The error has the summary, for its counts
+    /// are wanted most then.
     ///
     /// # Errors
     /// How it ended.
     ///
     /// # Real-time: setup only
-    pub fn ok(self) -> Result<Self, Error> {
-        self.end.ok()?;
-        match &self.samples {
+    pub fn ok(self) -> Result<Self, Failed> {
+        let samples = || match &self.samples {
             Some(Samples { path, failed: Some(why), .. }) => {
                 Err(Kind::Samples(path.clone(), io::Error::other(why.clone())).into())
             }
-            _ => Ok(self),
+            _ => Ok(()),
+        };
+        match self.end.ok().and_then(|()| samples()) {
+            Ok(()) => Ok(self),
+            Err(why) => Err(Failed { why, summary: Box::new(self) }),
         }
     }
 
@@ -79,6 +84,67 @@ impl Summary {
     /// # Real-time: setup only
     pub fn task(&self, name: &str) -> Option<&Stats> {
         self.tasks.iter().find(|task| task.name == name)
+    }
+}
+
+/// What did not end as planned: why, and all that it did until then.
+///
+/// Where an [`Error`] is returned, `?` leaves the reason of it alone. `{:?}` is the reason and the
+/// summary, so that a `main` that returns it shows both; `{:#?}` shows its parts.
+pub struct Failed {
+    why: Error,
+    summary: Box<Summary>,
+}
+
+impl Failed {
+    /// Why: see [`Error::kind`].
+    ///
+    /// # Real-time: setup only
+    pub fn why(&self) -> &Error {
+        &self.why
+    }
+
+    /// What it did until then.
+    ///
+    /// # Real-time: setup only
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Both.
+    ///
+    /// # Real-time: setup only
+    pub fn into_parts(self) -> (Error, Summary) {
+        (self.why, *self.summary)
+    }
+}
+
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            let mut parts = f.debug_struct("Failed");
+            parts.field("why", &self.why).field("summary", &self.summary).finish()
+        } else {
+            write!(f, "{}\n{}", self.why, self.summary)
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.why, f)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.why.source()
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.why
     }
 }
 

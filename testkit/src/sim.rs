@@ -42,7 +42,7 @@ impl<I: Iterator<Item = SleepNoise>> Clock for SimClock<I> {
     }
 
     fn poll(&mut self) -> Instant {
-        self.now = self.now + self.poll_cost;
+        self.now += self.poll_cost;
         self.now
     }
 

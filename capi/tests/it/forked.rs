@@ -73,7 +73,7 @@ fn a_loop_ends_in_the_child_and_goes_on_in_its_parent() {
             if finishes {
                 let summary = own.finish();
                 checks.extend([summary.end == End::Forked, summary.samples.is_none()]);
-                checks.push(is_forked(summary.ok()));
+                checks.push(is_forked(summary.ok().map_err(Error::from)));
             } else {
                 drop(own);
             }

@@ -20,7 +20,7 @@ use punctual_engine::calendar::CalendarPlan;
 use punctual_engine::clocks::{MachineClock, wake_cost};
 use punctual_engine::monitor::Force;
 use punctual_engine::process::{
-    self, Cause, Event, EventKind, Finished, Over, ProcessEnd, Spec, Stop, Supervisor,
+    self, Cause, Event, EventKind, Finished, Over, Spec, Stop, Supervisor,
 };
 use punctual_engine::safety::check_demands;
 use punctual_engine::session::{Attempt, Refusal};
@@ -264,7 +264,7 @@ fn line(event: &Event) -> String {
             format!("{task}: unregistered by the supervisor: {}", cause_of(*cause))
         }
         EventKind::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
-        EventKind::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
+        EventKind::Ended(exit) => format!("{task}: {exit}"),
         EventKind::StartsAgain(pause) => {
             format!("{task}: restarts in {}", format::long(pause.as_ns().max(0) as f64))
         }
@@ -280,19 +280,6 @@ fn cause_of(cause: Cause) -> &'static str {
         Cause::Invalid => "it wrote invalid results to its shared memory",
         Cause::ForeignThread => "it registered a thread that is not its own",
         Cause::Over => "it did not exit at the end of the run",
-    }
-}
-
-/// The end of a process, in words.
-fn exit_of(exit: ProcessEnd) -> String {
-    match exit {
-        ProcessEnd::Status(0) => "exited normally".to_owned(),
-        ProcessEnd::Status(status) => format!("exited with status {status}"),
-        ProcessEnd::Signal(signal) => format!("killed by signal {signal}"),
-        ProcessEnd::Unknown => "ended with unknown status".to_owned(),
-        ProcessEnd::NotStarted(errno) => {
-            format!("could not be started: {}", io::Error::from_raw_os_error(errno))
-        }
     }
 }
 
@@ -328,7 +315,7 @@ impl Refusals {
             .refused
             .iter()
             .filter(|refusal| !matches!(refusal.attempt, Attempt::Scheduler(_)));
-        warnings.extend(others.map(|Refusal { attempt, errno }| {
+        warnings.extend(others.map(|Refusal { attempt, errno, .. }| {
             format!("refused: {attempt} ({errno}) for the releasing thread")
         }));
         if finished.policy == SchedPolicy::Other {
@@ -415,7 +402,7 @@ fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
         if registered.is_missing(&task.name) {
             return format!("{} never registered", task.name);
         }
-        let exit = task.exit.map_or_else(|| "never ran".to_owned(), exit_of);
+        let exit = task.exit.map_or_else(|| "never ran".to_owned(), |exit| exit.to_string());
         format!("{} failed: its last process {exit}", task.name)
     }));
     reasons

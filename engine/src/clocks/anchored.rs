@@ -362,7 +362,7 @@ fn round(pause: TimedPause, lengths: [u64; LENGTHS.len()]) -> Option<u64> {
 }
 
 fn ticks(span: Span, hz: f64) -> u64 {
-    (span.as_ns() as f64 / 1e9 * hz) as u64
+    (span.as_secs_f64() * hz) as u64
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ const STEPS: u64 = 100_000;
 
 /// The longest from a release of a task to its finish, where every task keeps its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Response {
     /// At most so long.
     AtMost(Duration),

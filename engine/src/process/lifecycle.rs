@@ -3,6 +3,9 @@
 //! Pure: what was seen goes in, what is to be done comes out; runs on made-up clocks. Each thing is
 //! done once: the state changes with it.
 
+use std::fmt;
+use std::io::Error;
+
 use punctual_core::block::TaskState;
 use punctual_core::time::{Instant, Span};
 
@@ -251,6 +254,7 @@ pub enum Cause {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProcessEnd {
     /// With this status.
     Status(i32),
@@ -260,6 +264,20 @@ pub enum ProcessEnd {
     Unknown,
     /// It could not be started, with this errno.
     NotStarted(i32),
+}
+
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(0) => f.write_str("exited normally"),
+            Self::Status(status) => write!(f, "exited with status {status}"),
+            Self::Signal(signal) => write!(f, "killed by signal {signal}"),
+            Self::Unknown => f.write_str("ended with unknown status"),
+            Self::NotStarted(errno) => {
+                write!(f, "could not be started: {}", Error::from_raw_os_error(*errno))
+            }
+        }
+    }
 }
 
 /// The observations of one look at a task block, which a lifecycle judges.

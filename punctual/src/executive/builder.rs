@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::cycle::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, IntoFlow};
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Period, Span};
@@ -90,7 +90,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// One more task, whose body runs once a period, where [`Task::placed`] says.
     ///
     /// # Real-time: setup only
-    pub fn task<R: Into<Flow>>(
+    pub fn task<R: IntoFlow>(
         mut self,
         task: Task,
         body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,
@@ -126,7 +126,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// [`Placement::thread`](crate::Placement::thread) says otherwise.
     ///
     /// # Real-time: setup only
-    pub fn triggered<R: Into<Flow>>(
+    pub fn triggered<R: IntoFlow>(
         mut self,
         trigger: Trigger<'env>,
         task: Task,
@@ -141,12 +141,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// little of that CPU. [`Flow::Break`] says that there is nothing more to do before that.
     ///
     /// # Real-time: setup only
-    pub fn idle<R: Into<Flow>>(
+    pub fn idle<R: IntoFlow>(
         mut self,
         slice: Duration,
         mut body: impl FnMut() -> R + Send + 'env,
     ) -> Self {
-        self.idle = Some(Idle::new(span(slice), move || body().into()));
+        self.idle = Some(Idle::new(span(slice), move || body().into_flow()));
         self
     }
 
@@ -630,7 +630,7 @@ impl<'env> Calendar<'env> {
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn unit<R: Into<Flow>>(
+    pub fn unit<R: IntoFlow>(
         mut self,
         unit: Unit,
         body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use punctual_core::cycle::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, IntoFlow};
 use punctual_core::stats::Counts;
 use punctual_core::time::Span;
 use punctual_engine::error::Error;
@@ -145,7 +145,7 @@ impl<'env> Handle<'env> {
     /// started. Nothing is changed then.
     ///
     /// # Real-time: setup only
-    pub fn add<R: Into<Flow>>(
+    pub fn add<R: IntoFlow>(
         &self,
         task: Task,
         body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,

@@ -169,8 +169,15 @@ fn one_that_panics_ends_all_and_what_did_not_run_is_counted() {
     let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
     assert_eq!(summary.end, End::Panicked { task, text });
     assert_eq!(stats(&summary, "broken").counts.ran, 1, "its cycle began");
-    let message = summary.ok().expect_err("a bad end").to_string();
+    let failed = summary.ok().expect_err("a bad end");
+    let message = failed.to_string();
     assert!(message.contains("broken") && message.contains("on purpose"), "{message}");
+    // The counts are kept, and stand below the reason.
+    assert_eq!(failed.summary().task("broken").map(|task| task.counts.ran), Some(1));
+    let shown = format!("{failed:?}");
+    assert!(shown.starts_with(&message) && shown.contains("other: "), "{shown}");
+    let (why, summary) = failed.into_parts();
+    assert_eq!((why.kind(), summary.tasks.len()), (crate::ErrorKind::Panicked, 2));
 }
 
 /// As long as it takes a watchdog of 300 ms to see it.

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_core::cycle::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, Flow, IntoFlow};
 use punctual_core::time::Span;
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
@@ -28,10 +28,10 @@ pub(super) enum Work<'env> {
 pub(super) type Body<'env> = Box<dyn FnMut(&mut Cycle<'_>) -> Flow + Send + 'env>;
 
 /// A body as the executive has it.
-pub(super) fn boxed<'env, R: Into<Flow>>(
+pub(super) fn boxed<'env, R: IntoFlow>(
     mut body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,
 ) -> Body<'env> {
-    Box::new(move |cycle| body(cycle).into())
+    Box::new(move |cycle| body(cycle).into_flow())
 }
 
 /// Runs a body's cycle; one that panics ends the executive, which goes on to its end in order.

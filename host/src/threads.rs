@@ -26,6 +26,8 @@ pub struct RunningThread {
     pub name: String,
     /// Whether it is one of the kernel's own.
     pub is_kernel: bool,
+    /// Whether it runs or waits for a CPU.
+    pub is_runnable: bool,
     /// Its policy, as sched(7) numbers them.
     pub policy: u32,
     /// Its real-time priority, 1 to 99; 0 where its policy has none.
@@ -67,7 +69,8 @@ impl RunningThread {
         tids.into_iter().filter_map(|tid| Self::read(root, pid, tid)).collect()
     }
 
-    fn read(root: &Root, pid: i32, tid: i32) -> Option<Self> {
+    /// A thread of a process, as it is now; `None` where it has ended.
+    pub fn read(root: &Root, pid: i32, tid: i32) -> Option<Self> {
         let Read::Text(stat) = root.read(&format!("/proc/{pid}/task/{tid}/stat")) else {
             return None;
         };
@@ -85,6 +88,7 @@ impl RunningThread {
             pid,
             tid,
             name: name.to_owned(),
+            is_runnable: *field(3)? == "R",
             is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
             faults: field(10)?.parse::<u64>().ok()?.saturating_add(field(12)?.parse().ok()?),
             started: field(22)?.parse().ok()?,

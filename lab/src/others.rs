@@ -1,13 +1,15 @@
 //! What else ran on the CPUs of a measurement: the CPU time of every other thread, before and
 //! after.
 //!
-//! For conditions without a load, which are called idle: whether they were. Costs some milliseconds
-//! on the caller's CPU, between blocks.
+//! For conditions without a load, which are called idle: whether they were; and for loops that want
+//! their CPU and do not get it: who has it. A census costs some milliseconds on the caller's CPU,
+//! between blocks or while a loop waits.
 
 use std::collections::HashMap;
 
 use punctual_host::root::Root;
 use punctual_host::threads::RunningThread;
+use punctual_os::clock::{ClockId, now_ns};
 
 /// The most names that are kept of a CPU.
 const NAMES_MAX: usize = 8;
@@ -22,7 +24,7 @@ pub(crate) struct Census {
 impl Census {
     /// Reads them.
     pub(crate) fn take(root: &Root) -> Self {
-        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let own = own();
         let others = RunningThread::all(root).into_iter().filter(|thread| thread.pid != own);
         let timed = others.filter_map(|thread| {
             let run_ns = thread.times(root)?.run_ns;
@@ -34,16 +36,27 @@ impl Census {
     /// What ran on a CPU since `before`, in `wall_ns`: threads whose last CPU it is. One that moved
     /// counts where it is now; one that ended meanwhile is not seen.
     pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
-        let mut by_name: HashMap<&str, u64> = HashMap::new();
+        self.named_since(before, cpu, wall_ns, |thread| named(thread).to_owned())
+    }
+
+    /// [`Census::since`], where a thread counts by a name of the caller's.
+    fn named_since(
+        &self,
+        before: &Self,
+        cpu: u32,
+        wall_ns: u64,
+        name: impl Fn(&RunningThread) -> String,
+    ) -> OthersOnCpu {
+        let mut by_name: HashMap<String, u64> = HashMap::new();
         for (tid, (thread, run_ns)) in &self.threads {
             let then = before.threads.get(tid).filter(|(then, _)| then.started == thread.started);
             let ran_ns = run_ns.saturating_sub(then.map_or(0, |(_, run_ns)| *run_ns));
             if ran_ns > 0 && thread.last_cpu == cpu {
-                *by_name.entry(named(thread)).or_default() += ran_ns;
+                *by_name.entry(name(thread)).or_default() += ran_ns;
             }
         }
         let run_ns = by_name.values().sum::<u64>().min(wall_ns);
-        let threads = by_name.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
+        let threads = by_name.into_iter().collect();
         let mut others = OthersOnCpu { wall_ns, run_ns, threads };
         others.sort();
         others
@@ -58,10 +71,47 @@ fn named(thread: &RunningThread) -> &str {
     }
 }
 
-/// What else ran on a CPU during its blocks.
+/// Who has the CPU of loops that want it: looks at each again and again, and where one was ready
+/// and did not run since the last look, at all other threads. What is shorter than two looks is not
+/// seen, and what runs between two loops of this process is nobody else's.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    /// By thread: its CPU time at the last look, and where it waited then all threads, with the
+    /// time.
+    loops: HashMap<i32, (u64, Option<(Census, u64)>)>,
+}
+
+impl Witness {
+    /// Looks at the loop whose thread is `tid`, on `cpu`. What ran there since the last look, where
+    /// the loop waited then and waits now.
+    pub(crate) fn look(&mut self, root: &Root, tid: i32, cpu: u32) -> Option<OthersOnCpu> {
+        let thread = RunningThread::read(root, own(), tid)?;
+        let run_ns = thread.times(root)?.run_ns;
+        let before = self.loops.insert(tid, (run_ns, None));
+        let (then_ns, waited) = before?;
+        if !thread.is_runnable || run_ns != then_ns {
+            return None;
+        }
+        let (census, now_ns) = (Census::take(root), now_ns(ClockId::Monotonic));
+        let seen = waited.map(|(before, then_ns)| {
+            let name =
+                |thread: &RunningThread| format!("{} ({})", thread.name, thread.policy_words());
+            census.named_since(&before, cpu, now_ns.saturating_sub(then_ns), name)
+        });
+        self.loops.insert(tid, (run_ns, Some((census, now_ns))));
+        seen
+    }
+}
+
+/// The number of this process.
+fn own() -> i32 {
+    std::process::id().cast_signed()
+}
+
+/// What else ran on a CPU: during its blocks, or while a loop waited for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OthersOnCpu {
-    /// How long the blocks were, ns.
+    /// How long that was, ns.
     pub wall_ns: u64,
     /// How long others ran, ns, at most as long.
     pub run_ns: u64,
@@ -71,7 +121,7 @@ pub struct OthersOnCpu {
 
 impl OthersOnCpu {
     /// Adds what ran in a later block.
-    pub(crate) fn add(&mut self, later: &Self) {
+    pub fn add(&mut self, later: &Self) {
         self.wall_ns += later.wall_ns;
         self.run_ns += later.run_ns;
         for (name, ns) in &later.threads {
@@ -106,6 +156,7 @@ mod tests {
                 tid,
                 name: name.to_owned(),
                 is_kernel: name.starts_with("kworker"),
+                is_runnable: true,
                 policy: 0,
                 priority: 0,
                 last_cpu,

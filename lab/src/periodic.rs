@@ -511,6 +511,9 @@ pub struct RunOutcome {
     /// What else ran on the stream's CPU during its blocks, where no load ran; `None` under a load,
     /// and where the stream has no CPU of its own.
     pub others: Option<OthersOnCpu>,
+    /// What had the stream's CPU while it was seen waiting for it, under a load too; `None` where
+    /// it was not.
+    pub kept_waiting: Option<OthersOnCpu>,
 }
 
 /// An experiment that is over.

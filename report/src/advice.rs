@@ -58,8 +58,8 @@ pub(crate) fn of(
     (runs, rows): (&[Run], &[LoadRow]),
     findings: Option<&Findings>,
 ) -> Vec<Advice> {
-    let shown = [cause(runs, rows), host(facts, runs), load(rows), throttling(facts, runs)];
-    let shown = shown.into_iter().flatten();
+    let shown = [host(facts, runs), load(rows), throttling(facts, runs)];
+    let shown = causes(runs, rows).into_iter().chain(shown.into_iter().flatten());
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
@@ -81,18 +81,59 @@ fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option
     Some(Advice { topic: topic.to_owned(), text: text.into(), command })
 }
 
+/// What was seen to make them late: who had the CPU of a loop that waited for it, then what the
+/// kernel's events say. Nothing where neither was seen.
+pub(crate) fn causes(runs: &[Run], rows: &[LoadRow]) -> Vec<Advice> {
+    [kept_waiting(runs, rows), cause(runs, rows)].into_iter().flatten().collect()
+}
+
+/// Who kept the loop waiting that was seen waiting the longest. `None` where nobody else did.
+fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
+    let seen = |run: &Run| {
+        let (waits, cpu) = (run.kept_waiting.as_ref()?, run.setup.cpu?);
+        Some((waits.waited_ns, waits.sentence(cpu)?, cpu))
+    };
+    let seen = runs.iter().filter_map(|run| Some((run, seen(run)?)));
+    let (run, (_, sentence, cpu)) = seen.max_by_key(|(_, (waited_ns, ..))| *waited_ns)?;
+    let text = format!(
+        "{}{sentence}. Give it a priority below the loop's, or keep it off CPU {cpu}",
+        of_run(run, runs)
+    );
+    advice("cause", text, Some(&again(run, rows)))
+}
+
+/// "idle: ", where there are several runs.
+fn of_run(run: &Run, runs: &[Run]) -> String {
+    if runs.len() > 1 { format!("{}: ", run.condition()) } else { String::new() }
+}
+
+/// Fewer late wakes than this are no reason to change a machine.
+const LATE_MIN: u64 = 10;
+/// A recording behind the measurement whose worst is so many times smaller did not see it again.
+const NOT_AGAIN: f64 = 10.0;
+
 /// What made the late wakes of the latest run late, and what to do about the first of its causes.
 /// `None` where that was not recorded.
-pub(crate) fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
+fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
     let with_causes =
         runs.iter().filter(|run| run.blame.as_ref().is_some_and(|blame| blame.late > 0));
     let run = with_causes.max_by(|a, b| worst(a).total_cmp(&worst(b)))?;
-    let sentence = run.blame.as_ref()?.sentence.as_ref()?;
-    let named = run.first_cause();
-    let remedy = named.map(|cause| format!(" {}", cause.advice.trim())).unwrap_or_default();
-    let of_run = if runs.len() > 1 { format!("{}: ", run.condition()) } else { String::new() };
-    let text = format!("{of_run}{sentence}{remedy}");
+    let blame = run.blame.as_ref()?;
+    let sentence = blame.sentence.as_ref()?;
+    let recorded_ns = run.causes.iter().map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
+    let was_missed = blame.behind_ns.is_some() && recorded_ns * NOT_AGAIN < worst(&run);
+    let named = run.first_cause().filter(|_| blame.late >= LATE_MIN && !was_missed);
+    let remedy = match named {
+        Some(cause) => format!(" {}", cause.advice.trim()),
+        None if was_missed => format!(
+            " That was behind the measurement, whose worst, {}, did not come again: it is not \
+             explained by this. --blame on records while it measures",
+            format::long(worst(&run))
+        ),
+        None => String::new(),
+    };
+    let text = format!("{}{sentence}{remedy}", of_run(run, runs));
     let cpu = run.setup.cpu;
     let command = match (named.and_then(|cause| cause.tune_rule.as_ref()), cpu) {
         (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),

@@ -96,7 +96,7 @@ pub fn judged(
                 advice::of(facts, session, (&runs, rows), findings)
             }
             // What made the latest late is told all the same.
-            _ => advice::cause(&runs, rows).into_iter().collect(),
+            _ => advice::causes(&runs, rows),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
     };

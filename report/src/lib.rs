@@ -52,8 +52,8 @@ pub use judge::{
 };
 pub use punctual_analysis::verdict::Stands;
 pub use run::{
-    Approach, BlameRecording, Load, LoadDeath, LoadRow, OtherThread, OtherThreads, RecordedBehind,
-    Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
+    Approach, BlameRecording, KeptWaiting, Load, LoadDeath, LoadRow, OtherThread, OtherThreads,
+    RecordedBehind, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
 pub use verdict::{Answer, Question, QuestionSpec, Verdict};
 pub use words::{Request, Warning};

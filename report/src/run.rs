@@ -46,6 +46,10 @@ pub struct Run {
     /// the data do not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherThreads>,
+    /// What had the loop's CPU while the loop was seen waiting for it, by looks at its thread each
+    /// 20 ms: stalls of 50 ms and more; not there where none was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_waiting: Option<KeptWaiting>,
     /// Cost of a timestamp: the resolution of all numbers here.
     pub floor_ns: Option<f64>,
     /// How the wait came to its releases at the end; null for a wait that does not spin.
@@ -113,6 +117,37 @@ impl OtherThreads {
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
         Some(format!("Not idle: others used {} of CPU {cpu}{names}.", format::share(self.share)))
+    }
+}
+
+/// Waits of a loop for its CPU, and the threads of others that had it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptWaiting {
+    /// For how long it was seen waiting, ns.
+    pub waited_ns: u64,
+    /// Who ran there meanwhile, name and policy, most first; at most 8.
+    pub threads: Vec<OtherThread>,
+}
+
+impl KeptWaiting {
+    /// Whoever ran for less of that time does not explain it.
+    const SHARE_MIN: f64 = 0.5;
+
+    /// What was seen; `None` of nothing.
+    pub fn of(seen: &OthersOnCpu) -> Option<Self> {
+        let threads = OtherThreads::of(seen)?.threads;
+        Some(Self { waited_ns: seen.wall_ns, threads })
+    }
+
+    /// Who had the CPU for most of that time, in words; `None` where nobody else had.
+    pub(crate) fn sentence(&self, cpu: u32) -> Option<String> {
+        let first = self.threads.first().filter(|first| first.share >= Self::SHARE_MIN)?;
+        Some(format!(
+            "{} had CPU {cpu} for {} of the {} for which the loop was seen waiting for it",
+            first.name,
+            format::share(first.share),
+            format::long(self.waited_ns as f64),
+        ))
     }
 }
 
@@ -238,6 +273,7 @@ impl Run {
             preempted: None,
             steal_ns: None,
             others: None,
+            kept_waiting: None,
             floor_ns: None,
             approach: None,
             loads: Vec::new(),

@@ -335,6 +335,7 @@ mod tests {
             resumed: false,
             steal_ns: None,
             others: None,
+            kept_waiting: None,
         }
     }
 

@@ -23,15 +23,16 @@ use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
 use punctual_lab::load::LoadReport;
+use punctual_lab::others::OthersOnCpu;
 use punctual_lab::periodic::{
     Begun, BlameWhen, Destination, EvaluationConfig, LoopBlamePlan, LoopCauses, PeriodicExperiment,
     PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, Stream, first_waiting,
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
-    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged, LoadRow,
-    LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec, RecordedBehind, Run, RunEvidence,
-    Setup, WorstWake, loads, policy_words,
+    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged,
+    KeptWaiting, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec,
+    RecordedBehind, Run, RunEvidence, Setup, WorstWake, loads, policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -322,11 +323,15 @@ fn made(
     let maker = Maker { outcome: &measured, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
-    envelope.warn_of(unmeasured(&runs, interrupted));
+    envelope.warn_of(unmeasured(&runs, envelope.incomplete));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict =
         report::judge(judged, &args.limits, envelope.incomplete, args.undecided.counts_as());
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
+    if envelope.ended_by == Some(EndedBy::Watchdog) {
+        // Whatever was asked: a loop that could not run is no loop that held.
+        envelope.verdict.fail("the watchdog ended the run".to_owned());
+    }
     let judged = match question {
         Some(question) => {
             let question = Question { incomplete: envelope.incomplete, ..question };
@@ -342,10 +347,10 @@ fn made(
     MeasuredLoops { envelope, loops, rows, recorded, first, trouble: None }
 }
 
-/// That runs have no cycle that counts, in one sentence: no lateness is no good one. After an
-/// interruption there is nothing else to say of them.
-fn unmeasured(runs: &[Run], interrupted: bool) -> Option<String> {
-    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0 && !interrupted);
+/// That runs have no cycle that counts, in one sentence: no lateness is no good one. Where it ended
+/// early there is nothing else to say of them.
+fn unmeasured(runs: &[Run], ended_early: bool) -> Option<String> {
+    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0 && !ended_early);
     let names: Vec<String> = empty.map(|run| format!("\"{}\"", run.name)).collect();
     let (named, their, loops) = match &names[..] {
         [] => return None,
@@ -583,6 +588,7 @@ impl Maker<'_> {
             preempted: Some(outcomes.iter().map(|run| run.usage.involuntary_switches).sum()),
             steal_ns: outcomes.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
             others: outcomes.iter().find_map(|run| OtherThreads::of(run.others.as_ref()?)),
+            kept_waiting: kept_waiting(&outcomes),
             floor_ns: Some(self.floor_ns),
             approach: outcomes.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
@@ -640,6 +646,13 @@ impl Maker<'_> {
             duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
         }
     }
+}
+
+/// What had the CPU of these runs while their loops were seen waiting for it.
+fn kept_waiting(outcomes: &[&RunOutcome]) -> Option<KeptWaiting> {
+    let mut seen = OthersOnCpu::default();
+    outcomes.iter().filter_map(|run| run.kept_waiting.as_ref()).for_each(|part| seen.add(part));
+    KeptWaiting::of(&seen)
 }
 
 /// The number of processes of these loads that died.

@@ -40,7 +40,7 @@ use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
     usage_since, watchdog,
 };
-use crate::others::{Census, OthersOnCpu};
+use crate::others::{Census, OthersOnCpu, Witness};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -275,6 +275,7 @@ fn outcomes(
             resumed: tally.resumed,
             steal_ns: tally.steal_ns,
             others: tally.others.clone(),
+            kept_waiting: tally.kept_waiting.clone(),
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,
             usage: tally.usage,
@@ -282,6 +283,11 @@ fn outcomes(
         })
         .collect()
 }
+
+/// How often streams are looked at while they run: a hog of some 50 ms is seen, for 20 µs a look.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looks from one report of progress to the next.
+const LOOKS_EACH_SURVEY: u64 = 5;
 
 /// What all threads of an experiment share.
 struct RunContext<'a> {
@@ -438,7 +444,7 @@ impl StreamThreads {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(order);
             }
-            let ended = self.await_block(context, tallies, || {
+            let ended = self.await_block(context, tallies, block.condition, || {
                 background.progress(&progress(block.condition, end));
             });
             tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
@@ -461,12 +467,14 @@ impl StreamThreads {
         &self,
         context: &RunContext<'_>,
         tallies: &mut Tallies,
+        condition: usize,
         mut survey: impl FnMut(),
     ) -> Ended {
         let mut ended = Ended::Finished;
         let mut waiting = context.plan.streams.len();
+        let (root, mut witness, mut looks) = (Root::live(), Witness::default(), 0_u64);
         while waiting > 0 {
-            match self.answers.recv_timeout(Duration::from_millis(100)) {
+            match self.answers.recv_timeout(LOOK) {
                 Ok(Answer::Gone) => return Ended::Stopped,
                 Ok(answer) => {
                     if let Answer::Done { ended: Ended::Stopped, .. } = answer {
@@ -475,7 +483,13 @@ impl StreamThreads {
                     tallies.note(context.plan, answer);
                     waiting -= 1;
                 }
-                Err(RecvTimeoutError::Timeout) => survey(),
+                Err(RecvTimeoutError::Timeout) => {
+                    tallies.witness(context.plan, condition, &mut witness, &root);
+                    looks += 1;
+                    if looks % LOOKS_EACH_SURVEY == 0 {
+                        survey();
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return Ended::Stopped,
             }
             if context.stop.load(Ordering::Relaxed) {
@@ -534,6 +548,23 @@ impl Tallies {
             let Some(cpu) = stream.thread.pinned_to() else { continue };
             let tally = &mut self.runs[plan.run(number, condition)];
             tally.others.get_or_insert_default().add(&of_cpu(cpu));
+        }
+    }
+
+    /// Looks whether streams wait for their CPU, and adds what has it.
+    fn witness(
+        &mut self,
+        plan: &PeriodicPlan,
+        condition: usize,
+        witness: &mut Witness,
+        root: &Root,
+    ) {
+        for (number, stream) in plan.streams.iter().enumerate() {
+            let Some(cpu) = stream.thread.pinned_to() else { continue };
+            if let Some(seen) = witness.look(root, self.tids[number], cpu) {
+                let tally = &mut self.runs[plan.run(number, condition)];
+                tally.kept_waiting.get_or_insert_default().add(&seen);
+            }
         }
     }
 
@@ -673,6 +704,8 @@ struct SegmentTally {
     steal_ns: Option<u64>,
     /// What else ran on the stream's CPU, where no load did.
     others: Option<OthersOnCpu>,
+    /// What had it while the stream was seen waiting for it.
+    kept_waiting: Option<OthersOnCpu>,
 }
 
 impl SegmentTally {
@@ -770,6 +803,7 @@ impl Worker<'_> {
                 // The coordinator counts that.
                 steal_ns: None,
                 others: None,
+                kept_waiting: None,
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };

@@ -31,8 +31,9 @@ mod places;
 mod server;
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 
+use crate::atomic::AtomicU64;
 use crate::releases::Releases;
 use crate::time::Instant;
 

@@ -6,8 +6,9 @@
 //! meets ([`CancelToken`]). Decides nothing, reads no clock.
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
+use crate::atomic::AtomicU64;
 use crate::releases::Releases;
 use crate::time::{Instant, Period, Span};
 

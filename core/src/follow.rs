@@ -7,8 +7,9 @@
 
 mod servo;
 
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 
+use crate::atomic::{AtomicI64, AtomicU64};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
 pub use servo::{ClockReading, Servo, ServoEvent, ServoStatus, Settings, WINDOW};

@@ -11,8 +11,9 @@
 //! Split it with [`split`]: the [`Ring`] goes to the loop, the [`Drain`] to the thread that writes
 //! samples away, and any number of [`RingView`]s to other readers.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
+use crate::atomic::AtomicU64;
 use crate::sample::Sample;
 
 /// Words of the counters that the loop writes: two cache lines that no other thread writes.

@@ -28,8 +28,9 @@
 mod waited;
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 
+use crate::atomic::AtomicU64;
 use crate::bucket::{self, BucketPlace};
 use crate::cycle::{Job, Missed, Observe, Overruns};
 use crate::time::{Instant, Span};

@@ -4,8 +4,9 @@
 //! may be long after the request. Releases after the request are no releases of the run. Nothing
 //! but atomic numbers, so that a signal handler may request a stop too.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicBool, Ordering, fence};
 
+use crate::atomic::AtomicU64;
 use crate::clock::Clock;
 use crate::time::Instant;
 

@@ -5,6 +5,7 @@
 
 mod arm64;
 mod attack;
+mod bare;
 mod debian;
 mod fuzz;
 mod generated;

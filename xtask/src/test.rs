@@ -14,7 +14,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::{
-    attack, generated, licences, msrv, package, packages, process, tidy, versus, vm, workspace,
+    attack, bare, generated, licences, msrv, package, packages, process, tidy, versus, vm,
+    workspace,
 };
 
 /// A step that counts no tests.
@@ -38,6 +39,7 @@ const AFTER: &[(&str, Step)] = &[
     ("package", |_| package::run(&[])),
     ("peers", versus::check_peers),
     ("stimulator", stimulator),
+    ("bare", bare::check),
     ("vm", |_| vm::run(&[])),
 ];
 
@@ -53,6 +55,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report::default();
     if install {
         step(&mut report, "packages", packages::install);
+        step(&mut report, "bare targets", bare::install);
         step(&mut report, "python", || packages::install_python(&root));
     }
     for (name, run) in BEFORE {
@@ -74,7 +77,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 
 /// What a step needs and this machine has not.
 fn lacking(name: &str) -> Option<&'static str> {
-    (name == "vm").then(vm::lacking).flatten()
+    match name {
+        "vm" => vm::lacking(),
+        "bare" => bare::lacking(),
+        _ => None,
+    }
 }
 
 /// Runs one step and keeps how it went.

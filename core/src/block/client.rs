@@ -4,13 +4,14 @@
 //! [`ClientStep::Wait`] its caller sleeps on [`TaskClient::bell`]. Never allocates, never panics
 //! whatever the block holds.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::{
     BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
     OUTPUT_WORDS_MAX, Outputs, PLACE_COUNT, PLACES, PLACES_MAX, POSTED, Places, RESULTS, RING,
     START, STATE, TAIL, TAKEN, THREAD, TaskBlockError, TaskState, Terms, VERSION, Words, words,
 };
+use crate::atomic::AtomicU64;
 use crate::cycle::{Cancel, Cycle, Job};
 use crate::releases::Releases;
 use crate::time::{Instant, Period};

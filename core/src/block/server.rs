@@ -3,12 +3,13 @@
 //! For the executive's loop, which owns it. Never waits, never allocates; a result says whether the
 //! task has to be woken. Another thread starts and replaces the task, by an [`Admission`].
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::{
     CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, TAIL, TAKEN,
     TaskState, Terms, Words, clear, words,
 };
+use crate::atomic::AtomicU64;
 use crate::cycle::{Cancel, Missed};
 use crate::time::{Instant, Span};
 

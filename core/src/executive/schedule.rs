@@ -4,8 +4,9 @@
 //! For [`super::Many`], which runs each of them with one loop. The ranks are the calendar's
 //! tasks, then those of the table. Pure: time is an argument; never allocates, never fails.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
+use crate::atomic::AtomicU64;
 use crate::calendar::{self, TaskProgress, UnitTable};
 use crate::cycle::{Decision, Flow, Job, Missed, Overruns};
 use crate::dispatch::{self, OneTask, TableState};

@@ -13,6 +13,7 @@
 //! | one instant to wait for | [`wait_until`], and [`now`] | |
 //! | tasks that come and go | [`Handle::add`], [`Handle::remove`] | `changing.rs` |
 //! | releases on TAI, PTP or a bus | [`follow`], [`ExecutiveBuilder::clock`] | `follow.rs` |
+//! | a controller to test, or what jitter costs it | [`sim`]: simulated time | `replay.rs` |
 //! | tasks in other programs | [`Process`], and [`Registration`] on their side | `processes.rs` |
 //!
 //! One loop:
@@ -74,6 +75,7 @@
 
 mod executive;
 mod loops;
+pub mod sim;
 mod summary;
 
 pub use executive::{

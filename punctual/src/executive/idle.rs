@@ -110,44 +110,28 @@ impl Wait for Filling<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use punctual_core::stop::StopRequest;
     use punctual_core::wait::Sleep;
 
     use super::*;
-
-    /// A clock that stands still but for sleeps and work.
-    struct Made<'t>(&'t AtomicU64);
-
-    impl Clock for Made<'_> {
-        fn now(&mut self) -> Instant {
-            Instant::from_ns(self.0.load(Ordering::Relaxed))
-        }
-        fn poll(&mut self) -> Instant {
-            self.now()
-        }
-        fn sleep_until(&mut self, at: Instant) {
-            self.0.fetch_max(at.as_ns(), Ordering::Relaxed);
-        }
-        fn wake(&mut self) -> Instant {
-            self.now()
-        }
-        fn relax(&mut self) {}
-    }
+    use crate::sim::SimulatedClock;
 
     fn slices(takes_us: u64, flow: Flow, until_us: u64) -> (u64, u64, u64) {
-        let (time, counts, ending) = (AtomicU64::new(0), IdleCounts::default(), Ending::default());
+        let mut clock = SimulatedClock::new();
+        let (works, counts, ending) = (clock.clone(), IdleCounts::default(), Ending::default());
         let body = || {
-            time.fetch_add(takes_us * 1_000, Ordering::Relaxed);
+            works.spend(Duration::from_micros(takes_us));
             flow
         };
         let idle = Some(Idle::new(Span::from_us(100), body));
         let wait = Strategy::Sleep(Sleep);
         let mut filling = Filling { wait, idle, counts: &counts, ending: &ending };
         let release = Instant::from_ns(until_us * 1_000);
-        let mut clock = Made(&time);
         let _near = filling.near(&mut clock, release, ending.stop.flag());
         let (ran, over) = counts.read();
-        (ran, over, time.load(Ordering::Relaxed) / 1_000)
+        (ran, over, clock.now().as_ns() / 1_000)
     }
 
     #[test]

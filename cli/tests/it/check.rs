@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use punctual_os::affinity;
 use punctual_testkit::skip;
@@ -141,6 +143,41 @@ fn what_else_ran_on_the_cpu_is_named_where_it_was_to_be_idle() {
     let out = run(["measure", "periodic", "-d", "1s", "--load", "cpu", "--json", "-"]);
     let result = json(&out);
     assert!(result["runs"][0]["others"].is_null(), "{result}");
+}
+
+#[test]
+fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop() {
+    if !skip::need_fifo() {
+        return;
+    }
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
+    let mut measured = punctual();
+    measured.args(["measure", "periodic", "-d", "4s", "--cpu", &cpu, "--json", "-"]);
+    let measured = measured.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let measured = measured.spawn().expect("it starts");
+    until("the loop", || stdout(&run(["sched", "show"])).contains("SCHED_FIFO 90"));
+    // Bursts, each of a process of its own, that no census at the end of the block finds.
+    for _ in 0..5 {
+        let mut burst = punctual();
+        burst.args(["sched", "run", "--fifo", "95", "--cpu", &cpu, "--"]);
+        // Whatever becomes of this test, it ends.
+        burst.args(["sh", "-c", "ulimit -t 2; while :; do :; done"]);
+        let mut burst = burst.spawn().expect("it starts");
+        // So long is a burst.
+        thread::sleep(Duration::from_millis(200));
+        burst.kill().expect("ours");
+        burst.wait().expect("ours");
+    }
+    let out = measured.wait_with_output().expect("it ends");
+    let result = json(&out);
+    let seen = &result["runs"][0]["kept_waiting"];
+    assert!(seen["waited_ns"].as_u64() > Some(100_000_000), "{seen} {}", stderr(&out));
+    let threads = seen["threads"].as_array().expect("threads");
+    assert!(threads.iter().any(|thread| thread["name"] == "sh (SCHED_FIFO 95)"), "{seen}");
+    let advice = result["headline"]["advice"].as_array().expect("advice");
+    let first = advice.iter().find(|advice| advice["topic"] == "cause").expect("a cause");
+    let text = first["text"].as_str().expect("words");
+    assert!(text.contains(&format!(" had CPU {cpu} for ")), "{text}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
 use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged};
 
-pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
+pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict, ratio_figures};
 
 /// A run on both sides.
 #[derive(Clone, Copy, Debug)]

@@ -390,13 +390,9 @@ mod tests {
     #[test]
     fn an_empty_page_says_nothing_and_an_odd_one_harms_nobody() {
         assert_eq!(SummaryStats::of_page(&Counts::default(), &[]), SummaryStats::default());
-        let far = Counts {
-            below: u64::MAX,
-            above: u64::MAX,
-            min: Some(Span::from_ns(-5)),
-            max: Some(Span::from_ns(5)),
-            ..Counts::default()
-        };
+        let mut far = Counts::default();
+        (far.below, far.above) = (u64::MAX, u64::MAX);
+        (far.min, far.max) = (Some(Span::from_ns(-5)), Some(Span::from_ns(5)));
         let stats = SummaryStats::of_page(&far, &[u64::MAX; 9]);
         assert!(stats.p50.is_some_and(|ns| (-5.0..=5.0).contains(&ns)), "{stats:?}");
     }

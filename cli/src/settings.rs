@@ -50,6 +50,15 @@ impl TuneScopeArgs {
         named.map_or_else(String::new, |value| format!(" --for {}", value.get_name()))
     }
 
+    /// The option that has `check` ask about such a loop; empty where it asks about any.
+    pub(crate) fn question_option(&self) -> &'static str {
+        match self.workload {
+            Some(WorkloadName::StepGeneration) => " --for linuxcnc",
+            Some(WorkloadName::Audio) => " --for audio",
+            Some(WorkloadName::Servo | WorkloadName::Polling | WorkloadName::VmGuest) | None => "",
+        }
+    }
+
     /// These CPUs of this machine, for this workload, or whatever runs on them.
     pub(crate) fn of_cpus(list: &str, workload: Option<WorkloadName>) -> Self {
         Self { cpus: Some(list.to_owned()), loops: None, workload, root: RootArgs::default() }

@@ -140,9 +140,11 @@ pub(crate) fn write_kept(
     shown.and(kept).and(drawn.map(drop))
 }
 
-/// Says on standard error what failed, where the page is a line that has no room for it.
+/// Says on standard error what a baseline says and what failed, where the page is a line that has
+/// no room for it.
 pub(crate) fn name_failures(report: &Report, detail: Detail) {
     if detail == Detail::Line {
+        view::kinds::held(report).iter().for_each(|held| output::message(held));
         report.envelope.verdict.failures().for_each(|why| output::message(&why));
     }
 }

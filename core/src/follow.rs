@@ -632,7 +632,7 @@ mod tests {
         let mut release = clock.now();
         let (mut last, mut next_reading) = (now, now + SECOND);
         for cycle in 0..200_000u64 {
-            release = release + Span::from_ms(1);
+            release += Span::from_ms(1);
             clock.sleep_until(release);
             assert!(clock.wake() >= release);
             let woke = clock.clock_mut().0;

@@ -673,6 +673,7 @@ mod tests {
             tid,
             name: name.to_owned(),
             is_kernel: false,
+            is_runnable: false,
             policy,
             priority,
             last_cpu: 1,

@@ -265,6 +265,12 @@ fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
     let text = match finding.id.as_str() {
         // Its name is the kernel that there should be.
         "scheduler.preempt_rt" => format!("the kernel is {}, not {}", finding.found, finding.knob),
+        // The way that needs no reboot, of which no file tells.
+        "isolation.isolcpus" => format!(
+            "no CPU is isolated; 'punctual isolate' keeps one for a command, without a reboot; \
+             {}: {}",
+            finding.knob, finding.found
+        ),
         _ => format!("{}: {}", finding.knob, finding.found),
     };
     Advice { topic: topic.to_owned(), text, command }

@@ -207,23 +207,34 @@ fn of_rate(rate: &RateRatio) -> String {
         grouped(rate.exceedances_a),
         grouped(rate.n_a)
     );
-    match (rate.ratio, rate.upper) {
-        (Some(ratio), Some(upper)) => format!(
-            "later than {threshold} {} times as often [{}, {}] ({counts})",
-            figures(ratio),
-            figures(rate.lower),
-            figures(upper)
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
+    match rate.ratio {
+        Some(ratio) => format!(
+            "later than {threshold} {} times as often [{}, {upper}] ({counts})",
+            ratio_figures(ratio),
+            ratio_figures(rate.lower),
         ),
-        _ => format!(
+        // A bound below this is none.
+        None if rate.lower < RATIO_MIN => {
+            format!("later than {threshold} {counts}, which bounds no ratio")
+        }
+        None => format!(
             "later than {threshold} at least {} times as often ({counts})",
-            figures(rate.lower)
+            ratio_figures(rate.lower)
         ),
     }
 }
 
-fn figures(value: f64) -> String {
+/// Ratios below and above these are not told apart: nobody plans with them, and as the ends of an
+/// interval they are chance.
+const RATIO_MIN: f64 = 0.005;
+const RATIO_MAX: f64 = 9_999.5;
+
+/// A ratio in three figures: `0.70`, `12.3`, `580`, `<0.01`, `>9999`.
+pub fn ratio_figures(value: f64) -> String {
     match value {
-        v if v >= 9_999.5 => format!("{v:.0e}"),
+        v if v >= RATIO_MAX => ">9999".to_owned(),
+        v if v > 0.0 && v < RATIO_MIN => "<0.01".to_owned(),
         v if v >= 99.5 => format!("{v:.0}"),
         v if v >= 9.95 => format!("{v:.1}"),
         v => format!("{v:.2}"),
@@ -271,7 +282,9 @@ fn in_clusters(rate: &RateRatio) -> String {
     let late = rate.exceedances_a.saturating_add(rate.exceedances_b);
     let independent = (late as f64 / rate.dispersion).round() as u64;
     let detectable = match rate.detectable {
-        Some(ratio) => format!("a ratio of {} or more would have been detected", figures(ratio)),
+        Some(ratio) => {
+            format!("a ratio of {} or more would have been detected", ratio_figures(ratio))
+        }
         None => "no ratio would have been detected".to_owned(),
     };
     format!(
@@ -286,4 +299,46 @@ fn two_figures(count: u64) -> String {
     let digits = count.checked_ilog10().unwrap_or(0);
     let place = 10u64.pow(digits.saturating_sub(1));
     grouped(count.div_ceil(place).saturating_mul(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_has_three_figures_however_large() {
+        let shown = [0.7, 12.34, 580.4, 9_999.0, 3.6e75, 1e-9, 0.0].map(ratio_figures);
+        assert_eq!(shown, ["0.70", "12.3", "580", "9999", ">9999", "<0.01", "0.00"]);
+    }
+
+    #[test]
+    fn a_ratio_that_nothing_bounds_is_none() {
+        let rate = RateRatio {
+            threshold_ns: 1e6,
+            n_a: 100,
+            n_b: 100,
+            exceedances_a: 0,
+            exceedances_b: 2,
+            ratio: None,
+            lower: 0.0,
+            upper: None,
+            dispersion: 1.0,
+            p_value: 1.0,
+            p_adjusted: None,
+            verdict: Verdict::Undecided,
+            more_cycles: None,
+            clustered: false,
+            detectable: None,
+        };
+        assert_eq!(
+            of_rate(&rate),
+            "later than 1.00 ms 2 of 100 against 0 of 100, which bounds no ratio"
+        );
+        let bounded = RateRatio { lower: 0.5, ..rate };
+        assert!(
+            of_rate(&bounded).contains("at least 0.50 times as often"),
+            "{}",
+            of_rate(&bounded)
+        );
+    }
 }

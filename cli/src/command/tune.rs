@@ -242,11 +242,12 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
     let mut text = args.format.print(&printed)?;
     if args.format.is_for_people() && !plan.is_empty() && machine.root.is_live() {
         let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
+        let question = args.scope.question_option();
         text += "\nnext:\n";
         for command in [
-            "sudo punctual check --baseline before".to_owned(),
+            format!("sudo punctual check{question} --baseline before"),
             format!("sudo punctual tune apply --cpus {cpus}{workload}"),
-            "sudo punctual check --against before".to_owned(),
+            format!("sudo punctual check{question} --against before"),
         ] {
             text += &format!("  {}\n", format::command(&command));
         }

@@ -64,6 +64,11 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
 }
 
+/// What the runs of a report are against a baseline, a sentence each.
+pub(crate) fn held(report: &Report) -> Vec<String> {
+    compare::held(report)
+}
+
 /// The document of a report with everything that it shows, for readers who do not have the machine.
 pub(crate) fn complete(report: &Report) -> Vec<Block> {
     match &report.body {

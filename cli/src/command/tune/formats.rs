@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use punctual_host::cmdline::CommandLine;
-use punctual_host::plan::{TuningPlan, grub_lines};
+use punctual_host::plan::{PlanStep, TuningPlan, grub_lines};
 use punctual_host::rules::{CpuScope, KnobChange};
 
 use crate::format;
@@ -152,6 +152,7 @@ fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
     if !plan.runtime.is_empty() {
         page += "@@ while the machine runs @@\n";
     }
+    let mut rule = "";
     for step in &plan.runtime {
         let (place, value) = match &step.change {
             KnobChange::Write { path, value } => (path.clone(), value.clone()),
@@ -162,6 +163,7 @@ fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
                 continue;
             }
         };
+        page += &reason(step, &mut rule);
         page += &line(' ', &place);
         page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
         page += &line('+', &value);
@@ -170,6 +172,7 @@ fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
         page += "@@ at the next boot: kernel parameters @@\n";
     }
     for step in &plan.boot {
+        page += &reason(step, &mut rule);
         page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
         if let KnobChange::Boot { name, value } = &step.change {
             let value = value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
@@ -187,6 +190,23 @@ fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
         page += &(format::wrap(&text, 4) + "\n");
     }
     Ok(page)
+}
+
+/// What the changes of a rule are for, in its first sentence, and what they cost; before the first
+/// of them.
+fn reason<'s>(step: &'s PlanStep, rule: &mut &'s str) -> String {
+    if *rule == step.id {
+        return String::new();
+    }
+    *rule = &step.id;
+    let why = step.why.split_once(". ").map_or(step.why.as_str(), |(first, _)| first);
+    let cost = match step.cost.as_str() {
+        "" => String::new(),
+        cost => format!(" Cost: {}.", cost.trim_end_matches('.')),
+    };
+    let text = format!("{}: {}.{cost}", step.knob, why.trim_end_matches('.'));
+    let wrapped = format::wrap(&format!("# {}", format::plain(&text)), 2);
+    wrapped.lines().map(|line| format!("# {}\n", line.trim_start_matches(['#', ' ']))).collect()
 }
 
 /// `/etc/default/grub.d/90-punctual.cfg`, as `tune apply --boot` writes it.

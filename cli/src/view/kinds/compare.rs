@@ -1,6 +1,8 @@
 //! What a comparison shows: what differs, a table a run, and how sure that is.
 
-use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
+use punctual_analysis::compare::{
+    QuantileDifference, RateRatio, RunComparison, Verdict, ratio_figures,
+};
 use punctual_document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{ComparedSide, Comparison, Pair, Report};
 
@@ -20,6 +22,44 @@ pub(super) fn against(report: &Report) -> Vec<Block> {
     let mut blocks = vec![Block::Break];
     blocks.extend(compared(comparison));
     blocks
+}
+
+/// The same in a few lines: the answer, and the sentence of each run. Tables and notes are in the
+/// long document and on the page.
+pub(super) fn against_briefly(report: &Report) -> Vec<Block> {
+    let Some(comparison) = report.body.compare() else { return Vec::new() };
+    if comparison.grid.is_some() {
+        return against(report);
+    }
+    let mut blocks = Vec::new();
+    for pair in &comparison.pairs {
+        let heading = format!("{} compared with {}: {}", pair.b, pair.a, answer(pair));
+        blocks.push(Block::Heading(heading));
+        let sentences = pair.runs.iter().map(|run| format!("{}: {}", run.name, run.statement));
+        blocks.extend(sentences.map(|text| Block::words_at(1, text)));
+        for difference in &pair.differences {
+            let (name, a, b) = (&difference.what, &difference.a, &difference.b);
+            blocks.push(Block::words_at(1, format!("differs: {name}: {a} → {b}")));
+        }
+    }
+    blocks
+}
+
+/// What a comparison comes to, in a word or two.
+fn answer(pair: &Pair) -> &'static str {
+    let any = |verdict| pair.runs.iter().any(|run| run.verdict == verdict);
+    match (any(Verdict::Worse) || any(Verdict::Mixed), any(Verdict::Better)) {
+        (true, _) => "worse",
+        (false, _) if pair.runs.iter().any(RunComparison::is_open) => "undecided",
+        (false, true) => "better",
+        (false, false) => "not worse",
+    }
+}
+
+/// That a run held against a baseline, in a sentence: for whoever sees nothing else.
+pub(super) fn held(report: &Report) -> Vec<String> {
+    let pairs = report.body.compare().into_iter().flat_map(|comparison| &comparison.pairs);
+    pairs.map(|pair| format!("{} compared with {}: {}", pair.b, pair.a, answer(pair))).collect()
 }
 
 fn compared(comparison: &Comparison) -> Vec<Block> {
@@ -113,10 +153,10 @@ fn of_run(run: &RunComparison) -> Vec<Block> {
 }
 
 fn of_rate(rate: &RateRatio) -> Vec<String> {
-    let upper = rate.upper.map_or_else(|| "∞".to_owned(), figures);
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
     let interval = match rate.ratio {
-        Some(ratio) => format!("{} [{}, {upper}]", figures(ratio), figures(rate.lower)),
-        None => format!("- [{}, {upper}]", figures(rate.lower)),
+        Some(ratio) => format!("{} [{}, {upper}]", ratio_figures(ratio), ratio_figures(rate.lower)),
+        None => format!("- [{}, {upper}]", ratio_figures(rate.lower)),
     };
     vec![
         format::ns(Some(rate.threshold_ns)),
@@ -151,27 +191,5 @@ fn verdict(verdict: Verdict, is_tested: bool, is_open: bool) -> &'static str {
         Verdict::Mixed => "mixed",
         Verdict::Undecided if is_open => "undecided",
         Verdict::Undecided => "no significant difference",
-    }
-}
-
-fn figures(value: f64) -> String {
-    match value {
-        // Nobody plans with a ratio beyond these, and of the ends of an interval it is chance.
-        v if v >= 9_999.5 => ">9999".to_owned(),
-        v if v > 0.0 && v < 0.005 => "<0.01".to_owned(),
-        v if v >= 99.5 => format!("{v:.0}"),
-        v if v >= 9.95 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ratio_has_three_figures_however_large() {
-        let shown = [0.7, 12.34, 580.4, 9_999.0, 3.6e75].map(figures);
-        assert_eq!(shown, ["0.70", "12.3", "580", "9999", ">9999"]);
     }
 }

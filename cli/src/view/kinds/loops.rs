@@ -40,7 +40,7 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     blocks.extend(judged::answers(report));
     blocks.extend(judged::limits(report));
     blocks.extend(judged::claims(report));
-    blocks.extend(compare::against(report));
+    blocks.extend(compare::against_briefly(report));
     blocks.extend(next(report, results));
     blocks
 }

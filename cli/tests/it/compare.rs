@@ -300,6 +300,11 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     let out = measure(&baselines, &["--against", "before"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(stdout(&out).contains("differs: kernel: 6.1.0-old →"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("compared with baseline before: better"), "{}", stdout(&out));
+    // A gate that holds is no silent one.
+    let out = measure(&baselines, &["--against", "before", "-q"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stderr(&out).contains("compared with baseline before: better"), "{}", stderr(&out));
     // Counts whose order is not known decide nothing, whatever they are.
     forget_order(&file);
     let undecided = ["--against", "before", "-q"];

@@ -152,7 +152,7 @@ const fn within(ns: i64, p: f64) -> Requirement {
 }
 
 /// Every use.
-static USES: [Use; 5] = [
+static USES: [Use; 6] = [
     Use {
         name: "linuxcnc",
         option: " --for linuxcnc",
@@ -165,6 +165,19 @@ static USES: [Use; 5] = [
         purpose: "LinuxCNC threads",
         labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
         stepping: true,
+        refuted: None,
+    },
+    Use {
+        name: "mesa",
+        option: " --for mesa",
+        // A servo thread beside a base thread waits for it: without one it is another machine.
+        help: "LinuxCNC's servo thread alone, 1ms, where a card makes the steps",
+        periods_ns: &[1_000_000],
+        requirement: within(100_000, 1e-4),
+        load: Some("linuxcnc"),
+        purpose: "A servo thread without a base thread",
+        labels: &[(1_000_000, "servo thread, 1 ms")],
+        stepping: false,
         refuted: None,
     },
     Use {
@@ -299,6 +312,6 @@ mod tests {
         let ns = |text| purpose(text).expect("a purpose").periods()[0].0.as_ns();
         assert_eq!((ns("1kHz"), ns("500us"), ns("3Hz")), (1_000_000, 500_000, 333_333_333));
         let why = purpose("cnc").expect_err("unknown");
-        assert!(why.contains("linuxcnc, audio") && why.contains("1kHz"), "{why}");
+        assert!(why.contains("linuxcnc, mesa, audio") && why.contains("1kHz"), "{why}");
     }
 }

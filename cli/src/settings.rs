@@ -95,8 +95,8 @@ pub(crate) enum WorkloadName {
     /// Steps of a motor in software: sleeps, periods of 20 to 50 µs (also: linuxcnc)
     #[value(alias = "linuxcnc")]
     StepGeneration,
-    /// A control loop: sleeps, periods of 100 µs to 10 ms (also: ros, plc)
-    #[value(aliases = ["ros", "plc"])]
+    /// A control loop: sleeps, periods of 100 µs to 10 ms (also: mesa, ros, plc)
+    #[value(aliases = ["mesa", "ros", "plc"])]
     Servo,
     /// Sound, on a machine that is used for other things
     Audio,

@@ -231,6 +231,14 @@ fn a_use_sets_its_periods_its_deadline_and_its_words() {
         let command = verdict["command"].as_str().unwrap_or("--deadline 50ms --miss 1e-2");
         assert!(command.contains("--deadline 50ms --miss 1e-2"), "{command}");
     }
+    // A servo thread alone does not wait for a base thread.
+    let out = run(["check", "-d", "1s", "--for", "mesa", "--results", results]);
+    let page = stdout(&out);
+    assert!(
+        page.contains("servo thread, 1 ms on CPU") && !page.contains("base thread, "),
+        "{page}"
+    );
+    assert!(!page.contains("software stepping"), "{page}");
     refused(&run(["check", "--for", "cnc"]), &["cnc", "linuxcnc", "1kHz"]);
     refused(&run(["check", "--for", "audio", "--period", "1ms"]), &["--for", "--period"]);
 }

@@ -149,6 +149,11 @@ impl LivePicture {
         let most = rows.iter().flat_map(|row| strip.iter().map(|at| row.count(&at.by_lateness)));
         let most = most.max().unwrap_or(0);
         let most_of_all = rows.iter().map(|row| row.count(&self.all)).max().unwrap_or(0);
+        for (x, heading) in
+            [(0, "late by"), (LABEL, "how often, over time"), (width - BARS + 1, "cycles in all")]
+        {
+            write(x, top - 1, heading, Style::new());
+        }
         for (y, row) in (top..).zip(&rows) {
             let style = self.style(row);
             write(0, y, &format!("{:>7}", format::ns(Some(row.from_ns))), Style::new());

@@ -172,6 +172,10 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
                 over(ns)
             )
         }
+        (Some(0), Some(ns)) => {
+            let late = format::count(late(ns));
+            format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
+        }
         (Some(missed), Some(ns)) => format!(
             "{} of {n_shown} releases missed, {} more over {} late",
             format::count(missed),

@@ -39,7 +39,7 @@ fn what_fails_is_named_beside_the_line() {
     let dir = Dir::new("quiet");
     let file = recording(&dir);
     let analyse = |more: &[&str]| run(["analyse", &file, "-q"].iter().chain(more));
-    lines(&analyse(&[]), 0, "1 kHz on CPU 0: 0 of 2 000 releases missed, ", &[]);
+    lines(&analyse(&[]), 0, "1 kHz on CPU 0: none of 2 000 releases missed, ", &[]);
     lines(&analyse(&[]), 0, "Worst 700 µs;", &[]);
     lines(&analyse(&["--limit", "max<1ms"]), 0, "Worst 700 µs;", &[]);
     let limits = ["--limit", "max<500us", "--limit", "p99<1us", "--limit", "missed<1"];

@@ -57,7 +57,8 @@ fn check_leaves_a_page_that_needs_nothing_else() {
     let headline = &json_file(&made.join("result.json"))["headline"];
     let escaped = |text: &Value| {
         let text = text.as_str().expect("text").replace('&', "&amp;");
-        text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+        let text = text.replace('<', "&lt;").replace('>', "&gt;");
+        text.replace('"', "&quot;").replace('\'', "&#39;")
     };
     let rows = |value: &str, key: &str| -> Vec<String> {
         headline[value].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()

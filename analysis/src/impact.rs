@@ -147,6 +147,9 @@ pub struct Application {
     pub figures: Vec<Figure>,
     /// Formula and where it is from.
     pub source: String,
+    /// What tells the worse of two runs where neither has an answer: the larger the worse.
+    #[serde(skip)]
+    severity: Option<f64>,
 }
 
 impl Application {
@@ -161,7 +164,13 @@ impl Application {
             basis,
             figures: Vec::new(),
             source: source.to_owned(),
+            severity: None,
         }
+    }
+
+    /// With what tells it from results of other runs.
+    fn severity(self, severity: f64) -> Self {
+        Self { severity: Some(severity), ..self }
     }
 
     /// With one more number.
@@ -189,7 +198,8 @@ impl Application {
         self
     }
 
-    /// The worse of two results of one model: by the answer, then the margin, then the statistic.
+    /// The worse of two results of one model: by the answer, then the margin, then what the model
+    /// gives for it, then the statistic.
     pub fn is_worse_than(&self, rival: &Self) -> bool {
         let rank = |suits: Option<Suits>| match suits {
             Some(Suits::No) => 0,
@@ -198,9 +208,11 @@ impl Application {
         };
         let value = |impact: &Self| impact.basis.first().map_or(0.0, |basis| basis.value_ns);
         let margin = |impact: &Self| impact.margin.unwrap_or(f64::MAX);
+        let severity = |impact: &Self| impact.severity.unwrap_or(f64::MIN);
         rank(self.answer)
             .cmp(&rank(rival.answer))
             .then(margin(self).total_cmp(&margin(rival)))
+            .then(severity(rival).total_cmp(&severity(self)))
             .then(value(rival).total_cmp(&value(self)))
             .is_lt()
     }

@@ -92,18 +92,20 @@ impl Audio {
                 Some(answer) => answer == Suits::Yes,
             };
             if holds {
-                let statement = format!(
-                    "{frames} frames is the smallest buffer that holds: {}",
-                    impact.statement
-                );
-                return Ok(Application { statement, ..impact });
+                // Without a wanted time nothing is shown but that none was too late.
+                let smallest = match impact.answer {
+                    Some(_) => "is the smallest buffer that holds",
+                    None => "is the smallest buffer that no measured wake was too late for",
+                };
+                let statement = format!("{frames} frames {smallest}: {}", impact.statement);
+                return Ok(Application { statement, ..impact }.severity(frames.into()));
             }
             tried = Some((frames, impact));
         }
         let Some((frames, impact)) = tried else { return Err(Lack("buffer")) };
         let statement =
             format!("no buffer up to {frames} frames is shown to hold: {}", impact.statement);
-        let impact = Application { statement, ..impact };
+        let impact = Application { statement, ..impact }.severity(f64::MAX);
         Ok(if impact.answer.is_none() { impact.unknown() } else { impact })
     }
 
@@ -145,7 +147,9 @@ impl Audio {
             .figure("length of a buffer", buffer_ns, "ns")
             .figure("slack", slack_ns, "ns")
             .figure("share of later cycles, at most", bound.map(|bound| bound.p), "1")
-            .figure("mean time between dropouts, at least", between_ns, "ns");
+            .figure("mean time between dropouts, at least", between_ns, "ns")
+            // What is unknown is no better than anything.
+            .severity(between_ns.map_or(f64::MAX, |between_ns| -between_ns));
         Ok(match (self.wanted_ns, between_ns) {
             _ if slack_ns <= 0.0 => impact.demand(self.compute_ns, 0.0),
             (None, _) => impact,
@@ -221,6 +225,14 @@ mod tests {
         assert!(never.statement.starts_with("no buffer up to 8192"), "{}", never.statement);
         let stalled = any(None).impact(&Timing::given(1e9, Some(1_000))).unwrap();
         assert_eq!(stalled.answer, Some(Suits::Unknown));
+    }
+
+    #[test]
+    fn of_two_runs_the_one_with_more_dropouts_is_the_worse_whatever_its_worst_wake() {
+        let (rare, often) = (run_like(9e9, &[(1e6, 1e-5)]), run_like(5e6, &[(1e6, 0.1)]));
+        let impact = |timing: &Timing| audio(64, None).impact(timing).unwrap();
+        assert!(impact(&often).is_worse_than(&impact(&rare)));
+        assert!(!impact(&rare).is_worse_than(&impact(&often)));
     }
 
     #[test]

@@ -70,7 +70,13 @@ fn application(impact: &Application) -> Vec<Block> {
     let row = |name: &str, value: String| vec![name.to_owned(), value, String::new()];
     let mut rows: Vec<_> =
         impact.figures.iter().map(|figure| row(&figure.name, value(figure))).collect();
-    rows.extend(impact.margin.map(|left| row("margin left", format!("{:.1} %", left * 100.0))));
+    rows.extend(impact.margin.map(|left| match left {
+        // Beyond twice what is allowed a percentage says nothing.
+        left if left < -1.0 => {
+            row("used", format!("{} times what is allowed", format::rate(1.0 - left)))
+        }
+        left => row("margin left", format!("{:.1} %", left * 100.0)),
+    }));
     if !rows.is_empty() {
         blocks.push(figures(rows, [30, 13]));
     }

@@ -70,6 +70,16 @@ impl Default for StopFlag {
     }
 }
 
+impl StopFlag {
+    /// Its two words, for a signal handler that is given nothing else: the flag, and the instant,
+    /// ns, of which the earliest counts. The instant is written before the flag, which releases it.
+    ///
+    /// # Real-time: in loop
+    pub fn words(&self) -> (&AtomicBool, &AtomicU64) {
+        (&self.set, &self.at_ns)
+    }
+}
+
 impl StopRequest for StopFlag {
     #[inline]
     fn flag(&self) -> &AtomicBool {

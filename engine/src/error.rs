@@ -16,6 +16,7 @@ use punctual_core::dispatch::Mismatch;
 use punctual_core::time::{Period, Span};
 
 use punctual_os::Errno;
+use punctual_os::signal::MOST_STOPS;
 
 use crate::process::{SetupError, TaskError};
 use crate::session::Refusal;
@@ -102,6 +103,8 @@ pub enum Kind {
     Overran(String),
     /// It is another process's: fork(2) made this one.
     Forked,
+    /// Signals that cannot stop a loop; `EBUSY` where as many loops as can be are stopped by them.
+    Signals(Errno),
 }
 
 impl Error {
@@ -113,7 +116,7 @@ impl Error {
             Kind::Thread(why) | Kind::Follow(FollowError::Thread(why)) => spawn::errno(why),
             Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
-            Kind::Cpu(_, why, _) => Some(why.0),
+            Kind::Cpu(_, why, _) | Kind::Signals(why) => Some(why.0),
             Kind::Follow(FollowError::Device(_, why)) => why.raw_os_error(),
             Kind::Task(why) => Some(why.errno()),
             _ => None,
@@ -159,6 +162,8 @@ impl Error {
             Kind::Panicked(..) => ErrorKind::Panicked,
             Kind::Overran(_) => ErrorKind::Overran,
             Kind::Forked => ErrorKind::Forked,
+            Kind::Signals(Errno::BUSY) => ErrorKind::TooMany,
+            Kind::Signals(_) => ErrorKind::Refused,
             _ => ErrorKind::Setting,
         }
     }
@@ -278,6 +283,12 @@ impl fmt::Display for Error {
             Kind::Executive(why) => why.fmt(f),
             Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
             Kind::Forked => f.write_str(FORKED),
+            Kind::Signals(Errno::BUSY) => write!(
+                f,
+                "signals stop {MOST_STOPS} loops at a time, which run already: end one of them, or \
+                 stop this one by its handle"
+            ),
+            Kind::Signals(why) => write!(f, "cannot handle SIGINT, SIGTERM and SIGHUP: {why}"),
         }
     }
 }

@@ -14,7 +14,7 @@
 //! | what is kept | [`counting`], [`recording`], [`file_facts`],
 //! | | [`drain`], [`outcome`] |
 //! | tasks elsewhere | [`remote`], [`process`] |
-//! | files, threads, durations | [`named`], [`spawn`], [`duration`] |
+//! | files, threads, durations, signals | [`named`], [`spawn`], [`duration`], [`signals`] |
 //! | what was wrong | [`error`] |
 //!
 //! # Real-time
@@ -46,6 +46,7 @@ pub mod rt_thread;
 pub mod safety;
 pub mod segmented;
 pub mod session;
+pub mod signals;
 pub mod spawn;
 pub mod task;
 pub mod wait_policy;

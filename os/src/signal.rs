@@ -3,7 +3,7 @@
 //! For the command line and for sessions. The handlers store numbers and read a clock; the one for
 //! an end also lets the signal end the process where a second request does that.
 
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::Errno;
 use crate::clock::{ClockId, now_ns};
@@ -15,6 +15,12 @@ static HURRY: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Requests = Requests::new();
 /// The number of [`Hold`]s that live.
 static HOLDS: AtomicU32 = AtomicU32::new(0);
+
+/// How many loops at a time [`also_stop`] can stop.
+pub const MOST_STOPS: usize = 64;
+/// What the handler stops beside [`stop_flag`]; null where nothing is.
+static STOPS: [AtomicPtr<StopWords>; MOST_STOPS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_STOPS];
 
 /// Signals that come within this time are one request: a terminal that closes sends two, one from
 /// the shell and one from the kernel, and timeout(1) sends one to the process and one to its group.
@@ -52,6 +58,45 @@ impl Requests {
 /// # Real-time: in loop
 pub fn stop_flag() -> &'static AtomicBool {
     &STOP
+}
+
+/// Where a loop reads that it is to stop, and since when: both live as long as the process, for a
+/// handler may run at any time.
+#[derive(Debug)]
+pub struct StopWords {
+    /// Set at the request.
+    pub set: &'static AtomicBool,
+    /// The earliest request, ns on CLOCK_MONOTONIC; the largest number before there is one.
+    pub at_ns: &'static AtomicU64,
+}
+
+impl StopWords {
+    fn request(&self, now_ns: u64) {
+        self.at_ns.fetch_min(now_ns, Ordering::Relaxed);
+        self.set.store(true, Ordering::Release);
+    }
+}
+
+/// Has the signals of [`catch_stop`] set these words too; at once where one has come before. The
+/// place of one whose flag is set, since its loop has ended, is given to the next.
+///
+/// Errors: `EBUSY` where [`MOST_STOPS`] are there whose flags are not set.
+///
+/// # Real-time: setup only
+pub fn also_stop(words: &'static StopWords) -> Result<(), Errno> {
+    let own = core::ptr::from_ref(words).cast_mut();
+    let taken = STOPS.iter().any(|place| {
+        let before = place.load(Ordering::SeqCst);
+        // SAFETY: null, or from a `&'static` of an earlier call.
+        let is_free = unsafe { before.as_ref() }.is_none_or(|old| old.set.load(Ordering::Relaxed));
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+        is_free && place.compare_exchange(before, own, success, failure).is_ok()
+    });
+    // A handler that did not see the place has set the flag before this looks at it.
+    if STOP.load(Ordering::SeqCst) {
+        words.request(now_ns(ClockId::Monotonic));
+    }
+    if taken { Ok(()) } else { Err(Errno::BUSY) }
 }
 
 /// The number of the signal that requested the end first; `None` where none did.
@@ -92,8 +137,15 @@ impl Drop for Hold {
 extern "C" fn on_stop(signal: libc::c_int) {
     // Another signal is the first only where this one was not.
     let _first = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
-    STOP.store(true, Ordering::Relaxed);
-    let again = REQUESTS.note(now_ns(ClockId::Monotonic)).is_some_and(|request| request > 1);
+    STOP.store(true, Ordering::SeqCst);
+    let now_ns = now_ns(ClockId::Monotonic);
+    for place in &STOPS {
+        // SAFETY: null, or from a `&'static` that `also_stop` was given.
+        if let Some(words) = unsafe { place.load(Ordering::SeqCst).as_ref() } {
+            words.request(now_ns);
+        }
+    }
+    let again = REQUESTS.note(now_ns).is_some_and(|request| request > 1);
     if again {
         HURRY.store(true, Ordering::Relaxed);
     }

@@ -35,6 +35,7 @@ use punctual_engine::safety::{check_demands, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
+use punctual_engine::signals::stop_by_signals;
 use punctual_engine::wait_policy::{LEAD, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
@@ -479,6 +480,40 @@ impl LoopHandle {
     /// # Real-time: in loop
     pub fn stop(&self) {
         self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+    }
+
+    /// Has SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it, unless SIGHUP is ignored as under nohup(1):
+    /// in the handler itself, as [`LoopHandle::stop`] does. Counts, summary and sample file stay
+    /// whole. A second signal half a second later, or more, ends the process. Where one came before,
+    /// also for another loop, it stops at once.
+    ///
+    /// The program's own handlers of the three are replaced, for good. A signal handler may run at
+    /// any time, so that what the loop shares with its handles, some hundred bytes, is never freed.
+    ///
+    /// # Errors
+    /// 64 loops that run are stopped by signals already.
+    ///
+    /// # Real-time: setup only
+    ///
+    /// ```
+    /// use punctual::{Loop, Period};
+    /// # use punctual::{Phase, RtThread, WaitPolicy};
+    ///
+    /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
+    /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
+    /// # let each_ms = each_ms.phase(Phase::Zero).thread(thread);
+    /// let mut each_ms = each_ms.start()?;
+    /// each_ms.handle().stop_on_signals()?;
+    /// while let Some(cycle) = each_ms.wait() {
+    ///     // Until Ctrl-C.
+    /// #   if cycle.n >= 3 { break; }
+    /// }
+    /// println!("{}", each_ms.finish());
+    /// # Ok::<(), punctual::Error>(())
+    /// ```
+    pub fn stop_on_signals(&self) -> Result<(), Error> {
+        let shared: &'static Arc<LoopShared> = Box::leak(Box::new(Arc::clone(&self.shared)));
+        stop_by_signals([&shared.stop])
     }
 
     /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.

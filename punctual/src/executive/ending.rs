@@ -11,6 +11,7 @@ use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::Instant;
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::outcome::End;
+use punctual_engine::signals::stop_by_signals;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 
@@ -26,6 +27,40 @@ impl StopHandle {
     /// # Real-time: in loop
     pub fn stop(&self) {
         self.0.stop();
+    }
+
+    /// Has SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it, unless SIGHUP is ignored as under nohup(1):
+    /// in the handler itself, as [`StopHandle::stop`] does. Counts, summary and sample file stay
+    /// whole. A second signal half a second later, or more, ends the process. Where one came before,
+    /// also for another executive, it stops at once.
+    ///
+    /// The program's own handlers of the three are replaced, for good. A signal handler may run at
+    /// any time, so that what this handle refers to, some hundred bytes, is never freed.
+    ///
+    /// # Errors
+    /// 64 loops that run are stopped by signals already (an executive counts as two).
+    ///
+    /// # Real-time: setup only
+    ///
+    /// ```
+    /// use punctual::{Executive, Flow, Period, Task};
+    /// # use punctual::{Phase, RtThread, WaitPolicy};
+    ///
+    /// let builder = Executive::builder();
+    /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
+    /// # let builder = builder.phase(Phase::Zero).thread(thread);
+    /// let servo = Task::every("servo", Period::hz(1_000).expect("in range"));
+    /// let (executive, _ids) = builder.task(servo, |_| {
+    ///     // Until Ctrl-C.
+    /// #   Flow::Stop
+    /// }).build()?;
+    /// executive.stop_handle().stop_on_signals()?;
+    /// println!("{}", executive.run()?);
+    /// # Ok::<(), punctual::Error>(())
+    /// ```
+    pub fn stop_on_signals(&self) -> Result<(), Error> {
+        let ending: &'static Arc<Ending> = Box::leak(Box::new(Arc::clone(&self.0)));
+        stop_by_signals([&ending.processes, &ending.stop])
     }
 
     /// Whether it is to stop, or has ended, or was dropped.

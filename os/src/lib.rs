@@ -32,6 +32,7 @@ pub mod memory;
 pub mod pages;
 pub mod parport;
 pub mod perf;
+pub mod pi_mutex;
 pub mod pidfd;
 pub mod polling;
 pub mod process;

@@ -102,6 +102,7 @@ pub use punctual_engine::rt_thread::RtThread;
 pub use punctual_engine::session::Refusal;
 pub use punctual_engine::task::{Offset, Place, Placement, Task};
 pub use punctual_engine::wait_policy::{WaitKind, WaitPolicy};
+pub use punctual_os::pi_mutex::{PiGuard, PiMutex};
 pub use punctual_os::scheduler::SchedPolicy;
 pub use summary::{Failed, Summary};
 

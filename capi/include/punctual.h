@@ -291,8 +291,9 @@ typedef struct punctual_options {
     uint32_t learn_first;      /* 1: a wait that learns does so before the first cycle, where that
                                   takes no longer than 3 s; 0: the first cycles teach it */
     uint32_t strict;           /* 1: what the kernel refuses (priority, memory, idle states)
-                                  is an error, -EACCES; 0: _refused() lists it, and the loop runs
-                                  without */
+                                  is an error, -EACCES, and so is a budget inline above the period
+                                  of a more urgent task that it makes late, -ENOSPC; 0: _refused()
+                                  lists it, the summary warns, and all runs without */
 } punctual_options;
 
 /*
@@ -745,6 +746,7 @@ int punctual_executive_task_layout(const punctual_executive *executive, uint32_t
  *   -ETIME      a task overran whose answer to that is to stop; punctual_last_error() names it
  *   -ETIMEDOUT  the watchdog stopped it
  *   -EACCES     the kernel refused something, and the options are strict: nothing ran
+ *   -ENOSPC     a task is late behind another at any phases, and the options are strict
  *   -EAGAIN     a thread could not be started: nothing ran
  *   -EBUSY      it runs already
  *   or what punctual_executive_build() says, or open(2) of the sample file: nothing ran

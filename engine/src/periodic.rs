@@ -38,7 +38,7 @@ pub use crate::task::{Offset, Task};
 pub use plan::{Plan, PlanStorage};
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::Period;
-pub use response::Response;
+pub use response::{LateTask, Response};
 
 /// Collects tasks; [`Periodic::build`] checks them and lays them out.
 #[derive(Clone, Debug, Default)]

@@ -131,7 +131,8 @@ impl RtThread {
         self
     }
 
-    /// Makes it an error when the kernel refuses any of this.
+    /// Makes it an error when the kernel refuses any of this, and when an executive has a task
+    /// inline with a budget above the period of a more urgent one that it may make late.
     ///
     /// # Real-time: setup only
     #[must_use]

@@ -7,6 +7,8 @@ use std::fmt;
 use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::Period;
 
+use crate::periodic::LateTask;
+
 /// Why tasks cannot be an executive.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -37,6 +39,8 @@ pub enum BuildError {
     SomePriorities(String, String),
     /// The budgets ask for this share of the CPU.
     Overload(f64),
+    /// A task is late whatever the phases, behind one that cannot be preempted.
+    Late(Box<LateTask>),
     /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
     Priority(u8, u8, u8),
     /// A share of a CPU that is not in (0, 1].
@@ -66,6 +70,7 @@ impl BuildError {
             | Self::After(name, _)
             | Self::SomePriorities(name, _)
             | Self::Cannot(name, _) => Some(name),
+            Self::Late(late) => Some(late.name()),
             _ => None,
         }
     }
@@ -110,6 +115,7 @@ impl fmt::Display for BuildError {
             Self::Priority(priority, least, most) => {
                 write!(f, "an executive's priority must be from {least} to {most} (got {priority})")
             }
+            Self::Late(late) => write!(f, "{late}; without `strict` this is a warning"),
             Self::Share(share) => {
                 write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
             }

@@ -7,11 +7,13 @@
 //! A bound, not a forecast: phases may keep tasks apart that it lets meet. What the machine adds
 //! (the lateness of the loop, the time of its turns) comes on top. Pure.
 
+use std::fmt;
 use std::time::Duration;
 
 use punctual_core::time::Period;
 
 use super::Plan;
+use crate::duration::span;
 
 /// Steps after which an analysis of one task is given up.
 const STEPS: u64 = 100_000;
@@ -38,6 +40,90 @@ impl Response {
             Self::AtMost(longest) => Some(longest <= deadline),
             Self::Unbounded => Some(false),
             Self::Unknown => None,
+        }
+    }
+}
+
+/// A task that may end after its deadline although every task keeps its budget, at some phases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateTask {
+    name: String,
+    period: Period,
+    deadline_ns: u64,
+    reason: LateReason,
+}
+
+/// What makes a task late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LateReason {
+    /// One less urgent task has begun, and is not preempted: its name and budget, ns.
+    Blocked(String, u64),
+    /// All that may come together.
+    Together(Duration),
+}
+
+impl LateTask {
+    /// Its name.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The one less urgent task that is enough to make it late.
+    ///
+    /// # Real-time: setup only
+    pub fn behind(&self) -> Option<&str> {
+        match &self.reason {
+            LateReason::Blocked(behind, _) => Some(behind),
+            LateReason::Together(_) => None,
+        }
+    }
+
+    /// Whether no phases help: the task that it waits for takes longer than its period, so that
+    /// a release falls into every cycle of that one.
+    ///
+    /// # Real-time: setup only
+    pub fn is_certain(&self) -> bool {
+        match self.reason {
+            LateReason::Blocked(_, budget_ns) => {
+                u128::from(budget_ns) * u128::from(self.period.den())
+                    > u128::from(self.period.num_ns())
+            }
+            LateReason::Together(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for LateTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, period, deadline_ns, reason } = self;
+        let period = period.as_span();
+        match reason {
+            LateReason::Blocked(behind, budget_ns) => {
+                let budget = span(Duration::from_nanos(*budget_ns));
+                let releases =
+                    Demand { period: self.period, budgets_ns: 1 }.before_ns(u128::from(*budget_ns));
+                write!(
+                    f,
+                    "task {name:?} ({period}) may wait {budget} for {behind:?}, which runs inline \
+                     with a budget of {budget} and cannot be preempted: up to {releases} of its \
+                     releases come due meanwhile; give {behind:?} a thread of its own or a \
+                     shorter budget"
+                )?;
+                match self.is_certain() {
+                    true => Ok(()),
+                    false => f.write_str(", or keep them apart by their phases"),
+                }
+            }
+            LateReason::Together(longest) => write!(
+                f,
+                "task {name:?} ({period}) may end {} after its release, where its deadline is {}, \
+                 if all that shares its loop comes together: shorten budgets, give a task a thread \
+                 of its own, or keep them apart by their phases",
+                span(*longest),
+                span(Duration::from_nanos(*deadline_ns)),
+            ),
         }
     }
 }
@@ -105,6 +191,47 @@ impl Plan {
         let mut above = Above::default();
         (0..rank).for_each(|rank| above.add(self, rank));
         above.response(self, rank, self.blocked_ns(rank))
+    }
+
+    /// The tasks that may end after their deadlines, by rank, as far as budgets tell: one without a
+    /// budget is taken for short. Those without any bound are left out.
+    ///
+    /// # Real-time: setup only
+    pub fn late_tasks(&self) -> Vec<LateTask> {
+        let responses = self.responses();
+        let mut late = Vec::new();
+        // From the least urgent up: that of those below with the longest budget.
+        let mut longest: Option<(usize, u64)> = None;
+        for rank in (0..self.tasks()).rev().filter(|&rank| !self.is_remote(rank)) {
+            let (own_ns, deadline_ns) = (self.budget_ns(rank), self.deadline_ns(rank));
+            let blocked = longest.filter(|(_, longest_ns)| {
+                longest_ns.saturating_add(own_ns.unwrap_or(0)) > deadline_ns
+            });
+            let reason = match (blocked, responses[rank]) {
+                (Some((behind, budget_ns)), _) => {
+                    Some(LateReason::Blocked(self.name(behind).to_owned(), budget_ns))
+                }
+                (None, Response::AtMost(longest))
+                    if longest > Duration::from_nanos(deadline_ns) =>
+                {
+                    Some(LateReason::Together(longest))
+                }
+                _ => None,
+            };
+            late.extend(reason.map(|reason| LateTask {
+                name: self.name(rank).to_owned(),
+                period: self.period(rank),
+                deadline_ns,
+                reason,
+            }));
+            longest = match (longest, own_ns) {
+                (Some((_, longest_ns)), Some(own_ns)) if own_ns <= longest_ns => longest,
+                (_, Some(own_ns)) => Some((rank, own_ns)),
+                (_, None) => longest,
+            };
+        }
+        late.reverse();
+        late
     }
 
     /// The longest budget of those below this one, ns; `None` where one has none.
@@ -247,6 +374,45 @@ mod tests {
         assert_eq!(more[0].is_within(Duration::from_nanos(100)), Some(true));
         assert_eq!(more[1].is_within(Duration::from_nanos(100)), Some(false));
         assert_eq!(Response::Unknown.is_within(Duration::MAX), None);
+    }
+
+    #[test]
+    fn the_longest_known_budget_below_makes_a_task_late() {
+        let late = |tasks: &[Task]| -> Vec<(String, Option<String>, bool)> {
+            let table =
+                tasks.iter().cloned().fold(Periodic::new().allow_overload(), Periodic::task);
+            let late = table.build().expect("a plan").late_tasks();
+            let row = |late: &LateTask| {
+                (late.name().to_owned(), late.behind().map(str::to_owned), late.is_certain())
+            };
+            late.iter().map(row).collect()
+        };
+        let blocked =
+            |behind: &str, certain| vec![("fast".to_owned(), Some(behind.to_owned()), certain)];
+        let fast = Task::every("fast", Period::from_ns(100).expect("positive"));
+        let budget = |ns| fast.clone().budget(Duration::from_nanos(ns));
+        let slow = |ns| task("slow", 10_000, ns);
+        // One without a budget counts as short, above and below.
+        let open = Task::every("open", Period::from_ns(500).expect("positive"));
+        assert_eq!(late(&[fast.clone(), open.clone(), slow(101)]), blocked("slow", true));
+        assert_eq!(late(&[fast.clone(), open, slow(100)]), []);
+        // Its own budget has to fit behind; a period of waiting is never certain.
+        assert_eq!(late(&[budget(10), slow(90)]), []);
+        assert_eq!(late(&[budget(10), slow(91)]), blocked("slow", false));
+        let near = budget(10).deadline(Duration::from_nanos(50));
+        assert_eq!(late(&[near.clone(), slow(30), task("mid", 5_000, 60)]), blocked("mid", false));
+        // What runs elsewhere keeps nobody waiting; nor do those above alone.
+        assert_eq!(late(&[near, slow(80).remote(0)]), []);
+        // None is enough alone.
+        let third = |name| task(name, 100, 40);
+        let together = [("c".to_owned(), None, false)];
+        assert_eq!(
+            late(&[third("a"), third("b"), task("c", 110, 20).deadline(Duration::from_nanos(90))]),
+            together
+        );
+        let shown = Periodic::new().task(fast).task(task("slow", 10_000, 2_000)).build();
+        let shown = shown.expect("a plan").late_tasks()[0].to_string();
+        assert!(shown.contains("may wait 2.00 µs for \"slow\"") && shown.contains("up to 20 of"));
     }
 
     /// The longest response of each task over 4 000 ns, told by running them: phases as given, the

@@ -20,9 +20,9 @@ use punctual_engine::clocks::MachineClock;
 use punctual_engine::duration::span;
 use punctual_engine::error::{BuildError, Error, ExecutiveError};
 use punctual_engine::pack::{pack, place};
-use punctual_engine::periodic::{Periodic, Plan};
+use punctual_engine::periodic::{LateTask, Periodic, Plan};
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::safety::check_demands;
+use punctual_engine::safety::{Caution, check_demands};
 use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::scheduler::SchedPolicy;
 
@@ -204,7 +204,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Lets the budgets on a CPU ask for more than the whole of it: releases will be missed.
+    /// Lets the budgets on a CPU ask for more than the whole of it, and a task be late behind
+    /// another whatever their phases: releases will be missed.
     ///
     /// # Real-time: setup only
     pub fn allow_overload(mut self) -> Self {
@@ -275,7 +276,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// which they were given; those of a calendar come last, in the order of its frame.
     ///
     /// # Errors
-    /// The first thing that cannot be, with the names of the tasks that it is about.
+    /// The first thing that cannot be, with the names of the tasks that it is about. What may make
+    /// a task late is no error but a warning of the summary, unless no phases help and the thread
+    /// is [`strict`](RtThread::strict).
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<(Executive<'env, C>, Vec<TaskId>), Error>
@@ -317,7 +320,15 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             lanes.iter().map(Lane::demand).chain(threads.iter().map(|(task, _)| task.demand()));
         let of_processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.demands());
         let demands: Vec<_> = own.chain(of_processes).collect();
-        let cautions = check_demands(&demands)?;
+        let mut cautions: Vec<String> =
+            check_demands(&demands)?.iter().map(Caution::to_string).collect();
+        let late_tasks: Vec<LateTask> =
+            lanes.iter().flat_map(|lane| lane.plan().late_tasks()).collect();
+        cautions.extend(late_tasks.iter().map(LateTask::to_string));
+        let refuses = thread.is_strict() && !overload;
+        if let Some(late) = late_tasks.into_iter().find(|late| refuses && late.is_certain()) {
+            return Err(BuildError::Late(Box::new(late)).into());
+        }
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let tasks = (entries, lane_tasks);
         let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, demands));

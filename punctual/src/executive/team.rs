@@ -23,7 +23,7 @@ use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Over, Stop, Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
-use punctual_engine::safety::{Caution, check_period};
+use punctual_engine::safety::check_period;
 use punctual_engine::session::ProcessSession;
 use punctual_engine::wait_policy::ready;
 use punctual_os::affinity::CpuMask;
@@ -50,8 +50,8 @@ pub(super) struct Assembly<'env, C> {
     pub(super) clocking: Clocking<'env, C>,
     pub(super) phase: Phase,
     pub(super) samples: Option<PathBuf>,
-    /// What throttling will do, by budgets and waits.
-    pub(super) cautions: Vec<Caution>,
+    /// What throttling will do, and which tasks may be late, by budgets and waits.
+    pub(super) cautions: Vec<String>,
 }
 
 impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
@@ -85,7 +85,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
             main.is_strict(),
         );
         startup.refuse(process.refused());
-        startup.warn(cautions.iter().map(Caution::to_string));
+        startup.warn(cautions);
         let recording = samples.map(|path| record(&startup, path, &lanes, &threads)).transpose()?;
         let run = Run::new(&shared, startup, !threads.is_empty() || supervisor.is_some());
         let blocks: Vec<ThreadBlock> = threads.iter().map(|_| ThreadBlock::new()).collect();

@@ -41,6 +41,48 @@ fn what_cannot_be_is_refused() {
     assert!(one().allow_overload().task(big("b"), go).task(big("c"), go).build().is_ok());
 }
 
+/// A task of 1 kHz beside one of 10 Hz that takes 20 ms.
+fn beside_long<'env>(fast: Task, placement: Placement, thread: RtThread) -> ExecutiveBuilder<'env> {
+    let plan = task("plan", 100_000).budget(ms(20)).placed(placement);
+    quick().thread(thread).task(fast, go).task(plan, go)
+}
+
+#[test]
+fn a_long_body_that_keeps_a_short_period_waiting_is_warned_of() {
+    let inline = Placement::inline;
+    let warnings =
+        |fast: Task, placement| run(beside_long(fast, placement, sleeping()), 20).warnings;
+    let warned = |warnings: &[String]| {
+        let names_plan = |warning: &&String| warning.contains("\"plan\"");
+        warnings.iter().filter(names_plan).cloned().collect::<Vec<String>>()
+    };
+    let servo = || task("servo", 1_000);
+    // With a budget or without one, at phases that were chosen or that are fixed.
+    for fast in [servo(), servo().budget(Duration::from_micros(100)), servo().at(ms(0))] {
+        let [warning] = &warned(&warnings(fast, inline()))[..] else { panic!("one warning") };
+        for part in ["\"servo\" (1.00 ms)", "may wait 20.0 ms", "up to 20 of"] {
+            assert!(warning.contains(part), "{part:?} in {warning}");
+        }
+    }
+    let apart = Placement::thread(RtThread::any());
+    assert_eq!(warned(&warnings(servo(), apart)), [""; 0]);
+    assert_eq!(warned(&warnings(task("servo", 20_000), inline())), [""; 0]);
+}
+
+#[test]
+fn strict_refuses_only_what_no_phases_help() {
+    let strict = || sleeping().strict();
+    let build = |fast: Task| beside_long(fast, Placement::inline(), strict()).build();
+    let message = build(task("servo", 1_000)).expect_err("refused").to_string();
+    assert!(message.contains("\"servo\"") && message.contains("\"plan\""), "{message}");
+    // A release comes into each 20 ms of the other, or need not.
+    let near = |period_us| task("servo", period_us).deadline(ms(10));
+    assert!(build(near(19_999)).is_err());
+    assert!(build(near(20_000)).is_ok());
+    let allowed = beside_long(near(1_000), Placement::inline(), strict()).allow_overload();
+    assert!(allowed.build().is_ok());
+}
+
 #[test]
 fn a_cpu_that_is_not_there_is_refused_everywhere() {
     let nowhere = affinity::CPUS_MAX - 1;

@@ -484,8 +484,8 @@ impl LoopHandle {
 
     /// Has SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it, unless SIGHUP is ignored as under nohup(1):
     /// in the handler itself, as [`LoopHandle::stop`] does. Counts, summary and sample file stay
-    /// whole. A second signal half a second later, or more, ends the process. Where one came before,
-    /// also for another loop, it stops at once.
+    /// whole. A second signal half a second later, or more, ends the process. Where one came
+    /// before, also for another loop, it stops at once.
     ///
     /// The program's own handlers of the three are replaced, for good. A signal handler may run at
     /// any time, so that what the loop shares with its handles, some hundred bytes, is never freed.

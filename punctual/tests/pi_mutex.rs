@@ -3,6 +3,7 @@
 //! Three FIFO threads on one CPU: the low one has the lock, the high one waits for it, the middle
 //! one computes. Only where the low one is lent the priority does the high one get it meanwhile.
 //! What the middle one computes is bounded in CPU time; order alone is asserted.
+#![allow(clippy::disallowed_types, reason = "std's mutex is what it is held against")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;

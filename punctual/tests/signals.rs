@@ -1,6 +1,7 @@
 //! Signals stop loops, and nothing of what they did is lost.
 //!
 //! In processes of their own: each test starts this program again as the one that is signalled.
+#![allow(clippy::disallowed_macros, reason = "a program prints what a library must not")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

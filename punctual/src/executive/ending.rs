@@ -31,8 +31,8 @@ impl StopHandle {
 
     /// Has SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it, unless SIGHUP is ignored as under nohup(1):
     /// in the handler itself, as [`StopHandle::stop`] does. Counts, summary and sample file stay
-    /// whole. A second signal half a second later, or more, ends the process. Where one came before,
-    /// also for another executive, it stops at once.
+    /// whole. A second signal half a second later, or more, ends the process. Where one came
+    /// before, also for another executive, it stops at once.
     ///
     /// The program's own handlers of the three are replaced, for good. A signal handler may run at
     /// any time, so that what this handle refers to, some hundred bytes, is never freed.

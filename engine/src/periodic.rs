@@ -127,7 +127,7 @@ impl Periodic {
         }
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
-            return Err(BuildError::Overload(load));
+            return Err(BuildError::overload(load, &self.tasks));
         }
         Ok(names)
     }

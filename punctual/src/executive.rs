@@ -97,6 +97,13 @@ impl<'env, C> Executive<'env, C> {
         Handle { shared: Arc::clone(&self.assembly.shared) }
     }
 
+    /// The task of this name; `None` where there is none. A [`Handle`] says so while it runs.
+    ///
+    /// # Real-time: setup only
+    pub fn task_named(&self, name: &str) -> Option<TaskId> {
+        self.assembly.shared.task_named(name)
+    }
+
     /// What stops it, and needs no more than a signal handler has.
     ///
     /// # Real-time: setup only

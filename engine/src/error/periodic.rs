@@ -3,11 +3,13 @@
 //! Plain data and words, for [`Periodic::build`](crate::periodic::Periodic::build).
 
 use std::fmt;
+use std::time::Duration;
 
 use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::Period;
 
-use crate::periodic::LateTask;
+use crate::duration::span;
+use crate::periodic::{LateTask, Task};
 
 /// Why tasks cannot be an executive.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +39,14 @@ pub enum BuildError {
     After(String, String),
     /// The first has a priority, the second none.
     SomePriorities(String, String),
-    /// The budgets ask for this share of the CPU.
-    Overload(f64),
+    /// The budgets ask for this share of the CPU; the tasks that have one, with it in ns.
+    Overload(f64, Vec<(String, u64, Period)>),
     /// A task is late whatever the phases, behind one that cannot be preempted.
     Late(Box<LateTask>),
     /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
     Priority(u8, u8, u8),
+    /// Background work in slices of zero length.
+    Slice,
     /// A share of a CPU that is not in (0, 1].
     Share(f64),
     /// There is no CPU to run on.
@@ -56,7 +60,15 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The task that it is about, or the first of two; `None` for all together.
+    /// The budgets of these tasks ask for this share of a CPU.
+    ///
+    /// # Real-time: setup only
+    pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> Self {
+        let budget = |task: &Task| Some((task.name().to_owned(), task.budget_ns()?, task.period()));
+        Self::Overload(load, tasks.into_iter().filter_map(budget).collect())
+    }
+
+    /// The task that it is about, or the first of several; `None` for all together.
     ///
     /// # Real-time: setup only
     pub fn task(&self) -> Option<&str> {
@@ -71,6 +83,7 @@ impl BuildError {
             | Self::SomePriorities(name, _)
             | Self::Cannot(name, _) => Some(name),
             Self::Late(late) => Some(late.name()),
+            Self::Overload(_, budgets) => budgets.first().map(|(name, ..)| name.as_str()),
             _ => None,
         }
     }
@@ -79,7 +92,9 @@ impl BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTask => f.write_str("no task was given: at least one is needed"),
+            Self::NoTask => f.write_str(
+                "no task was given: at least one is needed, also where others are added later",
+            ),
             Self::NoName => f.write_str("a task's name must not be empty"),
             Self::Tick => f.write_str("tick must be greater than 0"),
             Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
@@ -119,12 +134,24 @@ impl fmt::Display for BuildError {
             Self::Share(share) => {
                 write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
             }
-            Self::NoCpu => f.write_str("no CPU was given: at least one is needed"),
+            Self::NoCpu => f.write_str(
+                "no CPU was given: at least one is needed; leave the list away for any CPU",
+            ),
             Self::SameCpu(cpu) => write!(f, "CPU {cpu} is given twice: each needs one loop"),
             Self::Grace(ns) => write!(f, "grace must not be negative (got {ns} ns)"),
             Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
-            Self::Overload(load) => {
-                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible")
+            Self::Slice => f.write_str(
+                "a slice of background work must be longer than 0 (got 0 ns): say how long one \
+                 takes at most",
+            ),
+            Self::Overload(load, budgets) => {
+                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible (")?;
+                for (at, (name, budget_ns, period)) in budgets.iter().enumerate() {
+                    let budget = span(Duration::from_nanos(*budget_ns));
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}{name:?} {budget} of {}", period.as_span())?;
+                }
+                f.write_str("); shorten budgets or name more CPUs")
             }
         }
     }

@@ -261,7 +261,8 @@ mod successor {
         let half = |name: &str| task(name, 1_000_000, 1).budget(Duration::from_micros(600));
         let before = all(&[half("a")]).build().expect("a plan");
         let refused = |tasks: &[Task]| all(tasks).build_after(&before).err();
-        assert_eq!(refused(&[half("a"), half("b")]), Some(BuildError::Overload(1.2)));
+        let both = [half("a"), half("b")];
+        assert_eq!(refused(&both), Some(BuildError::overload(1.2, &both)));
         assert_eq!(refused(&[half("a"), half("a")]), Some(BuildError::SameName("a".to_owned())));
         let lost = task("b", 5, 1).after("c", Duration::ZERO);
         let unknown = BuildError::Unknown("b".to_owned(), "c".to_owned());

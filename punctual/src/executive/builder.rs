@@ -44,7 +44,8 @@ pub struct ExecutiveBuilder<'env, C = MachineClock> {
     calendar: Option<Calendar<'env>>,
     idle: Option<Idle<'env>>,
     thread: RtThread,
-    cpus: Vec<u32>,
+    /// `None` for that of the thread.
+    cpus: Option<Vec<u32>>,
     phase: Phase,
     tick: Option<Duration>,
     grace: Option<Span>,
@@ -73,7 +74,7 @@ impl ExecutiveBuilder<'_> {
             calendar: None,
             idle: None,
             thread: RtThread::any(),
-            cpus: Vec::new(),
+            cpus: None,
             phase: Phase::Quiet,
             tick: None,
             grace: None,
@@ -136,8 +137,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Background work in slices of at most this length: one runs where it ends before the next
-    /// release, in the executive's own thread with its priority, so that ordinary threads get
+    /// Background work in slices of at most this length, above 0: one runs where it ends before the
+    /// next release, in the executive's own thread with its priority, so that ordinary threads get
     /// little of that CPU. [`Flow::Break`] says that there is nothing more to do before that.
     ///
     /// # Real-time: setup only
@@ -150,8 +151,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets how the executive's own thread runs: that which calls [`Executive::run`], or the one
-    /// that [`Executive::start`] starts. Its threads on other CPUs run in the same way.
+    /// Sets how the executive's own thread runs ([`ExecutiveBuilder::phase`] says where its
+    /// releases lie): that which calls [`Executive::run`], or the one that [`Executive::start`]
+    /// starts. Its threads on other CPUs run in the same way.
     ///
     /// # Real-time: setup only
     pub fn thread(mut self, thread: RtThread) -> Self {
@@ -160,11 +162,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Has it run on these CPUs, a thread on each, the first one its own: each task goes where it
-    /// fits best, harmonic periods together. Instead of the CPU of [`ExecutiveBuilder::thread`].
+    /// fits best, harmonic periods together. Instead of the CPU of [`ExecutiveBuilder::thread`]; an
+    /// empty list is refused.
     ///
     /// # Real-time: setup only
     pub fn cpus(mut self, cpus: impl IntoIterator<Item = u32>) -> Self {
-        self.cpus = cpus.into_iter().collect();
+        self.cpus = Some(cpus.into_iter().collect());
         self
     }
 
@@ -289,6 +292,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let Self { tick, grace, most, overload, name, .. } = self;
         if !(most > 0.0 && most <= 1.0) {
             return Err(BuildError::Share(most).into());
+        }
+        if given.is_empty() && calendar.is_none() {
+            return Err(BuildError::NoTask.into());
+        }
+        if idle.as_ref().is_some_and(Idle::is_empty) {
+            return Err(BuildError::Slice.into());
         }
         let mut rules = Rules { thread: thread.clone(), overload, most, tick, calendar: None };
         let mut entries: Vec<Entry> = Vec::new();
@@ -552,12 +561,13 @@ fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
 /// The CPU of each loop, the main one's first; none for any.
 fn cpus_of(
     thread: &RtThread,
-    cpus: Vec<u32>,
+    cpus: Option<Vec<u32>>,
     bodies: &[(usize, Task, Body<'_>)],
 ) -> Result<Vec<Option<u32>>, Error> {
-    let mut lanes: Vec<Option<u32>> = match cpus.is_empty() {
-        true => vec![thread.pinned_to()],
-        false => cpus.into_iter().map(Some).collect(),
+    let mut lanes: Vec<Option<u32>> = match cpus {
+        None => vec![thread.pinned_to()],
+        Some(cpus) if cpus.is_empty() => return Err(BuildError::NoCpu.into()),
+        Some(cpus) => cpus.into_iter().map(Some).collect(),
     };
     for (at, cpu) in lanes.iter().enumerate() {
         if let Some(cpu) = cpu.filter(|_| lanes[..at].contains(cpu)) {

@@ -36,9 +36,9 @@ impl fmt::Debug for Handle<'_> {
 }
 
 impl<'env> Handle<'env> {
-    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
-    /// task runs when that returns. Stays so. Releases from now on are none of its run:
-    /// what was due before and never ran is missed. May be called in a signal handler.
+    /// Ends the executive: at once where it spins, within 100 ms where it sleeps, whatever its
+    /// periods, and where a task runs when that returns. Stays so. Releases from now on are none of
+    /// its run: what was due before and never ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {
@@ -81,6 +81,14 @@ impl<'env> Handle<'env> {
     /// # Real-time: reader side
     pub fn units(&self) -> Vec<Stats> {
         self.shared.units()
+    }
+
+    /// The task of this name, for a program that does not keep ids; `None` where there is none, or
+    /// no more.
+    ///
+    /// # Real-time: reader side
+    pub fn task_named(&self, name: &str) -> Option<TaskId> {
+        self.shared.task_named(name)
     }
 
     /// What a task did so far.
@@ -141,8 +149,10 @@ impl<'env> Handle<'env> {
     ///
     /// # Errors
     /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive
-    /// does not run; that this is called from one of its tasks; that the task's thread cannot be
-    /// started. Nothing is changed then.
+    /// does not run; that this is called from a body which one of its loops runs, or from one that
+    /// was added with a thread of its own (bodies that have threads since before it ran, and
+    /// triggered ones, may call it); that the task's thread cannot be started. Nothing is changed
+    /// then.
     ///
     /// # Real-time: setup only
     pub fn add<R: IntoFlow>(
@@ -161,7 +171,8 @@ impl<'env> Handle<'env> {
     /// # Errors
     /// That there is no such task; that it has a process, or a thread since before the executive
     /// ran; that it belongs to the calendar, whose frame is fixed before the first release; that
-    /// the executive does not run; that this is called from one of its tasks.
+    /// the executive does not run; that this is called from a body from which [`Handle::add`] is
+    /// not.
     ///
     /// # Real-time: setup only
     pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {

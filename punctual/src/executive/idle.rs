@@ -25,6 +25,11 @@ impl<'env> Idle<'env> {
     pub(super) fn new(slice: Span, body: impl FnMut() -> Flow + Send + 'env) -> Self {
         Self { slice, body: Box::new(body) }
     }
+
+    /// Whether a slice has no length.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slice <= Span::ZERO
+    }
 }
 
 /// Counts of background work.

@@ -149,10 +149,11 @@ impl Rules {
             }
             _ => false,
         };
-        let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
+        let on_cpu: Vec<&Task> = tasks.filter(|task| !elsewhere(task)).collect();
+        let load: f64 = on_cpu.iter().copied().map(Task::load).sum();
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
-            return Err(BuildError::Overload(load).into());
+            return Err(BuildError::overload(load, on_cpu).into());
         }
         Ok(())
     }
@@ -236,6 +237,14 @@ impl<'env> Shared<'env> {
         let at = (id.executive == self.number).then_some(id.at);
         let entry = at.and_then(|at| self.tasks().entries.get(at).cloned());
         entry.ok_or_else(|| ExecutiveError::NoTask.into())
+    }
+
+    /// The task of this name that is there.
+    pub(super) fn task_named(&self, name: &str) -> Option<TaskId> {
+        let tasks = self.tasks();
+        let mut entries = tasks.entries.by_number.iter();
+        let found = entries.find(|(_, entry)| entry.name == name && !entry.removed);
+        found.map(|(number, _)| self.id(*number))
     }
 
     /// The statistics of a task as they are now.

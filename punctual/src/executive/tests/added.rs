@@ -156,7 +156,8 @@ fn one_that_does_not_return_is_forced_and_so_the_end_of_all() {
 #[test]
 fn one_ends_with_the_executive_and_its_own_body_cannot_remove_it() {
     let message = Arc::new(OnceLock::new());
-    let (plan, _) = Executive::builder().thread(sleeping()).build().expect("fine");
+    let plan = Executive::builder().thread(sleeping()).task(task("steady", 10_000), |_| ());
+    let (plan, _) = plan.build().expect("fine");
     let running = plan.start().expect("a thread");
     let (handle, say) = (running.handle(), Arc::clone(&message));
     let id = Arc::new(OnceLock::new());

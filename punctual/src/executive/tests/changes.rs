@@ -35,6 +35,7 @@ fn tasks_come_and_go_while_the_others_run() {
         })
         .build()
         .expect("fine");
+    assert_eq!(plan.task_named("steady"), Some(ids[0]));
     let (removed, summary) = plan
         .run_with(ms(60_000), |handle| {
             let twice = handle.add(task("steady", 500), |_| ()).expect_err("refused");
@@ -49,10 +50,12 @@ fn tasks_come_and_go_while_the_others_run() {
                     .expect("it fits");
                 assert!(until(handle, || added.load(Ordering::Relaxed) > before), "turn {turn}");
                 assert_eq!(handle.task(guest).expect("there").name, "guest");
+                assert_eq!(handle.task_named("guest"), Some(guest));
                 removed += handle.remove(guest).expect("it is there").counts.ran;
                 assert_eq!(added.load(Ordering::Relaxed), removed, "it runs no more");
                 let gone = handle.remove(guest).expect_err("gone").to_string();
                 assert_eq!(gone, "the executive has no such task");
+                assert_eq!(handle.task_named("guest"), None);
             }
             let before = steady.load(Ordering::Relaxed);
             assert!(until(handle, || steady.load(Ordering::Relaxed) > before + 3));
@@ -71,16 +74,17 @@ fn tasks_come_and_go_while_the_others_run() {
 }
 
 #[test]
-fn an_executive_without_tasks_waits_for_some_and_one_that_ended_refuses() {
+fn an_executive_whose_tasks_have_left_waits_for_some_and_one_that_ended_refuses() {
     let ran = AtomicU64::new(0);
-    let (plan, ids) = quick().cpus(cpus()).build().expect("fine");
-    assert!(ids.is_empty());
+    let first = quick().cpus(cpus()).task(task("first", 1_000), |_| ());
+    let (plan, ids) = first.build().expect("fine");
     let (late, summary) = plan
         .run_with(ms(60_000), |handle| {
             let body = |_: &mut Cycle<'_>| {
                 ran.fetch_add(1, Ordering::Relaxed);
                 Flow::Stop
             };
+            handle.remove(ids[0]).expect("it is there");
             handle.add(task("only", 1_000), body).expect("it fits");
             until(handle, || false);
             // All have ended, or will at their next look.

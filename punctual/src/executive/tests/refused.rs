@@ -38,6 +38,11 @@ fn what_cannot_be_is_refused() {
     }
     let twice = quick().cpus([cpus[0], cpus[0]]).task(task("a", 1_000), go);
     assert!(refused(twice).contains(&format!("CPU {}", cpus[0])));
+    assert!(refused(quick()).contains("no task was given"));
+    assert!(refused(one().cpus([])).contains("no CPU was given"));
+    assert!(refused(one().idle(Duration::ZERO, || ())).contains("got 0 ns"));
+    let overfull = refused(one().task(big("b"), go).task(big("c"), go));
+    assert!(overfull.contains("\"b\" 900 µs of 1.00 ms, \"c\" 900 µs of 1.00 ms"), "{overfull}");
     assert!(one().allow_overload().task(big("b"), go).task(big("c"), go).build().is_ok());
 }
 

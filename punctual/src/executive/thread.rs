@@ -231,7 +231,9 @@ impl ThreadTask {
         if let ReleasedBy::Itself(_) = self.released_by {
             let period = self.period();
             let at = (period, epoch.as_ns() % period.as_ns());
-            let (own, warnings) = ready(&self.wait, at, &mut clock, startup.discipline());
+            // Whoever adds a task waits until it runs: its first cycles teach its wait.
+            let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
+            let (own, warnings) = ready(&policy, at, &mut clock, startup.discipline());
             startup.warn(warnings);
             wait = Some(own);
         }

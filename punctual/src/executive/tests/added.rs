@@ -1,8 +1,12 @@
 //! Tasks with threads of their own that come and go while an executive runs.
 #![expect(clippy::disallowed_types, reason = "what a test hands to a body may make it wait")]
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::thread::ThreadId;
+
+use punctual_core::clock::Clock;
+use punctual_core::time::Instant;
 
 use super::super::shared::ADDED_MAX;
 use super::*;
@@ -176,4 +180,55 @@ fn one_ends_with_the_executive_and_its_own_body_cannot_remove_it() {
     assert!(stats(&summary, "late").counts.ran > 0);
     let late = handle.add(own("later", 1_000), |_| ()).expect_err("over").to_string();
     assert_eq!(late, "the executive does not run");
+}
+
+thread_local! {
+    /// How often this thread slept on its clock.
+    static SLEEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The machine's clock, whose sleeps are counted.
+#[derive(Clone)]
+struct Counted(MachineClock);
+
+impl Clock for Counted {
+    fn now(&mut self) -> Instant {
+        self.0.now()
+    }
+    fn poll(&mut self) -> Instant {
+        self.0.poll()
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        SLEEPS.set(SLEEPS.get() + 1);
+        self.0.sleep_until(at);
+    }
+    fn wake(&mut self) -> Instant {
+        self.0.wake()
+    }
+    fn relax(&mut self) {
+        self.0.relax();
+    }
+}
+
+#[test]
+fn one_runs_before_its_wait_has_learned() {
+    let sleeps = Arc::new(OnceLock::new());
+    let seen = Arc::clone(&sleeps);
+    let builder = quick().clock(Counted(MachineClock::best()));
+    let (plan, _) = builder.task(task("steady", 10_000), |_| ()).build().expect("fine");
+    let ((), summary) = plan
+        .run_with(ms(60_000), |handle| {
+            // Its wait measures what a wake costs in some 200 sleeps, and learns in thousands.
+            let learns = RtThread::any().wait(WaitPolicy::adaptive());
+            let guest = task("guest", 1_000).placed(Placement::thread(learns));
+            let body = move |_: &mut Cycle<'_>| {
+                let _first = seen.set(SLEEPS.get());
+            };
+            handle.add(guest, body).expect("it fits");
+            until(|| sleeps.get().is_some());
+            handle.stop();
+        })
+        .expect("it starts");
+    assert_eq!(summary.end, End::Stopped);
+    assert!(sleeps.get().is_some_and(|&sleeps| sleeps < 1_000), "{sleeps:?}");
 }

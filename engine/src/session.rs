@@ -324,6 +324,14 @@ impl ThreadSession {
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
+
+    /// The CPUs of the calling thread as they were before its first session; `None` where it has
+    /// none, or the kernel did not say.
+    ///
+    /// # Real-time: setup only
+    pub fn cpus_before() -> Option<CpuMask> {
+        SESSIONS.with_borrow(|sessions| sessions.first().and_then(|(_, found)| found.cpus))
+    }
 }
 
 impl Drop for ThreadSession {

@@ -10,8 +10,10 @@ use std::io;
 use std::process::{Child, Command};
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use punctual_os::Errno;
 use punctual_os::fork::Origin;
+use punctual_os::{Errno, affinity};
+
+use crate::session::ThreadSession;
 
 /// Starts a thread that may outlive its caller. The kernel shows the first 15 bytes of `name`.
 ///
@@ -24,6 +26,27 @@ pub fn plain<R: Send + 'static>(
     run: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<JoinHandle<R>> {
     builder(name).spawn(run).map_err(|why| refused("thread", name, why))
+}
+
+/// Starts a thread for what is beside the loop of the calling one: it runs on the CPUs that this
+/// one had before it was a loop's. Without that it would share the loop's CPU, as an ordinary
+/// thread that runs only where the loop leaves time; the policy is not inherited. The kernel shows
+/// the first 15 bytes of `name`.
+///
+/// # Errors
+/// As [`plain`].
+///
+/// # Real-time: setup only
+pub fn spawn_elsewhere<R: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<JoinHandle<R>> {
+    let cpus = ThreadSession::cpus_before();
+    plain(name, move || {
+        // They were its starter's: the kernel allows them again, unless its cgroup changed.
+        let _allowed = cpus.map(|cpus| affinity::set(0, &cpus));
+        run()
+    })
 }
 
 /// As [`plain`], with so much stack.
@@ -170,6 +193,8 @@ impl std::error::Error for NotStarted {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_os::affinity::CpuMask;
+    use punctual_os::scheduler::SchedPolicy;
 
     #[test]
     fn a_thread_has_its_name_and_gives_its_result() {
@@ -180,6 +205,26 @@ mod tests {
             scoped(scope, "with\0zero", name).expect("there are threads").join()
         });
         assert_eq!(within.expect("no panic").as_deref(), Some("withzero"));
+    }
+
+    #[test]
+    fn a_thread_elsewhere_has_the_cpus_from_before_its_starter_was_pinned() {
+        let cpus = || affinity::get(0).expect("own");
+        let found = cpus();
+        let last = found.iter().last().expect("one at least");
+        let loop_thread = plain("punctual-loop", move || {
+            let _session = ThreadSession::enter(Some(last), SchedPolicy::Other);
+            // One within another: what the first found counts.
+            let _inner = ThreadSession::enter(Some(last), SchedPolicy::Other);
+            let beside = plain("beside", cpus).expect("there are threads");
+            let elsewhere = spawn_elsewhere("elsewhere", cpus).expect("there are threads");
+            (cpus(), beside.join().expect("no panic"), elsewhere.join().expect("no panic"))
+        });
+        let pinned = CpuMask::one(last);
+        let seen = loop_thread.expect("there are threads").join().expect("no panic");
+        assert_eq!(seen, (pinned, pinned, found));
+        // Where nothing was changed it is as any other.
+        assert_eq!(spawn_elsewhere("plain", cpus).expect("one").join().expect("no panic"), found);
     }
 
     #[test]

@@ -139,6 +139,9 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// quiet phase, and what the waits take to learn: about two seconds by default, three and a
     /// half at most.
     ///
+    /// Threads that a body starts inherit the CPU of the loop that runs it (not its policy) and get
+    /// what that leaves of it, unless [`spawn_elsewhere`](crate::spawn_elsewhere) starts them.
+    ///
     /// A panic of a body ends it in order ([`End::Panicked`](crate::End::Panicked)); the program's
     /// panic hook runs at that body's priority.
     ///

@@ -100,6 +100,7 @@ pub use punctual_engine::process::{ProcessEnd, Registration, Restart, TaskOutcom
 pub use punctual_engine::quiet::Quiet;
 pub use punctual_engine::rt_thread::RtThread;
 pub use punctual_engine::session::Refusal;
+pub use punctual_engine::spawn::spawn_elsewhere;
 pub use punctual_engine::task::{Offset, Place, Placement, Task};
 pub use punctual_engine::wait_policy::{WaitKind, WaitPolicy};
 pub use punctual_os::pi_mutex::{PiGuard, PiMutex};

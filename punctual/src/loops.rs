@@ -375,6 +375,9 @@ impl LoopBuilder {
     /// and what the wait takes to learn: about two seconds by default, three at most. What the
     /// kernel refused is in [`Loop::refused`].
     ///
+    /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
+    /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
+    ///
     /// # Errors
     /// A setting that cannot be; a companion thread that cannot be started, a sample file that
     /// cannot be written; with [`RtThread::strict`] what the kernel refused.

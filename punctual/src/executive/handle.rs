@@ -145,7 +145,8 @@ impl<'env> Handle<'env> {
     /// for its releases itself, with a wait that its first cycles teach; there may be 32 of them at
     /// a time, and their samples are not recorded. Returns once that is in effect, with the task's
     /// id; its first release is the first one after that. The others keep every release, their
-    /// phases, numbers and counts. In an executive with a calendar its budget must fit between two units.
+    /// phases, numbers and counts. In an executive with a calendar its budget must fit between two
+    /// units.
     ///
     /// # Errors
     /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive

@@ -122,9 +122,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
     /// One more task, whose cycles a device triggers: it has a thread of its own and no releases,
     /// so that nothing of it is late; what is kept is the distance from start to start.
-    /// [`Flow::Break`] from its body ends this task alone, [`Flow::Stop`] the executive. The thread
-    /// has the lowest real-time priority, on any CPU, unless
-    /// [`Placement::thread`](crate::Placement::thread) says otherwise.
+    /// [`Flow::Break`](crate::Flow::Break) from its body ends this task alone,
+    /// [`Flow::Stop`](crate::Flow::Stop) the executive. The thread has the lowest real-time
+    /// priority, on any CPU, unless [`Placement::thread`](crate::Placement::thread) says otherwise.
     ///
     /// # Real-time: setup only
     pub fn triggered<R: IntoFlow>(
@@ -139,7 +139,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
     /// Background work in slices of at most this length, above 0: one runs where it ends before the
     /// next release, in the executive's own thread with its priority, so that ordinary threads get
-    /// little of that CPU. [`Flow::Break`] says that there is nothing more to do before that.
+    /// little of that CPU. [`Flow::Break`](crate::Flow::Break) says that there is nothing more to
+    /// do before that.
     ///
     /// # Real-time: setup only
     pub fn idle<R: IntoFlow>(
@@ -620,10 +621,10 @@ fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], most: f64) -
 /// Units at fixed places of a frame that comes round for ever: for whoever knows at which instant
 /// each piece of work has to begin (Maruti, *Temporal accuracy on the Pentium Pro*, §6.1).
 ///
-/// A task with several units may break its work off at the end of one ([`Flow::Break`]) and go on
-/// in the next. A unit that runs longer than its budget is counted as the culprit, and has its
-/// cancel token set where its task is to be terminated; the next unit starts late, which is counted
-/// too.
+/// A task with several units may break its work off at the end of one
+/// ([`Flow::Break`](crate::Flow::Break)) and go on in the next. A unit that runs longer than its
+/// budget is counted as the culprit, and has its cancel token set where its task is to be
+/// terminated; the next unit starts late, which is counted too.
 pub struct Calendar<'env> {
     frame: Period,
     units: Vec<Unit>,

@@ -152,10 +152,11 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
     }
     let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
     let mut measured = punctual();
-    measured.args(["measure", "periodic", "-d", "4s", "--cpu", &cpu, "--json", "-"]);
+    measured.args(["measure", "periodic", "-d", "6s", "--cpu", &cpu, "--json", "-"]);
     let measured = measured.stdout(Stdio::piped()).stderr(Stdio::piped());
     let measured = measured.spawn().expect("it starts");
-    until("the loop", || stdout(&run(["sched", "show"])).contains("SCHED_FIFO 90"));
+    let pid = measured.id().to_string();
+    until("the loop", || stdout(&run(["sched", "show", &pid])).contains("SCHED_FIFO 90"));
     // Bursts, each of a process of its own, that no census at the end of the block finds.
     for _ in 0..5 {
         let mut burst = punctual();

@@ -413,7 +413,8 @@ impl HeatColumn {
     pub const ROWS: usize = (38 * Self::STEPS) as usize;
 
     /// The characters that [`Self::brief`] counts by: none needs an escape.
-    const LEVELS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+    pub const LEVELS: &[u8; 64] =
+        b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 
     /// The row of a lateness.
     #[inline]

@@ -83,7 +83,7 @@ const COMMANDS: [&str; 23] = [
     "measure accuracy --duration 300ms",
     "measure work --duration 300ms",
     "measure wait --duration 300ms",
-    "reproduce linuxcnc --quick",
+    "reproduce linuxcnc --quick --json -",
     "soak --every 1s --duration 100ms --campaign OUT/c",
     "run OUT/tasks.toml --duration 300ms",
     "respond udp:127.0.0.1:0 --duration 300ms",

@@ -20,7 +20,7 @@ const MORE: [&str; 7] = [
     "check --duration 1s --results OUT/results",
     "stimulate udp:127.0.0.1:9 --duration 300ms",
     "sched run --other -- true",
-    "reproduce linuxcnc --quick",
+    "reproduce linuxcnc --quick --json -",
     "run OUT/exec.toml --duration 500ms",
     "tune experiment --only vm.stat_interval --duration 9s --dry-run --state OUT/state",
     // Takes a CPU from everybody: only where nothing else runs.

@@ -205,6 +205,17 @@ fn no_is_exit_1_and_so_is_what_cannot_be_told() {
 }
 
 #[test]
+fn where_nothing_is_allowed_no_margin_is_left() {
+    let given = ["--frames", "64", "--compute", "2ms", "--time-error", "10us", "--cycles", "1000"];
+    let out = run(["impact", "audio"].into_iter().chain(given));
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let page = stdout(&out);
+    let margin = page.lines().find(|line| line.contains("margin left")).unwrap_or(&page);
+    assert!(margin.trim_end().ends_with("none"), "{margin}");
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+}
+
+#[test]
 fn of_a_result_the_worst_run_is_taken_or_the_one_that_is_named() {
     let dir = Dir::new("impact-runs");
     let late: String = (0..5_000).map(|k| format!("{}\n", 5 + k % 7)).collect();

@@ -71,6 +71,8 @@ fn application(impact: &Application) -> Vec<Block> {
     let mut rows: Vec<_> =
         impact.figures.iter().map(|figure| row(&figure.name, value(figure))).collect();
     rows.extend(impact.margin.map(|left| match left {
+        // Nothing is allowed, so that no share of it is used.
+        left if left <= f64::MIN => row("margin left", "none".to_owned()),
         // Beyond twice what is allowed a percentage says nothing.
         left if left < -1.0 => {
             row("used", format!("{} times what is allowed", format::rate(1.0 - left)))

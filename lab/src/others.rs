@@ -71,14 +71,24 @@ fn named(thread: &RunningThread) -> &str {
     }
 }
 
-/// Who has the CPU of loops that want it: looks at each again and again, and where one was ready
+/// Who has the CPU of loops that want it: looks at each again and again, and where one is ready
 /// and did not run since the last look, at all other threads. What is shorter than two looks is not
 /// seen, and what runs between two loops of this process is nobody else's.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
-    /// By thread: its CPU time at the last look, and where it waited then all threads, with the
-    /// time.
-    loops: HashMap<i32, (u64, Option<(Census, u64)>)>,
+    /// The last look at each, by its thread.
+    looks: HashMap<i32, Look>,
+}
+
+/// What was seen of a loop.
+#[derive(Debug)]
+struct Look {
+    /// When, ns.
+    at_ns: u64,
+    /// Its CPU time so far, ns.
+    run_ns: u64,
+    /// All other threads, where it may wait for its CPU.
+    census: Option<Census>,
 }
 
 impl Witness {
@@ -86,19 +96,21 @@ impl Witness {
     /// the loop waited then and waits now.
     pub(crate) fn look(&mut self, root: &Root, tid: i32, cpu: u32) -> Option<OthersOnCpu> {
         let thread = RunningThread::read(root, own(), tid)?;
-        let run_ns = thread.times(root)?.run_ns;
-        let before = self.loops.insert(tid, (run_ns, None));
-        let (then_ns, waited) = before?;
-        if !thread.is_runnable || run_ns != then_ns {
+        let (run_ns, at_ns) = (thread.times(root)?.run_ns, now_ns(ClockId::Monotonic));
+        let before = self.looks.insert(tid, Look { at_ns, run_ns, census: None })?;
+        let passed_ns = at_ns.saturating_sub(before.at_ns);
+        let ran_ns = run_ns.saturating_sub(before.run_ns);
+        // One that is ready may run this moment. One that mostly runs needs no census at each look.
+        if !thread.is_runnable || ran_ns > passed_ns / 2 {
             return None;
         }
-        let (census, now_ns) = (Census::take(root), now_ns(ClockId::Monotonic));
-        let seen = waited.map(|(before, then_ns)| {
+        let census = Census::take(root);
+        let seen = before.census.filter(|_| ran_ns == 0).map(|before| {
             let name =
                 |thread: &RunningThread| format!("{} ({})", thread.name, thread.policy_words());
-            census.named_since(&before, cpu, now_ns.saturating_sub(then_ns), name)
+            census.named_since(&before, cpu, passed_ns, name)
         });
-        self.loops.insert(tid, (run_ns, Some((census, now_ns))));
+        self.looks.insert(tid, Look { at_ns, run_ns, census: Some(census) });
         seen
     }
 }

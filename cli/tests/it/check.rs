@@ -152,7 +152,7 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
     }
     let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
     let mut measured = punctual();
-    measured.args(["measure", "periodic", "-d", "6s", "--cpu", &cpu, "--json", "-"]);
+    measured.args(["measure", "periodic", "-d", "10s", "--cpu", &cpu, "--json", "-"]);
     let measured = measured.stdout(Stdio::piped()).stderr(Stdio::piped());
     let measured = measured.spawn().expect("it starts");
     let pid = measured.id().to_string();
@@ -164,6 +164,8 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
         // Whatever becomes of this test, it ends.
         burst.args(["sh", "-c", "ulimit -t 2; while :; do :; done"]);
         let mut burst = burst.spawn().expect("it starts");
+        let pid = burst.id().to_string();
+        until("the burst", || stdout(&run(["sched", "show", &pid])).contains("SCHED_FIFO 95"));
         // So long is a burst.
         thread::sleep(Duration::from_millis(200));
         burst.kill().expect("ours");

@@ -23,6 +23,7 @@ pub mod timing;
 mod tsn;
 mod velocity;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -33,10 +34,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::impact::timing::Basis;
 use crate::quantity::{
-    Angle, BitRate, Hertz, Length, LinearSpeed, Share, Size, angle, bit_rate, duration, length,
-    linear_speed, rate, share, size,
+    Angle, BitRate, Hertz, Length, LinearSpeed, QuantityError, Share, Size, angle, bit_rate,
+    duration, length, linear_speed, rate, share, size,
 };
-use timing::{Lack, Timing};
+use timing::{Lack, Later, Timing};
 
 /// Every model, in the order of `--help` and of the documentation.
 pub static MODELS: &[Model] = &[
@@ -147,9 +148,17 @@ pub struct Application {
     pub figures: Vec<Figure>,
     /// Formula and where it is from.
     pub source: String,
-    /// What tells the worse of two runs where neither has an answer: the larger the worse.
+    /// How long this loop must run to show it, if it goes on as seen, ns; null where there is an
+    /// answer, or no length would give one.
+    #[serde(default)]
+    pub needed_ns: Option<f64>,
+    /// The command that measures so long; null where the run is not this program's.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// What tells the worse of two runs with the same answer, in the order of its weight: the
+    /// larger the worse. Without any it is the margin, then the statistic.
     #[serde(skip)]
-    severity: Option<f64>,
+    severity: Vec<f64>,
 }
 
 impl Application {
@@ -164,13 +173,15 @@ impl Application {
             basis,
             figures: Vec::new(),
             source: source.to_owned(),
-            severity: None,
+            needed_ns: None,
+            command: None,
+            severity: Vec::new(),
         }
     }
 
     /// With what tells it from results of other runs.
-    fn severity(self, severity: f64) -> Self {
-        Self { severity: Some(severity), ..self }
+    fn severity(self, severity: impl Into<Vec<f64>>) -> Self {
+        Self { severity: severity.into(), ..self }
     }
 
     /// With one more number.
@@ -192,14 +203,23 @@ impl Application {
         self
     }
 
+    /// With the demand that a cycle is later in less than a share `allowed` of all cycles.
+    fn demand_of_tail(self, later: &Later, allowed: f64) -> Self {
+        match later.suits(allowed) {
+            Suits::Yes => self.demand(later.at_most().unwrap_or(1.0), allowed),
+            Suits::No => self.demand(later.at_least().unwrap_or(1.0), allowed),
+            Suits::Unknown => Self { needed_ns: later.needed_ns(allowed), ..self.unknown() },
+        }
+    }
+
     /// With an answer that the recording is too short for.
     fn unknown(mut self) -> Self {
         (self.answer, self.margin) = (Some(Suits::Unknown), None);
         self
     }
 
-    /// The worse of two results of one model: by the answer, then the margin, then what the model
-    /// gives for it, then the statistic.
+    /// The worse of two results of one model: by the answer, then what the model gives for it, then
+    /// the margin, then the statistic.
     pub fn is_worse_than(&self, rival: &Self) -> bool {
         let rank = |suits: Option<Suits>| match suits {
             Some(Suits::No) => 0,
@@ -208,11 +228,13 @@ impl Application {
         };
         let value = |impact: &Self| impact.basis.first().map_or(0.0, |basis| basis.value_ns);
         let margin = |impact: &Self| impact.margin.unwrap_or(f64::MAX);
-        let severity = |impact: &Self| impact.severity.unwrap_or(f64::MIN);
+        let pairs = rival.severity.iter().zip(&self.severity);
+        let by_severity =
+            pairs.map(|(rival, own)| rival.total_cmp(own)).find(|order| order.is_ne());
         rank(self.answer)
             .cmp(&rank(rival.answer))
+            .then(by_severity.unwrap_or(Ordering::Equal))
             .then(margin(self).total_cmp(&margin(rival)))
-            .then(severity(rival).total_cmp(&severity(self)))
             .then(value(rival).total_cmp(&value(self)))
             .is_lt()
     }
@@ -255,6 +277,23 @@ quantity!(Length, "LENGTH", "10um", length);
 quantity!(LinearSpeed, "SPEED", "10m/min", linear_speed);
 quantity!(BitRate, "RATE", "1Gbit/s", bit_rate);
 quantity!(Size, "SIZE", "8KiB", size);
+
+/// A time that may be none: zero, or a [`Span`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaybeZero(Span);
+
+impl Value for MaybeZero {
+    const NAME: &'static str = Span::NAME;
+    const EXAMPLE: &'static str = "0us";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match duration(text) {
+            Ok(span) => Ok(Self(span)),
+            Err(QuantityError::Zero { .. }) => Ok(Self::default()),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+}
 
 /// A whole number in MIN..=MAX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -365,6 +404,13 @@ impl Parameter<Span> {
     }
 }
 
+impl Parameter<MaybeZero> {
+    /// The value in ns, ≥ 0; 0 if it is not given.
+    fn ns(&self, values: &Values) -> Result<f64, String> {
+        Ok(self.find(values)?.unwrap_or_default().0.as_ns() as f64)
+    }
+}
+
 impl<T: Value> Described for Parameter<T> {
     fn name(&self) -> &'static str {
         self.name
@@ -431,9 +477,28 @@ mod tests {
         Timing {
             lateness_ns: [Some(0.0), Some(max_ns / 10.0), Some(max_ns)],
             bounds: bounds.map(bound).collect(),
+            counted: None,
             given: false,
             ..Timing::given(max_ns, Some(100_000))
         }
+    }
+
+    /// A run of 1 ms with so many cycles of each lateness, ns.
+    pub(super) fn run_of(latenesses: &[(i64, u64)]) -> Timing {
+        let period = Period::from_ns(1_000_000);
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+        let each = latenesses.iter().flat_map(|&(ns, n)| (0..n).map(move |_| ns));
+        // Spread over the run, so that late cycles come alone.
+        let mut shuffled: Vec<i64> = each.collect();
+        let n = shuffled.len() as u64;
+        shuffled.sort_by_key(|&ns| ns);
+        for cycle in 0..n {
+            let at = usize::try_from(cycle * 7_919 % n).expect("an index");
+            let lateness = Span::from_ns(shuffled[at]);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        Timing::of(&recording.finish(0), Some(1_000_000))
     }
 
     #[test]
@@ -454,7 +519,9 @@ mod tests {
         let p = largest.p.unwrap();
         assert!((2.9e-4..1e-3).contains(&p), "three over n, over the extremal index: {p}");
         assert!(
-            largest.words().starts_with("L0: largest lateness 5.00 µs, observed in 10000 cycles")
+            largest
+                .words()
+                .starts_with("L0: largest lateness 5.00 µs, observed in 10\u{a0}000 cycles")
         );
         // Claims are made of tails: up to 4 µs only the median is known.
         assert_eq!(timing.p_above(4_000.0).map(|bound| bound.p), Some(0.5));
@@ -475,8 +542,40 @@ mod tests {
         }
         let timing = Timing::of(&recording.finish(0), None);
         assert_eq!(timing.largest_lateness().unwrap().n, Some(990));
-        let seen = timing.tail(timing.p_above(1e6).unwrap());
-        assert!(seen.words().contains("share of cycles later than 5.00 µs"), "{}", seen.words());
+        let seen = timing.later_than(1e6).basis().unwrap();
+        assert!(
+            seen.words().contains("later than 1.00 ms, none of 990 cycles"),
+            "{}",
+            seen.words()
+        );
+    }
+
+    #[test]
+    fn how_many_were_later_is_counted_from_the_buckets() {
+        let timing = run_of(&[(1_000, 49_000), (80_000, 990), (3_000_000, 10)]);
+        let seen = |above_ns| timing.later_than(above_ns).words().unwrap();
+        assert_eq!(seen(2_000_000.0), "10 of 50\u{a0}000 were later");
+        assert_eq!(
+            seen(3_000_000.0),
+            "none of 50\u{a0}000 was later",
+            "the largest is known exactly"
+        );
+        assert_eq!(seen(10_000.0), "1\u{a0}000 of 50\u{a0}000 were later");
+        assert_eq!(
+            run_of(&[(1, 9), (50, 1)]).later_than(3.0).words().unwrap(),
+            "1 of 10 was later"
+        );
+        // 10 of 50 000 are 2·10⁻⁴.
+        let later = timing.later_than(2e6);
+        assert!(later.at_least().unwrap() < 2e-4 && later.at_most().unwrap() > 2e-4, "{later:?}");
+        assert_eq!(later.suits(1e-3), Suits::Yes);
+        assert_eq!(later.suits(2e-4), Suits::Unknown);
+        assert_eq!(later.suits(1e-5), Suits::No);
+        // At the share seen it takes more cycles than there were, each of 1 ms.
+        assert!(later.needed_ns(2.5e-4).unwrap() > 50e9, "{later:?}");
+        assert_eq!(later.needed_ns(2e-4), None, "more cycles would show no such thing");
+        assert!(timing.exceeded_by(1e-3).unwrap().above_ns < 82_000.0);
+        assert_eq!(run_of(&[(5, 10)]).exceeded_by(1e-3), None);
     }
 
     #[test]
@@ -499,6 +598,39 @@ mod tests {
         assert!(unknown.is_worse_than(&using(0.9)) && using(1.1).is_worse_than(&unknown));
         assert_eq!(using(0.5).demand(0.1, 1.0).margin, Some(0.5), "the tightest decides");
         assert_eq!(using(0.0).demand(1.0, 0.0).answer, Some(Suits::No));
+        // What a model gives for it counts before its margin, and in the order of its weight.
+        let severe = |severity: [f64; 2]| using(0.5).severity(severity);
+        assert!(severe([64.0, 0.0]).is_worse_than(&severe([32.0, 9.0])));
+        assert!(severe([64.0, 2.0]).is_worse_than(&severe([64.0, 1.0])));
+        let tight = using(0.9).severity([32.0, 0.0]);
+        assert!(severe([64.0, 0.0]).is_worse_than(&tight));
+    }
+
+    #[test]
+    fn of_two_runs_the_worse_has_the_longer_period_where_that_decides() {
+        // 400 µs late every millisecond, and 100 µs late every ten.
+        let timing =
+            |max_ns, period_ns| Timing { period_ns: Some(period_ns), ..run_like(max_ns, &[]) };
+        let (short, long) = (timing(4e5, 1e6), timing(1e5, 1e7));
+        let worse = |name: &str, worse: &Timing, better: &Timing| {
+            let model = MODELS.iter().find(|model| model.name == name).unwrap();
+            let built = model.build(&Values::default()).unwrap();
+            let impact = |timing: &Timing| built.impact(timing).unwrap();
+            assert!(impact(worse).is_worse_than(&impact(better)), "{name}");
+            assert!(!impact(better).is_worse_than(&impact(worse)), "{name}");
+        };
+        worse("quadrature", &long, &short);
+        worse("safety", &long, &short);
+        worse("velocity", &short, &long);
+        worse("velocity", &timing(2e5, 1e6), &timing(3e5, 1e7));
+    }
+
+    #[test]
+    fn no_time_at_all_is_a_value_where_none_may_be() {
+        assert_eq!(MaybeZero::read("0ms"), Ok(MaybeZero::default()));
+        assert_eq!(MaybeZero::read("2us"), Ok(MaybeZero(Span::from_ns(2_000))));
+        assert!(MaybeZero::read("-1us").unwrap_err().contains("negative"));
+        assert!(MaybeZero::read("0").unwrap_err().contains("unit"));
     }
 
     #[test]

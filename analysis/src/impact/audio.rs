@@ -4,15 +4,15 @@
 //! (n − 1)·B/f_s − C; a buffer later than that is a dropout. So the mean time between them is
 //! B/(f_s·P(lateness > slack)). What decides is the *tail*: an upper bound of that probability,
 //! hence a lower one of the time. Where no wake was that late it is the rule of three (about 3/n at
-//! 95 %, over the extremal index), never "none". Without B it is the smallest power of two that
-//! holds: no wake was later than its slack, and where a time is wanted, the lower bound is at least
-//! that long.
+//! 95 %, over the extremal index), never "none". A lower bound of it shows that a wanted time is not
+//! reached. Without B it is the smallest power of two that holds: no wake was later than its slack,
+//! and where a time is wanted, the lower bound is at least that long.
 
 use punctual_core::time::Span;
 
 use super::timing::{Lack, Timing};
 use super::{Application, Assess, Formula, Model, Suits};
-use super::{Parameter, Values, Whole};
+use super::{MaybeZero, Parameter, Values, Whole};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
@@ -21,7 +21,7 @@ const RATE: Parameter<Hertz> = Parameter::or("48kHz", "rate", "Frames per second
 const FRAMES: Parameter<Whole<1, { u32::MAX }>> =
     Parameter::optional("frames", "Frames in a buffer [default: the smallest that holds]");
 const BUFFERS: Parameter<Whole<2, { u32::MAX }>> = Parameter::or("2", "buffers", "Buffers");
-const COMPUTE: Parameter<Span> =
+const COMPUTE: Parameter<MaybeZero> =
     Parameter::optional("compute", "Computing time of a buffer [default: none]");
 const WANTED: Parameter<Span> =
     Parameter::optional("wanted", "Required mean time between dropouts: 1h");
@@ -46,7 +46,7 @@ fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
         rate: RATE.value(values)?,
         frames: FRAMES.find(values)?.map(|frames| frames.0),
         buffers: BUFFERS.value(values)?.0,
-        compute_ns: COMPUTE.find_ns(values)?.unwrap_or(0.0),
+        compute_ns: COMPUTE.ns(values)?,
         wanted_ns: WANTED.find_ns(values)?,
     }))
 }
@@ -98,15 +98,21 @@ impl Audio {
                     None => "is the smallest buffer that no measured wake was too late for",
                 };
                 let statement = format!("{frames} frames {smallest}: {}", impact.statement);
-                return Ok(Application { statement, ..impact }.severity(frames.into()));
+                let severity = [vec![frames.into()], impact.severity.clone()].concat();
+                return Ok(Application { statement, ..impact }.severity(severity));
             }
             tried = Some((frames, impact));
         }
         let Some((frames, impact)) = tried else { return Err(Lack("buffer")) };
-        let statement =
-            format!("no buffer up to {frames} frames is shown to hold: {}", impact.statement);
-        let impact = Application { statement, ..impact }.severity(f64::MAX);
-        Ok(if impact.answer.is_none() { impact.unknown() } else { impact })
+        let holds = match impact.answer {
+            Some(Suits::Unknown) => "is shown to hold",
+            // None without a dropout was looked for, and each had one.
+            _ => "holds",
+        };
+        let statement = format!("no buffer up to {frames} frames {holds}: {}", impact.statement);
+        let severity = [vec![f64::MAX], impact.severity.clone()].concat();
+        let answer = impact.answer.or(Some(Suits::No));
+        Ok(Application { statement, answer, ..impact }.severity(severity))
     }
 
     /// How long one buffer takes, ns.
@@ -125,41 +131,47 @@ impl Audio {
         let buffer_ns = self.buffer_ns(frames);
         let slack_ns = self.slack_ns(frames);
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
-        let bound = timing.p_above(slack_ns).filter(|_| slack_ns > 0.0);
-        let between_ns = bound.map(|bound| buffer_ns / bound.p);
-        let statement = match between_ns {
-            _ if slack_ns <= 0.0 => format!(
+        if slack_ns <= 0.0 {
+            let statement = format!(
                 "the computing time exceeds the buffers by {}: every buffer drops out",
                 shown(-slack_ns)
+            );
+            let impact = Application::new("audio", SOURCE, statement, vec![largest])
+                .figure("buffer", f64::from(frames), "frames")
+                .figure("length of a buffer", buffer_ns, "ns")
+                .figure("slack", slack_ns, "ns");
+            return Ok(impact.severity([1.0]).demand(self.compute_ns, 0.0));
+        }
+        let later = timing.later_than(slack_ns);
+        let between_ns = later.at_most().map(|p| buffer_ns / p);
+        let at_most_ns = later.at_least().map(|p| buffer_ns / p);
+        let seen = later.words().map_or_else(String::new, |words| format!(", and {words}"));
+        let apart = match (between_ns, at_most_ns) {
+            (Some(least_ns), Some(most_ns)) => format!(
+                "dropouts are {} to {} apart on average",
+                seconds(least_ns),
+                seconds(most_ns)
             ),
-            Some(between_ns) => format!(
-                "a wake may be {} late; dropouts are at least {} apart on average",
-                shown(slack_ns),
-                seconds(between_ns)
-            ),
-            None => {
-                format!("a wake may be {} late; how often one is later is unknown", shown(slack_ns))
+            (Some(least_ns), None) => {
+                format!("dropouts are at least {} apart on average", seconds(least_ns))
             }
+            (None, _) => "how often one is later is unknown".to_owned(),
         };
-        let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
+        let statement = format!("a wake may be {} late{seen}: {apart}", shown(slack_ns));
+        let basis = later.basis().into_iter().chain([largest]);
         let impact = Application::new("audio", SOURCE, statement, basis.collect())
             .figure("buffer", f64::from(frames), "frames")
             .figure("length of a buffer", buffer_ns, "ns")
             .figure("slack", slack_ns, "ns")
-            .figure("share of later cycles, at most", bound.map(|bound| bound.p), "1")
+            .figure("share of later cycles, at most", later.at_most(), "1")
             .figure("mean time between dropouts, at least", between_ns, "ns")
-            // What is unknown is no better than anything.
-            .severity(between_ns.map_or(f64::MAX, |between_ns| -between_ns));
-        Ok(match (self.wanted_ns, between_ns) {
-            _ if slack_ns <= 0.0 => impact.demand(self.compute_ns, 0.0),
-            (None, _) => impact,
-            (Some(wanted_ns), Some(between_ns)) if between_ns > wanted_ns => {
-                impact.demand(wanted_ns, between_ns)
-            }
-            // A bound that is too high does not prove failure where none was seen.
-            (Some(_), _) if largest.value_ns <= slack_ns => impact.unknown(),
-            (Some(wanted_ns), Some(between_ns)) => impact.demand(wanted_ns, between_ns),
-            (Some(_), None) => impact.unknown(),
+            .figure("mean time between dropouts, at most", at_most_ns, "ns")
+            .severity([later.severity()]);
+        Ok(match self.wanted_ns {
+            None => impact,
+            Some(wanted_ns) => impact
+                .figure("mean time between dropouts wanted", wanted_ns, "ns")
+                .demand_of_tail(&later, buffer_ns / wanted_ns),
         })
     }
 }
@@ -178,7 +190,8 @@ fn seconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::tests::{run_like, value};
+    use crate::impact::tests::{run_like, run_of, value};
+    use crate::plain::grouped;
     use crate::quantity::rate;
 
     fn audio(frames: u32, wanted_ns: Option<f64>) -> Audio {
@@ -205,8 +218,11 @@ mod tests {
         let impact = audio(64, Some(1e9)).impact(&run_like(2e6, &[(1e6, 0.01)])).unwrap();
         let between_s = value(&impact, "mean time between dropouts, at least") * 1e-9;
         assert!((between_s - 0.133_333).abs() < 1e-6, "{between_s}");
-        assert_eq!(impact.answer, Some(Suits::No));
+        assert_eq!(impact.answer, Some(Suits::Unknown), "an upper bound alone shows no failure");
         assert!(impact.basis[0].words().starts_with("L1"), "{}", impact.basis[0].words());
+        // 100 of 10 000 wakes: between 1/0.012 and 1/0.008 buffers apart, as far as they come alone.
+        let impact = audio(64, Some(1e9)).impact(&run_of(&[(1_000, 9_900), (2_000_000, 100)]));
+        assert_eq!(impact.unwrap().answer, Some(Suits::No));
     }
 
     #[test]
@@ -223,8 +239,54 @@ mod tests {
         let never = any(Some(1e18)).impact(&timing).unwrap();
         assert_eq!(never.answer, Some(Suits::Unknown), "too short to say");
         assert!(never.statement.starts_with("no buffer up to 8192"), "{}", never.statement);
+        // A wake was later than the largest buffer allows: no such buffer is there.
         let stalled = any(None).impact(&Timing::given(1e9, Some(1_000))).unwrap();
-        assert_eq!(stalled.answer, Some(Suits::Unknown));
+        assert_eq!(stalled.answer, Some(Suits::No));
+        assert!(stalled.statement.starts_with("no buffer up to 8192 frames holds"), "{stalled:?}");
+    }
+
+    #[test]
+    fn half_of_all_wakes_later_than_the_slack_is_a_no_and_not_a_short_recording() {
+        // 5.33 ms may pass; every other wake is 10 ms late.
+        let timing = run_of(&[(1_000, 500), (10_000_000, 500)]);
+        let impact = audio(256, Some(3_600e9)).impact(&timing).unwrap();
+        assert_eq!(impact.answer, Some(Suits::No), "{}", impact.statement);
+        let seen = format!("500 of {} were later", grouped(1_000));
+        assert!(impact.statement.contains(&seen), "{}", impact.statement);
+        let bounds = impact.statement.contains(" ms to ") && impact.statement.contains(" apart");
+        assert!(bounds, "{}", impact.statement);
+        assert!(impact.margin.unwrap() < -1e4, "{:?}", impact.margin);
+        assert_eq!(impact.basis[0].beyond, Some(500));
+        // The same where no buffer is long enough.
+        let stalled = run_of(&[(1_000, 500), (300_000_000, 500)]);
+        let any = Audio { frames: None, ..audio(1, Some(3_600e9)) };
+        assert_eq!(any.impact(&stalled).unwrap().answer, Some(Suits::No));
+    }
+
+    #[test]
+    fn what_is_open_says_how_long_to_measure() {
+        let timing = run_of(&[(1_000, 10_000)]);
+        let open = audio(64, Some(3_600e9)).impact(&timing).unwrap();
+        assert_eq!(open.answer, Some(Suits::Unknown));
+        // 3/p cycles of 1 ms, p = 1.33 ms/1 h, over the extremal index.
+        let least_ns = 2.99 * 3_600e9 / 1.333_333e6 * 1e6;
+        let needed_ns = open.needed_ns.unwrap();
+        assert!((least_ns..10.0 * least_ns).contains(&needed_ns), "{needed_ns}");
+        let shown = audio(64, Some(1e9)).impact(&timing).unwrap();
+        assert_eq!((shown.answer, shown.needed_ns), (Some(Suits::Yes), None));
+    }
+
+    #[test]
+    fn of_two_runs_that_hold_the_one_that_needs_the_larger_buffer_is_the_worse() {
+        let any = Audio { frames: None, ..audio(1, Some(10e9)) };
+        let impact = |latenesses: &[(i64, u64)]| any.impact(&run_of(latenesses)).unwrap();
+        // The larger buffer leaves more of what is allowed.
+        let small = impact(&[(1_000, 500_000)]);
+        let large = impact(&[(1_000, 450_000), (4_000_000, 50_000)]);
+        assert_eq!((small.answer, large.answer), (Some(Suits::Yes), Some(Suits::Yes)));
+        assert!(value(&large, "buffer") > value(&small, "buffer"), "{large:?}");
+        assert!(large.margin > small.margin, "{large:?} {small:?}");
+        assert!(large.is_worse_than(&small) && !small.is_worse_than(&large));
     }
 
     #[test]
@@ -240,7 +302,7 @@ mod tests {
         let tight = Audio { compute_ns: 2e6, ..audio(64, None) };
         let impact = tight.impact(&Timing::given(0.0, Some(1_000_000))).unwrap();
         assert_eq!(impact.answer, Some(Suits::No));
-        let nothing = audio(64, Some(1.0)).impact(&Timing::given(1e3, None)).unwrap();
+        let nothing = audio(64, Some(1e9)).impact(&Timing::given(1e3, None)).unwrap();
         assert_eq!(nothing.answer, Some(Suits::Unknown), "n was not given");
     }
 }

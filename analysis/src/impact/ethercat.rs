@@ -10,7 +10,7 @@ use punctual_core::time::Span;
 
 use super::timing::{Lack, Timing};
 use super::{Application, Assess, Formula, Model};
-use super::{Parameter, Value, Values};
+use super::{MaybeZero, Parameter, Value, Values};
 
 const SOURCE: &str = "J ≤ shift − frame − propagation − copy (OST EtherCAT wiki)";
 
@@ -18,11 +18,11 @@ const MODE: Parameter<SyncMode> = Parameter::or("master-shift", "mode", "Which c
 const SHIFT: Parameter<Span> =
     Parameter::required("shift", "From the master's release to SYNC0: 300us");
 const FRAME: Parameter<Span> = Parameter::required("frame", "Time of the frame on the wire: 120us");
-const PROPAGATION: Parameter<Span> = Parameter::optional(
+const PROPAGATION: Parameter<MaybeZero> = Parameter::optional(
     "propagation",
     "Propagation delay of the frame through all slaves [default: none]",
 );
-const COPY: Parameter<Span> =
+const COPY: Parameter<MaybeZero> =
     Parameter::optional("copy", "Time of the slaves to copy their outputs [default: none]");
 const SYNC_ALLOWED: Parameter<Span> =
     Parameter::optional("sync-allowed", "With bus-shift: how much SYNC0 may move, peak to peak");
@@ -55,8 +55,8 @@ fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
         mode,
         shift_ns: SHIFT.ns(values)?,
         frame_ns: FRAME.ns(values)?,
-        propagation_ns: PROPAGATION.find_ns(values)?.unwrap_or(0.0),
-        copy_ns: COPY.find_ns(values)?.unwrap_or(0.0),
+        propagation_ns: PROPAGATION.ns(values)?,
+        copy_ns: COPY.ns(values)?,
     }))
 }
 

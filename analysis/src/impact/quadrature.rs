@@ -57,7 +57,8 @@ impl Assess for Quadrature {
         let impact = Application::new("quadrature", SOURCE, statement, vec![gap])
             .figure("period", period_ns, "ns")
             .figure("longest wait between looks", longest_ns, "ns")
-            .figure("highest edge rate", edges_hz, "Hz");
+            .figure("highest edge rate", edges_hz, "Hz")
+            .severity([longest_ns]);
         Ok(match self.edges {
             None => impact,
             Some(wanted) => impact

@@ -9,13 +9,14 @@ use punctual_core::time::Span;
 
 use super::timing::{Lack, Timing};
 use super::{Application, Assess, Formula, Model};
-use super::{Parameter, Values};
+use super::{MaybeZero, Parameter, Values};
 
 const SOURCE: &str = "reaction ≤ 2P + C + L (sampled loop, worst phase)";
 
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Period of the loop [default: that of the run]");
-const COMPUTE: Parameter<Span> = Parameter::optional("compute", "Computing time [default: none]");
+const COMPUTE: Parameter<MaybeZero> =
+    Parameter::optional("compute", "Computing time [default: none]");
 const REACTION: Parameter<Span> = Parameter::optional("reaction", "Required reaction time: 5ms");
 
 /// Its row in the table of models.
@@ -35,7 +36,7 @@ pub(super) const MODEL: Model = Model {
 fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Safety {
         period_ns: PERIOD.find_ns(values)?,
-        compute_ns: COMPUTE.find_ns(values)?.unwrap_or(0.0),
+        compute_ns: COMPUTE.ns(values)?,
         limit_ns: REACTION.find_ns(values)?,
     }))
 }
@@ -64,7 +65,8 @@ impl Assess for Safety {
         let impact = Application::new("safety", SOURCE, statement, vec![basis])
             .figure("period", period_ns, "ns")
             .figure("computing", self.compute_ns, "ns")
-            .figure("reaction", reaction_ns, "ns");
+            .figure("reaction", reaction_ns, "ns")
+            .severity([reaction_ns]);
         Ok(match self.limit_ns {
             None => impact,
             Some(limit_ns) => {

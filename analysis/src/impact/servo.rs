@@ -15,7 +15,7 @@ use punctual_core::time::Span;
 
 use super::timing::{Lack, Timing};
 use super::{Application, Assess, Formula, Model};
-use super::{Parameter, Value, Values};
+use super::{MaybeZero, Parameter, Value, Values};
 use crate::quantity::{Angle, Hertz};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
@@ -25,7 +25,7 @@ const CROSSOVER: Parameter<Hertz> =
     Parameter::required("crossover", "Crossover of the loop: 100Hz");
 const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Sampling period [default: that of the run]");
-const DELAY: Parameter<Span> =
+const DELAY: Parameter<MaybeZero> =
     Parameter::optional("delay", "From sample to actuation without any lateness [default: none]");
 const PHASE_ALLOWED: Parameter<Angle> =
     Parameter::optional("phase-allowed", "Allowed loss of phase: 5deg");
@@ -64,7 +64,7 @@ fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Servo {
         crossover: CROSSOVER.value(values)?,
         period_ns: PERIOD.find_ns(values)?,
-        delay_ns: DELAY.find_ns(values)?.unwrap_or(0.0),
+        delay_ns: DELAY.ns(values)?,
         phase_allowed: PHASE_ALLOWED.find(values)?,
         closed_loop: CLOSED_LOOP.find(values)?,
     }))

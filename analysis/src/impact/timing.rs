@@ -7,9 +7,17 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::bound::{CONFIDENCE, p_upper};
+use crate::claim::ask::{Ask, ClaimEvent};
+use crate::claim::bound::{CONFIDENCE, events_upper, p_lower_at, p_upper, p_upper_at};
+use crate::claim::count::EventCount;
+use crate::claim::plan::cycles_needed_at;
 use crate::claim::{Claim, Level};
+use crate::imported::ImportedQuantity;
+use crate::plain::grouped;
+use crate::quantile::Probability;
 use crate::recording::RunFigures;
+
+use super::Suits;
 
 /// A statistic and its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +30,9 @@ pub struct Basis {
     pub level: Option<Level>,
     /// Cycles that it is based on; null when not given.
     pub n: Option<u64>,
+    /// How many of them were beyond the value, at least; null where they were not counted.
+    #[serde(default)]
+    pub beyond: Option<u64>,
     /// Upper bound of the probability that a cycle is beyond the value; null where none is known.
     pub p: Option<f64>,
     /// Of that bound: 0.95.
@@ -66,8 +77,169 @@ pub struct Timing {
     pub grid_rms_ns: Option<f64>,
     /// The known bounds of the tail.
     pub bounds: Vec<Bound>,
+    /// All latenesses, counted; `None` where they are not known one by one.
+    pub counted: Option<Latenesses>,
     /// True where a person gave it.
     pub given: bool,
+}
+
+/// The latenesses of a run, counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Latenesses {
+    /// Lowest, highest, count; ns, in rising order.
+    buckets: Vec<(i64, i64, u64)>,
+    /// More that lie above all buckets.
+    beyond: u64,
+    /// More of which nothing is known.
+    unknown: u64,
+    /// Extremal index to use, in (0, 1]; 1: independent.
+    theta: f64,
+}
+
+impl Latenesses {
+    /// Those of a run; `None` where its data hold no latenesses of counted cycles.
+    fn of(outcome: &RunFigures) -> Option<Self> {
+        let holds = outcome.imported.as_ref().map(|imported| imported.holds);
+        let view = &outcome.histogram;
+        let is_lateness = holds.is_none_or(|holds| holds == ImportedQuantity::Lateness);
+        if !is_lateness || outcome.cycles == 0 || outcome.releases() == 0 {
+            return None;
+        }
+        // The claim that none was above the largest is a bound over θ·n.
+        let above_all = outcome.claims.iter().find(|claim| claim.level == Level::L1);
+        let theta = above_all.and_then(|claim| {
+            let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
+            Some(effective_n / claim.n as f64)
+        });
+        let max_ns = outcome.lateness_ns.max.map_or(i64::MAX, |ns| ns.ceil() as i64);
+        let buckets = view.buckets.iter();
+        Some(Self {
+            buckets: buckets
+                .map(|&(low, high, n)| (low, (high - 1).min(max_ns.max(low)), n))
+                .collect(),
+            beyond: view.overflow,
+            unknown: outcome.unknown(),
+            theta: theta.unwrap_or(1.0).clamp(f64::MIN_POSITIVE, 1.0),
+        })
+    }
+
+    /// One of `n` cycles was that late, and none was later.
+    fn up_to(largest_ns: f64, n: u64) -> Self {
+        let largest_ns = largest_ns.ceil() as i64;
+        let largest = (largest_ns, largest_ns, 1);
+        let buckets = vec![(i64::MIN, largest_ns, n.saturating_sub(1)), largest];
+        Self { buckets, beyond: 0, unknown: 0, theta: 1.0 }
+    }
+
+    /// The highest value of the first bucket of which it is shown that a cycle is later with a
+    /// probability of at most `p`.
+    fn exceeded_by(&self, p: f64) -> Option<Bound> {
+        let (mut later, n) = (self.beyond + self.unknown, self.n() as f64);
+        let mut lowest = None;
+        for &(_, highest_ns, count) in self.buckets.iter().rev() {
+            let upper = p_upper_at(later as f64, n, self.theta, CONFIDENCE);
+            if upper > p {
+                break;
+            }
+            lowest = Some(Bound { above_ns: highest_ns as f64, p: upper, level: Level::L1 });
+            later += count;
+        }
+        lowest
+    }
+
+    /// All cycles.
+    fn n(&self) -> u64 {
+        self.buckets.iter().map(|bucket| bucket.2).sum::<u64>() + self.beyond + self.unknown
+    }
+
+    /// How many were later.
+    fn later_than(&self, above_ns: i64) -> EventCount {
+        let seen = EventCount::of_buckets(above_ns, self.buckets.iter().copied(), self.beyond);
+        EventCount { theta: self.theta, ..seen.with_unseen(self.unknown) }
+    }
+}
+
+/// What is known of how often a cycle is later than something.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Later {
+    /// Than what, ns.
+    above_ns: f64,
+    /// How many were; `None` where they were not counted.
+    seen: Option<EventCount>,
+    /// The lowest upper bound of the probability; `None` where none is known.
+    upper: Option<Bound>,
+    /// A lower bound of it, in [0, 1].
+    lower: f64,
+    /// The period of the loop, ns.
+    period_ns: Option<f64>,
+    /// True where a person gave it.
+    given: bool,
+    /// Cycles of the run.
+    n: Option<u64>,
+}
+
+impl Later {
+    /// The upper bound of the probability, at 95 %.
+    pub(super) fn at_most(&self) -> Option<f64> {
+        self.upper.map(|bound| bound.p)
+    }
+
+    /// The lower bound of the probability, at 95 %; `None` where no cycle is known to be later.
+    pub(super) fn at_least(&self) -> Option<f64> {
+        (self.lower > 0.0).then_some(self.lower)
+    }
+
+    /// What tells the worse of two runs: the larger the worse. What is unknown is no better than
+    /// anything.
+    pub(super) fn severity(&self) -> f64 {
+        self.at_most().unwrap_or(f64::MAX)
+    }
+
+    /// Whether it happens in less than a share `allowed` of the cycles.
+    pub(super) fn suits(&self, allowed: f64) -> Suits {
+        match self.at_most() {
+            Some(upper) if upper < allowed => Suits::Yes,
+            _ if allowed > 1.0 => Suits::Yes,
+            _ if self.lower >= allowed => Suits::No,
+            _ => Suits::Unknown,
+        }
+    }
+
+    /// How long a loop shows that it happens in less than a share `allowed` of the cycles, if it
+    /// goes on as seen, ns; `None` where more cycles would not, or nothing was counted.
+    pub(super) fn needed_ns(&self, allowed: f64) -> Option<f64> {
+        let (seen, period_ns) = (self.seen?, self.period_ns?);
+        let event = ClaimEvent::Lateness { above_ns: self.above_ns as i64 };
+        let ask = Ask::new(event, allowed, Probability::from_share(CONFIDENCE)?)?;
+        let cycles = cycles_needed_at(&ask, seen.most, seen.n, seen.theta)?;
+        Some(cycles as f64 * period_ns)
+    }
+
+    /// How many were later, as a clause: "3 of 60 000 were later"; `None` where they were not
+    /// counted.
+    pub(super) fn words(&self) -> Option<String> {
+        let EventCount { n, least, most, .. } = self.seen?;
+        let seen = match (least, most) {
+            (_, 0) => return Some(format!("none of {} was later", grouped(n))),
+            (1, 1) => return Some(format!("1 of {} was later", grouped(n))),
+            (least, most) if least == most => grouped(least),
+            (least, most) => format!("{} to {}", grouped(least), grouped(most)),
+        };
+        Some(format!("{seen} of {} were later", grouped(n)))
+    }
+
+    /// As a basis; `None` where nothing is known.
+    pub(super) fn basis(&self) -> Option<Basis> {
+        Some(Basis {
+            statistic: "share of cycles later".to_owned(),
+            value_ns: self.seen.map_or(self.upper?.above_ns, |_| self.above_ns),
+            level: (!self.given).then_some(self.upper.map_or(Level::L1, |bound| bound.level)),
+            n: self.seen.map(|seen| seen.n).or(self.n),
+            beyond: self.seen.map(|seen| seen.least),
+            p: self.at_most(),
+            confidence: self.upper.map(|_| CONFIDENCE),
+        })
+    }
 }
 
 impl Timing {
@@ -84,6 +256,7 @@ impl Timing {
             grid_pp_ns: outcome.grid.as_ref().map(|grid| grid.jitter_pp_ns),
             grid_rms_ns: outcome.grid.as_ref().map(|grid| grid.rms_ns),
             bounds: outcome.claims.iter().filter_map(bound).collect(),
+            counted: Latenesses::of(outcome),
             given: false,
         }
     }
@@ -106,6 +279,7 @@ impl Timing {
                 .map(|p| Bound { above_ns: value_ns, p, level: Level::L1 })
                 .into_iter()
                 .collect(),
+            counted: n.filter(|&n| n > 0).map(|n| Latenesses::up_to(value_ns, n)),
             given: true,
         }
     }
@@ -195,19 +369,31 @@ impl Timing {
     /// The smallest lateness that is exceeded with a probability of at most `p`; `None` when the
     /// recording does not support one.
     pub fn exceeded_by(&self, p: f64) -> Option<Bound> {
-        let rare = self.bounds.iter().filter(|bound| bound.p <= p);
-        rare.copied().min_by(|a, b| a.above_ns.total_cmp(&b.above_ns))
+        let by_claims = self.bounds.iter().filter(|bound| bound.p <= p).copied();
+        let by_count = self.counted.as_ref().and_then(|counted| counted.exceeded_by(p));
+        by_claims.chain(by_count).min_by(|a, b| a.above_ns.total_cmp(&b.above_ns))
     }
 
-    /// A probability as a basis.
-    pub(super) fn tail(&self, bound: Bound) -> Basis {
-        Basis {
-            statistic: "share of cycles later".to_owned(),
-            value_ns: bound.above_ns,
-            level: (!self.given).then_some(bound.level),
+    /// What is known of how often a cycle is later than that, in ns.
+    pub(super) fn later_than(&self, above_ns: f64) -> Later {
+        let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
+        let by_count = seen.map(|seen| Bound {
+            above_ns,
+            p: p_upper_at(seen.most as f64, seen.n as f64, seen.theta, CONFIDENCE),
+            level: Level::L1,
+        });
+        let upper = [self.p_above(above_ns), by_count].into_iter().flatten();
+        let lower = seen.map_or(0.0, |seen| {
+            p_lower_at(seen.least as f64, seen.n as f64, seen.theta, CONFIDENCE)
+        });
+        Later {
+            above_ns,
+            seen,
+            upper: upper.min_by(|a, b| a.p.total_cmp(&b.p)),
+            lower,
+            period_ns: self.period_ns,
+            given: self.given,
             n: self.n,
-            p: Some(bound.p),
-            confidence: Some(CONFIDENCE),
         }
     }
 
@@ -223,6 +409,7 @@ impl Timing {
             value_ns,
             level: (!self.given).then_some(Level::L0),
             n: self.n,
+            beyond: None,
             p,
             confidence: p.map(|_| CONFIDENCE),
         })
@@ -236,8 +423,8 @@ impl Basis {
         let no_bound = if self.p.is_some() { "" } else { ", not a bound" };
         let from = match (self.level, self.n) {
             (None, None) => "as given".to_owned(),
-            (None, Some(n)) => format!("as given for {n} cycles"),
-            (Some(_), Some(n)) => format!("observed in {n} cycles{no_bound}"),
+            (None, Some(n)) => format!("as given for {} cycles", grouped(n)),
+            (Some(_), Some(n)) => format!("observed in {} cycles{no_bound}", grouped(n)),
             (Some(_), None) => format!("observed{no_bound}"),
         };
         let tail = match (self.p, self.confidence) {
@@ -248,8 +435,13 @@ impl Basis {
         };
         match self.level {
             Some(level @ (Level::L1 | Level::L2)) => {
-                let n = self.n.unwrap_or(0);
-                format!("{level:?}: {} than {value}, from {n} cycles{tail}", self.statistic)
+                let n = grouped(self.n.unwrap_or(0));
+                let from = match self.beyond {
+                    Some(0) => format!("none of {n} cycles"),
+                    Some(beyond) => format!("{} of {n} cycles", grouped(beyond)),
+                    None => format!("from {n} cycles"),
+                };
+                format!("{level:?}: {} than {value}, {from}{tail}", self.statistic)
             }
             Some(level) => format!("{level:?}: {} {value}, {from}{tail}", self.statistic),
             None => format!("{} {value}, {from}{tail}", self.statistic),

@@ -9,6 +9,7 @@ use punctual_core::time::Span;
 use super::timing::{Lack, Timing};
 use super::{Application, Assess, Formula, Model};
 use super::{Parameter, Values};
+use crate::claim::bound::rounded_up;
 use crate::quantity::Share;
 
 const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-etf(8))";
@@ -48,19 +49,24 @@ struct Etf {
 impl Assess for Etf {
     fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest = timing.largest_lateness()?;
-        let bound = timing.p_above(self.delta_ns);
+        let later = timing.later_than(self.delta_ns);
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
-        let losses = bound.map(|bound| bound.p);
-        let statement = match losses {
-            Some(p) => format!("at most {p:.1e} of the packets are dropped, at 95 % confidence"),
+        let seen = later.words().map_or_else(String::new, |words| format!(": {words}"));
+        let statement = match later.at_most() {
+            Some(p) => {
+                let p = rounded_up(p);
+                format!("at most {p} of the packets are dropped, at 95 % confidence{seen}")
+            }
             None => {
                 format!("how often a wake is more than {} late is unknown", shown(self.delta_ns))
             }
         };
-        let basis = bound.map(|bound| timing.tail(bound)).into_iter().chain([largest.clone()]);
+        let basis = later.basis().into_iter().chain([largest]);
         let impact = Application::new("tsn", SOURCE, statement, basis.collect())
             .figure("delta", self.delta_ns, "ns")
-            .figure("share of packets dropped", losses, "1");
+            .figure("share of packets dropped", later.at_most(), "1")
+            .figure("share of packets dropped, at least", later.at_least(), "1")
+            .severity([later.severity()]);
         let Some(allowed) = self.losses.map(Share::as_one) else { return Ok(impact) };
         let wanted = timing.exceeded_by(allowed);
         let mut impact = impact.figure("share that may be dropped", allowed, "1").figure(
@@ -72,13 +78,7 @@ impl Assess for Etf {
             impact.statement +=
                 &format!("; {allowed:.1e} needs a delta of {}", shown(wanted.above_ns));
         }
-        Ok(match losses {
-            Some(p) if p < allowed => impact.demand(p, allowed),
-            // A bound that is too high does not prove failure where none was seen.
-            _ if largest.value_ns <= self.delta_ns => impact.unknown(),
-            Some(p) => impact.demand(p, allowed),
-            None => impact.unknown(),
-        })
+        Ok(impact.demand_of_tail(&later, allowed))
     }
 }
 
@@ -86,7 +86,7 @@ impl Assess for Etf {
 mod tests {
     use super::*;
     use crate::impact::Suits;
-    use crate::impact::tests::{run_like, value};
+    use crate::impact::tests::{run_like, run_of, value};
     use crate::quantity::share;
 
     #[test]
@@ -97,12 +97,26 @@ mod tests {
         assert_eq!(value(&impact, "share of packets dropped"), 1e-3);
         assert_eq!(value(&impact, "delta needed"), 100e3, "p is at most 1 % from there on");
         assert_eq!(impact.answer, Some(Suits::Yes));
-        assert_eq!(queue(300e3, "0.0001").impact(&timing).unwrap().answer, Some(Suits::No));
+        let open = queue(300e3, "0.0001").impact(&timing).unwrap();
+        assert_eq!(open.answer, Some(Suits::Unknown), "an upper bound alone shows no failure");
+        let often = run_of(&[(1_000, 9_900), (350_000, 100)]);
+        assert_eq!(queue(300e3, "0.0001").impact(&often).unwrap().answer, Some(Suits::No));
         assert_eq!(queue(400e3, "0.0001").impact(&timing).unwrap().answer, Some(Suits::Yes));
         let unseen = queue(500e3, "0.000001").impact(&timing).unwrap();
         assert_eq!(unseen.answer, Some(Suits::Unknown), "none was later, of too few");
         assert_eq!(unseen.figures.last().unwrap().value, None);
         let below = queue(50e3, "1%").impact(&timing).unwrap();
         assert_eq!(below.answer, Some(Suits::Unknown), "no bound that low");
+    }
+
+    #[test]
+    fn of_two_runs_the_one_that_loses_more_is_the_worse_without_a_wanted_share_too() {
+        let queue = Etf { delta_ns: 100e3, losses: None };
+        let impact = |timing: &Timing| queue.impact(timing).unwrap();
+        // The bound of the one is of a smaller lateness.
+        let (often, rare) = (run_like(2e5, &[(50e3, 0.2)]), run_like(9e9, &[(100e3, 1e-5)]));
+        assert!(impact(&often).is_worse_than(&impact(&rare)));
+        let unknown = run_like(1e3, &[]);
+        assert!(impact(&unknown).is_worse_than(&impact(&often)), "what is unknown is no better");
     }
 }

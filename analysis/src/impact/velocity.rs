@@ -59,7 +59,8 @@ impl Assess for Velocity {
         let impact = Application::new("velocity", SOURCE, statement, vec![largest, usual])
             .figure("period", period_ns, "ns")
             .figure("largest ripple", worst, "1")
-            .figure("rms ripple", rms, "1");
+            .figure("rms ripple", rms, "1")
+            .severity([worst, rms]);
         Ok(match self.tolerance {
             None => impact,
             Some(share) => {

@@ -19,6 +19,7 @@ use punctual_analysis::impact::{
 };
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
+use punctual_document::terminal::quoted;
 use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
 
 use crate::output::{self, OutputArgs};
@@ -83,6 +84,7 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
                 impact.run = Some(run.name.clone());
+                impact.command = impact.needed_ns.and_then(|ns| measuring(run, ns));
                 if worst.as_ref().is_none_or(|worst| impact.is_worse_than(worst)) {
                     worst = Some(impact);
                 }
@@ -96,6 +98,28 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
         (None, None) => bail!("{}: no runs in this result", stored.path.display()),
     }
 }
+
+/// The command that measures a loop like that of the run for so long; `None` where the run is not
+/// one of this program's.
+fn measuring(run: &Run, needed_ns: f64) -> Option<String> {
+    let setup = &run.setup;
+    let (period_ns, length) = (setup.period_ns?, format::argument(needed_ns * SPARE)?);
+    let mut command =
+        format!("punctual measure periodic --period {}", format::period_argument(period_ns));
+    // Data from elsewhere name no policy.
+    setup.policy.as_ref()?;
+    command += &setup.cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+    match &setup.load[..] {
+        [] => {}
+        [load] => command += &format!(" --load {}", quoted(load)),
+        // Those of a run that took turns.
+        [..] => return None,
+    }
+    Some(format!("{command} -d {length}"))
+}
+
+/// For loads that start late.
+const SPARE: f64 = 1.1;
 
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";

@@ -133,10 +133,13 @@ fn steps_are_those_of_the_base_thread_and_the_run_is_named() {
     assert!(page.contains("of the run \"CPU 1, 25 µs, idle\""), "{page}");
     assert!(page.contains("of the run \"CPU 1, 25 µs, linuxcnc\""), "{page}");
     assert!(!page.contains("servo thread"), "{page}");
+    let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("two limits, and the lower one holds, the motor's: "), "{page}");
     // Copied from a terminal, where a number and its unit stay together.
     let servo = stdout(&ran_with(&["--run", "CPU 1, 1\u{a0}ms, linuxcnc"]));
     let joined = servo.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains("max |interval| 4.00 ms"), "{servo}");
+    assert_eq!(joined.matches("of the run").count(), 1, "{servo}");
     assert!(joined.contains("a loop of 1 ms is a servo thread"), "{servo}");
     assert!(joined.contains("'punctual check --for linuxcnc' measures both"), "{servo}");
 }
@@ -202,6 +205,51 @@ fn no_is_exit_1_and_so_is_what_cannot_be_told() {
     assert_eq!(code(&["150us", "--cycles", "10000000"]), Some(1));
     let huge = run(["impact", "pacing", "--rate", "1e300Gbit/s", "--time-error", "292y"]);
     refused(&huge, &["--rate", "too large"]);
+}
+
+#[test]
+fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_would() {
+    let dir = Dir::new("impact-share");
+    let file = dir.path("night.json");
+    let name = file.to_str().expect("UTF-8");
+    let run_of = |late_ns: u64| {
+        let late = |k: u64| if k.is_multiple_of(2) { late_ns } else { 5_000 };
+        let wakes: String = (0..5_000).map(|k| format!("{}\n", late(k))).collect();
+        let csv = dir.path("late.csv");
+        fs::write(&csv, wakes).expect("writable");
+        let columns = ["--column", "lateness:ns", "--period", "1ms", "--json", "-"];
+        let args = ["analyse", csv.to_str().expect("UTF-8")];
+        let mut result = json(&run(args.into_iter().chain(columns)));
+        result["runs"][0]["setup"]["policy"] = json!("SCHED_FIFO");
+        result["runs"][0]["setup"]["load"] = json!(["stress-ng:\"--cpu 2\""]);
+        fs::write(&file, result.to_string()).expect("writable");
+    };
+    let audio = |rest: &[&str]| {
+        let args = ["impact", "audio", "--frames", "256", "--wanted", "1h", "--from", name];
+        run(args.iter().chain(rest))
+    };
+    // 5.33 ms may pass.
+    run_of(8_000_000);
+    let no = audio(&[]);
+    assert_eq!(no.status.code(), Some(1), "{}", stderr(&no));
+    let page = stdout(&no).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.starts_with("no: a wake may be 5.33 ms late, and 2 500 of 5 000 were"), "{page}");
+    assert!(page.contains("2 500 of 5 000 cycles"), "{page}");
+    assert_eq!(json(&audio(&["--json", "-"]))["impact"]["basis"][0]["beyond"], 2_500);
+    // None was that late, of too few.
+    run_of(6_000);
+    let open = audio(&[]);
+    assert_eq!(open.status.code(), Some(1), "{}", stderr(&open));
+    let page = stdout(&open).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.starts_with("unknown, the recording is too short: "), "{page}");
+    assert!(page.contains("and none of 5 000 was later"), "{page}");
+    let begins = "punctual measure periodic --period 1ms --load 'stress-ng:\"--cpu 2\"' -d ";
+    let command = json(&audio(&["--json", "-"]))["impact"]["command"].clone();
+    assert!(command.as_str().expect("a command").starts_with(begins), "{command}");
+    assert!(page.contains(command.as_str().expect("a command")), "{page}");
+    // No computing, no copying: said or left out.
+    let none = json(&audio(&["--compute", "0ms", "--json", "-"]));
+    assert_eq!(none["impact"], json(&audio(&["--json", "-"]))["impact"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What `impact` shows: what lateness does to an application.
 
 use punctual_analysis::impact::drives::DRIVES;
+use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::{Application, Figure, Suits, stepper};
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{Impact, ImpactBody};
@@ -13,11 +14,25 @@ pub(super) fn document(body: &ImpactBody) -> Vec<Block> {
         Impact::Stepper(impact) => stepper(impact),
         Impact::Application(impact) => application(impact),
     };
-    if let Some(steps) = &body.step_generation {
+    if let (Impact::Stepper(motor), Some(steps)) = (&body.impact, &body.step_generation) {
         blocks.push(Block::words(&steps.statement));
-        blocks.extend(steps.run.as_deref().map(of_run));
+        if steps.run != motor.run {
+            blocks.extend(steps.run.as_deref().map(of_run));
+        }
+        blocks.extend(motor.max_step_rate_hz.map(|rate| lower(rate, motor.share, steps)));
     }
     blocks
+}
+
+/// Which of the two limits of the step rate holds.
+fn lower(motor_hz: f64, share: f64, steps: &StepGeneration) -> Block {
+    let (motor, software) = (format::rate(motor_hz), format::rate(steps.max_step_rate_hz));
+    let share = format::share(share);
+    let holds = if motor_hz < steps.max_step_rate_hz { "the motor's" } else { "the software's" };
+    Block::words(format!(
+        "two limits, and the lower one holds, {holds}: the motor keeps all but {share} of its torque \
+         up to {motor} steps/s, software makes up to {software} steps/s"
+    ))
 }
 
 /// The run that the lines before it are of.
@@ -67,6 +82,16 @@ fn application(impact: &Application) -> Vec<Block> {
         None => "",
     };
     let mut blocks = vec![Block::words(format!("{answer}{}", impact.statement))];
+    if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.needed_ns) {
+        let length = format::long(needed_ns);
+        blocks.push(Block::words_at(
+            1,
+            format!("if it goes on as seen, {length} of it would show it"),
+        ));
+        let command = impact.command.as_ref();
+        blocks
+            .extend(command.map(|command| Block::words_at(1, format!("measure with: {command}"))));
+    }
     let row = |name: &str, value: String| vec![name.to_owned(), value, String::new()];
     let mut rows: Vec<_> =
         impact.figures.iter().map(|figure| row(&figure.name, value(figure))).collect();

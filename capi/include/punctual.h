@@ -318,7 +318,7 @@ typedef struct punctual_wait_info {
     uint32_t hops;           /* how many short sleeps come last, after one as long as it may be;
                                 UINT32_MAX: short ones all the way */
     uint32_t trials_late;    /* with learns: late wakes while it tried another way to wake */
-    uint32_t quiet;          /* 1: a quiet phase was found */
+    uint32_t quiet;          /* 1: a phase away from the tick */
     uint32_t learns;         /* 1: the wait is adaptive */
     uint32_t calibrating;    /* 1: it is still trying each approach in turn */
     uint32_t reachable;      /* 1: late_share is within the budget on this machine, as far as known */

@@ -169,7 +169,7 @@ pub(crate) fn library(name: &str, stream: &Stream, phase: Phase) -> Result<(Libr
     } else if quiet.is_some() {
         format!("away from the tick, at a phase of {}", format::ns(Some(phase_ns as f64)))
     } else {
-        "at phase zero, for no tick was found to keep away from".to_owned()
+        "at phase zero, for its period meets the tick at any phase".to_owned()
     };
     let note = format!(
         "\"{name}\" is the loop of punctual::Loop with its defaults; its releases lie {placed}"
@@ -187,6 +187,11 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
     let cpu = stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
     let period = format::period(stream.period.as_ns());
     match quiet {
+        Some(quiet) if !quiet.is_heard() => format!(
+            "quiet phase: no tick{cpu} was heard; releases every {period} are placed {} away from \
+             where Linux has it since 6.4",
+            format::ns(Some(quiet.clear_ns as f64))
+        ),
         Some(quiet) => format!(
             "quiet phase: the tick{cpu} comes every {}; releases every {period} are placed {} away \
              from it",
@@ -194,8 +199,8 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
             format::ns(Some(quiet.clear_ns as f64))
         ),
         None => format!(
-            "no quiet phase: no tick{cpu} was found that releases every {period} can be kept away \
-             from, so they stay at phase zero"
+            "no quiet phase: releases every {period} meet the tick{cpu} at any phase, so they stay at \
+             phase zero"
         ),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! For whoever places a grid. The tick interrupts every CPU that is not kept free of it, at one
 //! place in its own period; a release there waits for it. [`listen`] spins for a moment and keeps
-//! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`] is
-//! pure.
+//! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`],
+//! [`met`] and [`beside`] are pure.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -58,9 +58,36 @@ pub struct Quiet {
     pub tick_ns: u64,
     /// Offset of the tick from multiples of its period on CLOCK_MONOTONIC, ns.
     pub tick_phase_ns: u64,
-    /// The share of the tick's periods that had a gap there.
+    /// The share of the tick's periods that had a gap there; 0 where none was heard, so that the
+    /// tick is taken to be where kernels from 6.4 on have it ([`place`]).
     pub share: f64,
 }
+
+impl Quiet {
+    /// Whether the tick was heard, or only taken to be where the kernel has it.
+    ///
+    /// # Real-time: in loop
+    pub fn is_heard(&self) -> bool {
+        self.share > 0.0
+    }
+}
+
+/// The kernel's tick, as it was seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tick {
+    /// Its period, ns.
+    pub period_ns: u64,
+    /// Offset from multiples of its period on CLOCK_MONOTONIC, ns.
+    pub phase_ns: u64,
+    /// The share of its periods in which it was seen there, in [0, 1].
+    pub share: f64,
+}
+
+/// Where the tick is that nobody heard: Linux has it at multiples of its period on CLOCK_MONOTONIC
+/// since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"), unless it is booted
+/// with skew_tick=1; and a millisecond divides its period, but for CONFIG_HZ=300.
+const UNHEARD: Tick = Tick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
 /// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
 ///
@@ -84,32 +111,56 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
 
 /// The quiet place for a grid of `period`: where no tick falls on a release nor into the
 /// 125 µs before it, in which a loop comes back from its sleep (less where periods are short).
-/// `None` when the gaps show no tick, or when the grid comes near it at any phase.
+/// Where the gaps show no tick, it is taken to be at multiples of its period: on a CPU without one
+/// that costs nothing. `None` when the grid comes near the tick at any phase.
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
-    let (tick_ns, tick_phase_ns, share) = tick(gaps)?;
+    beside(tick(gaps).unwrap_or(UNHEARD), period)
+}
+
+/// The place for a grid of `period` beside this tick; `None` when it comes near it at any phase.
+///
+/// # Real-time: setup only
+pub fn beside(tick: Tick, period: Period) -> Option<Quiet> {
     // Releases and ticks are at all distances that are multiples of this.
-    let common = gcd(period.as_ns().into(), tick_ns.into()) as u64;
+    let common = gcd(period.as_ns().into(), tick.period_ns.into()) as u64;
     let margin_ns = MARGIN_NS.min(common / 3);
     let clear_ns = (common - margin_ns) / 2;
     if clear_ns < CLEAR_MIN_NS {
         return None;
     }
-    let phase_ns = (tick_phase_ns + margin_ns + clear_ns) % common;
+    let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
+    let Tick { period_ns: tick_ns, phase_ns: tick_phase_ns, share } = tick;
     Some(Quiet { phase_ns, clear_ns, tick_ns, tick_phase_ns, share })
 }
 
-/// The tick: its period, its phase and the share of its periods that had a gap there.
-fn tick(gaps: &[Gap]) -> Option<(u64, u64, f64)> {
+/// The tick that a loop's own releases meet: each of its `late` releases is a gap that begins at
+/// the release, among `cycles`. `None` where they do not come with a tick of several periods, or
+/// where most releases are late: that is no comb.
+///
+/// # Real-time: setup only
+pub fn met(late: &[Gap], cycles: usize) -> Option<Tick> {
+    if late.len() as f64 > MET_SHARE_MAX * cycles as f64 {
+        return None;
+    }
+    tick(late)
+}
+
+/// A tick that has a period of at least two of the loop's makes half of its releases late, at most.
+const MET_SHARE_MAX: f64 = 0.6;
+
+/// The tick that these gaps show.
+fn tick(gaps: &[Gap]) -> Option<Tick> {
     let (first, last) = (gaps.first()?, gaps.last()?);
     let observed_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
     // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
-    TICKS_NS.into_iter().find_map(|tick_ns| {
-        let periods = observed_ns / tick_ns + 1;
-        let (phase_ns, met) = steadiest(gaps, tick_ns);
+    TICKS_NS.into_iter().find_map(|period_ns| {
+        let periods = observed_ns / period_ns + 1;
+        let (phase_ns, met) = steadiest(gaps, period_ns);
         let share = met as f64 / periods as f64;
-        (periods >= PERIODS_MIN && share >= SHARE_MIN).then_some((tick_ns, phase_ns, share))
+        let is_tick = periods >= PERIODS_MIN && share >= SHARE_MIN;
+        is_tick.then_some(Tick { period_ns, phase_ns, share })
     })
 }
 
@@ -226,7 +277,7 @@ mod tests {
     #[test]
     fn a_grid_is_placed_between_the_ticks() {
         let quiet = place(&noisy(), period(1_000)).expect("a tick");
-        assert_eq!(quiet.tick_ns, 4_000_000);
+        assert_eq!((quiet.tick_ns, quiet.is_heard()), (4_000_000, true));
         assert!((1_180_000..1_225_000).contains(&quiet.tick_phase_ns), "{quiet:?}");
         let after = (quiet.phase_ns + 1_000_000 - quiet.tick_phase_ns % 1_000_000) % 1_000_000;
         assert_eq!((after, quiet.clear_ns), (562_500, 437_500));
@@ -258,12 +309,34 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tick_or_a_place_there_is_none() {
-        assert_eq!(place(&[], period(1_000)), None);
-        assert_eq!(place(&gaps(noise(600)), period(1_000)), None);
-        assert_eq!(place(&gaps((0..6).map(|k| k * 4_000_000)), period(1_000)), None);
-        assert_eq!(place(&noisy(), period(7)), None);
-        assert_eq!(place(&noisy(), period(80)), None);
+    fn where_no_tick_is_heard_a_grid_keeps_away_from_where_the_kernel_has_it() {
+        for unheard in [Vec::new(), gaps(noise(600)), gaps((0..6).map(|k| k * 4_000_000))] {
+            let quiet = place(&unheard, period(1_000)).expect("a place");
+            assert_eq!((quiet.phase_ns, quiet.clear_ns), (562_500, 437_500));
+            assert_eq!((quiet.tick_phase_ns, quiet.is_heard()), (0, false));
+        }
+        assert_eq!(place(&[], period(10_000)).map(|quiet| quiet.phase_ns), Some(562_500));
+    }
+
+    #[test]
+    fn without_a_place_there_is_none() {
+        for heard in [Vec::new(), noisy()] {
+            assert_eq!(place(&heard, period(7)), None);
+            assert_eq!(place(&heard, period(80)), None);
+        }
+    }
+
+    #[test]
+    fn a_comb_in_the_own_lateness_is_the_tick_and_all_late_is_none() {
+        // Each fourth of 400 releases of 1 ms, and some that mean nothing.
+        let comb = (0..100).map(|k| k * 4_000_000).chain([7_000_000, 33_000_000, 90_000_000]);
+        let tick = met(&gaps(comb), 400).expect("a tick");
+        assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
+        let moved = beside(tick, period(1_000)).expect("a place");
+        assert_eq!((moved.phase_ns, moved.clear_ns), (562_500, 437_500));
+        assert_eq!(met(&gaps((0..400).map(|k| k * 1_000_000)), 400), None, "late all the time");
+        assert_eq!(met(&gaps((0..20).map(|k| k * k * 1_000_000)), 400), None, "late now and then");
+        assert_eq!(met(&[], 400), None);
     }
 
     /// A simulated clock whose reads take what a script says, then 20 ns each.

@@ -16,6 +16,7 @@ use crate::clocks::wake_cost;
 use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::monitor::Watched;
+use crate::quiet::{self, Gap, Tick};
 
 /// From the first wait to the first release, at least: time to get into the wait.
 pub const LEAD: Span = Span::from_us(100);
@@ -299,9 +300,19 @@ pub fn strategy<C: Clock>(
     (strategy, warnings.into_iter().collect())
 }
 
-/// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
-/// thread: it has learned what it can before the loop begins. And what cannot be kept of the
-/// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
+/// A wait that is ready to be used, and what was found meanwhile.
+#[derive(Debug)]
+pub struct Readied {
+    /// It has learned what it can before the loop begins.
+    pub wait: Strategy,
+    /// What cannot be kept of the policy, in words.
+    pub warnings: Vec<String>,
+    /// The kernel's tick, where the releases on which it learned met it.
+    pub met: Option<Tick>,
+}
+
+/// A wait by this policy for releases of `period` and `phase_ns`, on the calling thread.
+/// `discipline` takes in what was learned of the clock's rate meanwhile.
 ///
 /// # Real-time: setup only
 pub fn ready<C: Clock>(
@@ -309,14 +320,15 @@ pub fn ready<C: Clock>(
     (period, phase_ns): (Period, u64),
     clock: &mut C,
     discipline: impl Fn(&mut C),
-) -> (Strategy, Vec<String>) {
+) -> Readied {
     let (mut wait, warnings) = strategy(policy, period, clock);
     discipline(clock);
+    let mut met = None;
     if policy.learn_first {
-        WarmUp::default().learn(&mut wait, clock, (period, phase_ns));
+        met = WarmUp::default().learn(&mut wait, clock, (period, phase_ns));
         discipline(clock);
     }
-    (wait, warnings)
+    Readied { wait, warnings, met }
 }
 
 /// How a wait that learns does so before its loop begins.
@@ -340,7 +352,7 @@ impl Default for WarmUp<'_> {
 
 impl WarmUp<'_> {
     /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread. Does
-    /// nothing to one that learns nothing, or has learned.
+    /// nothing to one that learns nothing, or has learned. The kernel's tick, where they met it.
     ///
     /// # Real-time: setup only
     pub fn learn<C: Clock>(
@@ -348,25 +360,37 @@ impl WarmUp<'_> {
         wait: &mut impl Wait,
         clock: &mut C,
         (period, phase_ns): (Period, u64),
-    ) {
+    ) -> Option<Tick> {
         if Adaptive::calibration(period) > self.longest {
-            return;
+            return None;
         }
         let start = clock.now() + LEAD;
         let releases = Releases::aligned(start, period, phase_ns);
-        let mut k = 0;
+        let (mut k, mut cycles) = (0, 0);
+        let mut late = Vec::with_capacity(LATE_MAX);
         // A cycle without a sleep teaches nothing, so that it may take longer than it should.
         while is_learning(wait)
             && !self.stop.load(Ordering::Relaxed)
             && releases.release(k) < start + self.longest
         {
-            let wake = wait.until(clock, releases.release(k), self.stop);
+            let release = releases.release(k);
+            let wake = wait.until(clock, release, self.stop);
+            cycles += 1;
+            if let Some(wake) = wake.filter(|&wake| wake - release >= Spin::STALL)
+                && late.len() < LATE_MAX
+            {
+                late.push(Gap { at: release, length: wake - release });
+            }
             k = releases.next(k, wake.unwrap_or(start));
             self.watched.inspect(|watched| watched.beat());
         }
         let _not_counted = wait.take_stalls();
+        quiet::met(&late, cycles)
     }
 }
+
+/// The most late releases that are kept while a wait learns.
+const LATE_MAX: usize = 1_024;
 
 /// Whether a wait is one that learns, and has not learned yet.
 ///
@@ -378,6 +402,8 @@ pub fn is_learning(wait: &impl Wait) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::time::Instant;
+    use punctual_testkit::sim::{SimClock, SleepNoise};
 
     #[test]
     fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
@@ -386,6 +412,60 @@ mod tests {
         assert!((share(1_000_000) - 0.9).abs() < 1e-9);
         assert!((share(40_000) - 0.5).abs() < 1e-9);
         assert_eq!((share(5_000), WaitKind::Sleep.cpu_share(period(5_000))), (0.0, 0.0));
+    }
+
+    /// A clock on which each multiple of `tick_ns` takes 17 µs from whoever spins over it.
+    struct Ticking {
+        clock: SimClock<std::iter::Empty<SleepNoise>>,
+        tick_ns: u64,
+    }
+
+    impl Ticking {
+        /// Lets the ticks since `before` have their time.
+        fn tick(&mut self, before: Instant) {
+            if before.as_ns() / self.tick_ns != self.clock.now.as_ns() / self.tick_ns {
+                self.clock.now += Span::from_us(17);
+            }
+        }
+    }
+
+    impl Clock for Ticking {
+        fn now(&mut self) -> Instant {
+            self.clock.now()
+        }
+
+        fn poll(&mut self) -> Instant {
+            let before = self.clock.now;
+            self.clock.poll();
+            self.tick(before);
+            self.clock.now
+        }
+
+        fn sleep_until(&mut self, at: Instant) {
+            let before = self.clock.now;
+            self.clock.sleep_until(at);
+            self.tick(before);
+        }
+
+        fn wake(&mut self) -> Instant {
+            self.clock.wake()
+        }
+
+        fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn the_tick_that_releases_meet_while_a_wait_learns_is_found() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let readied = |phase_ns| {
+            let clock = SimClock::new(Instant::from_ns(77), std::iter::empty());
+            let mut clock = Ticking { clock, tick_ns: 4_000_000 };
+            ready(&WaitPolicy::adaptive(), (period, phase_ns), &mut clock, |_| {})
+        };
+        let tick = readied(0).met.expect("each fourth release was late");
+        assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
+        let quiet = quiet::beside(tick, period).expect("a place");
+        assert_eq!(readied(quiet.phase_ns).met, None, "{quiet:?}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, ready};
+use punctual_engine::wait_policy::{LEAD, Readied, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -247,7 +247,8 @@ impl<C: Clock> Loop<C> {
         self.phase_ns
     }
 
-    /// The quiet phase that it took; `None` where none was requested, or found.
+    /// The quiet phase that it took; `None` where none was requested, or the period meets the tick
+    /// at any phase.
     ///
     /// # Real-time: in loop
     pub fn quiet(&self) -> Option<Quiet> {
@@ -305,8 +306,10 @@ impl<C: Clock> Drop for Loop<C> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Away from the kernel's tick, whose place is measured at the start; at multiples of the
-    /// period where no tick is found, or where the period meets it at any phase.
+    /// Away from the kernel's tick, whose place is measured at the start; where none is found, from
+    /// where Linux has it since 6.4. A loop whose releases meet it all the same, as its wait sees
+    /// when it learns, is moved, and warns. At multiples of the period where the period meets the
+    /// tick at any phase.
     #[default]
     Quiet,
     /// At multiples of the period, where separate processes agree on them.
@@ -431,14 +434,23 @@ impl LoopBuilder {
             return Err(Kind::Refused(refused).into());
         }
         let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
-        let (mut clock, quiet) = clock(period);
+        let (mut clock, mut quiet) = clock(period);
         check_period(period, &mut clock)?;
-        let phase_ns = match (phase, quiet) {
+        let mut phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let (wait, mut warnings) =
-            ready(thread.wait_policy(), (period, phase_ns), &mut clock, discipline);
+        let mut ready_at =
+            |phase_ns| ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline);
+        let Readied { mut wait, mut warnings, met } = ready_at(phase_ns);
+        // Listening may mistake something else for the tick; a place that was given stays.
+        let beside_tick =
+            met.filter(|_| quiet.is_some()).and_then(|met| quiet::beside(met, period));
+        if let Some(place) = beside_tick {
+            warnings.push(moved_words(phase_ns, &place));
+            (quiet, phase_ns) = (Some(place), place.phase_ns);
+            Readied { wait, .. } = ready_at(phase_ns);
+        }
         warnings.extend(beside);
         warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
@@ -466,6 +478,17 @@ impl LoopBuilder {
             warnings,
         })
     }
+}
+
+/// That a loop's releases were moved away from the kernel's tick, which they met.
+fn moved_words(phase_ns: u64, place: &Quiet) -> String {
+    format!(
+        "releases met the kernel's tick, every {}, {} after multiples of the period, where listening \
+         had taken it for quiet: they are {} after them now",
+        Span::from_ns(place.tick_ns.cast_signed()),
+        Span::from_ns(phase_ns.cast_signed()),
+        Span::from_ns(place.phase_ns.cast_signed()),
+    )
 }
 
 /// A handle of a loop, for any thread; outlives it.

@@ -39,7 +39,8 @@ pub struct Summary {
     pub idle_slices: (u64, u64),
     /// The instant of release 0 of phase 0.
     pub epoch: Instant,
-    /// The quiet phase that it took; `None` where none was requested, or found.
+    /// The quiet phase that it took; `None` where none was requested, or the period meets
+    /// the tick at any phase.
     pub quiet: Option<Quiet>,
     /// How its own thread waited at the end, and what its wait learned of this machine.
     pub wait: WaitStatus,

@@ -10,6 +10,8 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 use super::*;
+use crate::sim::SimulatedClock;
+use punctual_engine::quiet::{Gap, place};
 
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
@@ -366,6 +368,38 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
     }
     let _next = looped.wait().expect("not stopped");
     assert_eq!(looped.handle().counts().ran, 20);
+}
+
+#[test]
+fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
+    let period = Period::hz(1_000).expect("in range");
+    // Something was heard every 4 ms, and no tick: the place half a period from it is the tick's.
+    let heard = (0..75).map(|turn| Gap {
+        at: Instant::from_ns(turn * 4_000_000 + 437_500),
+        length: Span::from_us(3),
+    });
+    let mistaken = place(&heard.collect::<Vec<_>>(), period).expect("a place");
+    assert_eq!(mistaken.phase_ns, 0);
+    let tick = || {
+        let (every, length) = (Duration::from_millis(4), Duration::from_micros(17));
+        SimulatedClock::new().stall_every(every, length)
+    };
+    let adaptive = || Loop::builder(period).thread(thread(WaitPolicy::adaptive()));
+    let mut moved = adaptive().start_with(|_| (tick(), Some(mistaken)), |_| {}).expect("a loop");
+    assert_eq!(
+        (moved.phase_ns(), moved.quiet().map(|quiet| quiet.clear_ns)),
+        (562_500, Some(437_500))
+    );
+    let words = moved.warnings().join("\n");
+    assert!(words.contains("releases met the kernel's tick, every 4.00 ms, "), "{words}");
+    for _ in 0..100 {
+        let cycle = moved.wait().expect("not stopped");
+        assert!(cycle.lateness < Span::from_us(1), "{cycle:?}");
+    }
+    // A phase that was given stays where it is.
+    let given = adaptive().phase(Phase::At(0)).start_with(|_| (tick(), None), |_| {});
+    let given = given.expect("a loop");
+    assert_eq!((given.phase_ns(), given.warnings()), (0, &[][..]));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use punctual_core::clock::Clock;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::adaptive::{LearnPhase, Target};
-use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait};
+use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait, WaitStatus};
 
 use crate::clocks::wake_cost;
 use crate::duration::span;
@@ -208,6 +208,28 @@ impl WaitPolicy {
         self
     }
 
+    /// That a wait by this policy cannot reach what it aims at, as far as it saw, in words.
+    ///
+    /// # Real-time: setup only
+    pub fn out_of_reach(&self, status: &WaitStatus) -> Option<String> {
+        let (WaitKind::Adaptive(budget), Some(learned)) = (self.kind, status.learned) else {
+            return None;
+        };
+        let is_known = learned.phase != LearnPhase::Calibrating && learned.cycles >= JUDGED_CYCLES;
+        (is_known && !learned.reachable).then(|| {
+            format!(
+                "at most one late wake in {:.0} for {:.0} % of the CPU is out of reach of the wait on \
+                 this machine: of {} wakes {:.2} % were late, for {:.1} %; cpu_budget() and \
+                 late_share() set its aim",
+                1.0 / self.late_share.max(1e-9),
+                budget * 100.0,
+                learned.cycles,
+                learned.late * 100.0,
+                learned.cpu * 100.0,
+            )
+        })
+    }
+
     /// Its name on the command line and in results.
     ///
     /// # Real-time: setup only
@@ -264,6 +286,9 @@ fn margin_of_spin(period: Period) -> Span {
 fn rest_of_spin(period: Span) -> Span {
     Span::from_ns((period.as_ns() as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN)
 }
+
+/// Before so many cycles it is not said that an aim is out of reach.
+const JUDGED_CYCLES: u64 = 1_000;
 
 /// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
 pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
@@ -452,6 +477,29 @@ mod tests {
         }
 
         fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn an_aim_that_is_out_of_reach_is_said_with_its_figures() {
+        let plan = punctual_core::wait::WakePlan::default();
+        let learned = |reachable, cycles| Learned {
+            phase: LearnPhase::Following,
+            plan,
+            late: 0.02,
+            cycles,
+            cpu: 0.12,
+            reachable,
+            extrapolated: false,
+            trials_late: 0,
+        };
+        let status = |learned| WaitStatus { learned: Some(learned), ..WaitStatus::default() };
+        let words = |status| WaitPolicy::adaptive().out_of_reach(&status);
+        let said = words(status(learned(false, 5_000))).expect("out of reach");
+        assert!(said.starts_with("at most one late wake in 1000 for 10 % of the CPU"), "{said}");
+        assert!(said.contains("of 5000 wakes 2.00 % were late, for 12.0 %"), "{said}");
+        assert_eq!(words(status(learned(true, 5_000))), None);
+        assert_eq!(words(status(learned(false, 10))), None, "too early");
+        assert_eq!(WaitPolicy::sleep().out_of_reach(&status(learned(false, 5_000))), None);
     }
 
     #[test]

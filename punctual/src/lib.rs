@@ -74,6 +74,7 @@
 #![forbid(unsafe_code)]
 
 mod executive;
+pub mod learned;
 mod loops;
 pub mod sim;
 mod summary;

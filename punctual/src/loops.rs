@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, Readied, ready};
+use punctual_engine::wait_policy::{LEAD, Readied, WaitPolicy, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -107,6 +107,7 @@ pub struct Loop<C: Clock = MachineClock> {
     _neighbour: Neighbour,
     refused: Vec<Refusal>,
     warnings: Vec<String>,
+    policy_of_wait: WaitPolicy,
 }
 
 impl Loop {
@@ -220,10 +221,11 @@ impl<C: Clock> Loop<C> {
             None => End::Stopped,
         };
         let samples = self.recording.take().and_then(LoopRecording::finish);
-        let policy = self.policy();
+        let (policy, wait) = (self.policy(), self.wait_status());
         let Self { refused, warnings, handle, .. } = &mut self;
-        let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
+        let (refused, mut warnings) = (std::mem::take(refused), std::mem::take(warnings));
         let tasks = vec![handle.stats()];
+        warnings.extend(self.policy_of_wait.out_of_reach(&wait));
         Summary {
             end,
             tasks,
@@ -235,7 +237,7 @@ impl<C: Clock> Loop<C> {
             idle_slices: (0, 0),
             epoch: self.first,
             quiet: self.quiet,
-            wait: self.wait_status(),
+            wait,
             processes: Vec::new(),
         }
     }
@@ -476,6 +478,7 @@ impl LoopBuilder {
             _neighbour: neighbour,
             refused,
             warnings,
+            policy_of_wait: *thread.wait_policy(),
         })
     }
 }
@@ -483,10 +486,10 @@ impl LoopBuilder {
 /// That a loop's releases were moved away from the kernel's tick, which they met.
 fn moved_words(phase_ns: u64, place: &Quiet) -> String {
     format!(
-        "releases met the kernel's tick, every {}, {} after multiples of the period, where listening \
-         had taken it for quiet: they are {} after them now",
-        Span::from_ns(place.tick_ns.cast_signed()),
+        "releases {} after multiples of the period met what comes every {}, as the kernel's tick \
+         does: they are {} after them now",
         Span::from_ns(phase_ns.cast_signed()),
+        Span::from_ns(place.tick_ns.cast_signed()),
         Span::from_ns(place.phase_ns.cast_signed()),
     )
 }

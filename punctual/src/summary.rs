@@ -49,8 +49,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What its wait learned of this machine, for [`WaitPolicy::learned`] of the next start; `None`
-    /// for a wait that learns nothing.
+    /// What its wait learned of this machine, for [`WaitPolicy::learned`] of the next start, also
+    /// of a later program ([`learned`](crate::learned)); `None` for a wait that learns nothing.
     ///
     /// [`WaitPolicy::learned`]: crate::WaitPolicy::learned
     ///

@@ -308,6 +308,7 @@ impl<'env> Lane<'env> {
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
         let wait = many.wait.status();
+        startup.warn(thread.wait_policy().out_of_reach(&wait));
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
         let unreleased = many.observe.unreleased.into_iter();
         let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {

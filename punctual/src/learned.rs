@@ -1,0 +1,246 @@
+//! What a wait learned, as bytes that outlive the program: for a start that need not learn first.
+//!
+//! A wait learns for two seconds or so before its first cycle. What it learned holds for the same
+//! machine, kernel and boot parameters, the same CPU and the same period. [`keep`] makes bytes of
+//! it, [`recall`] reads them back; where they lie is the caller's. They are a beginning and no
+//! promise: the wait takes a quarter more margin at first, checks them as it goes, and learns anew
+//! where they do not hold. Wrong where the next start has other rights or another load: what it
+//! then needs to learn, it learns late.
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::{Loop, Period, RtThread, WaitPolicy, learned};
+//!
+//! # let file = std::env::temp_dir().join(format!("punctual-learned-{}", std::process::id()));
+//! let period = Period::hz(1_000).expect("in range");
+//! let mut wait = WaitPolicy::adaptive();
+//! match std::fs::read(&file).map(|bytes| learned::recall(&bytes, period)) {
+//!     Ok(Ok(known)) => wait = wait.learned(known),
+//!     Ok(Err(why)) => eprintln!("{}: {why}", file.display()),
+//!     Err(_) => {} // The first start.
+//! }
+//! let looped = Loop::builder(period).thread(RtThread::any().wait(wait)).start()?;
+//! let summary = looped.run_for(Duration::from_millis(50), |_| {});
+//! if let Some(known) = summary.learned() {
+//!     std::fs::write(&file, learned::keep(&known, period))?;
+//! }
+//! # std::fs::remove_file(&file)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fmt;
+use std::fs;
+
+use punctual_core::time::Period;
+use punctual_core::wait::adaptive::LearnPhase;
+use punctual_core::wait::{Learned, WakePlan};
+
+/// The length of what [`keep`] gives.
+pub const BYTES: usize = 56;
+
+/// The first bytes; the last of them is the version.
+const MAGIC: [u8; 8] = *b"punctlr\x01";
+
+/// What a wait learned for loops of this period on this machine, as bytes: magic and version, a
+/// digest of the machine, period, hop and margin in ns, hops, the share of late wakes; a checksum.
+/// Little-endian.
+///
+/// # Real-time: setup only
+pub fn keep(learned: &Learned, period: Period) -> [u8; BYTES] {
+    with_digest(learned, period, machine())
+}
+
+fn with_digest(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
+    let mut at = 0;
+    let mut put = |part: &[u8]| {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    };
+    put(&MAGIC);
+    put(&machine.to_le_bytes());
+    put(&hops.to_le_bytes());
+    let words = [period.as_ns(), hop_ns, margin_ns, learned.late.to_bits()];
+    words.iter().for_each(|word| put(&word.to_le_bytes()));
+    let sum = crc32fast::hash(&bytes[..SUMMED]);
+    bytes[SUMMED..SUMMED + 4].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The bytes that the checksum is of, which follows them; the last four are zero.
+const SUMMED: usize = 48;
+
+/// What [`keep`] made bytes of, for loops of this period.
+///
+/// # Errors
+/// They are damaged, of another version, of another machine, kernel or boot parameters, or of
+/// another period.
+///
+/// # Real-time: setup only
+pub fn recall(bytes: &[u8], period: Period) -> Result<Learned, NotRecalled> {
+    from_bytes(bytes, period, machine())
+}
+
+fn from_bytes(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, NotRecalled> {
+    let bytes: &[u8; BYTES] = bytes.try_into().map_err(|_| NotRecalled::Length(bytes.len()))?;
+    if bytes[..7] != MAGIC[..7] {
+        return Err(NotRecalled::Damaged);
+    }
+    if bytes[7] != MAGIC[7] {
+        return Err(NotRecalled::Version(bytes[7]));
+    }
+    let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+    if half(SUMMED) != crc32fast::hash(&bytes[..SUMMED]) {
+        return Err(NotRecalled::Damaged);
+    }
+    if half(8) != machine {
+        return Err(NotRecalled::Elsewhere);
+    }
+    let (kept_ns, late) = (word(16), f64::from_bits(word(40)));
+    if kept_ns != period.as_ns() {
+        return Err(NotRecalled::Period { got_ns: kept_ns, wanted: period });
+    }
+    if !(0.0..=1.0).contains(&late) {
+        return Err(NotRecalled::Damaged);
+    }
+    Ok(Learned {
+        phase: LearnPhase::Following,
+        plan: WakePlan { hop_ns: word(24), hops: half(12), margin_ns: word(32) },
+        late,
+        // Those of another start; none of this one.
+        cycles: 0,
+        cpu: 0.0,
+        reachable: true,
+        extrapolated: true,
+        trials_late: 0,
+    })
+}
+
+/// Why kept bytes are of no use. The wait learns, as without them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotRecalled {
+    /// They are not as many as [`BYTES`]: so many.
+    Length(usize),
+    /// They are not what was written.
+    Damaged,
+    /// Another version of this library wrote them: so numbered.
+    Version(u8),
+    /// They were learned on another machine, kernel, or with other boot parameters.
+    Elsewhere,
+    /// They were learned by a loop of another period.
+    Period {
+        /// That period, ns.
+        got_ns: u64,
+        /// The one that was wanted.
+        wanted: Period,
+    },
+}
+
+impl fmt::Display for NotRecalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(got) => write!(f, "what was learned has {BYTES} bytes, and this {got}"),
+            Self::Damaged => f.write_str("these bytes are not what a wait learned, or damaged"),
+            Self::Version(got) => {
+                let read = MAGIC[7];
+                write!(f, "what was learned has version {got}, and version {read} is read")
+            }
+            Self::Elsewhere => f.write_str(
+                "this was learned on another machine, kernel, or with other boot parameters",
+            ),
+            Self::Period { got_ns, wanted } => {
+                write!(f, "this was learned for a period of {got_ns} ns, and not of {wanted}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotRecalled {}
+
+/// A digest of what decides how early a wait must wake: kernel, boot parameters, kind and number of
+/// CPUs. Facts that cannot be read count as empty.
+fn machine() -> u32 {
+    let mut digest = crc32fast::Hasher::new();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    for path in ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/cmdline"] {
+        digest.update(read(path).as_bytes());
+    }
+    // Of all the lines only those that stay the same: frequencies do not.
+    let is_kind = |line: &&str| {
+        ["model name", "CPU part", "processor"]
+            .iter()
+            .any(|kind| line.split(':').next().is_some_and(|name| name.trim() == *kind))
+    };
+    let cpus = read("/proc/cpuinfo");
+    cpus.lines().filter(is_kind).for_each(|line| digest.update(line.as_bytes()));
+    digest.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn learned(plan: WakePlan, late: f64) -> Learned {
+        Learned {
+            phase: LearnPhase::Probing,
+            plan,
+            late,
+            cycles: 90_000,
+            cpu: 0.05,
+            reachable: false,
+            extrapolated: false,
+            trials_late: 3,
+        }
+    }
+
+    fn period() -> Period {
+        Period::from_ns(1_000_000).expect("positive")
+    }
+
+    #[test]
+    fn bytes_of_elsewhere_of_another_period_and_damaged_ones_are_refused_in_words() {
+        let plan = WakePlan { hop_ns: 50_000, hops: 3, margin_ns: 20_000 };
+        let bytes = keep(&learned(plan, 1e-3), period());
+        assert_eq!(recall(&bytes, period()).map(|known| known.plan), Ok(plan));
+        let refused = |bytes: &[u8]| recall(bytes, period()).expect_err("refused").to_string();
+        assert!(refused(&bytes[1..]).contains("has 56 bytes, and this 55"));
+        assert!(refused(&[]).contains("and this 0"));
+        for at in 0..SUMMED + 4 {
+            let mut damaged = bytes;
+            damaged[at] ^= 0x10;
+            let why = refused(&damaged);
+            assert!(why.contains("damaged") || (at == 7 && why.contains("version 17")), "{why}");
+        }
+        let elsewhere = with_digest(&learned(plan, 1e-3), period(), machine() ^ 1);
+        assert!(refused(&elsewhere).contains("another machine"));
+        let other = keep(&learned(plan, 1e-3), Period::from_ns(500_000).expect("positive"));
+        assert!(refused(&other).contains("500000 ns"), "{}", refused(&other));
+        assert_eq!(
+            refused(&keep(&learned(plan, f64::NAN), period())),
+            NotRecalled::Damaged.to_string()
+        );
+        assert_eq!(machine(), machine(), "the facts of a digest stay");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_recalled(
+            hop_ns: u64, hops: u32, margin_ns: u64, late in 0.0..=1.0, ns in 1..1u64 << 50,
+        ) {
+            let period = Period::from_ns(ns).expect("positive");
+            let kept = learned(WakePlan { hop_ns, hops, margin_ns }, late);
+            let known = recall(&keep(&kept, period), period).expect("the same machine");
+            prop_assert_eq!((known.plan, known.late), (kept.plan, kept.late));
+            prop_assert_eq!((known.phase, known.cycles), (LearnPhase::Following, 0));
+        }
+
+        #[test]
+        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _refused = recall(&bytes, period());
+        }
+    }
+}

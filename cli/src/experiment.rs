@@ -199,8 +199,8 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
             format::ns(Some(quiet.clear_ns as f64))
         ),
         None => format!(
-            "no quiet phase: releases every {period} meet the tick{cpu} at any phase, so they stay at \
-             phase zero"
+            "no quiet phase: releases every {period} meet the tick{cpu} at any phase, so they stay \
+             at phase zero"
         ),
     }
 }

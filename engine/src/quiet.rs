@@ -75,7 +75,7 @@ impl Quiet {
 /// The kernel's tick, as it was seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Tick {
+pub struct KernelTick {
     /// Its period, ns.
     pub period_ns: u64,
     /// Offset from multiples of its period on CLOCK_MONOTONIC, ns.
@@ -87,7 +87,7 @@ pub struct Tick {
 /// Where the tick is that nobody heard: Linux has it at multiples of its period on CLOCK_MONOTONIC
 /// since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"), unless it is booted
 /// with skew_tick=1; and a millisecond divides its period, but for CONFIG_HZ=300.
-const UNHEARD: Tick = Tick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
+const UNHEARD: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
 /// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
 ///
@@ -122,7 +122,7 @@ pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
 /// The place for a grid of `period` beside this tick; `None` when it comes near it at any phase.
 ///
 /// # Real-time: setup only
-pub fn beside(tick: Tick, period: Period) -> Option<Quiet> {
+pub fn beside(tick: KernelTick, period: Period) -> Option<Quiet> {
     // Releases and ticks are at all distances that are multiples of this.
     let common = gcd(period.as_ns().into(), tick.period_ns.into()) as u64;
     let margin_ns = MARGIN_NS.min(common / 3);
@@ -131,7 +131,7 @@ pub fn beside(tick: Tick, period: Period) -> Option<Quiet> {
         return None;
     }
     let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
-    let Tick { period_ns: tick_ns, phase_ns: tick_phase_ns, share } = tick;
+    let KernelTick { period_ns: tick_ns, phase_ns: tick_phase_ns, share } = tick;
     Some(Quiet { phase_ns, clear_ns, tick_ns, tick_phase_ns, share })
 }
 
@@ -140,7 +140,7 @@ pub fn beside(tick: Tick, period: Period) -> Option<Quiet> {
 /// where most releases are late: that is no comb.
 ///
 /// # Real-time: setup only
-pub fn met(late: &[Gap], cycles: usize) -> Option<Tick> {
+pub fn met(late: &[Gap], cycles: usize) -> Option<KernelTick> {
     if late.len() as f64 > MET_SHARE_MAX * cycles as f64 {
         return None;
     }
@@ -151,7 +151,7 @@ pub fn met(late: &[Gap], cycles: usize) -> Option<Tick> {
 const MET_SHARE_MAX: f64 = 0.6;
 
 /// The tick that these gaps show.
-fn tick(gaps: &[Gap]) -> Option<Tick> {
+fn tick(gaps: &[Gap]) -> Option<KernelTick> {
     let (first, last) = (gaps.first()?, gaps.last()?);
     let observed_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
     // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
@@ -160,7 +160,7 @@ fn tick(gaps: &[Gap]) -> Option<Tick> {
         let (phase_ns, met) = steadiest(gaps, period_ns);
         let share = met as f64 / periods as f64;
         let is_tick = periods >= PERIODS_MIN && share >= SHARE_MIN;
-        is_tick.then_some(Tick { period_ns, phase_ns, share })
+        is_tick.then_some(KernelTick { period_ns, phase_ns, share })
     })
 }
 

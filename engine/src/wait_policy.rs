@@ -16,7 +16,7 @@ use crate::clocks::wake_cost;
 use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::monitor::Watched;
-use crate::quiet::{self, Gap, Tick};
+use crate::quiet::{self, Gap, KernelTick};
 
 /// From the first wait to the first release, at least: time to get into the wait.
 pub const LEAD: Span = Span::from_us(100);
@@ -218,8 +218,8 @@ impl WaitPolicy {
         let is_known = learned.phase != LearnPhase::Calibrating && learned.cycles >= JUDGED_CYCLES;
         (is_known && !learned.reachable).then(|| {
             format!(
-                "at most one late wake in {:.0} for {:.0} % of the CPU is out of reach of the wait on \
-                 this machine: of {} wakes {:.2} % were late, for {:.1} %; cpu_budget() and \
+                "at most one late wake in {:.0} for {:.0} % of the CPU is out of reach of the wait \
+                 on this machine: of {} wakes {:.2} % were late, for {:.1} %; cpu_budget() and \
                  late_share() set its aim",
                 1.0 / self.late_share.max(1e-9),
                 budget * 100.0,
@@ -333,7 +333,7 @@ pub struct Readied {
     /// What cannot be kept of the policy, in words.
     pub warnings: Vec<String>,
     /// The kernel's tick, where the releases on which it learned met it.
-    pub met: Option<Tick>,
+    pub met: Option<KernelTick>,
 }
 
 /// A wait by this policy for releases of `period` and `phase_ns`, on the calling thread.
@@ -385,7 +385,7 @@ impl WarmUp<'_> {
         wait: &mut impl Wait,
         clock: &mut C,
         (period, phase_ns): (Period, u64),
-    ) -> Option<Tick> {
+    ) -> Option<KernelTick> {
         if Adaptive::calibration(period) > self.longest {
             return None;
         }
@@ -492,7 +492,11 @@ mod tests {
             extrapolated: false,
             trials_late: 0,
         };
-        let status = |learned| WaitStatus { learned: Some(learned), ..WaitStatus::default() };
+        let status = |learned| {
+            let mut status = WaitStatus::default();
+            status.learned = Some(learned);
+            status
+        };
         let words = |status| WaitPolicy::adaptive().out_of_reach(&status);
         let said = words(status(learned(false, 5_000))).expect("out of reach");
         assert!(said.starts_with("at most one late wake in 1000 for 10 % of the CPU"), "{said}");

@@ -11,8 +11,8 @@ use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
 use punctual_os::scheduler::SchedPolicy;
 
-/// The quiet place for a grid of `period` on `cpu`; `None` where the grid comes near the tick at any
-/// phase.
+/// The quiet place for a grid of `period` on `cpu`; `None` where the grid comes near the tick at
+/// any phase.
 ///
 /// # Errors
 /// No thread could be had.

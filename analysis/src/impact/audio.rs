@@ -4,8 +4,8 @@
 //! (n − 1)·B/f_s − C; a buffer later than that is a dropout. So the mean time between them is
 //! B/(f_s·P(lateness > slack)). What decides is the *tail*: an upper bound of that probability,
 //! hence a lower one of the time. Where no wake was that late it is the rule of three (about 3/n at
-//! 95 %, over the extremal index), never "none". A lower bound of it shows that a wanted time is not
-//! reached. Without B it is the smallest power of two that holds: no wake was later than its slack,
+//! 95 %, over the extremal index), never "none". A lower bound of it shows that a wanted time is
+//! not reached. Without B it is the smallest power of two that holds: no wake was later than its slack,
 //! and where a time is wanted, the lower bound is at least that long.
 
 use punctual_core::time::Span;
@@ -220,7 +220,7 @@ mod tests {
         assert!((between_s - 0.133_333).abs() < 1e-6, "{between_s}");
         assert_eq!(impact.answer, Some(Suits::Unknown), "an upper bound alone shows no failure");
         assert!(impact.basis[0].words().starts_with("L1"), "{}", impact.basis[0].words());
-        // 100 of 10 000 wakes: between 1/0.012 and 1/0.008 buffers apart, as far as they come alone.
+        // 100 of 10 000 wakes: 1/0.012 to 1/0.008 buffers apart, as far as they come alone.
         let impact = audio(64, Some(1e9)).impact(&run_of(&[(1_000, 9_900), (2_000_000, 100)]));
         assert_eq!(impact.unwrap().answer, Some(Suits::No));
     }

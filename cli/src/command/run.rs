@@ -187,8 +187,8 @@ fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
     Ok(match at {
         Some(quiet) => (quiet.phase_ns, Vec::new()),
         None => {
-            let why = "no quiet phase: the shortest period meets the tick at any phase, so the grid \
-                       stays at phase zero";
+            let why = "no quiet phase: the shortest period meets the tick at any phase, so the \
+                       grid stays at phase zero";
             (0, vec![why.to_owned()])
         }
     })

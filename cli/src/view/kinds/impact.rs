@@ -30,8 +30,8 @@ fn lower(motor_hz: f64, share: f64, steps: &StepGeneration) -> Block {
     let share = format::share(share);
     let holds = if motor_hz < steps.max_step_rate_hz { "the motor's" } else { "the software's" };
     Block::words(format!(
-        "two limits, and the lower one holds, {holds}: the motor keeps all but {share} of its torque \
-         up to {motor} steps/s, software makes up to {software} steps/s"
+        "two limits, and the lower one holds, {holds}: the motor keeps all but {share} of its \
+         torque up to {motor} steps/s, software makes up to {software} steps/s"
     ))
 }
 

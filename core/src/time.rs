@@ -460,11 +460,34 @@ impl Ord for Period {
 }
 
 impl fmt::Display for Period {
+    /// A whole number of nanoseconds as that: `1000000 ns`. Another one with its frequency, where
+    /// that is a whole number of hertz, `22.7 µs (44.1 kHz)`, and else to a tenth of a nanosecond,
+    /// `33.4 ms (33366666.7 ns)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.den {
-            1 => write!(f, "{} ns", self.num_ns),
-            den => write!(f, "{} ({}/{den} ns)", self.as_span(), self.num_ns),
+        if self.den == 1 {
+            return write!(f, "{} ns", self.num_ns);
         }
+        write!(f, "{} (", self.as_span())?;
+        let (num, den) = (u128::from(self.num_ns), u128::from(self.den));
+        // A period is 1 ns at least: at most 10⁹ Hz.
+        let hertz = 1_000_000_000 * den / num;
+        if hertz * num != 1_000_000_000 * den {
+            let tenths = (20 * num + den) / (2 * den);
+            return write!(f, "{}.{} ns)", tenths / 10, tenths % 10);
+        }
+        let (scale, mut places, unit) = match hertz {
+            1_000_000.. => (1_000_000, 6, "MHz"),
+            1_000.. => (1_000, 3, "kHz"),
+            _ => (1, 0, "Hz"),
+        };
+        let (whole, mut part) = (hertz / scale, hertz % scale);
+        if part == 0 {
+            return write!(f, "{whole} {unit})");
+        }
+        while part % 10 == 0 {
+            (part, places) = (part / 10, places - 1);
+        }
+        write!(f, "{whole}.{part:0places$} {unit})")
     }
 }
 
@@ -568,11 +591,25 @@ mod tests {
         assert_eq!(Period::ratio(u64::MAX, u64::MAX), Period::from_ns(1));
         assert_eq!(Period::from_ns(Period::MAX_NS + 1), None);
         assert_eq!(Period::hz(2_000_000_000), None);
-        assert_eq!(Period::hz(1_000).map(|p| p.to_string()).as_deref(), Some("1000000 ns"));
-        assert_eq!(
-            Period::hz(3).map(|p| p.to_string()).as_deref(),
-            Some("333 ms (1000000000/3 ns)")
-        );
+    }
+
+    #[test]
+    fn a_period_is_shown_without_a_fraction() {
+        for (num, den, shown) in [
+            (1_000_000, 1, "1000000 ns"),
+            (1_000_000_000, 3, "333 ms (3 Hz)"),
+            (1_000_000_000, 44_100, "22.7 µs (44.1 kHz)"),
+            (1_000_000_000, 7_000, "143 µs (7 kHz)"),
+            (1_000_000_000, 3_000_001, "333 ns (3.000001 MHz)"),
+            (1_000_000_000, 1_001, "999 µs (1.001 kHz)"),
+            // 29.97 pictures a second, and what rounds up to the next nanosecond.
+            (1_001_000_000, 30, "33.4 ms (33366666.7 ns)"),
+            (1_999_999, 1_000, "2.00 µs (2000.0 ns)"),
+            (u64::MAX, 7, "2635249153 s (2635249153387078802.1 ns)"),
+        ] {
+            let period = Period::ratio(num, den).expect("in range");
+            assert_eq!(period.to_string(), shown, "{num}/{den}");
+        }
     }
 
     #[test]

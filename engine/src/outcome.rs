@@ -142,14 +142,18 @@ impl fmt::Display for End {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { ran, missed, max, over_budget, over_deadline, .. } = self.counts;
+        let Counts { ran, missed, max, .. } = self.counts;
+        let Counts { over_budget, over_release, over_deadline, .. } = self.counts;
         let value = if self.distances { "distance" } else { "lateness" };
         match self.distances {
             true => write!(f, "{}: {ran} distances from start to start", self.name)?,
             false => write!(f, "{}: {ran} ran, {missed} missed", self.name)?,
         }
-        for (count, limit) in [(over_budget, "over budget"), (over_deadline, "after the deadline")]
-        {
+        for (count, limit) in [
+            (over_budget, "over budget"),
+            (over_release, "still ran at the next release"),
+            (over_deadline, "after the deadline"),
+        ] {
             if count > 0 {
                 write!(f, ", {count} {limit}")?;
             }
@@ -203,6 +207,18 @@ mod tests {
     use punctual_core::stats::{At, Page, PageKind, WORDS};
 
     use super::*;
+
+    #[test]
+    fn the_line_of_a_task_has_what_is_not_as_planned() {
+        let mut stats = Stats::of("servo", None);
+        assert_eq!(stats.to_string(), "servo: 0 ran, 0 missed");
+        (stats.counts.ran, stats.counts.missed) = (9, 2);
+        (stats.counts.over_budget, stats.counts.over_release) = (3, 1);
+        assert_eq!(
+            stats.to_string(),
+            "servo: 9 ran, 2 missed, 3 over budget, 1 still ran at the next release"
+        );
+    }
 
     #[test]
     fn a_quantile_is_not_below_the_exact_one_and_within_a_bucket_of_it() {

@@ -4,8 +4,7 @@
 //! task's output by the supervisor's name; when `sense` is gone it sees the safe value, and knows
 //! that it is one.
 
-use punctual::{Registration, Watch};
-use punctual_core::block::Source;
+use punctual::{Registration, Source, Watch};
 
 fn main() -> Result<(), punctual::Error> {
     let mut task = Registration::from_env(None)?;

@@ -84,6 +84,7 @@ pub use executive::{
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
+pub use punctual_core::block::Source;
 pub use punctual_core::clock::Clock;
 pub use punctual_core::cycle::{Cycle, Flow, IntoFlow};
 pub use punctual_core::stats::Counts;

@@ -47,7 +47,8 @@ use crate::summary::Summary;
 use punctual_core::cycle::Cycle;
 use punctual_engine::monitor::Watchdog;
 
-/// A periodic loop on the thread that started it.
+/// A periodic loop on the thread that started it. It stays there (`!Send`, for which a compiler
+/// names `*const ()`): start it in the thread that is to loop, and give its [`Loop::handle`] away.
 ///
 /// A child that fork(2) makes of its process has the memory, not the threads, and SCHED_OTHER:
 /// there [`Loop::wait`] gives `None`, [`Loop::finish`] says [`End::Forked`], and the drop does
@@ -502,9 +503,9 @@ pub struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
-    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
-    /// ran is missed. May be called in a signal handler.
+    /// Ends the loop: its wait gives `None`, at once where it spins, and where it sleeps when it
+    /// wakes, a period later at most. Stays so. Releases from now on are none of its run: what was
+    /// due before and never ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {

@@ -1,6 +1,6 @@
 //! A simulated clock: time moves only when it is slept on or polled, by a script.
 //!
-//! For every test of the hot room. Deterministic; never reads the machine's clock.
+//! For every test of what a loop runs. Deterministic; never reads the machine's clock.
 
 use std::cell::Cell;
 

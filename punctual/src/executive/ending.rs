@@ -20,9 +20,9 @@ use punctual_os::fork::Origin;
 pub struct StopHandle(pub(super) Arc<Ending>);
 
 impl StopHandle {
-    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
-    /// task runs when that returns. Stays so. Releases from now on are none of its run:
-    /// what was due before and never ran is missed.
+    /// Ends the executive: at once where it spins, within 100 ms where it sleeps, whatever its
+    /// periods, and where a task runs when that returns. Stays so. Releases from now on are none of
+    /// its run: what was due before and never ran is missed.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {

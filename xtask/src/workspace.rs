@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::process;
 
 /// A crate of the workspace, or one that it is built from.
+#[derive(Clone)]
 pub(crate) struct Package {
     /// Its name.
     pub name: String,
@@ -45,6 +46,7 @@ const PRESENTED: &[&str] = &[
 ];
 
 /// One dependency of a package.
+#[derive(Clone)]
 pub(crate) struct Dependency {
     /// The other package's name.
     pub name: String,

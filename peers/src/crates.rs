@@ -102,7 +102,7 @@ pub(crate) mod tests {
         for _ in 0..20 {
             let wake = wait.until(&mut clock, release, &stop).expect("not stopped");
             assert!((wake - release) > Span::from_us(-1), "{} of {}", wake - release, cycles::NAME);
-            release = release + Span::from_ns(period.as_ns().cast_signed());
+            release += Span::from_ns(period.as_ns().cast_signed());
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(wait.until(&mut clock, release, &stop), None);

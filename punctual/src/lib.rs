@@ -14,6 +14,8 @@
 //! | tasks that come and go | [`Handle::add`], [`Handle::remove`] | `changing.rs` |
 //! | releases on TAI, PTP or a bus | [`follow`], [`ExecutiveBuilder::clock`] | `follow.rs` |
 //! | a controller to test, or what jitter costs it | [`sim`]: simulated time | `replay.rs` |
+//! | data for other threads, and from them | docs/sharing.md: what costs how much | `exchange.rs` |
+//! | a log from within a loop | a queue and an ordinary thread | `logger.rs` |
 //! | tasks in other programs | [`Process`], and [`Registration`] on their side | `processes.rs` |
 //!
 //! One loop:

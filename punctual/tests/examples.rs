@@ -15,12 +15,14 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// Each example, and what it says.
-const EXAMPLES: [(&str, &[&str]); 8] = [
+const EXAMPLES: [(&str, &[&str]); 10] = [
     ("loop", &["loop: ", " samples in loop.punctual", "after 5 s"]),
     ("tasks", &["servo: ", "plan: ", "log: ", "samples in tasks.punctual"]),
     ("threads", &["servo: ", "vision: ", "sensor: ", "10 sent, 10 received", "background: "]),
     ("calendar", &["read: ", "control: ", "filter: ", "write: ", "watch: ", "log: "]),
     ("changing", &["removed: probe", "servo: ", "0 releases of the servo lost"]),
+    ("exchange", &["servo: ", "vision: ", "3 commands obeyed, 3", " targets followed"]),
+    ("logger", &["00: at 0.", " lines printed, 0 dropped", "loop: "]),
     ("follow", &["following Tai", "loop: ", "fast: ", "slow: "]),
     ("replay", &["the lateness is made up", "×0 ", "×10 "]),
     ("processes", &["sense: started 1 times, Some(Status(0))", "act: started 1 times", "beat: "]),

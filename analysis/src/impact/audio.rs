@@ -5,8 +5,8 @@
 //! B/(f_s·P(lateness > slack)). What decides is the *tail*: an upper bound of that probability,
 //! hence a lower one of the time. Where no wake was that late it is the rule of three (about 3/n at
 //! 95 %, over the extremal index), never "none". A lower bound of it shows that a wanted time is
-//! not reached. Without B it is the smallest power of two that holds: no wake was later than its slack,
-//! and where a time is wanted, the lower bound is at least that long.
+//! not reached. Without B it is the smallest power of two that holds: no wake was later than its
+//! slack, and where a time is wanted, the lower bound is at least that long.
 
 use punctual_core::time::Span;
 

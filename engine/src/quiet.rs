@@ -3,7 +3,7 @@
 //! For whoever places a grid. The tick interrupts every CPU that is not kept free of it, at one
 //! place in its own period; a release there waits for it. [`listen`] spins for a moment and keeps
 //! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`],
-//! [`met`] and [`beside`] are pure.
+//! [`met`] and [`moved`] are pure.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -64,6 +64,19 @@ pub struct Quiet {
 }
 
 impl Quiet {
+    /// One so far from this tick; `None` where that is too near.
+    fn at(phase_ns: u64, clear_ns: u64, tick: &KernelTick) -> Option<Self> {
+        let KernelTick { period_ns: tick_ns, phase_ns: tick_phase_ns, share } = *tick;
+        let quiet = Self { phase_ns, clear_ns, tick_ns, tick_phase_ns, share };
+        (clear_ns >= CLEAR_MIN_NS).then_some(quiet)
+    }
+
+    /// The tick that it is away from.
+    fn tick(&self) -> KernelTick {
+        let Self { tick_ns: period_ns, tick_phase_ns: phase_ns, share, .. } = *self;
+        KernelTick { period_ns, phase_ns, share }
+    }
+
     /// Whether the tick was heard, or only taken to be where the kernel has it.
     ///
     /// # Real-time: in loop
@@ -111,28 +124,53 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
 
 /// The quiet place for a grid of `period`: where no tick falls on a release nor into the
 /// 125 µs before it, in which a loop comes back from its sleep (less where periods are short).
-/// Where the gaps show no tick, it is taken to be at multiples of its period: on a CPU without one
-/// that costs nothing. `None` when the grid comes near the tick at any phase.
+/// Where the gaps show no tick, or one that the grid meets at any phase, the tick is taken to be at
+/// multiples of its period: on a CPU without one that costs nothing. `None` when the grid comes
+/// near that at any phase too.
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
-    beside(tick(gaps).unwrap_or(UNHEARD), period)
+    let heard = tick(gaps).and_then(|heard| beside(&heard, period));
+    heard.or_else(|| beside(&UNHEARD, period))
 }
 
 /// The place for a grid of `period` beside this tick; `None` when it comes near it at any phase.
+fn beside(tick: &KernelTick, period: Period) -> Option<Quiet> {
+    let (common, margin_ns) = common(tick, period);
+    let clear_ns = (common - margin_ns) / 2;
+    let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
+    Quiet::at(phase_ns, clear_ns, tick)
+}
+
+/// The place for a grid of `period` that is away from what its releases met, and from the tick that
+/// it was beside before; `None` when it comes near one of them at any phase.
 ///
 /// # Real-time: setup only
-pub fn beside(tick: KernelTick, period: Period) -> Option<Quiet> {
-    // Releases and ticks are at all distances that are multiples of this.
+pub fn moved(before: &Quiet, met: &KernelTick, period: Period) -> Option<Quiet> {
+    let tick = before.tick();
+    let clear =
+        |phase_ns: u64| clear_ns(phase_ns, met, period).min(clear_ns(phase_ns, &tick, period));
+    let (common, _) = common(met, period);
+    let steps = (0..MOVES).map(|step| common * step / MOVES + met.phase_ns % common);
+    let phase_ns = steps.max_by_key(|&phase_ns| clear(phase_ns))? % period.as_ns();
+    Quiet::at(phase_ns, clear(phase_ns), met)
+}
+
+/// The phases that are compared for a grid that is moved.
+const MOVES: u64 = 64;
+
+/// Releases and ticks are at all distances that are multiples of the first; the second is kept free
+/// before a release.
+fn common(tick: &KernelTick, period: Period) -> (u64, u64) {
     let common = gcd(period.as_ns().into(), tick.period_ns.into()) as u64;
-    let margin_ns = MARGIN_NS.min(common / 3);
-    let clear_ns = (common - margin_ns) / 2;
-    if clear_ns < CLEAR_MIN_NS {
-        return None;
-    }
-    let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
-    let KernelTick { period_ns: tick_ns, phase_ns: tick_phase_ns, share } = tick;
-    Some(Quiet { phase_ns, clear_ns, tick_ns, tick_phase_ns, share })
+    (common, MARGIN_NS.min(common / 3))
+}
+
+/// How far releases at this phase, and what comes before them, are from the nearest tick, ns.
+fn clear_ns(phase_ns: u64, tick: &KernelTick, period: Period) -> u64 {
+    let (common, margin_ns) = common(tick, period);
+    let after_ns = (phase_ns + common - tick.phase_ns % common) % common;
+    after_ns.saturating_sub(margin_ns).min(common - after_ns)
 }
 
 /// The tick that a loop's own releases meet: each of its `late` releases is a gap that begins at
@@ -154,15 +192,19 @@ const MET_SHARE_MAX: f64 = 0.6;
 fn tick(gaps: &[Gap]) -> Option<KernelTick> {
     let (first, last) = (gaps.first()?, gaps.last()?);
     let observed_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
-    // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
-    TICKS_NS.into_iter().find_map(|period_ns| {
+    let seen = TICKS_NS.map(|period_ns| {
         let periods = observed_ns / period_ns + 1;
         let (phase_ns, met) = steadiest(gaps, period_ns);
-        let share = met as f64 / periods as f64;
-        let is_tick = periods >= PERIODS_MIN && share >= SHARE_MIN;
-        is_tick.then_some(KernelTick { period_ns, phase_ns, share })
-    })
+        let share = if periods >= PERIODS_MIN { met as f64 / periods as f64 } else { 0.0 };
+        KernelTick { period_ns, phase_ns, share }
+    });
+    let best = seen.iter().map(|tick| tick.share).fold(SHARE_MIN, f64::max);
+    // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
+    seen.into_iter().find(|tick| tick.share >= (best - SHARE_SPREAD).max(SHARE_MIN))
 }
+
+/// Shares that are no further apart than this may be those of one tick and its multiple.
+const SHARE_SPREAD: f64 = 0.15;
 
 /// The middle of the [`WIDE_NS`] of a tick's period in which the most periods have a gap, and how
 /// many have.
@@ -319,6 +361,19 @@ mod tests {
     }
 
     #[test]
+    fn noise_that_looks_like_a_tick_of_300_hz_does_not_hide_the_one_that_is_there() {
+        // 0.63 of the periods of 3.33 ms have a gap at one place; all of 4 ms do.
+        let false_tick = (0..90u64).filter(|k| k % 8 < 5).map(|k| k * 3_333_333 + 700_000);
+        let tick = (0..75u64).map(|k| k * 4_000_000 + 1_200_000);
+        let both = gaps(false_tick.clone().chain(tick));
+        let quiet = place(&both, period(1_000)).expect("a place");
+        assert_eq!((quiet.tick_ns, quiet.phase_ns), (4_000_000, 762_500));
+        // Alone it leaves no place for 1 ms; where the kernel has its tick is no place either.
+        let quiet = place(&gaps(false_tick), period(1_000)).expect("a place");
+        assert_eq!((quiet.phase_ns, quiet.is_heard()), (562_500, false));
+    }
+
+    #[test]
     fn without_a_place_there_is_none() {
         for heard in [Vec::new(), noisy()] {
             assert_eq!(place(&heard, period(7)), None);
@@ -332,8 +387,12 @@ mod tests {
         let comb = (0..100).map(|k| k * 4_000_000).chain([7_000_000, 33_000_000, 90_000_000]);
         let tick = met(&gaps(comb), 400).expect("a tick");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        let moved = beside(tick, period(1_000)).expect("a place");
-        assert_eq!((moved.phase_ns, moved.clear_ns), (562_500, 437_500));
+        let before = place(&gaps((0..75).map(|k| k * 4_000_000 + 437_500)), period(1_000));
+        let before = before.expect("a place");
+        assert_eq!(before.phase_ns, 0);
+        // Away from both: 125 µs before a release are kept free too.
+        let moved = moved(&before, &tick, period(1_000)).expect("a place");
+        assert_eq!((moved.phase_ns, moved.clear_ns), (781_250, 218_750));
         assert_eq!(met(&gaps((0..400).map(|k| k * 1_000_000)), 400), None, "late all the time");
         assert_eq!(met(&gaps((0..20).map(|k| k * k * 1_000_000)), 400), None, "late now and then");
         assert_eq!(met(&[], 400), None);

@@ -516,8 +516,7 @@ mod tests {
         };
         let tick = readied(0).met.expect("each fourth release was late");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        let quiet = quiet::beside(tick, period).expect("a place");
-        assert_eq!(readied(quiet.phase_ns).met, None, "{quiet:?}");
+        assert_eq!(readied(562_500).met, None);
     }
 
     #[test]

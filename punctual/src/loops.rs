@@ -447,9 +447,8 @@ impl LoopBuilder {
             |phase_ns| ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline);
         let Readied { mut wait, mut warnings, met } = ready_at(phase_ns);
         // Listening may mistake something else for the tick; a place that was given stays.
-        let beside_tick =
-            met.filter(|_| quiet.is_some()).and_then(|met| quiet::beside(met, period));
-        if let Some(place) = beside_tick {
+        let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, period));
+        if let Some(place) = elsewhere {
             warnings.push(moved_words(phase_ns, &place));
             (quiet, phase_ns) = (Some(place), place.phase_ns);
             Readied { wait, .. } = ready_at(phase_ns);

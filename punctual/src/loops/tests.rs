@@ -388,7 +388,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
     let mut moved = adaptive().start_with(|_| (tick(), Some(mistaken)), |_| {}).expect("a loop");
     assert_eq!(
         (moved.phase_ns(), moved.quiet().map(|quiet| quiet.clear_ns)),
-        (562_500, Some(437_500))
+        (781_250, Some(218_750))
     );
     let words = moved.warnings().join("\n");
     assert!(words.contains(" met what comes every 4.00 ms, as the"), "{words}");

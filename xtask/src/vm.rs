@@ -828,6 +828,19 @@ impl Console {
     }
 }
 
+/// The console of the first guest.
+fn first_console(consoles: &[Console]) -> Result<&Console, String> {
+    consoles.first().ok_or_else(|| "nothing was booted".to_owned())
+}
+
+/// That a step printed it.
+fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
+    match output.contains(word) {
+        true => Ok(()),
+        false => Err(format!("{step} lacks {word:?}: {output}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

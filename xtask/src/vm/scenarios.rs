@@ -2,9 +2,8 @@
 //!
 //! Data and judgements of printed text; starts nothing.
 
-use super::Console;
 use super::programs::Program;
-use super::{Root, Scenario, sources};
+use super::{Console, Root, Scenario, first_console, has, sources};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
@@ -118,7 +117,7 @@ step user su -s /bin/sh user -c 'punctual check -q --duration 2s --results /tmp/
 ";
 
 fn checked(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     let facts = console.ok("facts")?;
     for (fact, value) in [("preemption", "PREEMPT_RT"), ("isolated_cpus", "1")] {
         let line = facts.lines().find_map(|line| line.strip_prefix(fact)).unwrap_or_default();
@@ -146,7 +145,7 @@ step udp cat /tmp/udp
 
 /// That stimuli of both links were answered; how late means nothing under emulation.
 fn responded(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     for (inside, outside) in [("serial", "over-serial"), ("udp", "over-udp")] {
         has("respond", console.ok(inside)?, "answered")?;
         let printed = console.ok(outside)?;
@@ -169,7 +168,7 @@ step commands commands follow:: --test-threads=1 --nocapture
 
 /// Whether all tests ended well, with a clock to look at.
 fn followed(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     console.ok("clock")?;
     for step in ["library", "commands"] {
         let output = console.ok(step)?;
@@ -219,7 +218,7 @@ const HOG_NAME: &str = "perl";
 const SEEN_US: f64 = 4_000.0;
 
 fn hogged(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     console.ok("punctual")?;
     let result = console.result("punctual")?;
     let worst_us = result["runs"][0]["lateness_ns"]["max"].as_f64().unwrap_or_default() / 1e3;
@@ -271,7 +270,7 @@ step stood blame --over 15ms
 
 /// That nearly all late wakes have the cause that was made, by `blame`'s sentence.
 fn explained(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     let stood: u32 = console.ok("standstills")?.trim().parse().unwrap_or_default();
     println!("  the machine stood still {stood} times");
     if stood == 0 {
@@ -300,11 +299,6 @@ fn explained(consoles: &[Console]) -> Result<(), String> {
 /// late.
 const RIGHT_MIN_PERCENT: u32 = 80;
 
-/// The console of the first guest.
-pub(crate) fn only(consoles: &[Console]) -> Result<&Console, String> {
-    consoles.first().ok_or_else(|| "nothing was booted".to_owned())
-}
-
 /// An error names the lines of which the other text has none.
 fn same(compared: &str, a: &str, b: &str) -> Result<(), String> {
     let only = |sign, text: &str, reference: &str| -> String {
@@ -314,14 +308,6 @@ fn same(compared: &str, a: &str, b: &str) -> Result<(), String> {
     match a == b {
         true => Ok(()),
         false => Err(format!("{compared} differ:{}{}", only('-', a, b), only('+', b, a))),
-    }
-}
-
-/// That a step printed it.
-pub(crate) fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
-    match output.contains(word) {
-        true => Ok(()),
-        false => Err(format!("{step} lacks {word:?}: {output}")),
     }
 }
 
@@ -521,7 +507,7 @@ step last throttle
 
 /// What the frequencies were means nothing under emulation.
 fn judge(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     for step in ["death", "off", "on", "off-again", "on-again", "status"] {
         console.ok(step)?;
     }

@@ -7,10 +7,8 @@
 
 use serde_json::Value;
 
-use super::Console;
 use super::programs::Program;
-use super::scenarios::{has, only};
-use super::{Root, Scenario};
+use super::{Console, Root, Scenario, first_console, has};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "sources",
@@ -104,7 +102,7 @@ step virtual response cable:lo:eth1 3s
 /// That stimuli of each source were answered by both stages, that what is missing was named, and
 /// that a chip that was removed left what there was. When they were answered means nothing here.
 fn judge(consoles: &[Console]) -> Result<(), String> {
-    let console = only(consoles)?;
+    let console = first_console(consoles)?;
     let cable = "over a cable from eth0 to eth1";
     for (step, note) in [
         ("serial", "loop mode"),

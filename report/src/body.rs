@@ -4,7 +4,6 @@
 //! results of earlier versions have as null or empty, are passed over.
 
 use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
-use punctual_analysis::compare::{self, Family, RunComparison};
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::{Application, stepper};
 use punctual_host::CpuList;
@@ -12,8 +11,8 @@ use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::compared::Comparison;
 use crate::follow::Follow;
-use crate::grid::FigureGrid;
 use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
@@ -358,102 +357,6 @@ pub struct Late {
     /// The wake.
     #[serde(flatten)]
     pub outlier: Outlier,
-}
-
-/// Results compared with each other.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// The family of all tests of all pairs: verdicts and intervals hold together (Holm).
-    pub family: Family,
-    /// The sides; the first is the reference.
-    pub sides: Vec<ComparedSide>,
-    /// One for each side after the first.
-    pub pairs: Vec<Pair>,
-    /// Their figures side by side, where they are of a kind that is compared by these; not there
-    /// for other kinds, whose runs are compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grid: Option<FigureGrid>,
-}
-
-impl Comparison {
-    /// Whether a side is worse than the first, at least somewhere.
-    pub fn is_worse(&self) -> bool {
-        self.pairs
-            .iter()
-            .any(|pair| matches!(pair.verdict, compare::Verdict::Worse | compare::Verdict::Mixed))
-            || self.grid.as_ref().is_some_and(FigureGrid::is_worse)
-    }
-
-    /// Each run that is worse, with its sentence.
-    pub fn worse(&self) -> impl Iterator<Item = String> {
-        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
-        let is_worse =
-            |verdict| matches!(verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
-        let worse = runs.filter(move |run| is_worse(run.verdict));
-        worse.map(|run| format!("{}: {}", run.name, run.statement))
-    }
-
-    /// Each run of which it cannot be told whether it is worse, with its sentence.
-    pub fn open(&self) -> impl Iterator<Item = String> {
-        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
-        runs.filter(|run| run.is_open()).map(|run| format!("{}: {}", run.name, run.statement))
-    }
-}
-
-/// One side.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ComparedSide {
-    /// "A", "B", "baseline NAME", "this run".
-    pub label: String,
-    /// Its results.
-    pub results: Vec<ComparedResult>,
-}
-
-/// One result of a side.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ComparedResult {
-    /// The file.
-    pub from: String,
-    /// The subcommand that measured; "samples" for a sample file alone.
-    pub experiment: String,
-    /// When it started, in UTC (RFC 3339).
-    pub started_at: Option<String>,
-    /// The kernel's release.
-    pub kernel: Option<String>,
-    /// Whether it ended early.
-    pub incomplete: bool,
-}
-
-/// A side, compared with the first.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Pair {
-    /// Label of the first side.
-    pub a: String,
-    /// Label of the other.
-    pub b: String,
-    /// The verdict over all its runs.
-    pub verdict: compare::Verdict,
-    /// Other differences between the two sides.
-    pub differences: Vec<Difference>,
-    /// Warnings about the comparison.
-    pub notes: Vec<String>,
-    /// Runs that only A has.
-    pub only_in_a: Vec<String>,
-    /// Runs that only B has.
-    pub only_in_b: Vec<String>,
-    /// The runs that both have.
-    pub runs: Vec<RunComparison>,
-}
-
-/// A difference between the two sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Difference {
-    /// The key of a fact, or the name of a part of the setup.
-    pub what: String,
-    /// In A.
-    pub a: String,
-    /// In B.
-    pub b: String,
 }
 
 /// Of `impact`.

@@ -16,6 +16,7 @@
 
 mod advice;
 mod body;
+mod compared;
 mod follow;
 pub mod format;
 pub mod grid;
@@ -40,10 +41,10 @@ use thiserror::Error;
 
 pub use advice::{Advice, Findings};
 pub use body::{
-    Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
-    Impact, ImpactBody, JudgedProgram, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
-    SoakBody, TuneBody, WaitBody,
+    Body, Campaign, CheckBody, CompareBody, Impact, ImpactBody, JudgedProgram, Kept, Late,
+    LoopsBody, Maxima, PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
 };
+pub use compared::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};
 pub use judge::{

@@ -9,7 +9,7 @@ use punctual_analysis::plain::concise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::body::Comparison;
+use crate::compared::Comparison;
 use crate::run::Run;
 
 /// Of `reproduce`.

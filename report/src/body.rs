@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compared::Comparison;
 use crate::follow::Follow;
+use crate::grid::{self, FigureGrid, GridSide};
 use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
@@ -172,6 +173,33 @@ pub struct TuneBody {
 }
 
 impl Body {
+    /// Whether results of this kind stand side by side on a grid of their figures.
+    pub fn has_grid(&self) -> bool {
+        self.on_grid().is_some()
+    }
+
+    /// The grid of results of this experiment, the first of which is what others are held against;
+    /// `None` where one of them has no figures for it.
+    pub fn grid(experiment: &str, bodies: &[&Self]) -> Option<FigureGrid> {
+        let sides = bodies.iter().map(|body| body.on_grid()).collect::<Option<_>>()?;
+        Some(FigureGrid::of(experiment, sides))
+    }
+
+    /// What a result of a kind that has a grid puts there; `None` of the other kinds.
+    fn on_grid(&self) -> Option<GridSide<'_>> {
+        let figures = match self {
+            Self::Measured(Measured::Response(body)) => grid::of_response(&body.response),
+            Self::Measured(Measured::Saturation(body)) => grid::of_saturation(&body.saturation),
+            Self::Measured(Measured::Accuracy(body)) => grid::of_accuracy(&body.accuracy),
+            Self::Measured(Measured::Executive(body)) => grid::of_executive(body),
+            Self::Reproduce(body) => {
+                return Some(GridSide { figures: grid::of_papers(body), claims: &body.claims });
+            }
+            _ => return None,
+        };
+        Some(GridSide { figures, claims: &[] })
+    }
+
     /// The body in a result of this experiment; `None` for one that is not known.
     pub(crate) fn parse(experiment: &str, text: &str) -> Option<serde_json::Result<Self>> {
         /// A kind of body from the result's text.

@@ -15,9 +15,8 @@ use punctual_lab::saturation::{SaturationOutcome, SaturationRow, SearchEnd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::body::Body;
-use crate::measured::{ExecutiveBody, Measured};
-use crate::reproduced::{ClaimFigure, ReproduceBody, ReproducedRow};
+use crate::measured::ExecutiveBody;
+use crate::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
 /// Figures of several results, beside each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,23 +166,17 @@ impl GridClaim {
 }
 
 impl FigureGrid {
-    /// Whether results of this kind have a grid.
-    pub fn takes(body: &Body) -> bool {
-        figures(body).is_some()
-    }
-
-    /// The grid of results of this experiment, the first of which is what others are held against;
-    /// `None` where one of them has no figures for it.
-    pub fn of(experiment: &str, bodies: &[&Body]) -> Option<Self> {
-        let sides: Vec<Vec<Figure>> =
-            bodies.iter().map(|body| figures(body)).collect::<Option<_>>()?;
+    /// The grid of results of this experiment by what each puts there, the first of which is what
+    /// others are held against.
+    pub(crate) fn of(experiment: &str, sides: Vec<GridSide<'_>>) -> Self {
+        let (count, claims) = (sides.len(), claims(&sides));
         let mut places: HashMap<(String, String), usize> = HashMap::new();
         let mut rows: Vec<GridRow> = Vec::new();
-        for (side, figures) in sides.into_iter().enumerate() {
-            for figure in figures {
+        for (side, shown) in sides.into_iter().enumerate() {
+            for figure in shown.figures {
                 let key = (figure.name.clone(), figure.figure.clone());
                 let place = *places.entry(key).or_insert_with(|| {
-                    rows.push(figure.row(bodies.len()));
+                    rows.push(figure.row(count));
                     rows.len() - 1
                 });
                 rows[place].cells[side] = Some(GridCell { value: figure.value, n: figure.n });
@@ -194,7 +187,7 @@ impl FigureGrid {
             let others = row.cells.iter().skip(1);
             row.relations = others.map(|other| Relation::of(first, other.as_ref())).collect();
         }
-        Some(Self { experiment: experiment.to_owned(), rows, claims: claims(bodies) })
+        Self { experiment: experiment.to_owned(), rows, claims }
     }
 
     /// Whether a side after the first is worse in any row.
@@ -204,19 +197,26 @@ impl FigureGrid {
     }
 }
 
+/// What one result puts on a grid.
+pub(crate) struct GridSide<'a> {
+    /// Its figures.
+    pub(crate) figures: Vec<GridFigure>,
+    /// The claims of a paper that it judges; none of other kinds.
+    pub(crate) claims: &'a [ReproducedClaim],
+}
+
 /// The claims that results judge.
-fn claims(bodies: &[&Body]) -> Vec<GridClaim> {
+fn claims(sides: &[GridSide<'_>]) -> Vec<GridClaim> {
     let mut claims: Vec<GridClaim> = Vec::new();
-    for (side, body) in bodies.iter().enumerate() {
-        let Body::Reproduce(reproduced) = body else { continue };
-        for judged in &reproduced.claims {
+    for (side, shown) in sides.iter().enumerate() {
+        for judged in shown.claims {
             let known = claims.iter().position(|claim| claim.id == judged.id);
             let place = known.unwrap_or_else(|| {
                 claims.push(GridClaim {
                     id: judged.id.clone(),
                     claim: judged.claim.clone(),
-                    holds: vec![None; bodies.len()],
-                    because: vec![String::new(); bodies.len()],
+                    holds: vec![None; sides.len()],
+                    because: vec![String::new(); sides.len()],
                 });
                 claims.len() - 1
             });
@@ -228,7 +228,7 @@ fn claims(bodies: &[&Body]) -> Vec<GridClaim> {
 }
 
 /// A figure of a result, as its kind puts it on a grid.
-struct Figure {
+pub(crate) struct GridFigure {
     name: String,
     figure: String,
     unit: String,
@@ -238,7 +238,7 @@ struct Figure {
     n: Option<u64>,
 }
 
-impl Figure {
+impl GridFigure {
     /// Of which less is better.
     fn new(name: &str, figure: &str, unit: &str, value: Interval) -> Self {
         Self {
@@ -279,34 +279,23 @@ fn bare(value: f64) -> Interval {
     Interval { value, low: None, high: None }
 }
 
-/// What a result of a kind that has a grid puts there; `None` of the other kinds.
-fn figures(body: &Body) -> Option<Vec<Figure>> {
-    Some(match body {
-        Body::Measured(Measured::Response(body)) => of_response(&body.response),
-        Body::Measured(Measured::Saturation(body)) => of_saturation(&body.saturation),
-        Body::Measured(Measured::Accuracy(body)) => of_accuracy(&body.accuracy),
-        Body::Measured(Measured::Executive(body)) => of_executive(body),
-        Body::Reproduce(body) => of_papers(body),
-        _ => return None,
-    })
-}
-
-fn of_response(outcome: &ResponseOutcome) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = outcome.rows.iter().flat_map(of_condition).collect();
+/// How late stimuli were answered.
+pub(crate) fn of_response(outcome: &ResponseOutcome) -> Vec<GridFigure> {
+    let mut figures: Vec<GridFigure> = outcome.rows.iter().flat_map(of_condition).collect();
     if let Some(floor) = &outcome.floor
         && let Some(median) = floor.half_round_trip_ns.p50
     {
-        let floor_row = Figure::new("floor", "half a round trip, median", "ns", bare(median));
+        let floor_row = GridFigure::new("floor", "half a round trip, median", "ns", bare(median));
         figures.push(floor_row.of_n(floor.n).better(None));
     }
     figures
 }
 
-fn of_condition(row: &ResponseRow) -> Vec<Figure> {
+fn of_condition(row: &ResponseRow) -> Vec<GridFigure> {
     let mut figures = Vec::new();
     if let Some(median) = row.kernel_ns.as_ref().and_then(|ns| ns.p50) {
         let name = format!("{}, stage 0", row.condition);
-        figures.push(Figure::new(&name, "kernel's own stamp, median", "ns", bare(median)));
+        figures.push(GridFigure::new(&name, "kernel's own stamp, median", "ns", bare(median)));
     }
     for stage in &row.stages {
         figures.extend(of_stage(&format!("{}, stage {}", row.condition, stage.stage), row, stage));
@@ -314,7 +303,7 @@ fn of_condition(row: &ResponseRow) -> Vec<Figure> {
     figures
 }
 
-fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<Figure> {
+fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<GridFigure> {
     let scatter = stage.scatter;
     let (start, complete) = (&stage.start_ns, &stage.complete_ns);
     let unserved = row.stimuli.saturating_sub(stage.served) as f64 / row.stimuli.max(1) as f64;
@@ -329,14 +318,15 @@ fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<Figure> {
         ("complete, worst", complete.max.map(bare), stage.answered),
     ];
     let row_of = |(figure, value, n): (&str, Option<Interval>, u64)| {
-        Some(Figure::new(name, figure, "ns", value?).of_n(n))
+        Some(GridFigure::new(name, figure, "ns", value?).of_n(n))
     };
-    let unserved = Figure::new(name, "not served in time", "%", bare(unserved * 100.0));
+    let unserved = GridFigure::new(name, "not served in time", "%", bare(unserved * 100.0));
     let counted = (row.stimuli > 0).then(|| unserved.of_n(row.stimuli));
     rows.into_iter().filter_map(row_of).chain(counted).collect()
 }
 
-fn of_saturation(outcome: &SaturationOutcome) -> Vec<Figure> {
+/// The highest frequencies that it answered.
+pub(crate) fn of_saturation(outcome: &SaturationOutcome) -> Vec<GridFigure> {
     let highest = |row: &SaturationRow| {
         let goal = row.goal * 100.0;
         let name = format!("{}, stage {}", row.condition, row.stage);
@@ -348,7 +338,7 @@ fn of_saturation(outcome: &SaturationOutcome) -> Vec<Figure> {
             }
         };
         let value = Interval { high: row.fail_hz, ..value };
-        Some(Figure::new(&name, &figure, "Hz", value).of_n(row.stimuli))
+        Some(GridFigure::new(&name, &figure, "Hz", value).of_n(row.stimuli))
     };
     let background = outcome.background.iter().flat_map(|row| {
         let rows = [
@@ -357,17 +347,18 @@ fn of_saturation(outcome: &SaturationOutcome) -> Vec<Figure> {
             ("SF", row.dead_hz),
             ("SF, by cost", row.predicted_hz),
         ];
-        rows.map(|(figure, hz)| Some(Figure::new("background", figure, "Hz", bare(hz?))))
+        rows.map(|(figure, hz)| Some(GridFigure::new("background", figure, "Hz", bare(hz?))))
     });
     let frequencies = outcome.rows.iter().map(highest).chain(background).flatten();
-    let mut figures: Vec<Figure> =
+    let mut figures: Vec<GridFigure> =
         frequencies.map(|figure| figure.better(Some(Relation::Higher))).collect();
-    let cost = |ns| Figure::new("background", "cost of a stimulus", "ns", bare(ns));
+    let cost = |ns| GridFigure::new("background", "cost of a stimulus", "ns", bare(ns));
     figures.extend(outcome.background.as_ref().and_then(|row| row.cost_ns).map(cost));
     figures
 }
 
-fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<Figure> {
+/// How exactly waits end.
+pub(crate) fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<GridFigure> {
     let tick_ns = outcome.tick_ns;
     let mut figures = Vec::new();
     for row in &outcome.rows {
@@ -384,14 +375,15 @@ fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<Figure> {
             ("poll to poll", poll),
         ];
         let in_ns = |(figure, ticks): (&str, Option<Interval>)| {
-            Some(Figure::new(&name, figure, "ns", ticks?.times(tick_ns)).of_n(row.n))
+            Some(GridFigure::new(&name, figure, "ns", ticks?.times(tick_ns)).of_n(row.n))
         };
         figures.extend(rows.into_iter().filter_map(in_ns));
     }
     figures
 }
 
-fn of_executive(body: &ExecutiveBody) -> Vec<Figure> {
+/// What an executive costs.
+pub(crate) fn of_executive(body: &ExecutiveBody) -> Vec<GridFigure> {
     let mut figures = Vec::new();
     for row in &body.rows {
         let tasks = if row.n == 1 { "task" } else { "tasks" };
@@ -404,23 +396,25 @@ fn of_executive(body: &ExecutiveBody) -> Vec<Figure> {
             ("cycle", row.cycle_interval_ns.unwrap_or(bare(row.cycle_ns))),
         ];
         let n = row.cycles as u64;
-        figures.extend(rows.map(|(figure, ns)| Figure::new(&name, figure, "ns", ns).of_n(n)));
+        figures.extend(rows.map(|(figure, ns)| GridFigure::new(&name, figure, "ns", ns).of_n(n)));
     }
     let turn = body.turn.iter().map(|turn| {
-        let value = Figure::new("loop of one task", "adds to the wait", "ns", bare(turn.adds_ns));
+        let value =
+            GridFigure::new("loop of one task", "adds to the wait", "ns", bare(turn.adds_ns));
         value.of_n(turn.cycles as u64)
     });
     figures.extend(turn);
     figures
 }
 
-fn of_papers(body: &ReproduceBody) -> Vec<Figure> {
+/// What papers print of the machine, and the figures of their claims.
+pub(crate) fn of_papers(body: &ReproduceBody) -> Vec<GridFigure> {
     let row = |row: &ReproducedRow| {
         let formula = row.formula.filter(|_| row.published.is_empty());
         let formula = formula.map(|value| format!("{value:.4} by its formula"));
-        Some(Figure {
+        Some(GridFigure {
             published: formula.unwrap_or_else(|| row.published.clone()),
-            ..Figure::new(&row.id, &row.what, &row.unit, bare(row.measured?)).better(None)
+            ..GridFigure::new(&row.id, &row.what, &row.unit, bare(row.measured?)).better(None)
         })
     };
     // A range, which one stall makes, stands beside the tests with its value as both ends.
@@ -428,10 +422,10 @@ fn of_papers(body: &ReproduceBody) -> Vec<Figure> {
         Interval { value, low, high } if figure.holds.is_none() && low == high => bare(value),
         interval => interval,
     };
-    let claimed = |(id, figure): (&String, &ClaimFigure)| Figure {
+    let claimed = |(id, figure): (&String, &ClaimFigure)| GridFigure {
         published: figure.bound(),
         n: figure.n,
-        ..Figure::new(id, &figure.what, &figure.unit, of_claim(figure)).better(None)
+        ..GridFigure::new(id, &figure.what, &figure.unit, of_claim(figure)).better(None)
     };
     let figures = body.claims.iter();
     let figures = figures.flat_map(|claim| claim.figures.iter().map(move |own| (&claim.id, own)));
@@ -443,6 +437,7 @@ mod tests {
     use punctual_lab::saturation::SaturationRow;
 
     use super::*;
+    use crate::Body;
     use crate::measured::{AccuracyBody, SaturationBody};
 
     fn cell(low: f64, value: f64, high: f64) -> GridCell {
@@ -459,7 +454,7 @@ mod tests {
         let open = GridCell { value: Interval { low: None, ..high.value }, n: None };
         assert_eq!(Relation::of(Some(&low), Some(&open)), Relation::Undecided);
         assert_eq!(Relation::of(None, Some(&high)), Relation::Undecided);
-        let mut row = Figure::new("a", "b", "ns", bare(0.0)).row(2);
+        let mut row = GridFigure::new("a", "b", "ns", bare(0.0)).row(2);
         row.relations = vec![Relation::Higher];
         assert_eq!((row.word(0), row.verdict(0)), ("worse", Verdict::Worse));
         row.better = Some(Relation::Higher);
@@ -505,7 +500,7 @@ mod tests {
         let slow = saturation(Some(1_000.0), Some(1_025.0), SearchEnd::Found);
         let fast = saturation(Some(2_000.0), None, SearchEnd::GeneratorLimited);
         let none = saturation(None, Some(900.0), SearchEnd::BelowLowest);
-        let grid = FigureGrid::of("measure saturation", &[&slow, &fast, &none]).expect("its kind");
+        let grid = Body::grid("measure saturation", &[&slow, &fast, &none]).expect("its kind");
         let [row] = &grid.rows[..] else { panic!("one: {grid:?}") };
         assert_eq!(
             (row.name.as_str(), row.figure.as_str()),
@@ -514,7 +509,7 @@ mod tests {
         assert_eq!((row.word(0), row.word(1)), ("better", "worse"));
         assert!(grid.is_worse() && grid.claims.is_empty());
         let row =
-            FigureGrid::of("measure saturation", &[&fast, &slow]).expect("its kind").rows.remove(0);
+            Body::grid("measure saturation", &[&fast, &slow]).expect("its kind").rows.remove(0);
         assert_eq!(row.word(0), "worse", "what the first one can is at least what it passed");
     }
 
@@ -522,12 +517,12 @@ mod tests {
     fn a_row_that_one_result_lacks_has_no_cell_there() {
         let full = saturation(Some(1_000.0), Some(1_025.0), SearchEnd::Found);
         let empty = with_rows(Vec::new());
-        let grid = FigureGrid::of("measure saturation", &[&empty, &full]).expect("its kind");
+        let grid = Body::grid("measure saturation", &[&empty, &full]).expect("its kind");
         assert_eq!(grid.rows[0].cells[0], None);
         assert_eq!(grid.rows[0].word(0), "undecided");
         let accuracy = AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1, rows: Vec::new() };
         let other = Body::Measured(AccuracyBody { accuracy }.into());
-        assert!(FigureGrid::takes(&other) && !FigureGrid::takes(&Body::Check(Default::default())));
+        assert!(other.has_grid() && !Body::Check(Default::default()).has_grid());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) struct GridSide<'r> {
 pub(crate) fn of(results: &[GridSide<'_>]) -> Result<Option<Comparison>> {
     let Some((reference, others)) = results.split_first() else { return Ok(None) };
     let (from, first) = (reference.from, reference.report);
-    if !FigureGrid::takes(&first.body) {
+    if !first.body.has_grid() {
         return Ok(None);
     }
     for side in others {
@@ -45,7 +45,7 @@ pub(crate) fn of(results: &[GridSide<'_>]) -> Result<Option<Comparison>> {
         same_papers((from, first), (other_from, other))?;
     }
     let bodies: Vec<&Body> = results.iter().map(|side| &side.report.body).collect();
-    let Some(grid) = FigureGrid::of(&first.envelope.experiment, &bodies) else { return Ok(None) };
+    let Some(grid) = Body::grid(&first.envelope.experiment, &bodies) else { return Ok(None) };
     let sides: Vec<Side> = results.iter().map(of_report).collect();
     let pairs = (0..others.len()).map(|at| pair(&sides[0], &sides[at + 1], &grid, at)).collect();
     let tests = grid.rows.iter().map(tested).sum::<usize>() as u64;
@@ -68,8 +68,7 @@ pub(crate) fn of(results: &[GridSide<'_>]) -> Result<Option<Comparison>> {
 pub(crate) fn read(paths: &[&Path]) -> Result<Option<Comparison>> {
     let Some(first) = paths.first() else { return Ok(None) };
     // What is wrong with it is said by whoever reads it as samples too.
-    let is_of_a_grid =
-        stored::read(first).is_ok_and(|stored| FigureGrid::takes(&stored.report.body));
+    let is_of_a_grid = stored::read(first).is_ok_and(|stored| stored.report.body.has_grid());
     if !is_of_a_grid {
         return Ok(None);
     }

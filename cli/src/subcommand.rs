@@ -9,7 +9,7 @@ use punctual_report::{PlannedRun, Report};
 
 use crate::args::Detail;
 use crate::experiment::claims;
-use crate::output::{self, Dir, Outputs};
+use crate::output::{self, Dir, Opened, Outputs};
 use crate::pages::Page;
 use crate::stored::{PAGE, RESULT};
 use crate::view;
@@ -130,10 +130,10 @@ pub(crate) fn write_kept(
     // Each of them is tried: what one disk has no room for another has.
     let shown = outputs.write(&text, || view::markdown(report), page);
     name_failures(report, detail);
-    let kept = results.replace(RESULT, &text);
+    let kept = Opened::replace(results, RESULT, &text);
     let drawn = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))
-        .and_then(|page| results.replace(PAGE, view::html(&page)));
+        .and_then(|page| Opened::replace(results, PAGE, view::html(&page)));
     if kept.is_ok() {
         results.be_latest();
     }

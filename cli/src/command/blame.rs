@@ -171,7 +171,10 @@ impl FileArgs {
             None => None,
             Some(path) => {
                 let dir = Dir::make(path)?;
-                Some(KeptFiles { capture: dir.opened(CAPTURE)?, result: dir.opened(RESULT)? })
+                Some(KeptFiles {
+                    capture: Opened::chosen(&dir, CAPTURE)?,
+                    result: Opened::chosen(&dir, RESULT)?,
+                })
             }
         };
         let addresses = if self.raw { Addresses::Kept } else { Addresses::Numbered };

@@ -30,6 +30,7 @@ use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::format;
 use crate::output;
+use crate::output::Opened;
 use crate::parse::{self, Duration, Phase};
 use crate::program::{PROGRAM, launcher};
 use crate::question::{self, QuestionArgs};
@@ -134,7 +135,7 @@ impl Execute for CheckArgs {
             placed.push(note);
         }
         let results = self.results.begin()?;
-        let samples = results.opened(SAMPLES)?;
+        let samples = Opened::chosen(&results, SAMPLES)?;
         experiment::claims::announce(&plans, duration);
         let periodic = plan.of(duration);
         if !self.report.quiet {

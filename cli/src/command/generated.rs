@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap_complete::{Shell as Made, generate};
 use clap_mangen::Man;
 
-use crate::output::Dir;
+use crate::output::{Dir, Opened};
 use crate::subcommand::Exit;
 use crate::{output, view};
 
@@ -42,7 +42,7 @@ fn pages(command: clap::Command, dir: &Dir) -> Result<PathBuf> {
     // The generator has one name for whatever stands after the help.
     let own = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExamples:", ".SH EXAMPLES");
     let text = own.replace(".SH EXTRA\nExit status: ", ".SH EXIT STATUS\n").into_bytes();
-    dir.replace(&page.get_filename(), text)
+    Opened::replace(dir, &page.get_filename(), text)
 }
 
 /// `punctual completions`.

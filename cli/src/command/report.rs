@@ -40,7 +40,7 @@ impl Execute for ReportPageArgs {
         let plots = self.plots.as_deref().map(Dir::make).transpose()?;
         let out = match &self.output {
             Some(path) => Opened::at(path)?,
-            None => Dir::open(&found.default_dir)?.opened(PAGE)?,
+            None => Opened::chosen(&Dir::open(&found.default_dir)?, PAGE)?,
         };
         let links = links(&found.stored, out.path());
         let page = Page::of(found.stored, links)?;
@@ -159,7 +159,7 @@ fn write_plots(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
         let scene = chart.scene();
         let png = png::file(&scene).with_context(|| id.clone())?;
         for (ending, bytes) in [("svg", svg::file(&scene, steers).into_bytes()), ("png", png)] {
-            files.push(dir.replace(&format!("{id}.{ending}"), bytes)?);
+            files.push(Opened::replace(dir, &format!("{id}.{ending}"), bytes)?);
         }
     }
     Ok(files)

@@ -25,6 +25,7 @@ use crate::args::ReportArgs;
 use crate::command::measure::PlannedLoops;
 use crate::experiment::{Machine, words};
 use crate::output;
+use crate::output::Opened;
 use crate::question::QuestionArgs;
 use crate::stored::RESULT;
 use crate::subcommand::{Execute, Exit};
@@ -62,7 +63,7 @@ impl Execute for SoakArgs {
         let outputs = self.output.open()?;
         let (directory, found) = take(self)?;
         let path = directory.dir().path().to_owned();
-        directory.dir().opened(RESULT)?;
+        Opened::chosen(directory.dir(), RESULT)?;
         let trouble = found.as_ref().and_then(|found| found.trouble.clone());
         let mut campaign = match found {
             Some(Found { campaign, .. }) => {

@@ -165,7 +165,7 @@ impl Store {
     /// The file of a name that may be kept, found writable; the directory is made if need be.
     fn open(&self, name: &Name, force: bool) -> Result<Opened> {
         self.refuse_taken(name, force)?;
-        Dir::make(&self.dir)?.opened(&file(name))
+        Opened::chosen(&Dir::make(&self.dir)?, &file(name))
     }
 
     /// Keeps a result as a baseline, in the file that `open` found.

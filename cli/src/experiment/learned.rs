@@ -20,7 +20,7 @@ use punctual_lab::periodic::{KnownWait, PeriodicPlan, RunOutcome, Stream, WaitKi
 use punctual_os::process;
 use serde::{Deserialize, Serialize};
 
-use crate::output::{self, Dir, state_dir};
+use crate::output::{self, Dir, Opened, state_dir};
 
 /// The file.
 const NAME: &str = "learned.json";
@@ -213,7 +213,7 @@ fn parse(text: &str, expected: &Kept) -> Result<Kept> {
 
 fn write(dir: &Path, kept: &Kept) -> Result<()> {
     let text = serde_json::to_string_pretty(kept)? + "\n";
-    Dir::make(dir)?.replace(NAME, text).map(|_| ())
+    Opened::replace(&Dir::make(dir)?, NAME, text).map(|_| ())
 }
 
 #[cfg(test)]

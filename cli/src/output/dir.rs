@@ -26,7 +26,6 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::LATEST;
-use super::opened::Opened;
 
 /// Permissions of a file that replaces none, before the umask.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
@@ -314,17 +313,6 @@ impl Dir {
             }
         }
         Ok(None)
-    }
-
-    /// The output `name`, which can be written now and is later.
-    pub(crate) fn opened(&self, name: &str) -> Result<Opened> {
-        Opened::chosen(self, name)
-    }
-
-    /// Writes `bytes` as `name`, so that they are there whole or not at all.
-    pub(crate) fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
-        self.opened(name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
-        Ok(self.path().join(name))
     }
 }
 
@@ -663,6 +651,7 @@ fn home_of_caller() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::opened::Opened;
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -682,7 +671,7 @@ mod tests {
         }
         symlink(elsewhere.path(""), dir.path("below")).expect("free");
         let there = dir.dir();
-        there.replace("replaced", "ours").expect("writable");
+        Opened::replace(&there, "replaced", "ours").expect("writable");
         assert_eq!(fs::read_to_string(dir.path("replaced")).expect("there"), "ours");
         fs::write(dir.path("older"), "").expect("writable");
         there.private("older").expect("ours");
@@ -694,7 +683,7 @@ mod tests {
         assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
         fs::hard_link(&victim, dir.path("hard")).expect("one file system");
         assert!(there.private("hard").is_err_and(|why| why.to_string().contains("one link")));
-        there.replace("hard", "ours").expect("writable");
+        Opened::replace(&there, "hard", "ours").expect("writable");
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(elsewhere.names(), ["victim"]);
     }
@@ -705,7 +694,7 @@ mod tests {
         let results = dir.dir().make_new("results").expect("free");
         fs::rename(dir.path("results"), dir.path("away")).expect("ours");
         symlink(elsewhere.path(""), dir.path("results")).expect("free");
-        results.replace("result.json", "{}").expect("writable");
+        Opened::replace(&results, "result.json", "{}").expect("writable");
         results.create("a/b/c", b"x").expect("writable");
         assert!(dir.path("away/result.json").exists() && dir.path("away/a/b/c").exists());
         assert!(elsewhere.names().is_empty());

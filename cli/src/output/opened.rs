@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -65,6 +65,12 @@ impl Opened {
     pub(crate) fn at(path: &Path) -> Result<Self> {
         let to = followed(path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { to, path: path.to_owned(), begun: OnceLock::new() })
+    }
+
+    /// Writes `bytes` as `name` in a directory, so that they are there whole or not at all.
+    pub(crate) fn replace(dir: &Dir, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
+        Self::chosen(dir, name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
+        Ok(dir.path().join(name))
     }
 
     /// An output whose name the program chose.

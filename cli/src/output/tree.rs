@@ -11,6 +11,7 @@ use punctual_host::root::read_text;
 use punctual_lab::tuning::KnobFiles;
 
 use super::dir::Dir;
+use super::opened::Opened;
 
 /// The most that is read of a setting.
 const TEXT_MAX: u64 = 64 * 1024;
@@ -55,7 +56,7 @@ impl Place {
     /// Writes a file, so that it is there whole or as before.
     fn replace(&self, path: &str, text: &str) -> io::Result<()> {
         let (dir, name) = self.named(path)?;
-        dir.replace(name, text).map_err(other)?;
+        Opened::replace(&dir, name, text).map_err(other)?;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual_analysis::campaign::{Campaign, FILE_BYTES_MAX};
 use punctual_os::{Errno, file};
 
-use crate::output::Dir;
+use crate::output::{Dir, Opened};
 use crate::stored::{LOCK, STATES, regular};
 
 /// The tries of a lock that is held, and the time from one to the next.
@@ -133,7 +133,7 @@ impl Directory {
     /// The error of writing; the state before is then still there.
     pub(super) fn save(&mut self, campaign: &Campaign) -> Result<()> {
         let state = STATES[(self.number % 2) as usize];
-        self.dir.replace(state, campaign.to_bytes(self.number))?;
+        Opened::replace(&self.dir, state, campaign.to_bytes(self.number))?;
         self.number += 1;
         Ok(())
     }

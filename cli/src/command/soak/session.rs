@@ -45,7 +45,7 @@ use crate::command::measure::blocks;
 use crate::experiment::loops::run_name;
 use crate::experiment::{self, words};
 use crate::format;
-use crate::output::{self, Outputs};
+use crate::output::{self, Opened, Outputs};
 use crate::progress::Line;
 use crate::stored::RESULT;
 use crate::subcommand::{Exit, write_in};
@@ -548,7 +548,7 @@ impl<'a> Checkpointer<'a> {
     fn write_result(&self, known: &SessionFacts) {
         let report = pages::report(&self.shared.snapshot(), self.config, known);
         let dir = self.directory().dir().clone();
-        let written = view::json(&report).and_then(|json| dir.replace(RESULT, json));
+        let written = view::json(&report).and_then(|json| Opened::replace(&dir, RESULT, json));
         let before = self.unwritten.swap(written.is_err(), Ordering::Relaxed);
         if let Err(why) = written
             && !before

@@ -186,18 +186,16 @@ impl Body {
     }
 
     /// What a result of a kind that has a grid puts there; `None` of the other kinds.
-    fn on_grid(&self) -> Option<GridSide<'_>> {
+    fn on_grid(&self) -> Option<GridSide> {
         let figures = match self {
             Self::Measured(Measured::Response(body)) => grid::of_response(&body.response),
             Self::Measured(Measured::Saturation(body)) => grid::of_saturation(&body.saturation),
             Self::Measured(Measured::Accuracy(body)) => grid::of_accuracy(&body.accuracy),
             Self::Measured(Measured::Executive(body)) => grid::of_executive(body),
-            Self::Reproduce(body) => {
-                return Some(GridSide { figures: grid::of_papers(body), claims: &body.claims });
-            }
+            Self::Reproduce(body) => return Some(body.on_grid()),
             _ => return None,
         };
-        Some(GridSide { figures, claims: &[] })
+        Some(GridSide { figures, claims: Vec::new() })
     }
 
     /// The body in a result of this experiment; `None` for one that is not known.

@@ -16,7 +16,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measured::ExecutiveBody;
-use crate::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
 /// Figures of several results, beside each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,7 +167,7 @@ impl GridClaim {
 impl FigureGrid {
     /// The grid of results of this experiment by what each puts there, the first of which is what
     /// others are held against.
-    pub(crate) fn of(experiment: &str, sides: Vec<GridSide<'_>>) -> Self {
+    pub(crate) fn of(experiment: &str, sides: Vec<GridSide>) -> Self {
         let (count, claims) = (sides.len(), claims(&sides));
         let mut places: HashMap<(String, String), usize> = HashMap::new();
         let mut rows: Vec<GridRow> = Vec::new();
@@ -198,18 +197,30 @@ impl FigureGrid {
 }
 
 /// What one result puts on a grid.
-pub(crate) struct GridSide<'a> {
+pub(crate) struct GridSide {
     /// Its figures.
     pub(crate) figures: Vec<GridFigure>,
     /// The claims of a paper that it judges; none of other kinds.
-    pub(crate) claims: &'a [ReproducedClaim],
+    pub(crate) claims: Vec<SideClaim>,
+}
+
+/// A claim of a paper, as one result judges it.
+pub(crate) struct SideClaim {
+    /// Paper and claim: "nist.claim.factor".
+    pub(crate) id: String,
+    /// What the paper says.
+    pub(crate) claim: String,
+    /// Whether it holds there.
+    pub(crate) holds: Holds,
+    /// What decided that, in a few words.
+    pub(crate) because: String,
 }
 
 /// The claims that results judge.
-fn claims(sides: &[GridSide<'_>]) -> Vec<GridClaim> {
+fn claims(sides: &[GridSide]) -> Vec<GridClaim> {
     let mut claims: Vec<GridClaim> = Vec::new();
     for (side, shown) in sides.iter().enumerate() {
-        for judged in shown.claims {
+        for judged in &shown.claims {
             let known = claims.iter().position(|claim| claim.id == judged.id);
             let place = known.unwrap_or_else(|| {
                 claims.push(GridClaim {
@@ -221,7 +232,7 @@ fn claims(sides: &[GridSide<'_>]) -> Vec<GridClaim> {
                 claims.len() - 1
             });
             claims[place].holds[side] = Some(judged.holds);
-            claims[place].because[side] = judged.in_short();
+            claims[place].because[side] = judged.because.clone();
         }
     }
     claims
@@ -240,7 +251,7 @@ pub(crate) struct GridFigure {
 
 impl GridFigure {
     /// Of which less is better.
-    fn new(name: &str, figure: &str, unit: &str, value: Interval) -> Self {
+    pub(crate) fn new(name: &str, figure: &str, unit: &str, value: Interval) -> Self {
         Self {
             name: name.to_owned(),
             figure: figure.to_owned(),
@@ -252,12 +263,18 @@ impl GridFigure {
         }
     }
 
-    fn of_n(self, n: u64) -> Self {
-        Self { n: Some(n), ..self }
+    /// With so many samples, where they were counted.
+    pub(crate) fn of_n(self, n: impl Into<Option<u64>>) -> Self {
+        Self { n: n.into(), ..self }
+    }
+
+    /// With what a paper prints or claims of it.
+    pub(crate) fn published(self, published: String) -> Self {
+        Self { published, ..self }
     }
 
     /// Of which more is better, or which is neither better nor worse.
-    fn better(self, better: Option<Relation>) -> Self {
+    pub(crate) fn better(self, better: Option<Relation>) -> Self {
         Self { better, ..self }
     }
 
@@ -275,7 +292,7 @@ impl GridFigure {
 }
 
 /// A value whose interval is not known.
-fn bare(value: f64) -> Interval {
+pub(crate) fn bare(value: f64) -> Interval {
     Interval { value, low: None, high: None }
 }
 
@@ -405,31 +422,6 @@ pub(crate) fn of_executive(body: &ExecutiveBody) -> Vec<GridFigure> {
     });
     figures.extend(turn);
     figures
-}
-
-/// What papers print of the machine, and the figures of their claims.
-pub(crate) fn of_papers(body: &ReproduceBody) -> Vec<GridFigure> {
-    let row = |row: &ReproducedRow| {
-        let formula = row.formula.filter(|_| row.published.is_empty());
-        let formula = formula.map(|value| format!("{value:.4} by its formula"));
-        Some(GridFigure {
-            published: formula.unwrap_or_else(|| row.published.clone()),
-            ..GridFigure::new(&row.id, &row.what, &row.unit, bare(row.measured?)).better(None)
-        })
-    };
-    // A range, which one stall makes, stands beside the tests with its value as both ends.
-    let of_claim = |figure: &ClaimFigure| match figure.value {
-        Interval { value, low, high } if figure.holds.is_none() && low == high => bare(value),
-        interval => interval,
-    };
-    let claimed = |(id, figure): (&String, &ClaimFigure)| GridFigure {
-        published: figure.bound(),
-        n: figure.n,
-        ..GridFigure::new(id, &figure.what, &figure.unit, of_claim(figure)).better(None)
-    };
-    let figures = body.claims.iter();
-    let figures = figures.flat_map(|claim| claim.figures.iter().map(move |own| (&claim.id, own)));
-    body.rows.iter().filter_map(row).chain(figures.map(claimed)).collect()
 }
 
 #[cfg(test)]

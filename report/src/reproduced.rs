@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compared::Comparison;
+use crate::grid::{GridFigure, GridSide, SideClaim, bare};
 use crate::run::Run;
 
 /// Of `reproduce`.
@@ -38,6 +39,31 @@ pub struct ReproduceBody {
     /// The same of another machine beside it; not there unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Comparison>,
+}
+
+impl ReproduceBody {
+    /// What papers print of the machine, the figures of their claims, and the claims.
+    pub(crate) fn on_grid(&self) -> GridSide {
+        let row = |row: &ReproducedRow| {
+            let formula = row.formula.filter(|_| row.published.is_empty());
+            let formula = formula.map(|value| format!("{value:.4} by its formula"));
+            let figure = GridFigure::new(&row.id, &row.what, &row.unit, bare(row.measured?));
+            Some(figure.better(None).published(formula.unwrap_or_else(|| row.published.clone())))
+        };
+        let claimed = self.claims.iter();
+        let claimed = claimed.flat_map(|claim| claim.figures.iter().map(move |own| (claim, own)));
+        let claimed = claimed.map(|(claim, own)| own.on_grid(&claim.id));
+        let claims = self.claims.iter().map(|judged| SideClaim {
+            id: judged.id.clone(),
+            claim: judged.claim.clone(),
+            holds: judged.holds,
+            because: judged.in_short(),
+        });
+        GridSide {
+            figures: self.rows.iter().filter_map(row).chain(claimed).collect(),
+            claims: claims.collect(),
+        }
+    }
 }
 
 /// A claim of a paper, and whether it holds here.
@@ -115,6 +141,17 @@ impl ClaimFigure {
             (None, Some(most)) => format!("≤ {}", concise(most)),
             (None, None) => String::new(),
         }
+    }
+
+    /// As a row of the claim `id`.
+    fn on_grid(&self, id: &str) -> GridFigure {
+        // A range, which one stall makes, stands beside the tests with its value as both ends.
+        let value = match self.value {
+            Interval { value, low, high } if self.holds.is_none() && low == high => bare(value),
+            interval => interval,
+        };
+        let figure = GridFigure::new(id, &self.what, &self.unit, value).better(None);
+        figure.published(self.bound()).of_n(self.n)
     }
 
     fn in_short(&self) -> String {

@@ -67,8 +67,8 @@ const char *punctual_strerror(int error) PUNCTUAL_NOEXCEPT;
 
 /*
  * The calling thread's last failure in words: what was requested, and which task, period or CPU it is
- * about. Empty before the first one, and where punctual_strerror() says all there is, as of what a
- * loop calls, which must not allocate. Valid until the thread's next call of this library that
+ * about. Empty before the first one, and where punctual_strerror() says all there is, as of most that
+ * a loop calls, which must not allocate. Valid until the thread's next call of this library that
  * fails, and never to be freed.
  * Real-time: reader side
  */

@@ -81,7 +81,9 @@ pub(crate) mod tests {
         failure::keep("one\0two".to_owned());
         let elsewhere = std::thread::spawn(last).join().expect("no panic");
         assert_eq!((last().as_str(), elsewhere.as_str()), ("one?two", ""));
-        failure::wordless();
+        failure::keep_fixed(c"three");
+        assert_eq!(last(), "three");
+        failure::keep_fixed(c"");
         assert_eq!(last(), "", "the last failure had no words");
     }
 

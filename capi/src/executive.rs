@@ -29,7 +29,7 @@ use crate::callback::{Body, Callback, Plain};
 use crate::failure::Failure;
 use crate::ffi::{self, Exclusive, Object};
 use crate::options::{Config, Options, period};
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 use crate::single_loop::listed;
 use crate::stats::{self, Stats};
 use crate::task::{Release, TaskRecord, TaskSpec};
@@ -443,6 +443,7 @@ const _: () = assert!(size_of::<Layout>() == 40);
 // SAFETY: `repr(C)`; four words and two halves of one make 40 bytes, so that there is no padding.
 unsafe impl Record for Layout {
     const LEAST: usize = 24;
+    named!("layout");
 
     fn blank() -> Self {
         Self {
@@ -799,10 +800,7 @@ unsafe extern "C" fn punctual_executive_frame(
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { ffi::object(executive) }?;
-        let frame = period(num_ns, den).map_err(|failure| {
-            let text = failure.text.map(|text| format!("frame: {text}"));
-            Failure { text, ..failure }
-        })?;
+        let frame = period(num_ns, den).map_err(|failure| failure.about("frame"))?;
         executive.change(|specs| {
             specs.frame = Some(frame);
             Ok(())

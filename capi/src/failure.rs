@@ -12,20 +12,43 @@ use punctual::ErrorKind;
 pub(crate) struct Failure {
     /// The errno, positive.
     pub(crate) errno: c_int,
-    /// In words, for [`errors::punctual_last_error`](crate::errors); `None` where the loop must not
-    /// allocate.
-    pub(crate) text: Option<String>,
+    /// In words, for [`errors::punctual_last_error`](crate::errors).
+    pub(crate) words: Words,
+}
+
+/// The words of a failure.
+#[derive(Debug)]
+pub(crate) enum Words {
+    /// None but those of its errno.
+    None,
+    /// The same each time: for what a loop calls, which must not allocate.
+    Fixed(&'static CStr),
+    /// With the names and numbers that it is about.
+    Made(String),
 }
 
 impl Failure {
     /// With words.
     pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
-        Self { errno, text: Some(text.into()) }
+        Self { errno, words: Words::Made(text.into()) }
     }
 
     /// Without words, for what a loop calls.
     pub(crate) const fn bare(errno: c_int) -> Self {
-        Self { errno, text: None }
+        Self { errno, words: Words::None }
+    }
+
+    /// With words that allocate nothing, for what a loop calls.
+    pub(crate) const fn fixed(errno: c_int, text: &'static CStr) -> Self {
+        Self { errno, words: Words::Fixed(text) }
+    }
+
+    /// This one, with what it is about in front of its words.
+    pub(crate) fn about(self, subject: &str) -> Self {
+        match self.words {
+            Words::Made(text) => Self::new(self.errno, format!("{subject}: {text}")),
+            Words::None | Words::Fixed(_) => self,
+        }
     }
 
     /// An argument that cannot be.
@@ -59,14 +82,15 @@ impl Failure {
 }
 
 thread_local! {
-    static LAST: RefCell<CString> = RefCell::default();
-    static WORDLESS: Cell<bool> = const { Cell::new(true) };
+    static MADE: RefCell<CString> = RefCell::default();
+    /// The words of the last failure; `None` where they are those of `MADE`.
+    static FIXED: Cell<Option<&'static CStr>> = const { Cell::new(Some(c"")) };
 }
 
-/// Takes note of a failure without words; allocates nothing.
-pub(crate) fn wordless() {
+/// Keeps words that are the same each time; allocates nothing.
+pub(crate) fn keep_fixed(text: &'static CStr) {
     // A thread that is about to end has no words any more.
-    let _ended = WORDLESS.try_with(|wordless| wordless.set(true));
+    let _ended = FIXED.try_with(|fixed| fixed.set(Some(text)));
 }
 
 /// Keeps the words of a failure for the calling thread.
@@ -74,15 +98,14 @@ pub(crate) fn keep(text: String) {
     // A zero byte inside, of a name say, would end the text there.
     let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
     // A thread that is about to end has no words any more.
-    let _ended = LAST.try_with(|last| last.replace(text));
-    let _ended = WORDLESS.try_with(|wordless| wordless.set(false));
+    let _ended = MADE.try_with(|made| made.replace(text));
+    let _ended = FIXED.try_with(|fixed| fixed.set(None));
 }
 
 /// The words of the calling thread's last failure; valid until its next one.
 pub(crate) fn last_words() -> *const c_char {
-    let none: &CStr = c"";
-    if WORDLESS.try_with(Cell::get).unwrap_or(true) {
-        return none.as_ptr();
+    match FIXED.try_with(Cell::get).unwrap_or(Some(c"")) {
+        Some(fixed) => fixed.as_ptr(),
+        None => MADE.try_with(|made| made.borrow().as_ptr()).unwrap_or(c"".as_ptr()),
     }
-    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(none.as_ptr())
 }

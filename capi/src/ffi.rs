@@ -15,16 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_os::fork::Origin;
 
-use crate::failure::{self, Failure};
+use crate::failure::{self, Failure, Words};
 
 /// Runs an entry: 0, or what failed as a negative errno. A panic inside is −ENOTRECOVERABLE.
 pub(crate) fn enter(entry: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match caught(entry) {
         Some(Ok(())) => 0,
         Some(Err(failure)) => {
-            match failure.text {
-                Some(text) => failure::keep(text),
-                None => failure::wordless(),
+            match failure.words {
+                Words::None => failure::keep_fixed(c""),
+                Words::Fixed(text) => failure::keep_fixed(text),
+                Words::Made(text) => failure::keep(text),
             }
             -failure.errno
         }

@@ -10,7 +10,7 @@ use punctual_os::fork::Origin;
 
 use crate::failure::Failure;
 use crate::ffi::{self, Object};
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 
 const REFERENCE_TAI: c_int = 0;
 const REFERENCE_PTP: c_int = 1;
@@ -80,6 +80,7 @@ const _: () = assert!(size_of::<FollowInfo>() == 96);
 // SAFETY: `repr(C)` of twelve words, without padding, the size first.
 unsafe impl Record for FollowInfo {
     const LEAST: usize = 96;
+    named!("follow_info");
 
     fn blank() -> Self {
         Self { size: size_of::<Self>(), ..Self::default() }

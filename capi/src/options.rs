@@ -16,7 +16,7 @@ use punctual_engine::wait_policy::WaitKind;
 use crate::failure::Failure;
 use crate::ffi;
 use crate::follow::Follow;
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,7 @@ const _: () = assert!(size_of::<Options>() == 136);
 // pattern of bits is a pointer.
 unsafe impl Record for Options {
     const LEAST: usize = 136;
+    named!("options");
 
     fn blank() -> Self {
         Self {
@@ -297,13 +298,17 @@ impl Options {
 mod tests {
     use super::*;
     use crate::errors;
+    use crate::failure::Words;
 
     fn words(change: impl FnOnce(&mut Options)) -> String {
         let mut options = Options { period_num_ns: 1_000_000, ..Options::blank() };
         change(&mut options);
         // SAFETY: null, or local to the test.
         let read = unsafe { options.of_loop() };
-        read.map_or_else(|failure| failure.text.unwrap_or_default(), |_| String::new())
+        match read {
+            Err(Failure { words: Words::Made(text), .. }) => text,
+            _ => String::new(),
+        }
     }
 
     #[test]

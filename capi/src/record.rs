@@ -4,6 +4,8 @@
 //! 5.4): an older caller's is shorter, and the rest has its defaults; a newer one's is longer, and
 //! what this library does not know must be zero. Results are cut or filled up with zeros.
 
+use std::ffi::{CStr, c_int};
+
 use crate::failure::Failure;
 
 /// No struct of any version is larger; what says so was never set.
@@ -17,26 +19,69 @@ const MOST_BYTES: usize = 4096;
 pub(crate) unsafe trait Record: Copy {
     /// The size of its first version: no caller has less.
     const LEAST: usize;
+    /// Its name in the header; this and the next by [`named!`].
+    const NAME: &'static str;
+    /// What one is said to lack whose size was never set; allocates nothing.
+    const UNSET: &'static CStr;
 
     /// All fields with their defaults, for the size of this version.
     fn blank() -> Self;
 }
 
-/// The size that the struct at `from` says it has.
+/// The name of a record, without `punctual_`, and the words for one without a size.
+macro_rules! named {
+    ($name:literal) => {
+        const NAME: &'static str = concat!("punctual_", $name);
+        const UNSET: &'static std::ffi::CStr = match std::ffi::CStr::from_bytes_with_nul(
+            concat!(
+                "a punctual_",
+                $name,
+                " whose size is not set: call punctual_",
+                $name,
+                "_init(&",
+                $name,
+                ", sizeof ",
+                $name,
+                ") before anything else\0"
+            )
+            .as_bytes(),
+        ) {
+            Ok(text) => text,
+            Err(_) => panic!("one zero byte, at its end"),
+        };
+    };
+}
+pub(crate) use named;
+
+/// The errno of a size that no version has.
+fn size_errno<T: Record>(size: usize) -> Option<c_int> {
+    match size {
+        size if size < T::LEAST => Some(libc::EINVAL),
+        size if size > MOST_BYTES => Some(libc::E2BIG),
+        _ => None,
+    }
+}
+
+/// The size that the struct at `from` says it has, whatever it is.
 ///
 /// # Safety
 /// `from` is null or points to a struct that begins with its size.
-unsafe fn size_of_theirs<T: Record>(from: *const T) -> Result<usize, Failure> {
+unsafe fn stated<T: Record>(from: *const T) -> Result<usize, Failure> {
     if from.is_null() || !from.is_aligned() {
         return Err(Failure::bare(libc::EINVAL));
     }
     // SAFETY: not null, aligned, and begins with it, says the caller.
-    let size = unsafe { from.cast::<usize>().read() };
-    match size {
-        size if size < T::LEAST => Err(Failure::bare(libc::EINVAL)),
-        size if size > MOST_BYTES => Err(Failure::bare(libc::E2BIG)),
-        size => Ok(size),
-    }
+    Ok(unsafe { from.cast::<usize>().read() })
+}
+
+/// The size of the struct at `from`, where it can be one; allocates nothing.
+///
+/// # Safety
+/// `from` is null or points to a struct that begins with its size.
+unsafe fn size_of_theirs<T: Record>(from: *const T) -> Result<usize, Failure> {
+    // SAFETY: as the caller says.
+    let size = unsafe { stated(from) }?;
+    size_errno::<T>(size).map_or(Ok(size), |errno| Err(Failure::fixed(errno, T::UNSET)))
 }
 
 /// Checks that the struct at `from` states a size that can be.
@@ -54,12 +99,25 @@ pub(crate) unsafe fn fits<T: Record>(from: *const T) -> Result<(), Failure> {
 /// `from` is null or points to as many bytes as its first field says.
 pub(crate) unsafe fn take<T: Record>(from: *const T) -> Result<T, Failure> {
     // SAFETY: as the caller says.
-    let size = unsafe { size_of_theirs(from) }?;
+    let size = unsafe { stated(from) }?;
+    if let Some(errno) = size_errno::<T>(size) {
+        let (text, least) = (T::UNSET.to_string_lossy(), T::LEAST);
+        let text = format!("{text} (its size is {size}, and at least {least} when it is)");
+        return Err(Failure::new(errno, text));
+    }
     // SAFETY: as many bytes are there, says the caller, and any byte is a `u8`.
     let theirs = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), size) };
     let known = size.min(size_of::<T>());
     if theirs[known..].iter().any(|&byte| byte != 0) {
-        return Err(Failure::bare(libc::E2BIG));
+        let (name, ours) = (T::NAME, size_of::<T>());
+        return Err(Failure::new(
+            libc::E2BIG,
+            format!(
+                "a {name} of {size} bytes sets what this library does not know, whose own has \
+                 {ours}: set nothing that is newer than {}, or use a newer library",
+                env!("CARGO_PKG_VERSION")
+            ),
+        ));
     }
     let mut ours = T::blank();
     // SAFETY: `known` is within both, and every pattern of bits is a value.
@@ -84,11 +142,11 @@ pub(crate) unsafe fn give<T: Record>(to: *mut T, value: &T) -> Result<(), Failur
 /// # Safety
 /// `size` bytes from `to` on are writable, when it is not null.
 pub(crate) unsafe fn init<T: Record>(to: *mut T, size: usize) -> Result<(), Failure> {
-    if to.is_null() || !to.is_aligned() || size < T::LEAST {
+    if to.is_null() || !to.is_aligned() {
         return Err(Failure::bare(libc::EINVAL));
     }
-    if size > MOST_BYTES {
-        return Err(Failure::bare(libc::E2BIG));
+    if let Some(errno) = size_errno::<T>(size) {
+        return Err(Failure::fixed(errno, T::UNSET));
     }
     // SAFETY: as many bytes are there, says the caller.
     unsafe { write(to, size, &T::blank()) };
@@ -114,6 +172,7 @@ unsafe fn write<T: Record>(to: *mut T, size: usize, value: &T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Words;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(C)]
@@ -126,6 +185,7 @@ mod tests {
     // SAFETY: `repr(C)` of three words, without padding, the size first.
     unsafe impl Record for Two {
         const LEAST: usize = 16;
+        named!("two");
 
         fn blank() -> Self {
             Self { size: size_of::<Self>(), first: 11, second: 22 }
@@ -153,6 +213,24 @@ mod tests {
         // SAFETY: null is allowed.
         let null = unsafe { take(std::ptr::null::<Two>()) };
         assert_eq!(null.expect_err("null").errno, libc::EINVAL);
+    }
+
+    #[test]
+    fn what_says_no_size_that_can_be_is_said_how_to_fill_in() {
+        let way_out = "call punctual_two_init(&two, sizeof two) before anything else";
+        for words in [[0, 5, 6], [u64::MAX, 5, 6]] {
+            // SAFETY: nothing is read behind the size that it says.
+            let failure = unsafe { fits(words.as_ptr().cast::<Two>()) }.expect_err("no size");
+            let Words::Fixed(text) = failure.words else { panic!("{failure:?} allocates") };
+            assert!(text.to_string_lossy().ends_with(way_out), "{text:?}");
+        }
+        // SAFETY: as many bytes are there.
+        let newer = unsafe { take([32_u64, 5, 6, 7].as_ptr().cast::<Two>()) };
+        let Words::Made(text) = newer.expect_err("newer").words else { panic!("no words") };
+        assert!(
+            text.starts_with("a punctual_two of 32 bytes") && text.contains("has 24"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use punctual_engine::monitor::Force;
 
 use crate::failure::Failure;
 use crate::ffi;
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,7 @@ const _: () = assert!(size_of::<Cycle>() == 64);
 // SAFETY: `repr(C)` of eight words, without padding, the size first.
 unsafe impl Record for Cycle {
     const LEAST: usize = 64;
+    named!("cycle");
 
     fn blank() -> Self {
         Self {
@@ -93,6 +94,7 @@ const _: () = assert!(size_of::<Stats>() == 136);
 // SAFETY: `repr(C)`; 16 words and two halves of one make 136 bytes, so that there is no padding.
 unsafe impl Record for Stats {
     const LEAST: usize = 136;
+    named!("stats");
 
     fn blank() -> Self {
         Self {

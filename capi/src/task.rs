@@ -13,7 +13,7 @@ use crate::callback::{Body, Callback, Plain};
 use crate::failure::Failure;
 use crate::ffi;
 use crate::options::{fifo, number, period};
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,7 @@ const _: () = assert!(size_of::<TaskRecord>() == 136);
 // any pattern of bits is a pointer, and one that is not null a function's, says the header.
 unsafe impl Record for TaskRecord {
     const LEAST: usize = 136;
+    named!("task");
 
     fn blank() -> Self {
         Self {
@@ -106,8 +107,7 @@ pub(crate) fn on_overrun(number: i32, burst: u32) -> Result<OnOverrun, Failure> 
 
 /// This failure, of a task or unit of this name.
 pub(crate) fn named(kind: &str, name: &str, failure: Failure) -> Failure {
-    let text = failure.text.map(|text| format!("{kind} {name:?}: {text}"));
-    Failure { text, ..failure }
+    failure.about(&format!("{kind} {name:?}"))
 }
 
 /// Where a task runs, but for how its thread waits, which is as its executive's does.

@@ -11,7 +11,7 @@ use punctual::Unit;
 use crate::callback::{Body, Callback};
 use crate::failure::Failure;
 use crate::ffi;
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 use crate::task::{OVERRUN_SKIP, named, on_overrun};
 
 /// As in the header.
@@ -41,6 +41,7 @@ const _: () = assert!(size_of::<UnitRecord>() == 112);
 // any pattern of bits is a pointer, and one that is not null a function's, says the header.
 unsafe impl Record for UnitRecord {
     const LEAST: usize = 96;
+    named!("unit");
 
     fn blank() -> Self {
         Self {

@@ -10,7 +10,7 @@ use punctual_engine::quiet::Quiet;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::ffi;
-use crate::record::{self, Record};
+use crate::record::{self, Record, named};
 
 /// As in the header.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,7 @@ const _: () = assert!(size_of::<WaitInfo>() == 104);
 // SAFETY: `repr(C)`; 9 words and eight halves of one make 104 bytes, so that there is no padding.
 unsafe impl Record for WaitInfo {
     const LEAST: usize = 104;
+    named!("wait_info");
 
     fn blank() -> Self {
         Self {

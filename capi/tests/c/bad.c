@@ -97,10 +97,16 @@ static void bad_loops(void)
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
     options.size = 0;
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "whose size is not set: call punctual_options_init(&options, "
+                                        "sizeof options)") != NULL);
+    memset(&options, 0, sizeof options);
+    CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "punctual_options_init") != NULL);
     larger.options = plain(1000000);
     larger.options.size = sizeof larger;
     larger.newer = 1;
     CHECK(punctual_loop_create(&loop, &larger.options) == -E2BIG);
+    CHECK(strstr(punctual_last_error(), "sets what this library does not know") != NULL);
     larger.newer = 0;
     CHECK(punctual_loop_create(&loop, &larger.options) == 0);
     CHECK(punctual_loop_quantile_ns(loop, 2.0, NULL) == -EINVAL);
@@ -126,6 +132,10 @@ static void bad_tasks(void)
     CHECK(punctual_executive_stopped(executive, &stopped) == 0 && stopped == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     CHECK(punctual_executive_add(executive, NULL, NULL) == -EINVAL);
+    task.size = 0;
+    CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL && index == 7);
+    CHECK(strstr(punctual_last_error(), "call punctual_task_init(&task, sizeof task)") != NULL);
+    task.size = sizeof task;
     CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL && index == 7);
     task.name = "\xff";
     CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
@@ -184,6 +194,7 @@ static void bad_tasks(void)
     CHECK(punctual_executive_task_stats(executive, 1, &stats) == -ENOENT);
     stats.size = 3;
     CHECK(punctual_executive_task_stats(executive, 0, &stats) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "call punctual_stats_init(") != NULL);
     CHECK(punctual_executive_destroy(executive) == 0);
 }
 

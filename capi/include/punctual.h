@@ -27,6 +27,14 @@
  *     in loop, waits   the same, and its own sleep
  *     reader side      from any thread at any time, disturbs no loop; may allocate
  *
+ * Handles. What frees an object (a _destroy(), punctual_unregister(), punctual_watch_close()) says
+ *   for each answer whether the handle is gone or stays. Gone: its object has ended and is freed, and
+ *   no call may have the handle any more. Stays: nothing was changed, and the handle is to be freed
+ *   later, where that is allowed. Common to all:
+ *     0                 gone; also of null, of which nothing happens
+ *     -ECHILD           stays: in a child of fork(2) it is its parent's, and nobody's there
+ *     -ENOTRECOVERABLE  gone
+ *
  * Threads. Where nothing else is said, an object is used by one thread at a time.
  *
  * Fork. A child of fork(2) has its parent's memory, not its threads and priorities. In it loops,
@@ -226,8 +234,10 @@ int punctual_follow_status(const punctual_follow *follow,
                            punctual_follow_info *info) PUNCTUAL_NOEXCEPT;
 
 /*
- * Frees it; null is no error. Loops and executives that were started on it keep it followed until
- * they end. No other thread may use it at the time or later.
+ * Frees it. Loops and executives that were started on it keep it followed until they end. No other
+ * thread may use it at the time or later.
+ *   0        also for null: the handle is gone
+ *   -ECHILD  in a child of fork(2): it stays
  * Real-time: setup only
  */
 int punctual_follow_destroy(punctual_follow *follow) PUNCTUAL_NOEXCEPT;
@@ -411,10 +421,13 @@ int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PU
 
 /*
  * Ends the loop, completes its sample file, and puts back what was changed of its thread and
- * process. Null is no error. No other thread may use it at the time or later.
- *   -EPERM  this is not the thread that created it: the loop goes on
- *   -EIO    its sample file is not complete, or was removed or changed by another program; the loop
- *           is freed all the same
+ * process. No other thread may use it at the time or later.
+ *   0        also for null: the handle is gone
+ *   -EIO     its sample file is not complete, or was removed or changed by another program: the
+ *            handle is gone all the same
+ *   -EPERM   this is not the thread that created it: the handle stays, and the loop goes on
+ *   -EBUSY   called from a signal handler that interrupted a call of the loop: likewise
+ *   -ECHILD  in a child of fork(2): likewise, in the parent
  * Real-time: setup only
  */
 int punctual_loop_destroy(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
@@ -820,8 +833,10 @@ int punctual_executive_summary(const punctual_executive *executive, char *text,
                                size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
- * Frees it. Null is no error. No other thread may use it at the time or later.
- *   -EBUSY  it runs, or is in use by another call
+ * Frees it. No other thread may use it at the time or later.
+ *   0        also for null: the handle is gone
+ *   -EBUSY   it runs, or is in use by another call: the handle stays, and so does all else
+ *   -ECHILD  in a child of fork(2): the handle stays
  * Real-time: setup only
  */
 int punctual_executive_destroy(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
@@ -891,8 +906,11 @@ int punctual_commit(punctual_process *process, const void *bytes, size_t size) P
 
 /*
  * Ends the cycle before and leaves: the supervisor releases this task no more, and its output is
- * the safe value. Frees the object; null is no error.
- *   -EPERM  this is not the thread that registered
+ * the safe value. Frees the object.
+ *   0        also for null: the handle is gone
+ *   -EPERM   this is not the thread that registered: the handle stays, and so does the task
+ *   -EBUSY   called from a signal handler that interrupted a call of it: likewise
+ *   -ECHILD  in a child of fork(2): likewise, in the parent
  * Real-time: setup only
  */
 int punctual_unregister(punctual_process *process) PUNCTUAL_NOEXCEPT;
@@ -974,7 +992,8 @@ int punctual_watch_output(const punctual_watch *watch, void *to, size_t size,
 int punctual_watch_supervised(const punctual_watch *watch, int *to) PUNCTUAL_NOEXCEPT;
 
 /*
- * Closes it. Null is no error. No other thread may use it at the time or later.
+ * Closes it. No other thread may use it at the time or later. A child of fork(2) closes its own copy.
+ *   0  also for null: the handle is gone
  * Real-time: setup only
  */
 int punctual_watch_close(punctual_watch *watch) PUNCTUAL_NOEXCEPT;

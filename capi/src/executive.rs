@@ -918,16 +918,8 @@ unsafe extern "C" fn punctual_executive_stopped(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_executive_destroy(executive: *mut Executive) -> c_int {
-    ffi::enter(|| {
-        if executive.is_null() {
-            return Ok(());
-        }
-        // SAFETY: not null, and then an executive, says the header.
-        unsafe { ffi::object(executive) }?.unused()?;
-        // SAFETY: from a box, by `punctual_executive_create`; the caller uses it no more.
-        drop(unsafe { Box::from_raw(executive) });
-        Ok(())
-    })
+    // SAFETY: null or an executive, from the box of `punctual_executive_create`, says the header.
+    ffi::enter(|| unsafe { ffi::destroy(executive, Executive::unused, ffi::dropped) })
 }
 
 #[unsafe(no_mangle)]

@@ -88,6 +88,35 @@ pub(crate) unsafe fn object<'a, T: Object>(handle: *const T) -> Result<&'a T, Fa
     if object.origin().is_here() { Ok(object) } else { Err(Failure::bare(libc::ECHILD)) }
 }
 
+/// Ends the object behind a handle; null is no error. The handle stays where `may` refuses, or where
+/// the object is the parent's of this process; it is gone on every other way out, a panic's too.
+///
+/// # Safety
+/// A handle that is not null is one that this library made of a box and that was not destroyed
+/// since; no other call uses it.
+pub(crate) unsafe fn destroy<T: Object>(
+    handle: *mut T,
+    may: impl FnOnce(&T) -> Result<(), Failure>,
+    end: impl FnOnce(T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if handle.is_null() {
+        return Ok(());
+    }
+    // SAFETY: not null, and then as the caller says.
+    may(unsafe { object(handle) }?)?;
+    // SAFETY: from a box, says the caller, who uses it no more.
+    let own = unsafe { Box::from_raw(handle) };
+    #[cfg(test)]
+    tests::perhaps_panic_at_the_end();
+    end(*own)
+}
+
+/// The end of an object that has nothing to say at it.
+pub(crate) fn dropped<T>(own: T) -> Result<(), Failure> {
+    drop(own);
+    Ok(())
+}
+
 /// Writes a value where the caller wants it; EINVAL for null.
 ///
 /// # Safety
@@ -186,6 +215,7 @@ pub(crate) mod tests {
 
     thread_local! {
         static PANICS: Cell<bool> = const { Cell::new(false) };
+        static PANICS_AT_THE_END: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Makes the next entry of this thread panic inside.
@@ -195,6 +225,15 @@ pub(crate) mod tests {
 
     pub(super) fn perhaps_panic() {
         assert!(!PANICS.take(), "as the test wants");
+    }
+
+    /// Makes the next end of an object by this thread panic.
+    pub(crate) fn panic_at_the_end() {
+        PANICS_AT_THE_END.set(true);
+    }
+
+    pub(super) fn perhaps_panic_at_the_end() {
+        assert!(!PANICS_AT_THE_END.take(), "as the test wants");
     }
 
     #[test]
@@ -207,6 +246,46 @@ pub(crate) mod tests {
         assert!(errors::tests::last().ends_with("number 7"));
         assert_eq!(value(5, || std::panic::panic_any(3.0)), 5);
         assert!(errors::tests::last().ends_with("a panic"));
+    }
+
+    /// An object that counts its ends.
+    struct Counted<'a>(&'a Cell<u32>);
+
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.update(|ended| ended + 1);
+        }
+    }
+
+    impl Object for Counted<'_> {
+        fn origin(&self) -> Origin {
+            Origin::here()
+        }
+    }
+
+    #[test]
+    fn a_handle_is_gone_unless_its_end_was_refused() {
+        type End<'a> = fn(Counted<'a>) -> Result<(), Failure>;
+        let bare = |errno| Err(Failure::bare(errno));
+        let ended = Cell::new(0);
+        let fails: End<'_> = |_| Err(Failure::bare(libc::EIO));
+        let panics: End<'_> = |_| panic!("as the test wants");
+        for (end, answer) in
+            [(dropped as End<'_>, 0), (fails, -libc::EIO), (panics, -libc::ENOTRECOVERABLE)]
+        {
+            ended.set(0);
+            let handle = Box::into_raw(Box::new(Counted(&ended)));
+            // SAFETY: from a box.
+            let refused = unsafe { destroy(handle, |_| bare(libc::EPERM), end) };
+            assert_eq!(refused.expect_err("refused").errno, libc::EPERM);
+            assert_eq!(ended.get(), 0, "it stays");
+            // SAFETY: from a box, used no more.
+            assert_eq!(enter(|| unsafe { destroy(handle, |_| Ok(()), end) }), answer);
+            assert_eq!(ended.get(), 1, "it is gone, with {answer}");
+        }
+        // SAFETY: null is allowed.
+        let null = unsafe { destroy(std::ptr::null_mut(), |_: &Counted<'_>| bare(1), dropped) };
+        assert!(null.is_ok());
     }
 
     #[test]

@@ -136,15 +136,8 @@ unsafe extern "C" fn punctual_follow_status(follow: *const Follow, to: *mut Foll
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_follow_destroy(follow: *mut Follow) -> c_int {
-    ffi::enter(|| {
-        if !follow.is_null() {
-            // SAFETY: not null, and then one that is followed, says the header.
-            let _own = unsafe { ffi::object(follow) }?;
-            // SAFETY: from a box, by `punctual_follow_create`; the caller uses it no more.
-            drop(unsafe { Box::from_raw(follow) });
-        }
-        Ok(())
-    })
+    // SAFETY: null or one from the box of `punctual_follow_create`, says the header.
+    ffi::enter(|| unsafe { ffi::destroy(follow, |_| Ok(()), ffi::dropped) })
 }
 
 /// Writes an empty one.

@@ -135,18 +135,10 @@ unsafe extern "C" fn punctual_commit(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_unregister(process: *mut Process) -> c_int {
-    ffi::enter(|| {
-        if process.is_null() {
-            return Ok(());
-        }
-        // SAFETY: not null, and then registered, says the header.
-        let own = &unsafe { ffi::object(process) }?.own;
-        // Its thread is the one that is released; and not from within itself.
-        own.with(|_| Ok(()))?;
-        // SAFETY: from a box, by `Process::of`; the caller uses it no more.
-        drop(unsafe { Box::from_raw(process) });
-        Ok(())
-    })
+    // Its thread is the one that is released; and not from within itself.
+    let may = |process: &Process| process.own.with(|_| Ok(()));
+    // SAFETY: null or registered, from the box of `Process::of`, says the header.
+    ffi::enter(|| unsafe { ffi::destroy(process, may, ffi::dropped) })
 }
 
 #[cfg(test)]

@@ -217,18 +217,10 @@ unsafe extern "C" fn punctual_loop_refused(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_destroy(single: *mut SingleLoop) -> c_int {
-    ffi::enter(|| {
-        if single.is_null() {
-            return Ok(());
-        }
-        // SAFETY: not null, and then a loop, says the header.
-        let own = &unsafe { ffi::object(single) }?.own;
-        // Its thread's session can be put back on that thread alone; and not from within itself.
-        own.with(|_| Ok(()))?;
-        // SAFETY: from a box, by `punctual_loop_create`; the caller uses it no more.
-        let single = unsafe { Box::from_raw(single) };
-        single.finish()
-    })
+    // Its thread's session can be put back on that thread alone; and not from within itself.
+    let may = |single: &SingleLoop| single.own.with(|_| Ok(()));
+    // SAFETY: null or a loop, from the box of `punctual_loop_create`, says the header.
+    ffi::enter(|| unsafe { ffi::destroy(single, may, SingleLoop::finish) })
 }
 
 #[cfg(test)]

@@ -246,7 +246,41 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
         panics();
         assert_eq!(punctual_loop_refused(single, null_mut(), 0), fault);
         panics();
-        assert_eq!(punctual_loop_destroy(single), fault);
+        assert_eq!(punctual_loop_destroy(null_mut()), fault);
         assert_eq!(punctual_loop_destroy(single), 0);
     }
+}
+
+#[test]
+fn each_answer_of_destroying_says_whether_the_loop_is_gone() {
+    let (_, single) = create(&quick());
+    // SAFETY: a loop.
+    let own = unsafe { ffi::object(single) }.expect("ours");
+    let handle = own.handle.clone();
+    // SAFETY: a loop; from within its own call, as a signal handler is.
+    let busy = own.own.with(|_| Ok(unsafe { punctual_loop_destroy(single) }));
+    assert_eq!(busy.expect("free before"), -libc::EBUSY);
+    assert_eq!((handle.stopped(), wait(single)), (false, 0), "it goes on");
+    ffi::tests::panic_at_the_end();
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, -libc::ENOTRECOVERABLE);
+    assert!(handle.stopped(), "it has ended all the same");
+
+    let file = std::env::temp_dir().join(format!("capi-loop-gone-{}", std::process::id()));
+    let name = std::ffi::CString::new(file.to_str().expect("UTF-8")).expect("no zero");
+    let mut options = quick();
+    options.record(&name);
+    let (_, single) = create(&options);
+    // SAFETY: a loop.
+    let handle = unsafe { ffi::object(single) }.expect("ours").handle.clone();
+    assert_eq!(wait(single), 0);
+    let written = || std::fs::remove_file(&file).is_ok();
+    // The samples of a cycle are written within a second.
+    while !written() {
+        assert_eq!(wait(single), 0);
+    }
+    // SAFETY: a loop, used no more.
+    assert_eq!(unsafe { punctual_loop_destroy(single) }, -libc::EIO);
+    assert!(errors::tests::last().contains("is not whole"), "{}", errors::tests::last());
+    assert!(handle.stopped(), "it has ended all the same");
 }

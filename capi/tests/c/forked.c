@@ -61,15 +61,18 @@ static void use_what_is_not_its_own(void)
     CHECK(punctual_loop_refused(loop, text, sizeof text) == -ECHILD);
     CHECK(punctual_loop_stop(loop) == -ECHILD);
     CHECK(punctual_loop_destroy(loop) == -ECHILD);
+    CHECK(punctual_loop_wait(loop, NULL) == -ECHILD);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     CHECK(punctual_executive_add(executive, &task, NULL) == -ECHILD);
     CHECK(punctual_executive_run(executive, &no_period, 1000000) == -ECHILD);
     CHECK(punctual_executive_stopped(executive, &stopped) == -ECHILD);
     CHECK(punctual_executive_stop(executive) == -ECHILD);
     CHECK(punctual_executive_destroy(executive) == -ECHILD);
+    CHECK(punctual_executive_stop(executive) == -ECHILD);
     CHECK(punctual_follow_info_init(&followed, sizeof followed) == 0);
     CHECK(punctual_follow_status(follow, &followed) == -ECHILD);
     CHECK(punctual_follow_destroy(follow) == -ECHILD);
+    CHECK(punctual_follow_status(follow, &followed) == -ECHILD);
     options.follow = no_period.follow = follow;
     CHECK(punctual_loop_create(&own, &options) == -ECHILD && own == NULL);
     CHECK(punctual_executive_create(&another) == 0);

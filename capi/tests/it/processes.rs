@@ -62,6 +62,27 @@ fn a_task_is_watched_from_another_process() {
 }
 
 #[test]
+fn a_task_in_c_stays_where_it_cannot_be_unregistered() {
+    if !need(&[]) {
+        return;
+    }
+    let ready = Supervisor::new().task(spec("stays", OnOverrun::Skip)).build().expect("fine");
+    let stop = AtomicBool::new(false);
+    let finished = ready.run(
+        Strategy::Sleep(Sleep),
+        Some(Span::from_ms(60_000)),
+        Stop::new(&stop),
+        &mut |event| {
+            if matches!(event.kind, EventKind::Ended(_)) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        },
+    );
+    let task = &finished.expect("threads").tasks[0];
+    assert_eq!((task.exit, task.failed), (Some(ProcessEnd::Status(0)), false));
+}
+
+#[test]
 fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
     if !need(&[]) {
         return;

@@ -45,6 +45,15 @@ fn threads_of_c_wait_watch_and_stop() {
 }
 
 #[test]
+fn a_loop_ends_as_its_answer_says() {
+    if !need(&[]) {
+        return;
+    }
+    let built = compile("ends", &program("gcc"), &source("ends.c"), &C);
+    output(Command::new(&built).arg(built.with_extension("samples")));
+}
+
+#[test]
 fn a_task_that_is_to_be_terminated_is_told() {
     if !need(&[]) {
         return;
@@ -148,7 +157,7 @@ fn no_byte_is_touched_that_is_not_theirs() {
     if !need(&["valgrind"]) || !skip::need_native("valgrind") {
         return;
     }
-    for name in ["bad", "threads"] {
+    for name in ["bad", "threads", "ends"] {
         let built = compile(
             &format!("{name}-valgrind"),
             &program("gcc"),
@@ -157,6 +166,7 @@ fn no_byte_is_touched_that_is_not_theirs() {
         );
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--fair-sched=try"]);
-        output(valgrind.arg(built));
+        let samples = built.with_extension("samples");
+        output(valgrind.arg(built).arg(samples));
     }
 }

@@ -138,7 +138,10 @@ typedef struct punctual_cycle {
                             was. Of a calendar; 0 elsewhere */
 } punctual_cycle;
 
-/* What a loop or a task did so far. */
+/*
+ * What a loop or a task did so far. Each release either ran or was missed: ran + missed are all of
+ * them, from the first one to the last that is counted, and censored ones are among the missed.
+ */
 typedef struct punctual_stats {
     size_t size;               /* sizeof(punctual_stats) */
     uint64_t ran;              /* cycles; one that takes several units counts once */
@@ -161,6 +164,9 @@ typedef struct punctual_stats {
     uint32_t forced;           /* 0, or how the watchdog ended the loop: 1 its thread was made
                                   SCHED_OTHER, 2 that was refused, 3 it did not get the CPU, 4 it
                                   blocked, 5 it made no progress and nothing shows why */
+    uint64_t censored;         /* those of the missed that no cycle followed before the end: max_ns,
+                                  mean_ns and quantiles have them as late as the end was after them,
+                                  which is the least that they were */
 } punctual_stats;
 
 /*

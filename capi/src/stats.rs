@@ -87,11 +87,12 @@ pub(crate) struct Stats {
     demoted: u64,
     consistent: u32,
     forced: u32,
+    censored: u64,
 }
 
-const _: () = assert!(size_of::<Stats>() == 136);
+const _: () = assert!(size_of::<Stats>() == 144);
 
-// SAFETY: `repr(C)`; 16 words and two halves of one make 136 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; 17 words and two halves of one make 144 bytes, so that there is no padding.
 unsafe impl Record for Stats {
     const LEAST: usize = 136;
     named!("stats");
@@ -116,6 +117,7 @@ unsafe impl Record for Stats {
             demoted: 0,
             consistent: 1,
             forced: 0,
+            censored: 0,
         }
     }
 }
@@ -142,6 +144,7 @@ impl Stats {
             max_ns: counts.max.unwrap_or_default().as_ns(),
             mean_ns: counts.sum_ns as f64 / releases.max(1) as f64,
             consistent: u32::from(counts.consistent),
+            censored: counts.censored,
             ..Self::blank()
         }
     }

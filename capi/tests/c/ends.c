@@ -77,10 +77,39 @@ static void a_loop_without_its_samples_is_gone_all_the_same(const char *samples)
     CHECK(strstr(punctual_last_error(), samples) != NULL);
 }
 
+/* Each release before the stop ran or was missed; what no cycle followed is of the missed ones. */
+static void all_releases_are_counted(void)
+{
+    punctual_options options = plain(1000000);
+    uint64_t first_ns, before_ns, after_ns, all;
+    punctual_cycle cycle;
+    punctual_stats stats;
+
+    CHECK(punctual_loop_create(&loop, &options) == 0);
+    CHECK(punctual_cycle_init(&cycle, sizeof cycle) == 0);
+    for (int i = 0; i < 5; i++)
+        CHECK(punctual_loop_wait(loop, &cycle) == 0);
+    first_ns = cycle.release_ns - cycle.n * 1000000;
+    while (punctual_now_ns() < cycle.next_ns + 20000000)
+        continue;
+    before_ns = punctual_now_ns();
+    CHECK(punctual_loop_stop(loop) == 0);
+    after_ns = punctual_now_ns();
+    CHECK(punctual_loop_wait(loop, NULL) == -ECANCELED);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    CHECK(punctual_loop_stats(loop, &stats) == 0);
+    all = stats.ran + stats.missed;
+    CHECK(all >= (before_ns - first_ns) / 1000000 + 1);
+    CHECK(all <= (after_ns - first_ns) / 1000000 + 1);
+    CHECK(stats.censored >= 20 && stats.censored <= stats.missed);
+    CHECK(punctual_loop_destroy(loop) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
     a_loop_that_is_not_to_be_destroyed_goes_on();
     a_loop_without_its_samples_is_gone_all_the_same(argv[1]);
+    all_releases_are_counted();
     return 0;
 }

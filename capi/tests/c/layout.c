@@ -1,4 +1,5 @@
 /* Header and library mean the same bytes: sizes, and defaults found by the names of their fields. */
+#include <stddef.h>
 #include <string.h>
 
 #include "check.h"
@@ -15,7 +16,7 @@ int main(void)
     punctual_follow_info follow;
 
     CHECK(sizeof options == 136 && sizeof task == 136 && sizeof cycle == 64);
-    CHECK(sizeof stats == 136 && sizeof info == 104 && sizeof unit == 112);
+    CHECK(sizeof stats == 144 && sizeof info == 104 && sizeof unit == 112);
     CHECK(sizeof layout == 40 && sizeof follow == 96);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
@@ -50,6 +51,11 @@ int main(void)
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     CHECK(stats.size == sizeof stats && stats.ran == 0 && stats.mean_ns == 0.0);
     CHECK(stats.stalled_ns == 0 && stats.demoted == 0 && stats.consistent == 1 && stats.forced == 0);
+    CHECK(stats.censored == 0);
+    /* A program of before has no `censored`, and nothing is written behind what it has. */
+    memset(&stats, 0x55, sizeof stats);
+    CHECK(punctual_stats_init(&stats, offsetof(punctual_stats, censored)) == 0);
+    CHECK(stats.size == 136 && stats.forced == 0 && stats.censored == 0x5555555555555555);
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
     CHECK(info.size == sizeof info && info.cpu_share == 0.0 && info.priority == 0);
     CHECK(info.hops == 0 && info.trials_late == 0 && info.quiet == 0 && info.extrapolated == 0);

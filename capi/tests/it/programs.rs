@@ -45,7 +45,7 @@ fn threads_of_c_wait_watch_and_stop() {
 }
 
 #[test]
-fn a_loop_ends_as_its_answer_says() {
+fn a_loop_ends_as_its_answer_says_and_its_releases_are_counted() {
     if !need(&[]) {
         return;
     }

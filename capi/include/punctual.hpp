@@ -9,10 +9,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -206,7 +207,8 @@ struct unit : punctual_unit {
     unit() : punctual_unit() { check(punctual_unit_init(this, sizeof(punctual_unit))); }
 };
 
-// Many tasks. What a body throws ends the run, and is thrown again from run().
+// Many tasks. What a body throws ends the run, and is thrown again from run(). Any threads may add and
+// remove while it runs, as with punctual_executive_add(): one whose call meets another's gets EBUSY.
 class executive {
 public:
     // punctual_executive_create()
@@ -222,31 +224,31 @@ public:
 
     // punctual_executive_add(); the index of the task. Its name, run and data are set here.
     std::uint32_t add(const char *name, task with, body run) {
-        with.name = name;
-        with.run = &executive::call;
-        with.data = keep(std::move(run));
-        return add(with);
+        entries own;
+        return add(name, with, std::move(run), own);
     }
 
     // punctual_executive_add() of a task that a trigger releases, which must return once stopped()
     // says so.
     std::uint32_t add(const char *name, task with, plain_body wait, body run) {
+        entries own;
         with.wait = &executive::call_plain;
-        with.trigger_data = keep_plain(std::move(wait), -ECANCELED);
-        return add(name, with, std::move(run));
+        with.trigger_data = enter_plain(own, std::move(wait), -ECANCELED);
+        return add(name, with, std::move(run), own);
     }
 
     // punctual_executive_add_unit(); the index of the unit. Its run and data are set here; no body
     // for a further unit of a task.
     std::uint32_t add_unit(const char *name, std::uint64_t budget_ns, body run, unit with = unit()) {
+        entries own;
         with.name = name;
         with.budget_ns = budget_ns;
         if (run) {
             with.run = &executive::call;
-            with.data = keep(std::move(run));
+            with.data = enter(own, std::move(run));
         }
         std::uint32_t index = 0;
-        check(punctual_executive_add_unit(handle.get(), &with, &index));
+        keep(punctual_executive_add_unit(handle.get(), &with, &index), own);
         return index;
     }
 
@@ -260,8 +262,9 @@ public:
 
     // punctual_executive_idle()
     void idle(std::uint64_t slice_ns, plain_body run) {
-        void *data = keep_plain(std::move(run), PUNCTUAL_STOP);
-        check(punctual_executive_idle(handle.get(), slice_ns, &executive::call_plain, data));
+        entries own;
+        void *data = enter_plain(own, std::move(run), PUNCTUAL_STOP);
+        keep(punctual_executive_idle(handle.get(), slice_ns, &executive::call_plain, data), own);
     }
 
     // punctual_executive_remove(). Its body is kept as long as this.
@@ -349,20 +352,36 @@ private:
         executive *of;
     };
 
-    std::uint32_t add(const task &with) {
+    using entries = std::list<entry>; // their places do not change, be they handed on
+
+    std::uint32_t add(const char *name, task with, body run, entries &own) {
+        with.name = name;
+        with.run = &executive::call;
+        with.data = enter(own, std::move(run));
         std::uint32_t index = 0;
-        check(punctual_executive_add(handle.get(), &with, &index));
+        keep(punctual_executive_add(handle.get(), &with, &index), own);
         return index;
     }
 
-    void *keep(body run) {
-        kept.push_back({std::move(run), nullptr, PUNCTUAL_STOP, this});
-        return &kept.back();
+    void *enter(entries &own, body run) {
+        own.push_back({std::move(run), nullptr, PUNCTUAL_STOP, this});
+        return &own.back();
     }
 
-    void *keep_plain(plain_body run, int otherwise) {
-        kept.push_back({nullptr, std::move(run), otherwise, this});
-        return &kept.back();
+    void *enter_plain(entries &own, plain_body run, int otherwise) {
+        own.push_back({nullptr, std::move(run), otherwise, this});
+        return &own.back();
+    }
+
+    // Keeps what the library has now, and throws what failed: what it refused goes with `own`. After a
+    // fault of the library's own it may have it. Locked for a moment and never over a call of the
+    // library, which may wait for a loop, whose bodies may come here.
+    void keep(int answer, entries &own) {
+        if (answer == 0 || answer == -ENOTRECOVERABLE) {
+            std::lock_guard<std::mutex> locked(keeping);
+            kept.splice(kept.end(), own);
+        }
+        check(answer);
     }
 
     // Nothing is thrown through the library, which could not bear it.
@@ -402,7 +421,8 @@ private:
     struct destroy {
         void operator()(punctual_executive *of) const noexcept { punctual_executive_destroy(of); }
     };
-    std::deque<entry> kept; // their places do not change
+    std::mutex keeping;
+    entries kept; // under `keeping`
     std::exception_ptr thrown;
     std::atomic_flag taken = ATOMIC_FLAG_INIT;
     std::unique_ptr<punctual_executive, destroy> handle;

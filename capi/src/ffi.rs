@@ -88,8 +88,8 @@ pub(crate) unsafe fn object<'a, T: Object>(handle: *const T) -> Result<&'a T, Fa
     if object.origin().is_here() { Ok(object) } else { Err(Failure::bare(libc::ECHILD)) }
 }
 
-/// Ends the object behind a handle; null is no error. The handle stays where `may` refuses, or where
-/// the object is the parent's of this process; it is gone on every other way out, a panic's too.
+/// Ends the object behind a handle; null is no error. The handle stays where `may` refuses, or in a
+/// child of the process that has the object; it is gone on every other way out, a panic's too.
 ///
 /// # Safety
 /// A handle that is not null is one that this library made of a box and that was not destroyed

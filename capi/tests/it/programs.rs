@@ -153,6 +153,33 @@ fn an_exception_comes_out_of_run_and_not_through_the_library() {
 }
 
 #[test]
+fn threads_add_and_remove_tasks_at_once() {
+    if !need(&[&program("g++")]) {
+        return;
+    }
+    output(&mut Command::new(compile("adds", &program("g++"), &source("adds.cpp"), &CPP)));
+}
+
+#[test]
+fn no_thread_touches_what_another_does_in_the_cpp_header() {
+    let sanitizer = "g++ -fsanitize=thread";
+    if !need(&[&program("g++")]) || !skip::need_native(sanitizer) {
+        return;
+    }
+    let flags = [CPP[0], "-g", "-O1", "-fsanitize=thread"];
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty.cpp");
+    std::fs::write(&empty, "int main() {}\n").expect("writable");
+    // Its own library may be missing, and some kernels' maps are not for it.
+    let runs = |built: PathBuf| Command::new(built).status().is_ok_and(|status| status.success());
+    let empty_to = empty.with_extension("sanitized");
+    let builds = Command::new("g++").args(flags).arg(&empty).arg("-o").arg(&empty_to).output();
+    let works = builds.is_ok_and(|built| built.status.success()) && runs(empty_to);
+    if skip::need(sanitizer, works) {
+        output(&mut Command::new(compile("adds-tsan", "g++", &source("adds.cpp"), &flags)));
+    }
+}
+
+#[test]
 fn no_byte_is_touched_that_is_not_theirs() {
     if !need(&["valgrind"]) || !skip::need_native("valgrind") {
         return;

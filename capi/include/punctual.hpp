@@ -30,6 +30,10 @@ public:
     explicit error(int answer)
         : std::system_error(-answer, std::generic_category(), words(answer)) {}
 
+    // In words of its own, whatever failed last.
+    error(int answer, const std::string &own)
+        : std::system_error(-answer, std::generic_category(), own) {}
+
 private:
     static std::string words(int answer) {
         std::string last = punctual_last_error();
@@ -113,7 +117,8 @@ private:
     std::unique_ptr<punctual_follow, destroy> handle;
 };
 
-// A loop, of the thread that makes it; it must also die there.
+// A loop, of the thread that makes it; it must also die there, which ends it in silence: finish() says
+// how it ended.
 class loop {
 public:
     // punctual_loop_create()
@@ -153,6 +158,28 @@ public:
     std::optional<std::int64_t> quantile_ns(double share) const {
         std::int64_t ns = 0;
         return some(punctual_loop_quantile_ns(handle.get(), share, &ns), ns);
+    }
+
+    // punctual_loop_stop(), and punctual_loop_destroy() once its last cycle is counted: what it did.
+    // Throws where the watchdog ended it (ETIMEDOUT), and where its sample file is not whole (EIO); it
+    // has ended all the same then, and is of no use any more, as after success. In another thread
+    // than its own that is EPERM, and it goes on.
+    punctual_stats finish() {
+        wait_info(); // throws where this is not for this thread or process, or there is no loop
+        stop();
+        do {
+            answer = punctual_loop_wait(handle.get(), nullptr);
+        } while (answer == 0);
+        if (answer != -ECANCELED && answer != -ETIMEDOUT) {
+            throw error(answer);
+        }
+        punctual_stats done = stats();
+        int file = punctual_loop_destroy(handle.release());
+        if (answer == -ETIMEDOUT) {
+            throw error(answer, punctual_strerror(answer));
+        }
+        check(file);
+        return done;
     }
 
     // punctual_loop_wait_info()

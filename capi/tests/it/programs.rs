@@ -180,6 +180,15 @@ fn no_thread_touches_what_another_does_in_the_cpp_header() {
 }
 
 #[test]
+fn a_loop_in_cpp_says_how_it_ended() {
+    if !need(&[&program("g++")]) || !skip::need_native("real timing") {
+        return;
+    }
+    let built = compile("ends-cpp", &program("g++"), &source("ends.cpp"), &CPP);
+    output(Command::new(&built).arg(built.with_extension("samples")));
+}
+
+#[test]
 fn no_byte_is_touched_that_is_not_theirs() {
     if !need(&["valgrind"]) || !skip::need_native("valgrind") {
         return;

@@ -3,18 +3,25 @@
 // Header only, and thin: every function here says which of punctual.h it calls; units, ranges and
 // real-time labels are those of that one. What allocates or throws here does so in setup only;
 // wait(), stop() and now_ns() never throw.
+//
+// Where nanoseconds are taken, so are durations of std::chrono: 1ms, 200us. A field of a struct takes
+// one by span, task.budget_ns = punctual::span(200us), and is read as one by duration():
+// punctual::duration(cycle->dt_ns).
 #ifndef PUNCTUAL_HPP
 #define PUNCTUAL_HPP
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -51,6 +58,108 @@ inline void check(int answer) {
 // punctual_now_ns()
 inline std::uint64_t now_ns() noexcept { return punctual_now_ns(); }
 
+// A fraction of nanoseconds that is not negative, of a number of them or of a duration of std::chrono;
+// EINVAL for any other.
+struct fraction {
+    std::uint64_t num_ns;
+    std::uint64_t den;
+
+    template <typename Number> static constexpr fraction of_number(Number ns) {
+        static_assert(std::is_integral<Number>::value, "whole nanoseconds, or a duration");
+        return scaled<std::nano>(ns);
+    }
+
+    template <typename Rep, typename Unit>
+    static constexpr fraction of_duration(const std::chrono::duration<Rep, Unit> &from) {
+        static_assert(std::is_integral<Rep>::value,
+                      "a duration of whole units: std::chrono::round() makes one of any other");
+        return scaled<Unit>(from.count());
+    }
+
+private:
+    template <typename Unit, typename Number> static constexpr fraction scaled(Number count) {
+        using ns = std::ratio_divide<Unit, std::nano>;
+        constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / ns::num;
+        if (count < Number(0) || static_cast<std::uint64_t>(count) > most) {
+            throw error(-EINVAL, "a duration must be from 0 to 2^64 ns (got " +
+                                     std::to_string(count) + " times " + std::to_string(Unit::num) +
+                                     "/" + std::to_string(Unit::den) + " s)");
+        }
+        return {static_cast<std::uint64_t>(count) * ns::num, ns::den};
+    }
+};
+
+// A span where the header takes nanoseconds: a number of them, or a duration of whole ones.
+class span {
+public:
+    template <typename Number, std::enable_if_t<std::is_arithmetic<Number>::value, int> = 0>
+    constexpr span(Number ns) : count(fraction::of_number(ns).num_ns) {}
+
+    template <typename Rep, typename Unit>
+    constexpr span(const std::chrono::duration<Rep, Unit> &from)
+        : count(fraction::of_duration(from).num_ns) {
+        static_assert(std::ratio_divide<Unit, std::nano>::den == 1, "whole nanoseconds");
+    }
+
+    // The number of them.
+    constexpr std::uint64_t ns() const noexcept { return count; }
+    constexpr operator std::uint64_t() const noexcept { return count; }
+
+private:
+    std::uint64_t count;
+};
+
+// A period where the header takes num/den nanoseconds: a whole number of them, or a duration of any
+// unit, exactly; std::chrono::duration<int, std::ratio<1, 3>>(1) is 3 Hz.
+class period {
+public:
+    template <typename Number, std::enable_if_t<std::is_arithmetic<Number>::value, int> = 0>
+    constexpr period(Number ns) : exact(fraction::of_number(ns)) {}
+
+    template <typename Rep, typename Unit>
+    constexpr period(const std::chrono::duration<Rep, Unit> &from)
+        : exact(fraction::of_duration(from)) {}
+
+    constexpr period(std::uint64_t num_ns, std::uint64_t den) noexcept : exact{num_ns, den} {}
+
+    constexpr std::uint64_t num_ns() const noexcept { return exact.num_ns; }
+    constexpr std::uint64_t den() const noexcept { return exact.den; }
+
+private:
+    fraction exact;
+};
+
+// A result in nanoseconds as std::chrono has it. What is longer than that can hold, such as the
+// UINT64_MAX of a layout, is the longest that it can.
+constexpr std::chrono::nanoseconds duration(std::uint64_t ns) noexcept {
+    using rep = std::chrono::nanoseconds::rep;
+    constexpr std::uint64_t most = std::numeric_limits<rep>::max();
+    return std::chrono::nanoseconds(static_cast<rep>(ns < most ? ns : most));
+}
+constexpr std::chrono::nanoseconds duration(std::int64_t ns) noexcept {
+    return std::chrono::nanoseconds(ns);
+}
+constexpr std::chrono::duration<double, std::nano> duration(double ns) noexcept {
+    return std::chrono::duration<double, std::nano>(ns);
+}
+
+// An instant of CLOCK_MONOTONIC as std::chrono has it, whose steady_clock that is on Linux; not one of
+// a clock that is followed.
+constexpr std::chrono::steady_clock::time_point instant(std::uint64_t ns) noexcept {
+    using std::chrono::steady_clock;
+    return steady_clock::time_point(std::chrono::duration_cast<steady_clock::duration>(duration(ns)));
+}
+
+// punctual_now_ns() as std::chrono has it.
+inline std::chrono::steady_clock::time_point now() noexcept { return instant(now_ns()); }
+
+// punctual_wait_until_ns(): false where a signal was handled before the instant came.
+inline bool wait_until(std::chrono::steady_clock::time_point at, span margin = 0) noexcept {
+    std::chrono::nanoseconds ns = at.time_since_epoch();
+    std::uint64_t at_ns = ns.count() < 0 ? 0 : static_cast<std::uint64_t>(ns.count());
+    return punctual_wait_until_ns(at_ns, margin) == 0;
+}
+
 // punctual_cycle_cancelled(), in the body of a task.
 inline bool cancelled() noexcept { return punctual_cycle_cancelled() != 0; }
 
@@ -58,11 +167,14 @@ inline bool cancelled() noexcept { return punctual_cycle_cancelled() != 0; }
 struct options : punctual_options {
     options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
 
-    // A period of num/den nanoseconds.
-    explicit options(std::uint64_t num_ns, std::uint64_t den = 1) : options() {
-        period_num_ns = num_ns;
-        period_den = den;
+    // Of this period.
+    explicit options(period every) : options() {
+        period_num_ns = every.num_ns();
+        period_den = every.den();
     }
+
+    // A period of num/den nanoseconds.
+    options(std::uint64_t num_ns, std::uint64_t den) : options(period(num_ns, den)) {}
 };
 
 // punctual_stats, empty.
@@ -81,6 +193,11 @@ inline std::optional<std::int64_t> some(int answer, const std::int64_t &ns) {
     return ns;
 }
 
+// The same as std::chrono has it.
+inline std::optional<std::chrono::nanoseconds> as_duration(std::optional<std::int64_t> ns) {
+    return ns ? std::optional(duration(*ns)) : std::nullopt;
+}
+
 // A clock that is followed: its get() is the `follow` of options.
 class follow {
 public:
@@ -89,9 +206,12 @@ public:
         create(PUNCTUAL_REFERENCE_TAI, nullptr, period_ns);
     }
 
+    // The same, of loops of a period in whole nanoseconds.
+    explicit follow(std::chrono::nanoseconds every) : follow(span(every).ns()) {}
+
     // punctual_follow_create() of a PTP clock, as "/dev/ptp0".
-    explicit follow(const char *device, std::uint64_t period_ns = 0) {
-        create(PUNCTUAL_REFERENCE_PTP, device, period_ns);
+    explicit follow(const char *device, span every = 0) {
+        create(PUNCTUAL_REFERENCE_PTP, device, every);
     }
 
     // punctual_follow_status(), from any thread.
@@ -159,6 +279,9 @@ public:
         std::int64_t ns = 0;
         return some(punctual_loop_quantile_ns(handle.get(), share, &ns), ns);
     }
+    std::optional<std::chrono::nanoseconds> quantile(double share) const {
+        return as_duration(quantile_ns(share));
+    }
 
     // punctual_loop_stop(), and punctual_loop_destroy() once its last cycle is counted: what it did.
     // Throws where the watchdog ended it (ETIMEDOUT), and where its sample file is not whole (EIO); it
@@ -193,9 +316,9 @@ public:
     // punctual_loop_refused()
     std::string refused() const {
         char text[512];
-        int answer = punctual_loop_refused(handle.get(), text, sizeof text);
-        if (answer != -ERANGE) {
-            check(answer);
+        int copied = punctual_loop_refused(handle.get(), text, sizeof text);
+        if (copied != -ERANGE) {
+            check(copied);
         }
         return text;
     }
@@ -218,15 +341,17 @@ using body = std::function<int(const punctual_cycle &)>;
 // A trigger or background work, as a punctual_wait_fn or a punctual_idle_fn.
 using plain_body = std::function<int()>;
 
-// punctual_task with its defaults and a period of num/den nanoseconds; name and body are given to
-// add().
+// punctual_task with its defaults and a period; name and body are given to add().
 struct task : punctual_task {
     task() : punctual_task() { check(punctual_task_init(this, sizeof(punctual_task))); }
 
-    explicit task(std::uint64_t num_ns, std::uint64_t den = 1) : task() {
-        period_num_ns = num_ns;
-        period_den = den;
+    explicit task(period every) : task() {
+        period_num_ns = every.num_ns();
+        period_den = every.den();
     }
+
+    // A period of num/den nanoseconds.
+    task(std::uint64_t num_ns, std::uint64_t den) : task(period(num_ns, den)) {}
 };
 
 // punctual_unit with its defaults; name, budget and body are given to add_unit().
@@ -266,10 +391,10 @@ public:
 
     // punctual_executive_add_unit(); the index of the unit. Its run and data are set here; no body
     // for a further unit of a task.
-    std::uint32_t add_unit(const char *name, std::uint64_t budget_ns, body run, unit with = unit()) {
+    std::uint32_t add_unit(const char *name, span budget, body run, unit with = unit()) {
         entries own;
         with.name = name;
-        with.budget_ns = budget_ns;
+        with.budget_ns = budget;
         if (run) {
             with.run = &executive::call;
             with.data = enter(own, std::move(run));
@@ -280,18 +405,19 @@ public:
     }
 
     // punctual_executive_frame()
-    void frame(std::uint64_t num_ns, std::uint64_t den = 1) {
-        check(punctual_executive_frame(handle.get(), num_ns, den));
+    void frame(period every) {
+        check(punctual_executive_frame(handle.get(), every.num_ns(), every.den()));
     }
+    void frame(std::uint64_t num_ns, std::uint64_t den) { frame(period(num_ns, den)); }
 
     // punctual_executive_schedule()
     void schedule() { check(punctual_executive_schedule(handle.get())); }
 
     // punctual_executive_idle()
-    void idle(std::uint64_t slice_ns, plain_body run) {
+    void idle(span slice, plain_body run) {
         entries own;
         void *data = enter_plain(own, std::move(run), PUNCTUAL_STOP);
-        keep(punctual_executive_idle(handle.get(), slice_ns, &executive::call_plain, data), own);
+        keep(punctual_executive_idle(handle.get(), slice, &executive::call_plain, data), own);
     }
 
     // punctual_executive_remove(). Its body is kept as long as this.
@@ -306,10 +432,10 @@ public:
     }
 
     // punctual_executive_run(). An exception of a body ends the run and is thrown from here.
-    void run(const punctual_options &with, std::uint64_t duration_ns = 0) {
+    void run(const punctual_options &with, span time = 0) {
         thrown = nullptr;
         taken.clear();
-        int answer = punctual_executive_run(handle.get(), &with, duration_ns);
+        int answer = punctual_executive_run(handle.get(), &with, time);
         // All of its threads have ended.
         if (thrown) {
             std::rethrow_exception(thrown);
@@ -337,6 +463,9 @@ public:
     std::optional<std::int64_t> quantile_ns(std::uint32_t index, double share) const {
         std::int64_t ns = 0;
         return some(punctual_executive_task_quantile_ns(handle.get(), index, share, &ns), ns);
+    }
+    std::optional<std::chrono::nanoseconds> quantile(std::uint32_t index, double share) const {
+        return as_duration(quantile_ns(index, share));
     }
 
     // punctual_executive_task_layout()
@@ -528,6 +657,9 @@ public:
     std::optional<std::int64_t> quantile_ns(double share) const {
         std::int64_t ns = 0;
         return some(punctual_watch_quantile_ns(handle.get(), share, &ns), ns);
+    }
+    std::optional<std::chrono::nanoseconds> quantile(double share) const {
+        return as_duration(quantile_ns(share));
     }
 
     // punctual_watch_output(): true for the task's own, false for the safe value.

@@ -52,7 +52,7 @@ static void samples_that_are_not_whole_are_thrown(const char *samples) {
 
 static void a_watchdog_that_bit_is_thrown() {
     punctual_options options = plain(1'000'000);
-    options.watchdog_ns = 100000000;
+    options.watchdog_ns = punctual::span(std::chrono::milliseconds(100));
     punctual::loop loop(options);
     CHECK(loop.wait() != nullptr);
     while (!loop.stopped()) {

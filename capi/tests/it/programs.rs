@@ -189,6 +189,15 @@ fn a_loop_in_cpp_says_how_it_ended() {
 }
 
 #[test]
+fn durations_of_cpp_are_nanoseconds_of_the_header() {
+    if !need(&[&program("g++")]) {
+        return;
+    }
+    let strict = [CPP[0], "-Wconversion", "-Wshadow"];
+    output(&mut Command::new(compile("chrono", &program("g++"), &source("chrono.cpp"), &strict)));
+}
+
+#[test]
 fn no_byte_is_touched_that_is_not_theirs() {
     if !need(&["valgrind"]) || !skip::need_native("valgrind") {
         return;

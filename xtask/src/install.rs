@@ -18,8 +18,12 @@ use crate::workspace::{self, Scope};
 /// The crate that the library is made of.
 const PACKAGE: &str = "punctual-capi";
 /// What Rust's standard library wants beside the C library, as
-/// `cargo rustc -p punctual-capi -- --print native-static-libs` says.
-const PRIVATE: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+/// `cargo rustc -p punctual-capi -- --print native-static-libs` says, less the compiler's own
+/// library: each compiler adds that by itself, libgcc_eh with `-static` and libgcc_s without, and
+/// there is no libgcc_s that `-static` could link.
+const PRIVATE: &str = "-lutil -lrt -lpthread -lm -ldl -lc";
+/// The compiler's own library, for the shared one.
+const UNWIND: &str = "-lgcc_s";
 /// The headers.
 const HEADERS: &[&str] = &["punctual.h", "punctual.hpp"];
 
@@ -182,7 +186,7 @@ fn link(archive: &Path, map: &Path, names: &Names, libdir: &Path) -> Result<(), 
     command.arg("-Wl,--whole-archive").arg(archive).arg("-Wl,--no-whole-archive");
     command.args(["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,defs"]);
     command.args(["-Wl,-z,relro", "-Wl,-z,now"]);
-    command.args(PRIVATE.split(' '));
+    command.arg(UNWIND).args(PRIVATE.split(' '));
     process::run(&mut command)
 }
 
@@ -277,6 +281,7 @@ mod tests {
         assert_eq!(options.place(&options.libdir()), Path::new("/d/usr/lib/x"));
         let text = options.pkg_config("@PREFIX@ @LIBDIR@ @INCLUDEDIR@ @VERSION@", "1.2.3");
         assert_eq!(text, "/usr /usr/lib/x /usr/include 1.2.3");
+        assert!(!options.pkg_config("@PRIVATE@", "1.2.3").contains("gcc_s"), "-static has none");
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) fn link(
         }
         Linked::Static => {
             command.arg(libdir.join("libpunctual.a"));
-            command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+            command.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
         }
     }
     command.arg("-pthread");

@@ -30,12 +30,17 @@ fn build(name: &str, compiler: &str) -> PathBuf {
     fs::create_dir_all(&folder).expect("writable");
     fs::copy(example(name), folder.join(name)).expect("writable");
     let line = build_line(&example(name));
+    run_line(&folder, compiler, &line)
+}
+
+/// Builds in a folder as a line says, by this compiler in place of its own; what it builds.
+fn run_line(folder: &Path, compiler: &str, line: &str) -> PathBuf {
     let (_, rest) = line.split_once(' ').expect("a compiler and its arguments");
     let libdir = installed("lib");
     let line = format!("{compiler} {} {rest} -Wl,-rpath,{}", STRICT.join(" "), libdir.display());
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).env("PKG_CONFIG_PATH", libdir.join("pkgconfig"));
-    output(shell.current_dir(&folder));
+    output(shell.current_dir(folder));
     let built = rest.split("-o ").nth(1).expect("it says where to").trim();
     folder.join(built)
 }
@@ -138,6 +143,33 @@ fn the_program_on_the_page_about_c_is_one() {
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page.c");
     fs::write(&source, program_text.expect("a program")).expect("writable");
     compile("page", &program("gcc"), &source, &["-std=c11"]);
+}
+
+#[test]
+fn each_line_of_the_page_about_c_links_and_runs() {
+    if !need(&["pkg-config", "readelf", &program("g++")]) || !skip::need_native("real timing") {
+        return;
+    }
+    let page = fs::read_to_string(Path::new(CAPI).join("../docs/c.md")).expect("readable");
+    let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
+    let lines: Vec<&str> = lines.filter(|line| line.contains("$(pkg-config")).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for (at, line) in lines.into_iter().enumerate() {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-line-{at}"));
+        fs::create_dir_all(&folder).expect("writable");
+        for name in ["each_ms.c", "each_ms.cpp"] {
+            fs::copy(example(name), folder.join(name)).expect("writable");
+        }
+        let compiler = if line.starts_with("c++ ") { "g++" } else { "gcc" };
+        let built = run_line(&folder, &program(compiler), line);
+        let printed = output(Command::new(&built).arg("1").current_dir(&folder));
+        assert!(printed.contains("late by at most"), "{line}: {printed}");
+        let dynamic = output(Command::new("readelf").arg("-dW").arg(&built));
+        let needs = |library: &str| dynamic.contains(&format!("[{library}"));
+        let linked = (needs("libc.so"), needs("libpunctual.so"));
+        let wanted = (!line.contains("-static "), !line.contains("tatic"));
+        assert_eq!(linked, wanted, "{line}: {dynamic}");
+    }
 }
 
 #[test]

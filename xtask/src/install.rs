@@ -1,10 +1,12 @@
-//! `cargo xtask install [--prefix DIR] [--libdir DIR] [--destdir DIR] [--dev]`: the program
-//! (`install/program.rs`) and the C library.
+//! `cargo xtask install [--library] [--prefix DIR] [--libdir DIR] [--destdir DIR] [--dev]`: the
+//! program and the C library, or the library alone.
 //!
 //! Builds libpunctual.a, links libpunctual.so from it with its soname and the versions of its
 //! symbols (rustc's own cdylib has neither: it takes no second list of exports), and puts both
-//! below the prefix (/usr/local) with headers, pkg-config file and symbolic links. Writes nothing
-//! elsewhere; overwrites what an earlier install left.
+//! below the prefix (/usr/local) with headers, pkg-config file, symbolic links and man pages of
+//! section 3 (`pages`). Writes nothing elsewhere; overwrites what an earlier install left.
+
+mod pages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,9 +29,24 @@ const UNWIND: &str = "-lgcc_s";
 /// The headers.
 const HEADERS: &[&str] = &["punctual.h", "punctual.hpp"];
 
-/// Where things go.
+/// The arguments, for `--help`.
+pub(crate) const DETAILS: &str = "Arguments:
+  --library      the C library alone: libpunctual.so and .a, headers, pkg-config file, man
+                 pages of section 3; about a minute of a CPU, where all takes several
+  --prefix DIR   the absolute path below which it goes (/usr/local)
+  --libdir DIR   where libraries go, below the prefix where it is relative (lib)
+  --destdir DIR  put before all paths, for packagers
+  --dev          built as `cargo build` does, for tests: sooner done, and slower
+
+Without --library also the program with its man pages, completions for bash, zsh and fish, and
+the systemd unit. It needs a Rust toolchain, and a C compiler (cc, or what CC says).
+";
+
+/// What is installed, and where it goes.
 #[derive(Debug, PartialEq)]
 struct Options {
+    /// The C library alone.
+    library: bool,
     prefix: PathBuf,
     /// Below the prefix where it is relative.
     libdir: PathBuf,
@@ -43,8 +60,14 @@ struct Options {
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     let root = workspace::root();
-    let version = version(&root)?;
-    let archive = build(&root, options.dev)?;
+    install_library(&root, &options)?;
+    if options.library { Ok(()) } else { install_program(&root, &options) }
+}
+
+/// Builds and installs the C library.
+fn install_library(root: &Path, options: &Options) -> Result<(), String> {
+    let version = version(root)?;
+    let archive = build(root, options.dev)?;
     let libdir = options.place(&options.libdir());
     let include = options.place(&options.prefix.join("include"));
     for folder in [&libdir.join("pkgconfig"), &include] {
@@ -66,13 +89,20 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let file = libdir.join("pkgconfig/punctual.pc");
     fs::write(&file, options.pkg_config(&text, &version))
         .map_err(|error| format!("{}: {error}", file.display()))?;
-    println!("install: {} {version} in {}", shared.file, libdir.display());
-    install_program(&root, &options)
+    let header = include.join(HEADERS[0]);
+    let text =
+        fs::read_to_string(&header).map_err(|error| format!("{}: {error}", header.display()))?;
+    for page in pages::pages(&text, &version) {
+        write(options, &format!("share/man/man3/{}.3", page.name), page.text.as_bytes())?;
+    }
+    println!("install: {} in {}", shared.file, libdir.display());
+    Ok(())
 }
 
 impl Options {
     fn parse(args: &[String]) -> Result<Self, String> {
         let mut options = Self {
+            library: false,
             prefix: PathBuf::from("/usr/local"),
             libdir: PathBuf::from("lib"),
             destdir: None,
@@ -89,7 +119,11 @@ impl Options {
                 "--libdir" => options.libdir = folder()?,
                 "--destdir" => options.destdir = Some(folder()?),
                 "--dev" => options.dev = true,
-                unknown => return Err(format!("no argument {unknown:?}")),
+                "--library" => options.library = true,
+                unknown => {
+                    let way_out = "`cargo xtask install --help` lists what it takes";
+                    return Err(format!("no argument {unknown:?}: {way_out}"));
+                }
             }
         }
         if !options.prefix.is_absolute() {
@@ -289,7 +323,17 @@ mod tests {
         assert!(options(&["--prefix"]).unwrap_err().contains("needs a folder"));
         assert!(options(&["--prefix", "x"]).unwrap_err().contains("absolute"));
         assert!(options(&["x"]).unwrap_err().contains("\"x\""));
-        assert_eq!(options(&[]).unwrap().prefix, Path::new("/usr/local"));
+        let usual = options(&[]).unwrap();
+        assert_eq!((usual.prefix.as_path(), usual.library), (Path::new("/usr/local"), false));
+        assert!(options(&["--library"]).unwrap().library);
+    }
+
+    #[test]
+    fn the_help_lists_each_argument() {
+        for arg in ["--library", "--prefix", "--libdir", "--destdir", "--dev"] {
+            assert_eq!(DETAILS.matches(&format!("\n  {arg} ")).count(), 1, "{arg}");
+            assert!(options(&[arg, "/x"]).is_ok() || options(&[arg]).is_ok(), "{arg}");
+        }
     }
 
     #[test]

@@ -30,8 +30,20 @@ struct Subcommand {
     args: &'static str,
     /// One line of the usage.
     summary: &'static str,
+    /// More of its arguments, for `--help`; `None` where another program answers that.
+    details: Option<&'static str>,
     /// Gets the arguments after the name.
     run: fn(&[String]) -> Result<(), String>,
+}
+
+impl Subcommand {
+    /// What `--help` behind its name prints.
+    fn help(&self, details: &str) -> String {
+        let Self { name, args, summary, .. } = self;
+        let gap = if details.is_empty() { "" } else { "\n" };
+        let usage = format!("Usage: cargo xtask {name} {args}");
+        format!("{}\n\n{summary}\n{gap}{details}", usage.trim_end())
+    }
 }
 
 /// Every subcommand, in the order of the usage.
@@ -40,84 +52,98 @@ const SUBCOMMANDS: &[Subcommand] = &[
         name: "test",
         args: "[--install]",
         summary: "all that must hold; with --install, Debian packages first",
+        details: Some(test::DETAILS),
         run: test::run,
     },
     Subcommand {
         name: "tidy",
         args: "[--lower]",
         summary: "style, words, layers and documents of the tree",
+        details: Some(""),
         run: tidy::run,
     },
     Subcommand {
         name: "licences",
         args: "",
         summary: "licence and reason of each dependency",
+        details: Some(""),
         run: licences::run,
     },
     Subcommand {
         name: "msrv",
         args: "",
         summary: "no locked dependency wants a newer Rust than the workspace says",
+        details: Some(""),
         run: msrv::run,
     },
     Subcommand {
         name: "package",
         args: "",
         summary: "the library's crates can be published, no other can",
+        details: Some(""),
         run: package::run,
     },
     Subcommand {
         name: "schema",
         args: "[--update]",
         summary: "docs/schema-2.json against what the tool prints",
+        details: Some(""),
         run: generated::schema,
     },
     Subcommand {
         name: "man",
         args: "[--update]",
         summary: "docs/man against what the tool writes",
+        details: Some(""),
         run: generated::man,
     },
     Subcommand {
         name: "fuzz",
         args: "[--install] [SECONDS] [TARGET…]",
         summary: "each fuzz target for SECONDS (600)",
+        details: Some(""),
         run: fuzz::run,
     },
     Subcommand {
         name: "attack",
         args: "[--seconds N] [--seed N] [NAME…]",
         summary: "faults, signals, neighbours, links, inputs (120 s)",
+        details: Some(""),
         run: attack::run,
     },
     Subcommand {
         name: "install",
-        args: "[--prefix DIR] […]",
-        summary: "the program, man pages, completions, systemd unit; the C library",
+        args: "[--library] [--prefix DIR] […]",
+        summary: "the program, man pages, completions, systemd unit; the C library, or it alone",
+        details: Some(install::DETAILS),
         run: install::run,
     },
     Subcommand {
         name: "arm64",
         args: "[--install] [TEST-ARGUMENT…]",
         summary: "AArch64's tests, under emulation",
+        details: Some(""),
         run: arm64::run,
     },
     Subcommand {
         name: "vm",
         args: "[--install] [SCENARIO…]",
         summary: "other kernels and PTP clocks, in guests of QEMU",
+        details: Some(""),
         run: vm::run,
     },
     Subcommand {
         name: "peers",
         args: "[OPTION…]",
         summary: "ways to wait against other crates and programs",
+        details: None,
         run: versus::peers,
     },
     Subcommand {
         name: "versus",
         args: "[BLOCKS] [SECONDS]",
         summary: "punctual and cyclictest in alternating blocks",
+        details: Some(""),
         run: versus::versus,
     },
 ];
@@ -133,6 +159,12 @@ fn main() -> ExitCode {
         eprint!("xtask: no subcommand {name:?}\n\n{}", usage());
         return ExitCode::from(2);
     };
+    if let (Some("--help" | "-h"), Some(details)) =
+        (args.get(1).map(String::as_str), subcommand.details)
+    {
+        print!("{}", subcommand.help(details));
+        return ExitCode::SUCCESS;
+    }
     match (subcommand.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -147,12 +179,26 @@ fn usage() -> String {
     for Subcommand { name, args, summary, .. } in SUBCOMMANDS {
         usage += &format!("  {:40} {summary}\n", format!("{name} {args}"));
     }
-    usage
+    usage + "\n`cargo xtask SUBCOMMAND --help` says more of one.\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_of_a_subcommand_says_what_it_takes() {
+        let help = |wanted: &str| {
+            let found = SUBCOMMANDS.iter().find(|known| known.name == wanted).unwrap();
+            found.help(found.details.unwrap())
+        };
+        assert!(help("install").starts_with("Usage: cargo xtask install [--library] "));
+        assert!(help("install").contains("\n  --destdir DIR "));
+        assert!(help("test").contains("\n  --install  "));
+        assert_eq!(help("msrv").lines().count(), 3);
+        let forwards = SUBCOMMANDS.iter().filter(|known| known.details.is_none());
+        assert_eq!(forwards.map(|known| known.name).collect::<Vec<_>>(), ["peers"]);
+    }
 
     #[test]
     fn the_usage_lists_each_subcommand_once() {

@@ -43,12 +43,26 @@ const AFTER: &[(&str, Step)] = &[
     ("vm", |_| vm::run(&[])),
 ];
 
+/// The arguments, for `--help`.
+pub(crate) const DETAILS: &str = "Arguments:
+  --install      first install what tests need: Debian packages and a Rust target, for which it
+                 must be root, and Python packages into target/python
+
+Without --install nothing is installed: a test or step whose part is missing is skipped, counted
+and named, and with CI=true in the environment fails. RUST_TEST_THREADS says how many tests run
+at once (three for each CPU). One crate alone: cargo test -p CRATE
+";
+
 /// Runs all steps.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let install = match args {
         [] => false,
         [flag] if flag == "--install" => true,
-        _ => return Err(format!("test takes [--install], got {args:?}")),
+        _ => {
+            return Err(format!(
+                "test takes [--install], got {args:?}: `cargo xtask test --help` says more"
+            ));
+        }
     };
     let root = workspace::root();
     let ci = process::in_ci();

@@ -19,13 +19,18 @@ pub(crate) const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror
 #[expect(clippy::disallowed_types, reason = "a test's: no loop of the library waits for it")]
 static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
-    let mut xtask = Command::new(env!("CARGO"));
-    xtask.args(["run", "--quiet", "--locked", "--package", "xtask", "--", "install", "--dev"]);
-    xtask.arg("--prefix").arg(&prefix).env("CC", program("gcc")).current_dir(CAPI);
-    let output = xtask.output().expect("cargo starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    install(&["--dev"], &prefix);
     prefix
 });
+
+/// Installs below a folder, with these arguments.
+pub(crate) fn install(args: &[&str], prefix: &Path) {
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.args(["run", "--quiet", "--locked", "--package", "xtask", "--", "install"]).args(args);
+    xtask.arg("--prefix").arg(prefix).env("CC", program("gcc")).current_dir(CAPI);
+    let output = xtask.output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
 
 /// A file of the library.
 pub(crate) fn installed(path: &str) -> PathBuf {

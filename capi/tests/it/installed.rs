@@ -1,11 +1,43 @@
-//! What `cargo xtask install` puts beside the C library: the program and what goes with it.
+//! What `cargo xtask install` puts beside the C library: the program and what goes with it, or
+//! nothing.
 //!
-//! Looks; changes nothing.
+//! Looks; changes nothing but a prefix of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::built::{installed, output};
+use crate::built::{install, installed, need, output};
+use crate::header::names;
+
+#[test]
+fn the_library_alone_comes_with_a_page_of_each_function_and_no_program() {
+    if !need(&[]) {
+        return;
+    }
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("library");
+    // Not there before the first run.
+    let _gone = fs::remove_dir_all(&prefix);
+    install(&["--library", "--dev"], &prefix);
+    let listed = |folder: &str| -> BTreeSet<String> {
+        let entries = fs::read_dir(prefix.join(folder)).expect("there");
+        entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into()).collect()
+    };
+    assert_eq!(listed(""), ["include", "lib", "share"].map(str::to_owned).into());
+    assert_eq!(listed("share"), ["man".to_owned()].into());
+    assert_eq!(listed("share/man"), ["man3".to_owned()].into());
+    assert_eq!(listed("include"), ["punctual.h", "punctual.hpp"].map(str::to_owned).into());
+    assert!(listed("lib").contains("libpunctual.so") && !listed("lib").contains("systemd"));
+    let pages = listed("share/man/man3");
+    for name in names().into_iter().chain(["punctual".to_owned(), "punctual_task".to_owned()]) {
+        assert!(pages.contains(&format!("{name}.3")), "{name}: {pages:?}");
+    }
+    let page = fs::read_to_string(prefix.join("share/man/man3/punctual_loop_destroy.3"));
+    let page = page.expect("there");
+    assert!(page.contains("\nint punctual_loop_destroy(punctual_loop *loop);\n"), "{page}");
+    assert!(page.contains("  \\-EBUSY "), "{page}");
+}
 
 #[test]
 fn the_unit_completions_and_man_pages_are_those_of_the_installed_program() {

@@ -46,7 +46,8 @@
  *   keeps its parent's request to hold off idle states open (/dev/cpu_dma_latency).
  *
  * Structs that cross the border begin with their size and are filled in by their _init function,
- *   which is given sizeof: so each side may be of another version than the other.
+ *   which is given sizeof: so each side may be of another version than the other. One whose size
+ *   was never set, as a zeroed one, is -EINVAL.
  */
 #ifndef PUNCTUAL_H
 #define PUNCTUAL_H

@@ -79,13 +79,14 @@ struct fraction {
 private:
     template <typename Unit, typename Number> static constexpr fraction scaled(Number count) {
         using ns = std::ratio_divide<Unit, std::nano>;
-        constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / ns::num;
+        constexpr std::uint64_t num = ns::num, den = ns::den;
+        constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / num;
         if (count < Number(0) || static_cast<std::uint64_t>(count) > most) {
             throw error(-EINVAL, "a duration must be from 0 to 2^64 ns (got " +
                                      std::to_string(count) + " times " + std::to_string(Unit::num) +
                                      "/" + std::to_string(Unit::den) + " s)");
         }
-        return {static_cast<std::uint64_t>(count) * ns::num, ns::den};
+        return {static_cast<std::uint64_t>(count) * num, den};
     }
 };
 

@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-// The errno of what finish() throws, which says so in these words; 0 for none.
+// The errno of what finish() throws, whose text has these words; 0 for none.
 static int failed(punctual::loop &loop, const std::string &words) {
     try {
         loop.finish();

@@ -193,7 +193,7 @@ fn durations_of_cpp_are_nanoseconds_of_the_header() {
     if !need(&[&program("g++")]) {
         return;
     }
-    let strict = [CPP[0], "-Wconversion", "-Wshadow"];
+    let strict = [CPP[0], "-Wconversion", "-Wsign-conversion", "-Wshadow"];
     output(&mut Command::new(compile("chrono", &program("g++"), &source("chrono.cpp"), &strict)));
 }
 

@@ -77,10 +77,9 @@ impl RunningThread {
         Self::parse(pid, tid, &stat)
     }
 
-    /// From the line of its `stat` (proc_pid_stat(5)). The name in brackets may hold anything.
+    /// From the line of its `stat` (proc_pid_stat(5)).
     fn parse(pid: i32, tid: i32, stat: &str) -> Option<Self> {
-        let (_, rest) = stat.split_once('(')?;
-        let (name, rest) = rest.rsplit_once(')')?;
+        let (name, rest) = named(stat)?;
         // The first of the rest is field 3.
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3);
@@ -129,6 +128,39 @@ impl RunningThread {
     pub fn allowed(&self, root: &Root) -> Option<CpuList> {
         CpuList::parse(&self.status(root, "Cpus_allowed_list")?, u32::MAX).ok()
     }
+}
+
+/// A process: what it is called, and who started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningProcess {
+    /// Its number.
+    pub pid: i32,
+    /// The process that started it, or took it over; 0 of the kernel's own.
+    pub parent: i32,
+    /// Its first thread's name, at most 15 bytes of it; a process may choose any.
+    pub name: String,
+}
+
+impl RunningProcess {
+    /// A process as it is now; `None` where it has ended.
+    pub fn read(root: &Root, pid: i32) -> Option<Self> {
+        let Read::Text(stat) = root.read(&format!("/proc/{pid}/stat")) else { return None };
+        Self::parse(pid, &stat)
+    }
+
+    /// From the line of its `stat` (proc_pid_stat(5)), whose fourth field is the parent.
+    fn parse(pid: i32, stat: &str) -> Option<Self> {
+        let (name, rest) = named(stat)?;
+        let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        Some(Self { pid, parent, name: name.to_owned() })
+    }
+}
+
+/// The name in the line of a `stat`, which stands in brackets and may hold anything, and what
+/// stands behind it.
+fn named(stat: &str) -> Option<(&str, &str)> {
+    let (_, rest) = stat.split_once('(')?;
+    rest.rsplit_once(')')
 }
 
 /// A policy by its number, in words, with its priority where it has one.
@@ -223,6 +255,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_process_has_a_name_and_a_parent() {
+        let process = RunningProcess::parse(77, "77 (a) S (b c) R 12 77 77 0 -1");
+        let expected = RunningProcess { pid: 77, parent: 12, name: "a) S (b c".to_owned() };
+        assert_eq!(process, Some(expected));
+        for damaged in ["", "77", "77 (a", "77 (a)", "77 (a) R", "77 (a) R x"] {
+            assert_eq!(RunningProcess::parse(77, damaged), None, "{damaged}");
+        }
+    }
 
     #[test]
     fn a_thread_is_what_its_line_says_whatever_its_name() {

@@ -12,6 +12,9 @@ pub type Tid = u32;
 pub struct ShortName([u8; 16]);
 
 impl ShortName {
+    /// No name.
+    pub const EMPTY: Self = Self([0; 16]);
+
     /// The first 15 bytes of a name, up to its first NUL.
     #[must_use]
     pub fn new(name: &[u8]) -> Self {

@@ -250,7 +250,7 @@ impl Layouts {
         let mut words = Words::new(end);
         let mut stamp = Stamp::default();
         if layout.has(sample_type::TID) {
-            stamp.tid = words.halves().map(|(_, tid)| tid);
+            (stamp.pid, stamp.tid) = words.halves().unzip();
         }
         if layout.has(sample_type::TIME) {
             stamp.at_ns = words.word();
@@ -278,7 +278,7 @@ fn sample(layout: SampleLayout, event: u16, body: &[u8]) -> Option<RingSample<'_
         }
     }
     if layout.has(sample_type::TID) {
-        sample.stamp.tid = Some(words.halves()?.1);
+        (sample.stamp.pid, sample.stamp.tid) = Some(words.halves()?).unzip();
     }
     if layout.has(sample_type::TIME) {
         sample.stamp.at_ns = Some(words.word()?);
@@ -397,6 +397,8 @@ pub struct SizedRecord<'a> {
 /// When and where a record was written, as far as it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
+    /// By a thread of which process.
+    pub pid: Option<Tid>,
     /// By which thread.
     pub tid: Option<Tid>,
     /// When, in the event's clock.
@@ -552,7 +554,7 @@ mod tests {
         word(u64::from(high) << 32 | u64::from(low))
     }
 
-    const STAMP: Stamp = Stamp { tid: Some(8), at_ns: Some(1000), cpu: Some(3) };
+    const STAMP: Stamp = Stamp { pid: Some(7), tid: Some(8), at_ns: Some(1000), cpu: Some(3) };
 
     /// The stamp of what is no sample.
     fn end(id: u64) -> Vec<u8> {
@@ -619,7 +621,7 @@ mod tests {
         let lost =
             record(record_type::LOST, &[&word(2), &word(4), &word(5), &word(2), &pair(3, 0)]);
         let PerfRecord::Lost { count: 4, stamp } = read(&layouts, &lost) else { panic!() };
-        assert_eq!(stamp, Stamp { tid: None, at_ns: Some(5), cpu: Some(3) });
+        assert_eq!(stamp, Stamp { pid: None, tid: None, at_ns: Some(5), cpu: Some(3) });
     }
 
     #[test]

@@ -156,7 +156,7 @@ mod tests {
     use crate::perf_record::{PerfRecord, RecordedEvent, RingSample, SampleLayout, Stamp};
 
     const RING: RecordPlace = RecordPlace { at_ns: 9, cpu: 2 };
-    const STAMP: Stamp = Stamp { tid: Some(7), at_ns: Some(100), cpu: Some(1) };
+    const STAMP: Stamp = Stamp { pid: Some(6), tid: Some(7), at_ns: Some(100), cpu: Some(1) };
 
     fn stream() -> PerfStream {
         let text = "name: softirq_exit\nID: 3\nformat:\n\

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::LateCause;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
+use crate::programs::Programs;
 use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
 use crate::stall::StallEvidence;
 use crate::symbols::SymbolMap;
@@ -28,6 +29,9 @@ pub(crate) struct WakeFacts {
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
     /// Who stopped it by a signal last.
     pub(crate) stop_sender: Option<TaskName>,
+    /// The programs of the threads that its causes name.
+    #[serde(default)]
+    pub(crate) programs: Programs,
 }
 
 /// A part of a wake with its cause.
@@ -66,6 +70,14 @@ pub(crate) struct Judgement<'a> {
     pub(crate) previous: Option<PreviousWake>,
     pub(crate) symbols: &'a SymbolMap,
     pub(crate) kernel: Option<(u32, u32)>,
+}
+
+/// A wake that was booked, with whose the threads are that its causes name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Account<'a> {
+    pub(crate) wake: &'a Wake,
+    pub(crate) parts: &'a [WakePart],
+    pub(crate) programs: &'a Programs,
 }
 
 /// Books a wake.
@@ -145,10 +157,10 @@ fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) ->
 }
 
 /// Of a wake, the time of each cause, longest first.
-pub(crate) fn sums(parts: &[WakePart]) -> Vec<(LateCause, u64)> {
+pub(crate) fn sums(parts: &[WakePart], programs: &Programs) -> Vec<(LateCause, u64)> {
     let mut sums: Vec<(LateCause, u64)> = Vec::new();
     for part in parts {
-        let cause = part.cause.grouped();
+        let cause = part.cause.grouped(programs);
         match sums.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, time_ns)) => *time_ns += part.length_ns(),
             None => sums.push((cause, part.length_ns())),

@@ -3,9 +3,14 @@
 //! Rules are named by their id, as `host/src/rules` has them; a test holds the two against each
 //! other.
 
+use std::collections::BTreeSet;
+
+use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Who, softirq};
+use crate::culprits::{OwnThread, RECORDER};
+use crate::programs::ProgramOwner;
 use crate::symbols::SymbolMap;
 
 /// On what the kernel runs.
@@ -38,6 +43,43 @@ pub(crate) struct AdviceContext<'a> {
     pub(crate) symbols: &'a SymbolMap,
     /// The CPU that the cause was on, where it was only one.
     pub(crate) cpu: Option<u32>,
+    /// Whose the threads are that it names.
+    pub(crate) owner: ProgramOwner,
+    /// What the machine has.
+    pub(crate) files: &'a KernelFiles,
+}
+
+/// Files of the kernel by which a setting is changed: advice names one only where the machine that
+/// was recorded has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KernelFiles(BTreeSet<String>);
+
+const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
+const FAIR_SERVER_DIR: &str = "/sys/kernel/debug/sched/fair_server";
+const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+const NMI_WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const GROUP_RT_RUNTIME: &str = "/sys/fs/cgroup/cpu/cpu.rt_runtime_us";
+
+impl KernelFiles {
+    /// Those that advice could name, but for files of single interrupts and CPUs.
+    pub const CANDIDATES: [&str; 5] =
+        [PREEMPT, DMA_LATENCY, NMI_WATCHDOG, RT_RUNTIME, GROUP_RT_RUNTIME];
+    /// Directories with one for each CPU, and for each interrupt, and what it is called there.
+    pub const FOLDERS: [(&str, &str); 2] =
+        [(FAIR_SERVER_DIR, "runtime"), ("/proc/irq", "smp_affinity_list")];
+
+    /// These, which the machine has.
+    #[must_use]
+    pub fn new(there: impl IntoIterator<Item = String>) -> Self {
+        Self(there.into_iter().collect())
+    }
+
+    /// The path, where the machine has it.
+    fn find(&self, path: impl AsRef<str>) -> Option<&str> {
+        self.0.get(path.as_ref()).map(String::as_str)
+    }
 }
 
 /// Rules of `tune` that advice names.
@@ -61,24 +103,36 @@ pub const ADVISED_RULES: &[&str] = &[
 
 /// What to do about a cause.
 pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvice {
-    let (text, rule) = match cause.kind() {
+    let named = cause.culprit();
+    let (text, rule) = match (context.owner, named) {
+        (ProgramOwner::Measurement, Some(task)) => (of_measurement(task, context), None),
+        (ProgramOwner::Load, Some(_)) => (OWN_LOAD.to_owned(), None),
+        _ => of_kind(cause, context),
+    };
+    CauseAdvice { text, rule }
+}
+
+/// What to do about a cause of somebody else.
+fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    match cause.kind() {
         CauseKind::NormalPath => (NORMAL_PATH.to_owned(), None),
         CauseKind::TimerSlack => (TIMER_SLACK.to_owned(), None),
         CauseKind::IdleExit => idle_exit(context),
         CauseKind::HostOrFirmware => host(context),
+        CauseKind::NoEvent => no_event(context),
         CauseKind::HostOrInterruptsOff => (HOST_OR_INTERRUPTS_OFF.to_owned(), None),
         CauseKind::InterruptsOff => interrupts_off(cause, context),
         CauseKind::HardIrq => hard_irq(cause, context),
         CauseKind::Softirq => soft_irq(cause),
-        CauseKind::Nmi => (NMI.to_owned(), Some("watchdogs.nmi")),
+        CauseKind::Nmi => (nmi(context), Some("watchdogs.nmi")),
         CauseKind::Ipi => ipi(cause, context),
         CauseKind::OtherTimers => other_timers(cause, context),
         CauseKind::HigherPriority => higher(cause, context),
         CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
         CauseKind::FairShare => (FAIR_SHARE.to_owned(), None),
         CauseKind::NotPreempted => not_preempted(cause, context),
-        CauseKind::Throttled => (THROTTLED.to_owned(), Some("throttling.rt_runtime")),
-        CauseKind::FairServer => (FAIR_SERVER.to_owned(), Some("throttling.fair_server")),
+        CauseKind::Throttled => (throttled(context), Some("throttling.rt_runtime")),
+        CauseKind::FairServer => (fair_server(context), Some("throttling.fair_server")),
         CauseKind::Stopped => stopped(cause),
         CauseKind::OwnCode => (OWN_CODE.to_owned(), None),
         CauseKind::OwnSyscall => (OWN_SYSCALL.to_owned(), None),
@@ -87,8 +141,7 @@ pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvi
         CauseKind::Follows => (FOLLOWS.to_owned(), None),
         CauseKind::NoSingle => (NO_SINGLE.to_owned(), None),
         CauseKind::Unexplained => (UNEXPLAINED.to_owned(), None),
-    };
-    CauseAdvice { text, rule }
+    }
 }
 
 const NORMAL_PATH: &str = "Nothing: wakes on time take it too.";
@@ -96,18 +149,15 @@ const TIMER_SLACK: &str =
     "A real-time policy has no timer slack; else prctl(PR_SET_TIMERSLACK, 1).";
 const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again shows interrupts that \
      are off, and a companion that spins on another CPU shows the host.";
-const NMI: &str = "Watchdogs and profilers use it: switch nmi_watchdog off and end perf.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
     "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
 const OWN_RECORDING: &str = "It reads what is recorded, and ends with this measurement: give the \
      late one SCHED_FIFO with `chrt -f -p 80 PID` to see what remains.";
+const OWN_LOAD: &str =
+    "It is the load that this measurement runs: --load none, or others, without it.";
 const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \
      one SCHED_FIFO with `chrt -f -p 80 PID`.";
-const THROTTLED: &str = "Its group or the machine used up the real-time budget: let the loop sleep \
-     in each cycle, or raise cpu.rt_runtime_us or kernel.sched_rt_runtime_us.";
-const FAIR_SERVER: &str = "Since Linux 6.12 ordinary threads that starve get 50 ms of each second: \
-     end what starves them, or write 0 to sched/fair_server/cpuN/runtime in debugfs.";
 const OWN_CODE: &str =
     "The cycle before took longer than its period: give it less work or a longer period.";
 const OWN_SYSCALL: &str = "Its own system call ran past the release: move it to another thread.";
@@ -122,8 +172,6 @@ const UNEXPLAINED: &str = "What was recorded does not explain it. Where events w
 
 /// SCHED_FIFO 1, as the kernel counts.
 const LEAST_REAL_TIME: i32 = 98;
-/// The thread of this project that reads events, which has that priority.
-const RECORDER: &str = "punctual-trace";
 
 type Advised = (String, Option<&'static str>);
 
@@ -131,13 +179,78 @@ fn on_cpu(context: AdviceContext<'_>) -> String {
     context.cpu.map_or_else(|| "its CPU".to_owned(), |cpu| format!("CPU {cpu}"))
 }
 
+/// What to do about a thread of the measurement itself.
+fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
+    match OwnThread::named(task.name) {
+        OwnThread::Loop => "It is measured as well: give each loop a CPU of its own (--cpu), or \
+                            loops on one CPU phases at which they do not meet (--phase)."
+            .to_owned(),
+        OwnThread::Recorder if task.kernel_priority == LEAST_REAL_TIME => OWN_RECORDING.to_owned(),
+        OwnThread::Recorder => READS_BESIDE.to_owned(),
+        OwnThread::Other => format!(
+            "It belongs to the measurement and ends with it: measure on another CPU than {} \
+             (--cpu), or let the command have one more.",
+            on_cpu(context)
+        ),
+    }
+}
+
+const READS_BESIDE: &str = "It reads what is recorded, and ends with this measurement: leave it a \
+     CPU that is not measured.";
+
+fn nmi(context: AdviceContext<'_>) -> String {
+    match context.files.find(NMI_WATCHDOG) {
+        Some(path) => format!("Watchdogs and profilers use it: write 0 to {path} and end perf."),
+        None => "Watchdogs and profilers use it: end perf.".to_owned(),
+    }
+}
+
+fn throttled(context: AdviceContext<'_>) -> String {
+    let files = [GROUP_RT_RUNTIME, RT_RUNTIME].map(|path| context.files.find(path));
+    let files: Vec<&str> = files.into_iter().flatten().collect();
+    let more = match files[..] {
+        [] => ".".to_owned(),
+        _ => format!(", or raise {}.", files.join(" or ")),
+    };
+    "Its group or the machine used up the real-time budget: let the loop sleep in each cycle"
+        .to_owned()
+        + &more
+}
+
+fn fair_server(context: AdviceContext<'_>) -> String {
+    let file = context.cpu.map(|cpu| format!("{FAIR_SERVER_DIR}/cpu{cpu}/runtime"));
+    let more = match file.as_ref().and_then(|file| context.files.find(file)) {
+        Some(path) => format!(", or write 0 to {path}."),
+        None => ".".to_owned(),
+    };
+    "Since Linux 6.12 ordinary threads that starve get 50 ms of each second: end what starves them"
+        .to_owned()
+        + &more
+}
+
+/// Nothing shows who had the CPU.
+fn no_event(context: AdviceContext<'_>) -> Advised {
+    let guest = "Nothing shows who had the CPU: too short for CPU time to be missing, or the host. \
+                 `punctual measure noise` spins on all CPUs and tells whether they stand still \
+                 together.";
+    let metal = "Nothing shows who had the CPU: `punctual measure noise` spins on all CPUs and \
+                 tells whether they stand still together, as they do for the firmware.";
+    match context.platform {
+        Platform::Metal => (metal.to_owned(), None),
+        Platform::VirtualMachine | Platform::Unknown => (guest.to_owned(), None),
+    }
+}
+
 fn idle_exit(context: AdviceContext<'_>) -> Advised {
     let guest = "The host was slow to run the idle CPU again: pin the vCPU to a CPU of its own, \
                  and raise halt_poll_ns of kvm on the host, or of haltpoll in the guest.";
-    let metal = "The CPU left a deep idle state: hold 0 in /dev/cpu_dma_latency while it counts.";
+    let metal = match context.files.find(DMA_LATENCY) {
+        Some(path) => format!("The CPU left a deep idle state: hold 0 in {path} while it counts."),
+        None => "The CPU left a deep idle state: switch those off while it counts.".to_owned(),
+    };
     match context.platform {
         Platform::VirtualMachine => (guest.to_owned(), None),
-        Platform::Metal => (metal.to_owned(), Some("idle.cpu_dma_latency")),
+        Platform::Metal => (metal, Some("idle.cpu_dma_latency")),
         Platform::Unknown => (format!("In a virtual machine: {guest} Else: {metal}"), None),
     }
 }
@@ -183,7 +296,10 @@ fn hard_irq(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         return (text.to_owned(), None);
     }
     let cpu = on_cpu(context);
-    let text = format!("Move it off {cpu}: write other CPUs to /proc/irq/{irq}/smp_affinity_list.");
+    let text = match context.files.find(format!("/proc/irq/{irq}/smp_affinity_list")) {
+        Some(path) => format!("Move it off {cpu}: write other CPUs to {path}."),
+        None => format!("Keep it off {cpu}, where its driver allows that."),
+    };
     (text, Some("interrupts.placement"))
 }
 
@@ -270,7 +386,8 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     }
     // Below the least real-time priority there are only ordinary threads.
     if task.kernel_priority == LEAST_REAL_TIME {
-        let is_reader = task.name.as_bytes() == RECORDER.as_bytes();
+        // Of a capture nobody says whose it is.
+        let is_reader = task.name.as_bytes() == RECORDER;
         let text = if is_reader { OWN_RECORDING } else { LOWEST_REAL_TIME };
         return (text.to_owned(), None);
     }
@@ -295,9 +412,15 @@ fn not_preempted(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
                     the thread to another CPU.";
         return (text.to_owned(), Some("scheduler.preempt_rt"));
     }
-    let text = "This kernel does not interrupt a system call for it: `echo full > \
-                /sys/kernel/debug/sched/preempt`, PREEMPT_RT, or move the thread to another CPU.";
-    (text.to_owned(), Some("scheduler.preempt"))
+    let full = match context.files.find(PREEMPT) {
+        Some(path) => format!("`echo full > {path}`, "),
+        None => String::new(),
+    };
+    let text = format!(
+        "This kernel does not interrupt a system call for it: {full}PREEMPT_RT, or move the thread \
+         to another CPU."
+    );
+    (text, Some("scheduler.preempt"))
 }
 
 fn stopped(cause: &LateCause) -> Advised {
@@ -315,6 +438,14 @@ mod tests {
     use crate::symbols::KernelPlace;
     use punctual_trace::event::{ShortName, TaskName};
 
+    const OWNERS: [ProgramOwner; 3] =
+        [ProgramOwner::Stranger, ProgramOwner::Measurement, ProgramOwner::Load];
+
+    fn plain<'a>(symbols: &'a SymbolMap, files: &'a KernelFiles) -> AdviceContext<'a> {
+        let (platform, owner) = (Platform::Metal, ProgramOwner::Stranger);
+        AdviceContext { platform, kernel: None, symbols, cpu: None, owner, files }
+    }
+
     fn every() -> Vec<LateCause> {
         let task = TaskName { tid: 5, name: ShortName::new(b"hog"), kernel_priority: 2 };
         let place = KernelPlace::Unknown;
@@ -325,6 +456,7 @@ mod tests {
             LateCause::TimerSlack,
             LateCause::IdleExit { state: None },
             LateCause::HostOrFirmware,
+            LateCause::NoEvent,
             LateCause::HostOrInterruptsOff { task, at: 1, inside: 1 },
             LateCause::InterruptsOff { task, inside: 0x100 },
             LateCause::InterruptsOff { task, inside: 0x200 },
@@ -371,12 +503,20 @@ mod tests {
                 .chain([(0x400, "tick_nohz_handler")])
                 .map(|(address, name)| (address, name.to_owned())),
         );
-        let mut used = std::collections::BTreeSet::new();
+        let mut used = BTreeSet::new();
+        let files = KernelFiles::default();
         for platform in [Platform::Unknown, Platform::VirtualMachine, Platform::Metal] {
             for kernel in [None, Some((6, 1)), Some((7, 2))] {
-                for cause in every() {
-                    let context =
-                        AdviceContext { platform, kernel, symbols: &symbols, cpu: Some(1) };
+                for (cause, owner) in
+                    every().into_iter().flat_map(|cause| OWNERS.map(|o| (cause, o)))
+                {
+                    let context = AdviceContext {
+                        platform,
+                        kernel,
+                        cpu: Some(1),
+                        owner,
+                        ..plain(&symbols, &files)
+                    };
                     let CauseAdvice { text, rule } = advice(&cause, context);
                     assert!(text.ends_with('.') && text.len() > 20, "{cause:?}: {text}");
                     assert!(!text.contains("  ") && !text.contains('\n'), "{text}");
@@ -385,8 +525,7 @@ mod tests {
             }
         }
         assert_eq!(used.into_iter().collect::<Vec<_>>(), ADVISED_RULES);
-        let kinds: std::collections::BTreeSet<CauseKind> =
-            every().iter().map(LateCause::kind).collect();
+        let kinds: BTreeSet<CauseKind> = every().iter().map(LateCause::kind).collect();
         assert_eq!(kinds.len(), CauseKind::ALL.len());
     }
 
@@ -406,10 +545,74 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_kernel_is_named_only_where_the_machine_has_it() {
+        let (symbols, task) = (SymbolMap::default(), TaskName::default());
+        let place = KernelPlace::Unknown;
+        let fair_server = "/sys/kernel/debug/sched/fair_server/cpu3/runtime";
+        let irq = LateCause::HardIrq { irq: 9, name: ShortName::default() };
+        for (cause, path) in [
+            (LateCause::NotPreempted { task, place }, PREEMPT),
+            (LateCause::FairServer { task }, fair_server),
+            (LateCause::IdleExit { state: None }, DMA_LATENCY),
+            (LateCause::Nmi, NMI_WATCHDOG),
+            (LateCause::Throttled { task }, RT_RUNTIME),
+            (LateCause::Throttled { task }, GROUP_RT_RUNTIME),
+            (irq, "/proc/irq/9/smp_affinity_list"),
+        ] {
+            let text = |files: &KernelFiles| {
+                advice(&cause, AdviceContext { cpu: Some(3), ..plain(&symbols, files) }).text
+            };
+            let without = text(&KernelFiles::default());
+            assert!(!without.contains(path), "{without}");
+            let with = text(&KernelFiles::new([path.to_owned()]));
+            assert!(with.contains(path), "{with}");
+        }
+    }
+
+    #[test]
+    fn no_advice_names_a_file_that_is_not_there() {
+        let (symbols, files) = (SymbolMap::default(), KernelFiles::default());
+        for cause in every() {
+            for kernel in [None, Some((6, 1)), Some((7, 2))] {
+                let text = advice(&cause, AdviceContext { kernel, ..plain(&symbols, &files) }).text;
+                let named = ["/proc/", "/sys/kernel", "/sys/fs", "/dev/"];
+                assert!(named.iter().all(|path| !text.contains(path)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn threads_of_the_measurement_have_advice_of_their_own() {
+        let (symbols, files) = (SymbolMap::default(), KernelFiles::default());
+        let text = |name: &[u8], owner| {
+            let task = TaskName { tid: 5, name: ShortName::new(name), kernel_priority: 9 };
+            let context = AdviceContext { owner, ..plain(&symbols, &files) };
+            [
+                LateCause::HigherPriority { task },
+                LateCause::EqualPriority { task },
+                LateCause::OtherTimers { function: 0, armer: task },
+                LateCause::Ipi { sender: Some(task) },
+            ]
+            .map(|cause| advice(&cause, context).text)
+        };
+        for text in text(b"punctual-loop", ProgramOwner::Measurement) {
+            assert!(text.contains("--cpu") && text.contains("--phase"), "{text}");
+            assert!(!text.contains("chrt"), "{text}");
+        }
+        let reader = text(b"punctual-trace", ProgramOwner::Measurement);
+        assert!(reader.iter().all(|text| text == READS_BESIDE), "{reader:?}");
+        let watchdog = text(b"punctual-watch", ProgramOwner::Measurement);
+        assert!(watchdog[0].contains("belongs to the measurement"), "{watchdog:?}");
+        assert_eq!(text(b"load-cpu", ProgramOwner::Load)[0], OWN_LOAD);
+        // The loop of another measurement is a stranger's.
+        assert!(text(b"punctual-loop", ProgramOwner::Stranger)[0].contains("chrt"));
+    }
+
+    #[test]
     fn who_is_above_an_ordinary_thread_alone_need_not_be_lowered() {
         let symbols = SymbolMap::default();
-        let context =
-            AdviceContext { platform: Platform::Metal, kernel: None, symbols: &symbols, cpu: None };
+        let files = KernelFiles::default();
+        let context = plain(&symbols, &files);
         let above = |name: &[u8], kernel_priority| {
             let task = TaskName { tid: 5, name: ShortName::new(name), kernel_priority };
             advice(&LateCause::HigherPriority { task }, context).text
@@ -422,8 +625,8 @@ mod tests {
     #[test]
     fn a_console_is_told_apart_from_other_code() {
         let symbols = SymbolMap::new([(0x100, "console_flush_all".to_owned())]);
-        let context =
-            AdviceContext { platform: Platform::Metal, kernel: None, symbols: &symbols, cpu: None };
+        let files = KernelFiles::default();
+        let context = plain(&symbols, &files);
         let task = TaskName::default();
         let text = |inside| advice(&LateCause::InterruptsOff { task, inside }, context).text;
         assert!(text(0x110).contains("dmesg -n 1"));

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::config::BlameConfig;
-use crate::court::Court;
+use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
+use crate::programs::Program;
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
@@ -128,6 +129,11 @@ impl Blame {
         if let Some(place) = self.place(tid) {
             self.threads[place].set_threshold(threshold_ns);
         }
+    }
+
+    /// A thread belongs to this program, from now on: before its first event where that can be.
+    pub fn set_program(&mut self, tid: Tid, program: Program) {
+        self.tasks.set_program(tid, program);
     }
 
     /// A companion spins on a CPU from now on, or has since then: what is rare is measured from
@@ -472,7 +478,8 @@ impl Blame {
             is_whole: activation.is_whole && !has_gap,
         };
         let mut finished = FinishedWake::new(&wake);
-        finished.is_late = self.court.accept(wake, &mut self.threads, &self.config);
+        let known = Known { config: &self.config, tasks: &self.tasks };
+        finished.is_late = self.court.accept(wake, &mut self.threads, known);
         finished.margin_ns = self.threads[place].margin_ns();
         if self.finished.len() == FINISHED {
             self.finished.pop_front();
@@ -521,8 +528,9 @@ impl Blame {
                 }
                 _ => false,
             };
-            piece.length_ns() >= STALL_NS
-                && (is_silent || piece.activity == Activity::TimerInterrupt)
+            let is_of_timer =
+                matches!(piece.activity, Activity::TimerInterrupt | Activity::TimerCallback { .. });
+            piece.length_ns() >= STALL_NS && (is_silent || is_of_timer)
         };
         let stretches = window.pieces.iter().enumerate().filter(|(_, piece)| is_stretch(piece));
         stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
@@ -1029,7 +1037,8 @@ impl Blame {
     /// Ends: what is open is left out, all others are judged.
     #[must_use]
     pub fn finish(mut self) -> BlameOutcome {
-        self.court.settle_all(&mut self.threads, &self.config);
+        let known = Known { config: &self.config, tasks: &self.tasks };
+        self.court.settle_all(&mut self.threads, known);
         let counts = self.counts();
         let duration_ns = self.now_ns - self.first_ns.unwrap_or(self.now_ns);
         outcome(&self.config, &self.threads, &self.court, &self.senders, counts, duration_ns)

@@ -5,6 +5,7 @@ use std::fmt;
 use punctual_trace::event::{CodeAddress, ShortName, TaskName};
 use serde::{Deserialize, Serialize};
 
+use crate::programs::{ProgramOwner, Programs};
 use crate::symbols::{KernelPlace, SymbolMap};
 
 /// The kinds of causes, which name themselves in results.
@@ -17,8 +18,10 @@ pub enum CauseKind {
     TimerSlack,
     /// The CPU was slow to leave its idle state, or the host to run it again.
     IdleExit,
-    /// The CPU stood still with interrupts on.
+    /// The CPU did not run: CPU time is missing, or another CPU was silent at the same time.
     HostOrFirmware,
+    /// Nothing was recorded in between, with interrupts on, and no more shows it.
+    NoEvent,
     /// Interrupts were off, or the CPU stood still: the evidence does not decide.
     HostOrInterruptsOff,
     /// Kernel code ran with interrupts off.
@@ -65,11 +68,12 @@ pub enum CauseKind {
 
 impl CauseKind {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NormalPath,
         Self::TimerSlack,
         Self::IdleExit,
         Self::HostOrFirmware,
+        Self::NoEvent,
         Self::HostOrInterruptsOff,
         Self::InterruptsOff,
         Self::HardIrq,
@@ -101,6 +105,7 @@ impl CauseKind {
             Self::TimerSlack => "timer-slack",
             Self::IdleExit => "idle-exit",
             Self::HostOrFirmware => "host-or-firmware",
+            Self::NoEvent => "no-event",
             Self::HostOrInterruptsOff => "host-or-interrupts-off",
             Self::InterruptsOff => "interrupts-off",
             Self::HardIrq => "hard-irq",
@@ -153,8 +158,10 @@ pub enum LateCause {
         /// The idle state, where it was recorded.
         state: Option<u32>,
     },
-    /// Time without events, with interrupts on.
+    /// Time without events, in which the CPU did not run.
     HostOrFirmware,
+    /// Time without events, with interrupts on.
+    NoEvent,
     /// Time without events, in kernel code.
     HostOrInterruptsOff {
         /// Who ran.
@@ -270,6 +277,7 @@ impl LateCause {
             Self::TimerSlack => CauseKind::TimerSlack,
             Self::IdleExit { .. } => CauseKind::IdleExit,
             Self::HostOrFirmware => CauseKind::HostOrFirmware,
+            Self::NoEvent => CauseKind::NoEvent,
             Self::HostOrInterruptsOff { .. } => CauseKind::HostOrInterruptsOff,
             Self::InterruptsOff { .. } => CauseKind::InterruptsOff,
             Self::HardIrq { .. } => CauseKind::HardIrq,
@@ -328,23 +336,29 @@ impl LateCause {
         }
     }
 
-    /// As rows of the table have it: threads of one name and priority are one, and so are the
-    /// workers of the kernel. The number comes back with [`Self::with_tid`].
+    /// As rows of the table have it: threads of one program and priority are one, where their
+    /// programs are not known those of one name, and so are the workers of the kernel. Those of the
+    /// measurement itself are few and stay apart. The number comes back with [`Self::with_tid`].
     #[must_use]
-    pub fn grouped(mut self) -> Self {
+    pub fn grouped(mut self, programs: &Programs) -> Self {
         if let Self::HostOrInterruptsOff { task, at, inside } = &mut self {
             // Whether an address means something shows when it comes again; until then who ran is
             // who happened to run.
             (*task, *at, *inside) = (TaskName::default(), 0, 0);
         }
-        if let Some(task) = self.culprit_mut()
-            && task.tid != 0
-        {
-            task.tid = 0;
-            if task.name.as_bytes().starts_with(b"kworker/") {
+        let Some(task) = self.culprit_mut().filter(|task| task.tid != 0) else { return self };
+        let program = programs.find(task.tid);
+        match program.map(|program| (program.owner, program.pid)) {
+            Some((ProgramOwner::Measurement, _)) => return self,
+            Some((ProgramOwner::Stranger, pid)) if pid != task.tid => {
+                task.name = program.map_or(task.name, |program| program.name);
+            }
+            _ if task.name.as_bytes().starts_with(b"kworker/") => {
                 task.name = ShortName::new(b"kworker");
             }
+            _ => {}
         }
+        task.tid = 0;
         self
     }
 
@@ -357,6 +371,14 @@ impl LateCause {
         self
     }
 
+    /// What it is where nothing but chance shows that the CPU did not run.
+    pub(crate) const fn unconfirmed(self) -> Self {
+        match self {
+            Self::HostOrFirmware => Self::NoEvent,
+            other => other,
+        }
+    }
+
     /// Whether it could be the main cause of a wake.
     pub(crate) const fn is_nameable(&self) -> bool {
         !matches!(self, Self::NormalPath | Self::NoSingle)
@@ -365,6 +387,11 @@ impl LateCause {
     /// One line that names it, with the words of the machine.
     #[must_use]
     pub fn name(&self, symbols: &SymbolMap) -> String {
+        self.name_by(symbols, |task| Who(task).to_string())
+    }
+
+    /// As [`Self::name`], where `who` has the words for a thread.
+    pub(crate) fn name_by(&self, symbols: &SymbolMap, who: impl Fn(TaskName) -> String) -> String {
         let function = |address: CodeAddress| match symbols.name(address) {
             Some(name) => name.to_owned(),
             None if address == 0 => "an unnamed function".to_owned(),
@@ -376,17 +403,18 @@ impl LateCause {
             Self::IdleExit { state: None } => "exit from idle".to_owned(),
             Self::IdleExit { state: Some(state) } => format!("exit from idle state {state}"),
             Self::HostOrFirmware => "host or firmware took the CPU".to_owned(),
+            Self::NoEvent => "no event in between".to_owned(),
             Self::HostOrInterruptsOff { task, inside, .. } if inside != 0 => {
-                format!("host, or interrupts off in {} of {}", function(inside), Who(task))
+                format!("host, or interrupts off in {} of {}", function(inside), who(task))
             }
             Self::HostOrInterruptsOff { task, .. } if task == TaskName::default() => {
                 "host, or interrupts off".to_owned()
             }
             Self::HostOrInterruptsOff { task, .. } => {
-                format!("host, or interrupts off under {}", Who(task))
+                format!("host, or interrupts off under {}", who(task))
             }
             Self::InterruptsOff { task, inside } => {
-                format!("interrupts off in {} of {}", function(inside), Who(task))
+                format!("interrupts off in {} of {}", function(inside), who(task))
             }
             Self::HardIrq { name, irq } => format!("interrupt {irq} {name}"),
             Self::Softirq { number, device } if device.as_bytes().is_empty() => {
@@ -394,15 +422,15 @@ impl LateCause {
             }
             Self::Softirq { number, device } => format!("{} softirq for {device}", softirq(number)),
             Self::Nmi => "NMI".to_owned(),
-            Self::Ipi { sender: Some(sender) } => format!("interrupts sent by {}", Who(sender)),
+            Self::Ipi { sender: Some(sender) } => format!("interrupts sent by {}", who(sender)),
             Self::Ipi { sender: None } => "interrupts sent by an unrecorded CPU".to_owned(),
             Self::OtherTimers { function: called, armer } if armer == TaskName::default() => {
                 format!("timers of the kernel: {}", function(called))
             }
-            Self::OtherTimers { armer, .. } => format!("timers of {}", Who(armer)),
-            Self::HigherPriority { task } => format!("{} ran above", Who(task)),
-            Self::EqualPriority { task } => format!("{} ran at the same priority", Who(task)),
-            Self::FairShare { task } => format!("{} had its turn", Who(task)),
+            Self::OtherTimers { armer, .. } => format!("timers of {}", who(armer)),
+            Self::HigherPriority { task } => format!("{} ran above", who(task)),
+            Self::EqualPriority { task } => format!("{} ran at the same priority", who(task)),
+            Self::FairShare { task } => format!("{} had its turn", who(task)),
             Self::NotPreempted { task, place } => {
                 let inside = match place {
                     KernelPlace::Unknown => String::new(),
@@ -412,14 +440,14 @@ impl LateCause {
                         format!(" in {}", function(address))
                     }
                 };
-                format!("{} was not preempted{inside}", Who(task))
+                format!("{} was not preempted{inside}", who(task))
             }
             Self::Throttled { task } if task.tid == 0 && task.name.as_bytes().is_empty() => {
                 "real-time throttling, the CPU idled".to_owned()
             }
-            Self::Throttled { task } => format!("real-time throttling, {} ran", Who(task)),
-            Self::FairServer { task } => format!("fair server ran {}", Who(task)),
-            Self::Stopped { sender: Some(sender) } => format!("stopped by {}", Who(sender)),
+            Self::Throttled { task } => format!("real-time throttling, {} ran", who(task)),
+            Self::FairServer { task } => format!("fair server ran {}", who(task)),
+            Self::Stopped { sender: Some(sender) } => format!("stopped by {}", who(sender)),
             Self::Stopped { sender: None } => "stopped by a signal".to_owned(),
             Self::OwnCode => "its own code".to_owned(),
             Self::OwnSyscall { number } => format!("its own system call {number}"),
@@ -475,19 +503,29 @@ impl fmt::Display for Who {
             write!(out, "thread {}", task.tid)?;
             return Ok(());
         }
-        write!(out, "{} (", task.name)?;
-        match task.kernel_priority {
-            i32::MIN..0 => write!(out, "deadline or stop class")?,
-            0..100 => write!(out, "priority {}", 99 - task.kernel_priority)?,
-            _ => write!(out, "nice {}", task.kernel_priority.saturating_sub(120))?,
-        }
+        write!(out, "{} ({}", task.name, Priority(task.kernel_priority))?;
         if task.tid == 0 { out.write_str(")") } else { write!(out, ", {})", task.tid) }
+    }
+}
+
+/// A priority as the kernel counts, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Priority(pub(crate) i32);
+
+impl fmt::Display for Priority {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            i32::MIN..0 => write!(out, "deadline or stop class"),
+            0..100 => write!(out, "priority {}", 99 - self.0),
+            _ => write!(out, "nice {}", self.0.saturating_sub(120)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::Program;
     use std::collections::BTreeSet;
 
     fn task(name: &[u8], tid: u32, kernel_priority: i32) -> TaskName {
@@ -504,12 +542,37 @@ mod tests {
 
     #[test]
     fn rows_are_by_name_and_priority() {
+        let none = &Programs::default();
         let first = LateCause::HigherPriority { task: task(b"kworker/0:1", 5, 9) };
         let second = LateCause::HigherPriority { task: task(b"kworker/1:2", 6, 9) };
-        assert_eq!(first.grouped(), second.grouped());
+        assert_eq!(first.grouped(none), second.grouped(none));
         let other = LateCause::HigherPriority { task: task(b"hog", 6, 9) };
-        assert_ne!(first.grouped(), other.grouped());
-        assert_eq!(other.grouped().with_tid(6), other);
+        assert_ne!(first.grouped(none), other.grouped(none));
+        assert_eq!(other.grouped(none).with_tid(6), other);
+    }
+
+    #[test]
+    fn threads_of_one_program_are_one_row_whatever_their_names() {
+        let program =
+            |pid, name: &[u8], owner| Some(Program { pid, name: ShortName::new(name), owner });
+        let programs = Programs::of([5, 6, 7, 8, 9, 10].into_iter(), |tid| match tid {
+            // The first thread has renamed itself since its program was read.
+            5..8 => program(5, b"rustc", ProgramOwner::Stranger),
+            8 | 9 => program(8, b"punctual", ProgramOwner::Measurement),
+            10 => program(3, b"punctual", ProgramOwner::Load),
+            _ => None,
+        });
+        let row = |tid, name: &[u8]| {
+            let task = task(name, tid, 120);
+            LateCause::NotPreempted { task, place: KernelPlace::Unknown }.grouped(&programs)
+        };
+        assert_eq!(row(5, b"rustc"), row(6, b"opt cgu.3"));
+        assert_eq!(row(7, b"coordinator").culprit(), Some(task(b"rustc", 0, 120)));
+        assert_ne!(row(5, b"rustc"), row(11, b"rust-analyzer"), "not by how the name begins");
+        let own = row(9, b"punctual-loop").culprit();
+        assert_eq!(own, Some(task(b"punctual-loop", 9, 120)), "the measurement's own stay apart");
+        let load = row(10, b"load-cpu").culprit();
+        assert_eq!(load, Some(task(b"load-cpu", 0, 120)), "a load has its name");
     }
 
     #[test]

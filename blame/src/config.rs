@@ -4,7 +4,7 @@ use punctual_trace::event::{ShortName, TaskName, Tid};
 
 use crate::recall::Recall;
 
-pub use crate::advice::Platform;
+pub use crate::advice::{KernelFiles, Platform};
 use crate::symbols::SymbolMap;
 
 /// Which threads are followed.
@@ -120,6 +120,8 @@ pub struct BlameConfig {
     pub kernel: Option<(u32, u32)>,
     /// System management interrupts during the capture (`msr/smi/`), where they were counted.
     pub smi_count: Option<u64>,
+    /// The files of the machine that advice may name.
+    pub kernel_files: KernelFiles,
     /// How far clocks of timers are ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. What
     /// is missing is learnt from expiries, to about a microsecond.
     pub clock_offsets_ns: Vec<i64>,
@@ -145,6 +147,7 @@ impl BlameConfig {
             platform: recall.platform,
             kernel: recall.kernel,
             smi_count: recall.smi_count,
+            kernel_files: recall.kernel_files.clone(),
             clock_offsets_ns: recall.clock_offsets_ns.clone(),
             recall: Some(recall),
             ..self
@@ -160,6 +163,7 @@ impl Default for BlameConfig {
             platform: Platform::Unknown,
             kernel: None,
             smi_count: None,
+            kernel_files: KernelFiles::default(),
             clock_offsets_ns: Vec::new(),
             symbols: SymbolMap::default(),
             event_driven: true,

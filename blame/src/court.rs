@@ -7,15 +7,17 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{Judgement, WakeFacts, WakePart, account};
+use crate::account::{Account, Judgement, WakeFacts, WakePart, account};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
 use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
+use crate::programs::Programs;
 use crate::recall::Recall;
 use crate::rules::RuleId;
 use crate::stall::STALL_NS;
+use crate::tasks::TaskTable;
 use crate::thread::Thread;
 use crate::wake::Wake;
 
@@ -23,6 +25,20 @@ use crate::wake::Wake;
 const PENDING: usize = 1_024;
 /// Pieces of them together: 7 MB.
 const PENDING_PIECES: usize = 1 << 16;
+
+/// What is known beside the wakes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) config: &'a BlameConfig,
+    pub(crate) tasks: &'a TaskTable,
+}
+
+/// A wake that is judged: by what, and whether it is late as far as is known yet.
+#[derive(Debug)]
+struct Judged {
+    facts: WakeFacts,
+    is_late: bool,
+}
 
 /// What judging keeps.
 #[derive(Debug, Clone)]
@@ -45,14 +61,10 @@ impl Court {
     }
 
     /// Takes a finished wake. Whether it is late as far as is known yet.
-    pub(crate) fn accept(
-        &mut self,
-        wake: Wake,
-        threads: &mut [Thread],
-        config: &BlameConfig,
-    ) -> bool {
+    pub(crate) fn accept(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) -> bool {
+        let config = known.config;
         if let Some(recall) = &config.recall {
-            return self.recall(wake, recall, threads, config);
+            return self.recall(wake, recall, threads, known);
         }
         let number = wake.thread;
         let thread = &mut threads[number];
@@ -64,8 +76,8 @@ impl Court {
             self.pending.push_back(wake);
             return is_late;
         }
-        self.settle(number, threads, config);
-        self.judge(wake, threads, config);
+        self.settle(number, threads, known);
+        self.judge(wake, threads, known);
         is_late
     }
 
@@ -75,7 +87,7 @@ impl Court {
         mut wake: Wake,
         recall: &Recall,
         threads: &mut [Thread],
-        config: &BlameConfig,
+        known: Known<'_>,
     ) -> bool {
         let facts = recall.facts(wake.task.tid, wake.release_ns, wake.least_ns());
         let Some(facts) = facts.cloned() else { return false };
@@ -84,13 +96,13 @@ impl Court {
         let stalls = facts.stalls.iter().filter(|(index, _)| *index < pieces);
         wake.stalls = stalls.copied().collect();
         wake.stop_sender = facts.stop_sender;
-        threads[wake.thread].ledger.note(&wake, config.late.absolute_ns());
-        self.judge_by(wake, facts, true, threads, config);
+        threads[wake.thread].ledger.note(&wake, known.config.late.absolute_ns());
+        self.judge_by(wake, Judged { facts, is_late: true }, threads, known);
         true
     }
 
     /// Judges what still waits of a thread.
-    fn settle(&mut self, number: usize, threads: &mut [Thread], config: &BlameConfig) {
+    fn settle(&mut self, number: usize, threads: &mut [Thread], known: Known<'_>) {
         if self.pending.is_empty() {
             return;
         }
@@ -98,30 +110,26 @@ impl Court {
             self.pending.drain(..).partition(|wake| wake.thread == number);
         self.pending = rest;
         self.pending_pieces = self.pending.iter().map(|wake| wake.window.pieces.len()).sum();
-        due.into_iter().for_each(|wake| self.judge(wake, threads, config));
+        due.into_iter().for_each(|wake| self.judge(wake, threads, known));
     }
 
     /// Judges all that still waits.
-    pub(crate) fn settle_all(&mut self, threads: &mut [Thread], config: &BlameConfig) {
+    pub(crate) fn settle_all(&mut self, threads: &mut [Thread], known: Known<'_>) {
         while let Some(wake) = self.pending.pop_front() {
-            self.judge(wake, threads, config);
+            self.judge(wake, threads, known);
         }
     }
 
-    fn judge(&mut self, wake: Wake, threads: &mut [Thread], config: &BlameConfig) {
+    fn judge(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) {
         let thread = &threads[wake.thread];
-        let (facts, is_late) = (thread.facts(&wake), thread.is_late(config, wake.least_ns()));
-        self.judge_by(wake, facts, is_late, threads, config);
+        let is_late = thread.is_late(known.config, wake.least_ns());
+        let facts = thread.facts(&wake);
+        self.judge_by(wake, Judged { facts, is_late }, threads, known);
     }
 
-    fn judge_by(
-        &mut self,
-        wake: Wake,
-        facts: WakeFacts,
-        is_late: bool,
-        threads: &mut [Thread],
-        config: &BlameConfig,
-    ) {
+    fn judge_by(&mut self, wake: Wake, judged: Judged, threads: &mut [Thread], known: Known<'_>) {
+        let Judged { mut facts, is_late } = judged;
+        let config = known.config;
         let number = wake.thread;
         let judgement = Judgement {
             usual: facts.usual,
@@ -135,18 +143,28 @@ impl Court {
             wake.lateness_ns(),
             "the parts of a wake are its lateness"
         );
+        if config.recall.is_none() {
+            let culprits = parts.iter().filter_map(|part| part.cause.culprit());
+            let tids = culprits.map(|task| task.tid);
+            facts.programs = Programs::of(tids, |tid| known.tasks.program(tid));
+        }
         // What is kept has its addresses still: how often each came is known in the end.
         let has_address = is_late && parts.iter().any(|part| address(part).is_some());
         let unsettled = has_address.then(|| parts.clone());
-        let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
+        let programs = &facts.programs;
+        let counted = match is_late {
+            true => self.addresses_of(&mut parts, threads, programs),
+            false => Vec::new(),
+        };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
-        let main = thread.ledger.add(&wake, &parts, threshold_ns);
+        let account = Account { wake: &wake, parts: &parts, programs };
+        let main = thread.ledger.add(&account, threshold_ns);
         for Counted { at, times, cause } in counted {
             if times >= REPEATED {
                 thread.ledger.note_repeats(cause, times);
             } else if let Some(part) = parts.iter().find(|part| address(part) == Some(at)) {
-                let booking = Ledger::booking(&wake, &parts, part, threshold_ns);
+                let booking = Ledger::booking(&account, part, threshold_ns);
                 self.addresses.set_first(at, FirstWake { thread: number, booking });
             }
         }
@@ -159,7 +177,12 @@ impl Court {
 
     /// Counts the addresses of gaps in a late wake, each once, and rewrites the parts of those that
     /// came before, also of their first wake.
-    fn addresses_of(&mut self, parts: &mut [WakePart], threads: &mut [Thread]) -> Vec<Counted> {
+    fn addresses_of(
+        &mut self,
+        parts: &mut [WakePart],
+        threads: &mut [Thread],
+        programs: &Programs,
+    ) -> Vec<Counted> {
         let mut counted: Vec<Counted> = Vec::new();
         for part in parts {
             let Some(at) = address(part).filter(|_| part.length_ns() >= STALL_NS) else {
@@ -170,11 +193,11 @@ impl Court {
             if times >= REPEATED {
                 rewrite(part, times);
                 if let Some(FirstWake { thread, booking }) = self.addresses.take_first(at) {
-                    threads[thread].ledger.rebook(&booking, part);
+                    threads[thread].ledger.rebook(&booking, part, programs);
                 }
             }
             if known.is_none() {
-                counted.push(Counted { at, times, cause: part.cause.grouped() });
+                counted.push(Counted { at, times, cause: part.cause.grouped(programs) });
             }
         }
         counted
@@ -195,7 +218,7 @@ impl Court {
         }
         let is_open = wake.main.kind() == CauseKind::HostOrInterruptsOff;
         if let Some(part) = longest.filter(|_| is_open) {
-            wake.main = part.cause.grouped();
+            wake.main = part.cause.grouped(&wake.facts.programs);
         }
     }
 

@@ -7,6 +7,8 @@ use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
 use crate::account::{WakeFacts, WakePart};
 use crate::cause::LateCause;
+use crate::culprits::Culprits;
+use crate::programs::ProgramOwner;
 use crate::rules::{Certainty, RuleId};
 use crate::wake::{ReleaseAnchor, Wake};
 
@@ -57,7 +59,7 @@ impl LateWake {
         main: LateCause,
         facts: WakeFacts,
     ) -> Self {
-        let is_main = |part: &&WakePart| part.cause.grouped() == main;
+        let is_main = |part: &&WakePart| part.cause.grouped(&facts.programs) == main;
         let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
         let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
         let chain = longest.and_then(|part| {
@@ -89,6 +91,28 @@ impl LateWake {
     #[must_use]
     pub const fn lateness_ns(&self) -> u64 {
         self.ran_ns - self.release_ns
+    }
+
+    /// As [`LatePart::take_back_stops`](crate::ledger::LatePart::take_back_stops).
+    pub(crate) fn take_back_stops(&mut self) {
+        self.main = self.main.unconfirmed();
+        for part in self.parts.iter_mut().filter(|part| part.cause == LateCause::HostOrFirmware) {
+            part.cause = part.cause.unconfirmed();
+            (part.rule, part.certainty) = (part.rule.unconfirmed(), Certainty::Weak);
+        }
+    }
+
+    /// The threads that its main cause names.
+    pub(crate) fn culprits(&self) -> Culprits {
+        let programs = &self.facts.programs;
+        let is_main = |part: &&WakePart| part.cause.grouped(programs) == self.main;
+        let tasks = self.parts.iter().filter(is_main).filter_map(|part| part.cause.culprit());
+        Culprits::of_wake(tasks.filter(|task| task.tid != 0), programs)
+    }
+
+    /// Whose a thread is that its parts name.
+    pub(crate) fn owner(&self, tid: Tid) -> ProgramOwner {
+        self.facts.programs.owner(tid)
     }
 
     /// How late it was at least, ns: what is judged.

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use punctual_trace::event::Tid;
-
-use crate::account::{WakePart, main_cause, sums};
+use crate::account::{Account, WakePart, main_cause, sums};
 use crate::cause::{LateCause, Unexplained};
-use crate::rules::RuleId;
+use crate::culprits::{Culprit, CulpritBook, Culprits};
+use crate::programs::Programs;
+use crate::rules::{Certainty, RuleId};
 use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
+use crate::stall::StallSums;
 use crate::timeline::Activity;
 use crate::wake::Wake;
 
@@ -33,6 +34,8 @@ pub(crate) struct CauseSum {
     pub(crate) worst_ns: u64,
     /// Σ confidence · time.
     pub(crate) trust_ns: f64,
+    /// Its stretches without an event.
+    pub(crate) stalls: StallSums,
 }
 
 impl CauseSum {
@@ -43,22 +46,48 @@ impl CauseSum {
         self.time_ns = self.time_ns.saturating_add(from.time_ns);
         self.worst_ns = self.worst_ns.max(from.worst_ns);
         self.trust_ns += from.trust_ns;
+        self.stalls.merge(&from.stalls);
+    }
+
+    /// Adds what was seen of its stretches without an event in a wake.
+    fn examine(&mut self, wake: &Wake, parts: impl Iterator<Item = WakePart>) {
+        for part in parts {
+            let is_stretch = part.activity.is_task_or_idle()
+                || matches!(
+                    part.activity,
+                    Activity::TimerInterrupt | Activity::TimerCallback { .. }
+                );
+            let evidence = wake.stalls.iter().find(|(piece, _)| {
+                let piece = &wake.window.pieces[*piece];
+                is_stretch && piece.from_ns <= part.from_ns && part.to_ns <= piece.to_ns
+            });
+            if let Some((_, evidence)) = evidence {
+                self.stalls.add(evidence);
+            }
+        }
     }
 }
 
 /// What is remembered of a cause beside its sums.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
+struct CauseMemory {
+    /// The threads that it names, each with the latest of its wakes.
+    threads: CulpritBook<Cell>,
+    /// The only CPU that it was on; `None` for several.
+    cpu: Option<u32>,
+    rule: RuleId,
+    /// How often the address of a gap came, at most.
+    repeats: u64,
+}
+
+/// What is remembered of a cause of late wakes.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CauseDetail {
-    /// The only thread that it names; `None` for several.
-    pub(crate) tid: Option<Tid>,
+    /// The threads that it names.
+    pub(crate) culprits: Culprits,
     /// The only CPU that it was on; `None` for several.
     pub(crate) cpu: Option<u32>,
     pub(crate) rule: RuleId,
-    /// Stretches without an event that were examined.
-    pub(crate) stalls: u64,
-    pub(crate) coincident: u64,
-    pub(crate) expected: f64,
-    pub(crate) stolen: u64,
     /// How often the address of a gap came, at most.
     pub(crate) repeats: u64,
 }
@@ -66,18 +95,28 @@ pub(crate) struct CauseDetail {
 impl CauseDetail {
     pub(crate) fn merge(&mut self, from: &Self) {
         self.repeats = self.repeats.max(from.repeats);
-        self.tid = self.tid.filter(|_| self.tid == from.tid);
+        self.culprits.merge(&from.culprits);
         self.cpu = self.cpu.filter(|_| self.cpu == from.cpu);
-        self.stalls += from.stalls;
-        self.coincident += from.coincident;
-        self.expected += from.expected;
-        self.stolen += from.stolen;
     }
+}
+
+/// What most of the latest wake is booked to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct WorstWake {
+    cell: Cell,
+    release_ns: u64,
+    /// How late it was at least: by this it is the latest.
+    pub(crate) least_ns: u64,
+    pub(crate) lateness_ns: u64,
+    /// Its cause with most time beside the normal path.
+    pub(crate) cause: LateCause,
+    /// The time of that, ns.
+    pub(crate) time_ns: u64,
 }
 
 /// Where in the spread of lateness: later than the absolute threshold, and in which bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Cell {
+pub(crate) struct Cell {
     is_over: bool,
     bucket: u16,
 }
@@ -86,6 +125,7 @@ struct Cell {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Booking {
     cell: Cell,
+    release_ns: u64,
     cause: LateCause,
     is_main: bool,
     is_whole: bool,
@@ -93,7 +133,7 @@ pub(crate) struct Booking {
     sum_ns: u64,
     time_ns: u64,
     trust_ns: f64,
-    tid: Option<Tid>,
+    culprit: Option<Culprit>,
     cpu: u32,
 }
 
@@ -135,12 +175,47 @@ pub(crate) struct LatePart {
     pub(crate) lateness_ns: u64,
     pub(crate) no_single: u64,
     pub(crate) causes: Vec<(LateCause, CauseSum, CauseDetail)>,
+    pub(crate) worst: Option<WorstWake>,
+}
+
+impl LatePart {
+    /// What shows that CPUs did not run, in all stretches that could be that.
+    pub(crate) fn stalls(&self) -> StallSums {
+        let mut sums = StallSums::default();
+        let could_be =
+            |cause: &LateCause| matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
+        let found = self.causes.iter().filter(|(cause, ..)| could_be(cause));
+        found.for_each(|(_, sum, _)| sums.merge(&sum.stalls));
+        sums
+    }
+
+    /// Books what was taken for a CPU that did not run as what it is where no more than chance
+    /// shows that: time without an event.
+    pub(crate) fn take_back_stops(&mut self) {
+        let is_stop =
+            |(cause, ..): &(LateCause, CauseSum, CauseDetail)| *cause == LateCause::HostOrFirmware;
+        let Some(at) = self.causes.iter().position(is_stop) else { return };
+        let (_, mut sum, mut detail) = self.causes.swap_remove(at);
+        sum.trust_ns = sum.time_ns as f64 * Certainty::Weak.confidence();
+        detail.rule = detail.rule.unconfirmed();
+        match self.causes.iter_mut().find(|(cause, ..)| *cause == LateCause::NoEvent) {
+            Some((_, known, of_known)) => {
+                known.merge(&sum);
+                of_known.merge(&detail);
+            }
+            None => self.causes.push((LateCause::NoEvent, sum, detail)),
+        }
+        if let Some(worst) = &mut self.worst {
+            worst.cause = worst.cause.unconfirmed();
+        }
+    }
 }
 
 /// The sums.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
-    causes: Vec<(LateCause, CauseDetail)>,
+    causes: Vec<(LateCause, CauseMemory)>,
+    worst: Option<WorstWake>,
     room: usize,
     cells: BTreeMap<(Cell, u16), CauseSum>,
     totals: BTreeMap<Cell, Total>,
@@ -208,31 +283,28 @@ impl Ledger {
     }
 
     /// What a part of a wake that was just added stands for.
-    pub(crate) fn booking(
-        wake: &Wake,
-        parts: &[WakePart],
-        part: &WakePart,
-        threshold_ns: u64,
-    ) -> Booking {
-        let sums = sums(parts);
-        let cause = part.cause.grouped();
+    pub(crate) fn booking(account: &Account<'_>, part: &WakePart, threshold_ns: u64) -> Booking {
+        let Account { wake, parts, programs } = *account;
+        let sums = sums(parts, programs);
+        let cause = part.cause.grouped(programs);
         let is_at = |other: &&WakePart| other.cause == part.cause;
         let time_ns = parts.iter().filter(is_at).map(WakePart::length_ns).sum();
         Booking {
             cell: Self::cell(wake, threshold_ns),
+            release_ns: wake.release_ns,
             cause,
             is_main: main_cause(&sums, wake.lateness_ns()) == cause,
             is_whole: wake.is_whole,
             sum_ns: sums.iter().find(|(known, _)| *known == cause).map_or(0, |(_, sum)| *sum),
             time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
-            tid: part.cause.culprit().map(|task| task.tid),
+            culprit: culprit(part, programs),
             cpu: part.cpu,
         }
     }
 
     /// Moves what was booked to another cause, that of `part`.
-    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart) {
+    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart, programs: &Programs) {
         let Booking { cell, time_ns, sum_ns, .. } = *booking;
         let is_whole_sum = time_ns == sum_ns;
         let from = self.causes.iter().position(|(known, _)| *known == booking.cause);
@@ -254,45 +326,67 @@ impl Ledger {
             time_ns,
             worst_ns: time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
+            ..CauseSum::default()
         };
-        let index = self.index(part.cause.grouped(), part, true);
-        let detail = &mut self.causes[usize::from(index)].1;
-        detail.tid = detail.tid.filter(|_| detail.tid == booking.tid);
-        detail.cpu = detail.cpu.filter(|&cpu| cpu == booking.cpu);
+        let cause = part.cause.grouped(programs);
+        let index = self.index(cause, part, true);
+        let memory = &mut self.causes[usize::from(index)].1;
+        if let Some(culprit) = booking.culprit {
+            memory.threads.add(culprit, cell);
+        }
+        memory.cpu = memory.cpu.filter(|&cpu| cpu == booking.cpu);
         self.cells.entry((cell, index)).or_default().merge(&moved);
+        let is_it = |worst: &&mut WorstWake| {
+            (worst.release_ns, worst.cause, worst.time_ns)
+                == (booking.release_ns, booking.cause, time_ns)
+        };
+        if let Some(worst) = self.worst.as_mut().filter(is_it) {
+            worst.cause = cause;
+        }
     }
 
     /// The address of this cause came so often.
     pub(crate) fn note_repeats(&mut self, cause: LateCause, repeats: u64) {
-        if let Some((_, detail)) = self.causes.iter_mut().find(|(known, _)| *known == cause) {
-            detail.repeats = detail.repeats.max(repeats);
+        if let Some((_, memory)) = self.causes.iter_mut().find(|(known, _)| *known == cause) {
+            memory.repeats = memory.repeats.max(repeats);
         }
     }
 
     /// Adds the causes of a wake, and returns the main one.
-    pub(crate) fn add(&mut self, wake: &Wake, parts: &[WakePart], threshold_ns: u64) -> LateCause {
+    pub(crate) fn add(&mut self, account: &Account<'_>, threshold_ns: u64) -> LateCause {
+        let Account { wake, parts, programs } = *account;
         let lateness_ns = wake.lateness_ns();
         let cell = Self::cell(wake, threshold_ns);
-        let sums = sums(parts);
+        let sums = sums(parts, programs);
         let main = main_cause(&sums, lateness_ns);
         let total = self.totals.entry(cell).or_default();
         total.wakes += 1;
         total.lateness_ns = total.lateness_ns.saturating_add(lateness_ns);
         total.no_single += u64::from(main == LateCause::NoSingle);
+        let is_latest = self.worst.is_none_or(|worst| wake.least_ns() > worst.least_ns);
+        let longest = sums.iter().find(|(cause, _)| cause.is_nameable());
+        if let Some(&(cause, time_ns)) = longest.filter(|_| is_latest) {
+            let (release_ns, least_ns) = (wake.release_ns, wake.least_ns());
+            let worst = WorstWake { cell, release_ns, least_ns, lateness_ns, cause, time_ns };
+            self.worst = Some(worst);
+        }
         for (cause, time_ns) in sums {
-            let of_cause = || parts.iter().filter(move |part| part.cause.grouped() == cause);
-            let trust = |part: &WakePart| part.length_ns() as f64 * part.certainty.confidence();
-            let sum = CauseSum {
+            let of_cause =
+                || parts.iter().copied().filter(move |part| part.cause.grouped(programs) == cause);
+            let trust = |part: WakePart| part.length_ns() as f64 * part.certainty.confidence();
+            let mut sum = CauseSum {
                 main: u64::from(cause == main),
                 touched: 1,
                 whole: u64::from(wake.is_whole),
                 time_ns,
                 worst_ns: time_ns,
                 trust_ns: of_cause().map(trust).sum(),
+                ..CauseSum::default()
             };
+            sum.examine(wake, of_cause());
             let Some(first) = of_cause().next() else { continue };
-            let index = self.index(cause, first, cell.is_over || threshold_ns == u64::MAX);
-            self.detail(index, of_cause(), wake);
+            let index = self.index(cause, &first, cell.is_over || threshold_ns == u64::MAX);
+            self.remember(index, of_cause(), (cell, programs));
             let is_known = self.cells.contains_key(&(cell, index));
             if is_known || self.cells.len() < CELLS {
                 self.cells.entry((cell, index)).or_default().merge(&sum);
@@ -317,39 +411,30 @@ impl Ledger {
         if let Some(index) = known(cause).filter(|_| is_last) {
             return index;
         }
-        let detail = CauseDetail {
-            tid: first.cause.culprit().map(|task| task.tid),
+        let memory = CauseMemory {
+            threads: CulpritBook::default(),
             cpu: Some(first.cpu),
             rule: first.rule,
-            stalls: 0,
-            coincident: 0,
-            expected: 0.0,
-            stolen: 0,
             repeats: 0,
         };
-        self.causes.push((cause, detail));
+        self.causes.push((cause, memory));
         // The room is at most that of a u16.
         (self.causes.len() - 1) as u16
     }
 
-    fn detail<'a>(&mut self, index: u16, parts: impl Iterator<Item = &'a WakePart>, wake: &Wake) {
-        let detail = &mut self.causes[usize::from(index)].1;
+    /// Remembers who it was, and on which CPU.
+    fn remember(
+        &mut self,
+        index: u16,
+        parts: impl Iterator<Item = WakePart>,
+        (cell, programs): (Cell, &Programs),
+    ) {
+        let memory = &mut self.causes[usize::from(index)].1;
         for part in parts {
-            let tid = part.cause.culprit().map(|task| task.tid);
-            detail.tid = detail.tid.filter(|_| detail.tid == tid);
-            detail.cpu = detail.cpu.filter(|&cpu| cpu == part.cpu);
-            let is_stretch =
-                part.activity.is_task_or_idle() || part.activity == Activity::TimerInterrupt;
-            let evidence = wake.stalls.iter().find(|(piece, _)| {
-                let piece = &wake.window.pieces[*piece];
-                is_stretch && piece.from_ns <= part.from_ns && part.to_ns <= piece.to_ns
-            });
-            if let Some((_, evidence)) = evidence {
-                detail.stalls += 1;
-                detail.coincident += u64::from(evidence.is_coincident);
-                detail.expected += evidence.chance;
-                detail.stolen += u64::from(evidence.is_stolen);
+            if let Some(culprit) = culprit(&part, programs) {
+                memory.threads.add(culprit, cell);
             }
+            memory.cpu = memory.cpu.filter(|&cpu| cpu == part.cpu);
         }
     }
 
@@ -372,10 +457,20 @@ impl Ledger {
             .into_iter()
             .filter(|(_, sum)| sum.touched > 0)
             .map(|(index, sum)| {
-                let (cause, detail) = self.causes[usize::from(index)];
-                (cause, sum, detail)
+                let (cause, memory) = &self.causes[usize::from(index)];
+                let CauseMemory { threads, cpu, rule, repeats } = memory;
+                let culprits = threads.of(|cell| selection.includes(cell));
+                let detail = CauseDetail { culprits, cpu: *cpu, rule: *rule, repeats: *repeats };
+                (*cause, sum, detail)
             })
             .collect();
+        late.worst = self.worst.filter(|worst| selection.includes(worst.cell));
         late
     }
+}
+
+/// The thread that a part names, with its program.
+fn culprit(part: &WakePart, programs: &Programs) -> Option<Culprit> {
+    let task = part.cause.culprit().filter(|task| task.tid != 0)?;
+    Some(Culprit { task, program: programs.find(task.tid) })
 }

@@ -11,11 +11,11 @@
 //! | [`config`] | who is followed, what is late, bounds |
 //! | [`symbols`] | names of kernel addresses; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
-//! | `timers`, `senders`, `tasks` | what is programmed, who interrupts whom, who is who |
+//! | `timers`, `senders`, `tasks`, [`programs`] | what is programmed, who interrupts whom, who is who |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
 //! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
-//! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
+//! | `ledger`, [`culprits`], `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
 //! | [`recall`] | what a capture of late wakes alone needs beside its events |
 //! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
 //!
@@ -37,12 +37,14 @@ pub mod blame;
 pub mod cause;
 pub mod config;
 mod court;
+pub mod culprits;
 pub mod keep;
 mod ledger;
 mod normal;
 pub mod outcome;
 mod pace;
 pub mod past;
+pub mod programs;
 pub mod recall;
 mod ring;
 pub mod rules;

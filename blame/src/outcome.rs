@@ -6,11 +6,13 @@ use crate::addresses::RepeatedAddress;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
+use crate::culprits::who;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
 use crate::recall::{Recall, RecalledWake};
 use crate::senders::{SenderCount, Senders};
-use crate::table::{CauseTable, TableInput, name, table};
+use crate::stall::StallSums;
+use crate::table::{CauseTable, TableInput, name, name_by, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 
@@ -90,6 +92,8 @@ pub struct BlameOutcome {
     /// What was counted.
     pub counts: BlameCounts,
     repeated: Vec<RepeatedAddress>,
+    /// Whether more than chance shows that CPUs did not run.
+    shows_stops: bool,
     config: BlameConfig,
 }
 
@@ -98,6 +102,19 @@ impl BlameOutcome {
     #[must_use]
     pub fn name(&self, cause: &LateCause) -> String {
         name(cause, &self.config)
+    }
+
+    /// The name of the main cause of a kept wake.
+    #[must_use]
+    pub fn main_name(&self, wake: &LateWake) -> String {
+        let culprits = wake.culprits();
+        name_by(&wake.main, &self.config, |task| culprits.words(task))
+    }
+
+    /// The name of the cause of a part of a kept wake.
+    #[must_use]
+    pub fn part_name(&self, wake: &LateWake, cause: &LateCause) -> String {
+        name_by(cause, &self.config, |task| who(task, wake.owner(task.tid)))
     }
 
     /// The function that an address belongs to.
@@ -130,6 +147,8 @@ impl BlameOutcome {
             platform: self.config.platform,
             kernel: self.config.kernel,
             smi_count: self.config.smi_count,
+            shows_stops: Some(self.shows_stops),
+            kernel_files: self.config.kernel_files.clone(),
             clock_offsets_ns: self.config.clock_offsets_ns.clone(),
             duration_ns: self.duration_ns,
             threads: threads.collect(),
@@ -152,9 +171,9 @@ pub(crate) fn outcome(
     let senders = senders.counts();
     let recall = config.recall.as_ref();
     let duration_ns = recall.map_or(duration_ns, Recall::duration_ns);
-    let mut together: Option<TableInput> = None;
-    let mut outcomes = Vec::new();
+    let mut inputs = Vec::new();
     let mut thresholds = Vec::new();
+    let mut stalls = StallSums::default();
     for thread in threads.iter().filter(|thread| thread.ledger.spread().total() > 0) {
         let (selection, threshold_ns) = threshold(thread, config);
         thresholds.push((thread.task.tid, threshold_ns));
@@ -169,6 +188,17 @@ pub(crate) fn outcome(
             late: thread.ledger.late(selection),
             duration_ns,
         };
+        stalls.merge(&input.late.stalls());
+        inputs.push((thread, figures, input));
+    }
+    // Of a few wakes alone it cannot be told anew.
+    let shows_stops = recall.and_then(Recall::shows_stops).unwrap_or_else(|| stalls.show_stops());
+    let mut together: Option<TableInput> = None;
+    let mut outcomes = Vec::new();
+    for (thread, figures, mut input) in inputs {
+        if !shows_stops {
+            input.late.take_back_stops();
+        }
         match &mut together {
             Some(sum) => sum.merge(&input),
             None => together = Some(input.clone()),
@@ -188,7 +218,12 @@ pub(crate) fn outcome(
     };
     let shown = |wakes: Vec<LateWake>| -> Vec<LateWake> {
         let mut late: Vec<LateWake> = wakes.into_iter().filter(is_late).collect();
-        late.iter_mut().for_each(|wake| court.resolve(wake));
+        for wake in &mut late {
+            court.resolve(wake);
+            if !shows_stops {
+                wake.take_back_stops();
+            }
+        }
         late
     };
     let (worst, sample) = court.keep().into_parts();
@@ -201,6 +236,7 @@ pub(crate) fn outcome(
         senders,
         counts,
         repeated: court.repeated(),
+        shows_stops,
         config: config.clone(),
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
-use crate::advice::Platform;
+use crate::advice::{KernelFiles, Platform};
 use crate::normal::WakeTimes;
 
 /// Longer times than these are taken for these, ns: 13 days.
@@ -54,6 +54,11 @@ pub struct Recall {
     pub(crate) kernel: Option<(u32, u32)>,
     #[serde(default)]
     pub(crate) smi_count: Option<u64>,
+    /// Whether more than chance shows that CPUs did not run; `None` where that was not written.
+    #[serde(default)]
+    pub(crate) shows_stops: Option<bool>,
+    #[serde(default)]
+    pub(crate) kernel_files: KernelFiles,
     pub(crate) clock_offsets_ns: Vec<i64>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,
@@ -114,6 +119,10 @@ impl Recall {
 
     pub(crate) fn thread(&self, tid: Tid) -> Option<&RecalledThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    pub(crate) const fn shows_stops(&self) -> Option<bool> {
+        self.shows_stops
     }
 
     pub(crate) const fn duration_ns(&self) -> u64 {

@@ -57,6 +57,8 @@ pub enum RuleId {
     OwnIpi,
     /// An interrupt with a name.
     Interrupt,
+    /// Its own timer's function stood still, and the CPU did not run.
+    CallbackStallConfirmed,
     /// Its own timer's function stood still.
     CallbackStall,
     /// Its own timer's function.
@@ -65,6 +67,8 @@ pub enum RuleId {
     OtherTimer,
     /// Between two functions of timers.
     BetweenTimers,
+    /// The timer interrupt stood still, and the CPU did not run.
+    TimerStallConfirmed,
     /// The timer interrupt stood still.
     TimerStall,
     /// The timer interrupt.
@@ -112,6 +116,17 @@ pub enum RuleId {
 }
 
 impl RuleId {
+    /// What is left of it where its second kind of evidence is no more than chance.
+    pub(crate) const fn unconfirmed(self) -> Self {
+        match self {
+            Self::CallbackStallConfirmed => Self::CallbackStall,
+            Self::TimerStallConfirmed => Self::TimerStall,
+            Self::UserStallConfirmed => Self::UserStall,
+            Self::KernelStallConfirmed => Self::UnknownGap,
+            other => other,
+        }
+    }
+
     /// Its name in results; stable.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -122,10 +137,12 @@ impl RuleId {
             Self::Slack => "slack",
             Self::OwnIpi => "own-ipi",
             Self::Interrupt => "interrupt",
+            Self::CallbackStallConfirmed => "callback-stall-confirmed",
             Self::CallbackStall => "callback-stall",
             Self::OwnCallback => "own-callback",
             Self::OtherTimer => "other-timer",
             Self::BetweenTimers => "between-timers",
+            Self::TimerStallConfirmed => "timer-stall-confirmed",
             Self::TimerStall => "timer-stall",
             Self::TimerInterrupt => "timer-interrupt",
             Self::IpiGap => "ipi-gap",
@@ -202,16 +219,18 @@ const RULES: &[Rule] = &[
     rule(RuleId::Slack, Certainty::Certain, slack),
     rule(RuleId::OwnIpi, Certainty::Certain, own_ipi),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
-    rule(RuleId::CallbackStall, Certainty::Fair, callback_stall),
+    rule(RuleId::CallbackStallConfirmed, Certainty::Strong, callback_stall_confirmed),
+    rule(RuleId::CallbackStall, Certainty::Weak, callback_stall),
     rule(RuleId::OwnCallback, Certainty::Certain, own_callback),
     rule(RuleId::OtherTimer, Certainty::Certain, other_timer),
     rule(RuleId::BetweenTimers, Certainty::Certain, between_timers),
-    rule(RuleId::TimerStall, Certainty::Fair, timer_stall),
+    rule(RuleId::TimerStallConfirmed, Certainty::Strong, timer_stall_confirmed),
+    rule(RuleId::TimerStall, Certainty::Weak, timer_stall),
     rule(RuleId::TimerInterrupt, Certainty::Certain, timer_interrupt),
     rule(RuleId::IpiGap, Certainty::Fair, ipi_gap),
     rule(RuleId::IdleExit, Certainty::Fair, idle_exit),
     rule(RuleId::UserStallConfirmed, Certainty::Strong, user_stall_confirmed),
-    rule(RuleId::UserStall, Certainty::Fair, user_stall),
+    rule(RuleId::UserStall, Certainty::Weak, user_stall),
     rule(RuleId::KernelStallConfirmed, Certainty::Strong, kernel_stall_confirmed),
     rule(RuleId::Enabling, Certainty::Fair, enabling),
     rule(RuleId::KernelGap, Certainty::Weak, kernel_gap),
@@ -354,7 +373,17 @@ fn callback_stall(scene: &Scene<'_>) -> Option<LateCause> {
     let usual_ns = scene.usual.callback_ns;
     // As long as nothing is known of it, it is what it is.
     let is_long = usual_ns > 0 && scene.part.length_ns() > usual_ns + TIMER_STALL_NS;
-    (is_long && own_callback(scene).is_some()).then_some(LateCause::HostOrFirmware)
+    (is_long && own_callback(scene).is_some()).then_some(LateCause::NoEvent)
+}
+
+fn callback_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    callback_stall(scene).and_then(|_| confirmed(scene))
+}
+
+/// The host or the firmware, where a second kind of evidence shows that the CPU did not run: CPU
+/// time is missing, or another CPU was silent as it hardly ever is.
+fn confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    scene.wake.stall(scene.index).is_confirmed().then_some(LateCause::HostOrFirmware)
 }
 
 fn own_callback(scene: &Scene<'_>) -> Option<LateCause> {
@@ -396,7 +425,11 @@ fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
 fn timer_stall(scene: &Scene<'_>) -> Option<LateCause> {
     let is_long = scene.part.activity == Activity::TimerInterrupt
         && scene.part.length_ns() > scene.usual.timer_ns + TIMER_STALL_NS;
-    is_long.then_some(LateCause::HostOrFirmware)
+    is_long.then_some(LateCause::NoEvent)
+}
+
+fn timer_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    timer_stall(scene).and_then(|_| confirmed(scene))
 }
 
 fn timer_interrupt(scene: &Scene<'_>) -> Option<LateCause> {
@@ -429,11 +462,11 @@ fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn user_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
-    user_stall(scene).filter(|_| scene.wake.stall(scene.index).is_confirmed())
+    user_stall(scene).and_then(|_| confirmed(scene))
 }
 
 fn user_stall(scene: &Scene<'_>) -> Option<LateCause> {
-    (scene.found()?.1 == Interrupted::User).then_some(LateCause::HostOrFirmware)
+    (scene.found()?.1 == Interrupted::User).then_some(LateCause::NoEvent)
 }
 
 fn kernel_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {

@@ -6,6 +6,7 @@
 //! less CPU time than passed on the clock.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,8 @@ use crate::spread::bucket;
 
 /// A shorter stretch without an event is not looked at, ns.
 pub(crate) const STALL_NS: u64 = 10_000;
-/// A coincidence that chance brings this often proves nothing.
-const RARE: f64 = 0.05;
+/// A coincidence that chance brings more often than this proves nothing.
+const RARE: f64 = 0.02;
 /// Shortfalls of CPU time that are remembered a CPU.
 const SHORTFALLS: usize = 64;
 /// Gaps of a companion that are remembered a CPU.
@@ -47,6 +48,81 @@ impl StallEvidence {
     /// Whether it confirms that the CPU did not run at all.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.is_stolen || self.is_coincident && self.chance <= RARE
+    }
+}
+
+/// What many stretches without an event show together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct StallSums {
+    stretches: u32,
+    /// Those while which another CPU was silent too, and how many these are by chance.
+    coincident: u32,
+    expected: f32,
+    /// Those of which CPU time is missing.
+    stolen: u32,
+}
+
+/// A coincidence that chance alone brings at least this often says nothing.
+const BY_CHANCE: f64 = 0.01;
+/// From so many expected ones on, counts scatter as a normal distribution does.
+const MANY: f64 = 500.0;
+/// So many of its standard deviations above are rarer than [`BY_CHANCE`].
+const DEVIATIONS: f64 = 2.33;
+
+impl StallSums {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.stretches == 0
+    }
+
+    pub(crate) fn add(&mut self, evidence: &StallEvidence) {
+        let StallEvidence { is_coincident, chance, is_stolen } = *evidence;
+        self.merge(&Self {
+            stretches: 1,
+            coincident: u32::from(is_coincident),
+            expected: chance as f32,
+            stolen: u32::from(is_stolen),
+        });
+    }
+
+    pub(crate) fn merge(&mut self, from: &Self) {
+        self.stretches = self.stretches.saturating_add(from.stretches);
+        self.coincident = self.coincident.saturating_add(from.coincident);
+        self.expected += from.expected;
+        self.stolen = self.stolen.saturating_add(from.stolen);
+    }
+
+    /// Whether anything but chance shows that CPUs did not run.
+    pub(crate) fn show_stops(&self) -> bool {
+        self.stolen > 0 || self.is_above_chance()
+    }
+
+    /// Whether other CPUs were silent more often than by chance, as counts scatter (Poisson).
+    fn is_above_chance(&self) -> bool {
+        let (found, expected) = (f64::from(self.coincident), f64::from(self.expected));
+        if expected > MANY {
+            return found > expected + DEVIATIONS * expected.sqrt();
+        }
+        // The probability of as many, or more: 1 − Σ e^−λ λ^i / i! of those below.
+        let (mut term, mut below) = ((-expected).exp(), 0.0);
+        for count in 0..self.coincident {
+            below += term;
+            term *= expected / f64::from(count + 1);
+        }
+        self.coincident > 0 && 1.0 - below < BY_CHANCE
+    }
+}
+
+/// Of how many stretches CPU time is missing, and whether coincidences are more than chance.
+impl fmt::Display for StallSums {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stretches, coincident, expected, stolen } = *self;
+        match stolen {
+            0 => write!(out, "no CPU time is missing")?,
+            _ => write!(out, "CPU time is missing in {stolen} of {stretches} stretches")?,
+        }
+        let than = if self.is_above_chance() { "more than" } else { "no more than" };
+        write!(out, ", another CPU was silent in {coincident} of {stretches}, {than} by chance")?;
+        write!(out, " ({expected:.1})")
     }
 }
 
@@ -161,6 +237,35 @@ mod tests {
         book.book(7, 801_000, 260_000);
         assert!(!book.is_stolen(450_000, 750_000));
         assert!(!book.is_stolen(300_000, 500_000));
+    }
+
+    #[test]
+    fn coincidences_say_something_only_above_chance() {
+        let sums = |stretches, coincident, expected, stolen| StallSums {
+            stretches,
+            coincident,
+            expected,
+            stolen,
+        };
+        let usual = sums(24, 19, 18.8, 0);
+        let said = "no CPU time is missing, another CPU was silent in 19 of 24, no more than by \
+                    chance (18.8)";
+        assert_eq!(usual.to_string(), said);
+        assert!(!usual.show_stops() && sums(24, 19, 18.8, 6).show_stops());
+        let stops = sums(937, 896, 4.9, 0);
+        assert!(stops.show_stops() && stops.to_string().contains(", more than by chance (4.9)"));
+        for (coincident, expected, is_above) in [
+            (1, 0.04, false),
+            (1, 0.001, true),
+            (2, 0.04, true),
+            (3, 0.8, false),
+            (0, 0.0, false),
+            (600, 590.0, false),
+            (700, 590.0, true),
+        ] {
+            let sums = sums(1_000, coincident, expected, 0);
+            assert_eq!(sums.is_above_chance(), is_above, "{sums:?}");
+        }
     }
 
     #[test]

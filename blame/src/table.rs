@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use punctual_trace::event::TaskName;
+
 use crate::addresses::{REPEATED, repeated_certainty};
 use crate::advice::{AdviceContext, CauseAdvice, advice};
-use crate::cause::{CauseKind, LateCause};
+use crate::cause::{CauseKind, LateCause, Who};
 use crate::config::{BlameConfig, LateThreshold, Platform};
+use crate::culprits::{Culprits, who};
 use crate::ledger::{CauseDetail, CauseSum, LatePart};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
@@ -15,16 +18,25 @@ use crate::spread::LatenessBounds;
 const NEEDED: u64 = 10;
 /// Causes in a sentence.
 const NAMED: usize = 3;
-/// A share below this is not named in a sentence.
+/// Where less than this share of the time is of wakes on time too, or unexplained, it is one of the
+/// other causes.
+const OPEN_SHARE: f64 = 0.01;
+/// A share of the time below this is not named in a sentence.
 const NAMED_SHARE: f64 = 0.03;
 
 /// One cause among the late wakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseRow {
-    /// The cause; of several threads of one name without a number.
+    /// The cause; of several threads of one program without a number.
     pub cause: LateCause,
     /// Its name, with those of this machine.
     pub name: String,
+    /// The same without numbers of threads: what it is called in every recording.
+    pub family: String,
+    /// What it is counted by: the cause as [`LateCause::grouped`] gives it.
+    pub group: LateCause,
+    /// The threads that it names.
+    pub culprits: Culprits,
     /// The only CPU that it was on; `None` for several.
     pub cpu: Option<u32>,
     /// Late wakes of which it is the main cause.
@@ -78,12 +90,27 @@ pub struct CauseTable {
     pub lateness_ns: u64,
     /// The latest of all wakes.
     pub worst: LatenessBounds,
-    /// Causes: those of most late wakes first, the normal path and what is unexplained last.
+    /// Causes: those that took most time first, the normal path and what is unexplained last.
     pub rows: Vec<CauseRow>,
+    /// What made the latest wake late; `None` where none was.
+    pub worst_cause: Option<WorstCause>,
     /// Whether there are too few late wakes for shares.
     pub undecided: Option<TooFewLate>,
     /// It all in one sentence.
     pub sentence: String,
+}
+
+/// What most of the latest wake is booked to, beside the normal path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorstCause {
+    /// How late it was, ns.
+    pub lateness_ns: u64,
+    /// Its cause, as [`CauseRow::group`] has it.
+    pub group: LateCause,
+    /// The name of that.
+    pub name: String,
+    /// The time of that, ns.
+    pub time_ns: u64,
 }
 
 /// What a table is made of.
@@ -105,7 +132,9 @@ impl TableInput {
         self.late.late += with.late.late;
         self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
         self.late.no_single += with.late.no_single;
-        merge(&mut self.late.causes, with.late.causes.iter().copied());
+        merge(&mut self.late.causes, with.late.causes.iter().cloned());
+        let worst = [self.late.worst, with.late.worst].into_iter().flatten();
+        self.late.worst = worst.max_by_key(|worst| worst.least_ns);
     }
 }
 
@@ -137,16 +166,16 @@ pub(crate) fn table(
             sum.trust_ns = sum.trust_ns.max(sum.time_ns as f64 * often);
         }
     }
-    let LatePart { late, no_single, .. } = input.late;
+    let LatePart { late, no_single, worst, .. } = input.late;
     if no_single > 0 {
-        causes.push((LateCause::NoSingle, no_single_sum(no_single), NO_DETAIL));
+        causes.push((LateCause::NoSingle, no_single_sum(no_single), no_detail()));
     }
     let lateness_ns: u64 = causes.iter().map(|(_, sum, _)| sum.time_ns).sum();
     let mut rows: Vec<CauseRow> = causes
         .iter()
         .map(|(cause, sum, detail)| {
-            let bare = Bare { cause: *cause, sum: *sum, detail: *detail };
-            row(bare, Shares { late, lateness_ns }, config, senders)
+            let bare = Bare { cause: *cause, sum: *sum, detail };
+            row(&bare, Shares { late, lateness_ns }, config, senders)
         })
         .collect();
     rows.sort_by(|a, b| {
@@ -156,13 +185,22 @@ pub(crate) fn table(
             CauseKind::NoSingle => 1,
             _ => 0,
         };
-        let by_wakes = b.wakes.cmp(&a.wakes).then(b.time_ns.cmp(&a.time_ns));
-        rank(a).cmp(&rank(b)).then(by_wakes)
+        let by_time = b.time_ns.cmp(&a.time_ns).then(b.wakes.cmp(&a.wakes));
+        rank(a).cmp(&rank(b)).then(by_time)
     });
     let undecided = (late < NEEDED && input.wakes > 0).then(|| TooFewLate {
         late,
         needed: NEEDED,
         more_ns: input.duration_ns.checked_div(late).map(|each| each.saturating_mul(NEEDED - late)),
+    });
+    let worst_cause = worst.map(|worst| {
+        let row = rows.iter().find(|row| row.group == worst.cause);
+        WorstCause {
+            lateness_ns: worst.lateness_ns,
+            group: worst.cause,
+            name: row.map_or_else(|| name(&worst.cause, config), |row| row.name.clone()),
+            time_ns: worst.time_ns,
+        }
     });
     let mut table = CauseTable {
         threshold_ns: input.threshold_ns,
@@ -171,6 +209,7 @@ pub(crate) fn table(
         lateness_ns,
         worst: input.worst,
         rows,
+        worst_cause,
         undecided,
         sentence: String::new(),
     };
@@ -178,26 +217,19 @@ pub(crate) fn table(
     table
 }
 
-const NO_DETAIL: CauseDetail = CauseDetail {
-    tid: None,
-    cpu: None,
-    rule: RuleId::NoRule,
-    stalls: 0,
-    coincident: 0,
-    expected: 0.0,
-    stolen: 0,
-    repeats: 0,
-};
+fn no_detail() -> CauseDetail {
+    CauseDetail { culprits: Culprits::default(), cpu: None, rule: RuleId::NoRule, repeats: 0 }
+}
 
 fn no_single_sum(wakes: u64) -> CauseSum {
     CauseSum { main: wakes, touched: wakes, whole: wakes, ..CauseSum::default() }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Bare {
+struct Bare<'a> {
     cause: LateCause,
     sum: CauseSum,
-    detail: CauseDetail,
+    detail: &'a CauseDetail,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -206,9 +238,11 @@ struct Shares {
     lateness_ns: u64,
 }
 
-fn row(bare: Bare, shares: Shares, config: &BlameConfig, senders: &[SenderCount]) -> CauseRow {
-    let Bare { cause, sum, detail } = bare;
-    let cause = cause.with_tid(detail.tid.unwrap_or(0));
+fn row(bare: &Bare<'_>, shares: Shares, config: &BlameConfig, senders: &[SenderCount]) -> CauseRow {
+    let Bare { cause: group, sum, detail } = *bare;
+    let culprits = &detail.culprits;
+    let only = culprits.only().map_or(0, |only| only.task.tid);
+    let cause = group.with_tid(only);
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let (share_low, share_high) = wilson(sum.main, shares.late);
     let trust = if sum.time_ns == 0 { 0.0 } else { sum.trust_ns / sum.time_ns as f64 };
@@ -218,10 +252,15 @@ fn row(bare: Bare, shares: Shares, config: &BlameConfig, senders: &[SenderCount]
         kernel: config.kernel,
         symbols: &config.symbols,
         cpu: detail.cpu,
+        owner: culprits.owner(),
+        files: &config.kernel_files,
     };
     CauseRow {
         cause,
-        name: name(&cause, config),
+        name: name_by(&group, config, |task| culprits.words(task)),
+        family: name_by(&group, config, |task| who(TaskName { tid: 0, ..task }, culprits.owner())),
+        group,
+        culprits: culprits.clone(),
         cpu: detail.cpu,
         wakes: sum.main,
         share_of_late: share(sum.main, shares.late),
@@ -233,7 +272,7 @@ fn row(bare: Bare, shares: Shares, config: &BlameConfig, senders: &[SenderCount]
         worst_ns: sum.worst_ns,
         confidence: confidence.min(most_confident(&cause, config)),
         rule: detail.rule,
-        evidence: evidence(&bare, config, senders),
+        evidence: evidence(bare, config, senders),
         advice: advice(&cause, context),
     }
 }
@@ -251,6 +290,15 @@ fn most_confident(cause: &LateCause, config: &BlameConfig) -> f64 {
 
 /// The name of a cause where the platform is known.
 pub(crate) fn name(cause: &LateCause, config: &BlameConfig) -> String {
+    name_by(cause, config, |task| Who(task).to_string())
+}
+
+/// Likewise, where `who` has the words for a thread.
+pub(crate) fn name_by(
+    cause: &LateCause,
+    config: &BlameConfig,
+    who: impl Fn(TaskName) -> String,
+) -> String {
     match (cause, config.platform) {
         (LateCause::HostOrFirmware, Platform::VirtualMachine) => "host took the CPU".to_owned(),
         (LateCause::HostOrFirmware, Platform::Metal) => match config.smi_count {
@@ -260,11 +308,11 @@ pub(crate) fn name(cause: &LateCause, config: &BlameConfig) -> String {
         (LateCause::IdleExit { .. }, Platform::VirtualMachine) => {
             "host woke the idle CPU late".to_owned()
         }
-        _ => cause.name(&config.symbols),
+        _ => cause.name_by(&config.symbols, who),
     }
 }
 
-fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> String {
+fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> String {
     let Bare { cause, sum, detail } = bare;
     let touched = sum.touched;
     let wakes = if touched == 1 { "wake" } else { "wakes" };
@@ -282,7 +330,10 @@ fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> Strin
         CauseKind::InterruptsOff => {
             format!("the timer found the end of the section in {touched} {wakes}")
         }
-        CauseKind::HostOrFirmware | CauseKind::HostOrInterruptsOff | CauseKind::IdleExit => {
+        CauseKind::HostOrFirmware
+        | CauseKind::NoEvent
+        | CauseKind::HostOrInterruptsOff
+        | CauseKind::IdleExit => {
             format!("no event while its interrupt was due, in {touched} {wakes}")
         }
         CauseKind::Unexplained => format!("in {touched} {wakes}"),
@@ -292,28 +343,25 @@ fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> Strin
     let is_still = matches!(
         cause.kind(),
         CauseKind::HostOrFirmware
+            | CauseKind::NoEvent
             | CauseKind::HostOrInterruptsOff
             | CauseKind::InterruptsOff
             | CauseKind::IdleExit
     );
-    if is_still && detail.stalls > 0 {
-        let CauseDetail { stalls, coincident, expected, stolen, .. } = detail;
-        text.push_str(&format!(
-            "; of {stalls} stretches another CPU was silent in {coincident} ({expected:.1} by \
-             chance), CPU time is missing in {stolen}"
-        ));
+    if is_still && !sum.stalls.is_empty() {
+        text.push_str(&format!("; {}", sum.stalls));
     }
-    if let (LateCause::HostOrFirmware, Some(count)) = (cause, config.smi_count) {
+    let is_silent = matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
+    if let Some(count) = config.smi_count.filter(|_| is_silent) {
         text.push_str(&format!("; {count} SMIs counted"));
     }
-    if let LateCause::Ipi { sender: Some(sender) } = cause {
-        let count = senders.iter().find(|count| {
-            (count.sender.name, count.sender.kernel_priority)
-                == (sender.name, sender.kernel_priority)
-        });
-        if let Some(SenderCount { sends, function, .. }) = count {
+    if let LateCause::Ipi { sender: Some(_) } = cause {
+        let is_it = |count: &&SenderCount| detail.culprits.have(count.sender);
+        let sent: Vec<&SenderCount> = senders.iter().filter(is_it).collect();
+        let sends: u64 = sent.iter().map(|count| count.sends).sum();
+        if let Some(first) = sent.first() {
             text.push_str(&format!("; {sends} sends recorded"));
-            if let Some(function) = config.symbols.name(*function) {
+            if let Some(function) = config.symbols.name(first.function) {
                 text.push_str(&format!(", the last for {function}"));
             }
         }
@@ -373,28 +421,40 @@ fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
         };
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
-    let named = named(table);
-    match table.undecided {
+    let lost = shown_duration(table.lateness_ns);
+    let mut parts = named(table).into_iter();
+    let answer = match table.undecided {
         None => {
-            let mut named = named.iter();
-            let first = named.next().map_or_else(String::new, |part| {
-                format!("{} % of the {late} wakes later than {bar}: {}", part.share, part.name)
+            let first = parts.next().map_or_else(String::new, |part| {
+                let share = part.share;
+                let of_what = format!("{share} % of the {lost} lost by the {late} wakes");
+                format!("{of_what} later than {bar}: {}", part.name)
             });
-            let rest: String = named.map(|part| format!("; {part}")).collect();
+            let rest: String = parts.map(|part| format!("; {part}")).collect();
             format!("{first}{rest}.")
         }
         Some(TooFewLate { needed, more_ns, .. }) => {
             let more = more_ns.map(shown_duration).unwrap_or_default();
             format!(
                 "Undecided: {late} of {wakes} wakes later than {bar}, shares need {needed} (at \
-                 this rate {more} more). So far: {}.",
-                named.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                 this rate {more} more). So far, of the {lost} lost: {}.",
+                parts.map(|part| part.to_string()).collect::<Vec<_>>().join("; ")
             )
         }
-    }
+    };
+    let open = table.rows.iter().find(|row| row.cause == LateCause::NoSingle);
+    let open = open.map(|row| match row.wakes {
+        1 => " One of them has no single cause.".to_owned(),
+        wakes => format!(" {wakes} of them have no single cause."),
+    });
+    let worst = table.worst_cause.as_ref().map(|worst| {
+        let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
+        format!(" The worst was {late} late, {time} of it: {}.", worst.name)
+    });
+    [Some(answer), open, worst].into_iter().flatten().collect()
 }
 
-/// A share with its name.
+/// A share of the time with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedShare {
     share: String,
@@ -409,33 +469,36 @@ impl fmt::Display for NamedShare {
     }
 }
 
-/// Shares with names: the first few, and then what is unexplained or has several causes.
+/// Shares of the time with names: the first few causes with their wakes, what wakes on time take
+/// too, what is unexplained, and the rest.
 fn named(table: &CauseTable) -> Vec<NamedShare> {
-    let per_cent = |wakes: u64| {
-        let share = wakes as f64 / table.late as f64 * 100.0;
+    let per_cent = |time_ns: u64| {
+        let share = time_ns as f64 / table.lateness_ns.max(1) as f64 * 100.0;
         if share > 0.0 && share < 1.0 { "<1".to_owned() } else { format!("{share:.0}") }
     };
-    let is_open =
-        |row: &&CauseRow| matches!(row.cause.kind(), CauseKind::Unexplained | CauseKind::NoSingle);
-    let is_named =
-        |row: &&CauseRow| row.share_of_late >= NAMED_SHARE && !is_open(row) && row.wakes > 0;
+    let is_open = |row: &&CauseRow| {
+        let kind = row.cause.kind();
+        matches!(kind, CauseKind::Unexplained | CauseKind::NoSingle | CauseKind::NormalPath)
+    };
+    let is_named = |row: &&CauseRow| row.share_of_time >= NAMED_SHARE && !is_open(row);
     let mut parts = Vec::new();
-    let mut rest = table.late;
+    let mut rest = table.lateness_ns;
     for row in table.rows.iter().filter(is_named).take(NAMED) {
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
-        let name = format!("{}{on_cpu}", row.name);
-        parts.push(NamedShare { share: per_cent(row.wakes), name, is_cause: true });
-        rest = rest.saturating_sub(row.wakes);
+        let wakes = if row.touched == 1 { "wake" } else { "wakes" };
+        let name = format!("{}{on_cpu} ({} {wakes})", row.name, row.touched);
+        parts.push(NamedShare { share: per_cent(row.time_ns), name, is_cause: true });
+        rest = rest.saturating_sub(row.time_ns);
     }
     for (kind, name) in
-        [(CauseKind::NoSingle, "no single cause"), (CauseKind::Unexplained, "unexplained")]
+        [(CauseKind::Unexplained, "unexplained"), (CauseKind::NormalPath, "the normal path")]
     {
         let of_kind = table.rows.iter().filter(|row| row.cause.kind() == kind);
-        let wakes: u64 = of_kind.map(|row| row.wakes).sum();
-        if wakes > 0 {
+        let time_ns: u64 = of_kind.map(|row| row.time_ns).sum();
+        if time_ns as f64 >= OPEN_SHARE * table.lateness_ns as f64 && time_ns > 0 {
             let name = name.to_owned();
-            parts.push(NamedShare { share: per_cent(wakes), name, is_cause: false });
-            rest = rest.saturating_sub(wakes);
+            parts.push(NamedShare { share: per_cent(time_ns), name, is_cause: false });
+            rest = rest.saturating_sub(time_ns);
         }
     }
     if rest > 0 {

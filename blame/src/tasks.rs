@@ -1,12 +1,17 @@
 //! Names of threads by their numbers, in a table of fixed size: of two that share a place, the
 //! later one counts.
 
-use punctual_trace::event::{CodeAddress, TaskName, Tid};
+use punctual_trace::event::{CodeAddress, ShortName, TaskName, Tid};
+
+use crate::programs::Program;
 
 /// Places: some 0.2 MB.
 const PLACES: usize = 1 << 12;
 /// Places that come together.
 const CHUNK: usize = 1 << 6;
+
+/// A thread of which nothing is known has no name, and the usual priority.
+const NAMELESS: TaskName = TaskName { tid: 0, name: ShortName::EMPTY, kernel_priority: 120 };
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
@@ -15,6 +20,7 @@ struct Known {
     work: CodeAddress,
     /// The interrupt whose thread it is began then; 0 where none is known.
     anchor_ns: u64,
+    program: Option<Program>,
 }
 
 /// What is known of threads, followed or not.
@@ -37,7 +43,7 @@ impl TaskTable {
         if place.task.tid == task.tid {
             place.task = task;
         } else {
-            *place = Known { task, work: 0, anchor_ns: 0 };
+            *place = Known { task, ..Known::default() };
         }
     }
 
@@ -47,7 +53,7 @@ impl TaskTable {
         if known.tid == tid && (tid != 0 || !known.name.as_bytes().is_empty()) {
             return known;
         }
-        TaskName { tid, kernel_priority: 120, ..TaskName::default() }
+        TaskName { tid, ..NAMELESS }
     }
 
     /// A worker begins a function.
@@ -76,6 +82,21 @@ impl TaskTable {
         (known.task.tid == tid && known.anchor_ns != 0).then_some(known.anchor_ns)
     }
 
+    /// The program of a thread is told, mostly before its first event.
+    pub(crate) fn set_program(&mut self, tid: Tid, program: Program) {
+        let place = self.place_mut(tid);
+        if place.task.tid != tid {
+            *place = Known { task: TaskName { tid, ..NAMELESS }, ..Known::default() };
+        }
+        place.program = Some(program);
+    }
+
+    /// The program of a thread.
+    pub(crate) fn program(&self, tid: Tid) -> Option<Program> {
+        let known = self.known(tid);
+        known.program.filter(|_| known.task.tid == tid && tid != 0)
+    }
+
     fn known(&self, tid: Tid) -> Known {
         let place = tid as usize % PLACES;
         let chunk = self.chunks[place / CHUNK].as_ref();
@@ -92,7 +113,7 @@ impl TaskTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_trace::event::ShortName;
+    use crate::programs::ProgramOwner;
 
     #[test]
     fn the_later_of_two_in_one_place_counts() {
@@ -112,5 +133,20 @@ mod tests {
         tasks.set_work(5, 0x77);
         assert_eq!((tasks.work(5), tasks.work(tid)), (None, None));
         assert_eq!(tasks.get(5), TaskName { tid: 5, kernel_priority: 120, ..TaskName::default() });
+    }
+
+    #[test]
+    fn a_program_may_be_told_before_its_thread_is_seen() {
+        let mut tasks = TaskTable::default();
+        let name = ShortName::new(b"rustc");
+        let program = Program { pid: 4, name, owner: ProgramOwner::Stranger };
+        tasks.set_program(5, program);
+        assert_eq!((tasks.program(5), tasks.program(4)), (Some(program), None));
+        assert_eq!(tasks.get(5).kernel_priority, 120, "nothing else is known of it");
+        let task = TaskName { tid: 5, name, kernel_priority: 9 };
+        tasks.see(task);
+        assert_eq!((tasks.get(5), tasks.program(5)), (task, Some(program)));
+        tasks.see(TaskName { tid: 5 + PLACES as u32, ..task });
+        assert_eq!(tasks.program(5), None);
     }
 }

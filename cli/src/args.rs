@@ -75,9 +75,16 @@ pub(crate) struct LiveArgs {
 impl ReportArgs {
     /// The detail that is shown, where `usual` is without an option.
     pub(crate) fn detail(&self, usual: Detail) -> Detail {
-        match (self.quiet, self.verbose) {
-            (true, _) => Detail::Line,
-            (false, true) => Detail::Long,
+        Detail::of(self.quiet, self.verbose, usual)
+    }
+}
+
+impl Detail {
+    /// By the options --quiet and --verbose; `usual` without one.
+    pub(crate) const fn of(quiet: bool, verbose: bool, usual: Self) -> Self {
+        match (quiet, verbose) {
+            (true, _) => Self::Line,
+            (false, true) => Self::Long,
             (false, false) => usual,
         }
     }

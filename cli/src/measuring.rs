@@ -16,7 +16,7 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_report::measured::Measured;
 use punctual_report::{self as report, Body, Choice, Load, Report};
 
-use crate::args::PolicyName;
+use crate::args::{Detail, PolicyName};
 use crate::experiment::{self, Machine, words};
 use crate::output::{OutputArgs, Outputs};
 use crate::progress::Line;
@@ -33,6 +33,11 @@ pub(crate) trait Measuring {
 
     /// Where the result goes.
     fn output(&self) -> &OutputArgs;
+
+    /// How much of the result is shown.
+    fn detail(&self) -> Detail {
+        Detail::Long
+    }
 
     /// The captured machine whose facts the result names; `None` for this one.
     fn captured(&self) -> Option<&Path> {

@@ -8,7 +8,6 @@
 mod coincidence;
 mod kept;
 
-use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -17,10 +16,11 @@ use std::thread;
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::{CauseKind, LateCause};
-use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::cause::CauseKind;
+use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
+use punctual_blame::programs::{Program, ProgramOwner};
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
 use punctual_blame::wake::FinishedWake;
@@ -30,12 +30,13 @@ use punctual_engine::disturbance::Disturbance;
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
 use punctual_host::facts::SmiCount;
-use punctual_host::root::Root;
+use punctual_host::root::{Listing, Root};
+use punctual_host::threads::RunningProcess;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_trace::capture::{self, CaptureClock, CaptureError};
-use punctual_trace::event::{TaskName, TraceEvent};
+use punctual_trace::event::{ShortName, TaskName, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,7 @@ impl RecordedMachine {
             kernel,
             clock_offsets_ns,
             event_driven: true,
+            kernel_files: kernel_files(&Root::live()),
             ..BlameConfig::default()
         }
     }
@@ -133,6 +135,23 @@ impl RecordedMachine {
         let before = before?;
         self.smi_count().map(|now| now.since(before))
     }
+}
+
+/// The files that advice may name, as far as the machine has them and this user may see them.
+fn kernel_files(root: &Root) -> KernelFiles {
+    let names = |directory: &str| match root.list(directory) {
+        Listing::Names(names) => names,
+        Listing::Absent | Listing::Unreadable { .. } => Vec::new(),
+    };
+    let is_there = |path: &str| {
+        path.rsplit_once('/')
+            .is_some_and(|(directory, name)| names(directory).iter().any(|known| known == name))
+    };
+    let single = KernelFiles::CANDIDATES.map(str::to_owned).into_iter();
+    let of_folders = KernelFiles::FOLDERS.iter().flat_map(|(folder, name)| {
+        names(folder).into_iter().map(move |each| format!("{folder}/{each}/{name}"))
+    });
+    KernelFiles::new(single.chain(of_folders).filter(|path| is_there(path)))
 }
 
 /// Why wakes were late.
@@ -548,11 +567,33 @@ impl Accountant {
 
 impl crate::capture::CaptureConsumer for Accountant {
     fn take(&mut self, item: CaptureItem<'_>) {
-        let CaptureItem::Event(event) = item else { return };
+        let event = match item {
+            CaptureItem::Event(event) => event,
+            CaptureItem::Process { tid, process } => {
+                self.blame.set_program(tid, program(process));
+                return;
+            }
+            _ => return,
+        };
         let since_ns = event.at_ns.checked_sub(self.from_ns.load(Ordering::Relaxed));
         if since_ns.is_some_and(|since_ns| since_ns < self.length_ns) {
             self.event(event);
         }
+    }
+}
+
+/// A process, as attribution takes it: this one is the measurement, and what it started are loads.
+pub(crate) fn program(process: &RunningProcess) -> Program {
+    let own = std::process::id().cast_signed();
+    let owner = match process {
+        RunningProcess { pid, .. } if *pid == own => ProgramOwner::Measurement,
+        RunningProcess { parent, .. } if *parent == own => ProgramOwner::Load,
+        _ => ProgramOwner::Stranger,
+    };
+    Program {
+        pid: process.pid.unsigned_abs(),
+        name: ShortName::new(process.name.as_bytes()),
+        owner,
     }
 }
 
@@ -574,7 +615,7 @@ struct CountedEnd {
 impl CountedEnd {
     fn result(self, looped: CountedLoop, price: RecordingPrice) -> BlameResult {
         let (name, tid) = (looped.name.clone(), looped.tid);
-        let mut blamed = self.book.blamed(looped, self.fallback.to_string());
+        let mut blamed = self.book.blamed(looped, &self.fallback);
         blamed.price = Some(price);
         blamed.stopped_by = self.stopped_by.map(|wake| BlamedStop {
             name,
@@ -762,7 +803,7 @@ pub struct BlamedRun {
     pub sentence: String,
     /// Late wakes that are still wanted for shares to be told; null where there are enough.
     pub wanted: Option<u64>,
-    /// Its causes, the one with most late wakes first.
+    /// Its causes, the one that took most time first.
     pub causes: Vec<BlamedCause>,
 }
 
@@ -788,25 +829,51 @@ impl FigureBounds {
 }
 
 /// A cause of late wakes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedCause {
     /// Its kind, in a word: "higher", "host", "softirq".
     pub cause: String,
-    /// Who or what: "hog (pid 311, FIFO 97)".
+    /// Who or what, with the number of a thread, or how many of one program there are: "hog
+    /// (priority 97, 311) ran above", "rustc (nice 0, 12 threads) was not preempted".
     pub name: String,
+    /// The same without numbers of threads: equal in several results.
+    #[serde(default)]
+    pub family: String,
+    /// The name of the program whose threads it names; null where it names none, or that is not
+    /// known.
+    #[serde(default)]
+    pub program: Option<String>,
+    /// The threads that it names, each once; 64 where there are more.
+    #[serde(default)]
+    pub threads: u64,
+    /// The processes that these belong to, as far as that is known.
+    #[serde(default)]
+    pub processes: u64,
+    /// Whether these belong to the measurement itself, to a load that it runs, or to somebody else.
+    #[serde(default)]
+    pub owner: CulpritOwner,
     /// The CPU that it was on; null where they were several.
     pub cpu: Option<u32>,
     /// Late wakes of which it is the main cause.
     pub wakes: u64,
+    /// Late wakes that have it at all.
+    #[serde(default)]
+    pub touched: u64,
     /// Their share of all late wakes, in [0, 1].
     pub share_of_late: f64,
     /// The interval of that share at 95 %.
     pub share_between: (f64, f64),
-    /// Its share of the time by which late wakes were late, in [0, 1], also where it is not the
-    /// main cause.
+    /// The time by which it made late wakes late, also where it is not the main cause; causes stand
+    /// in the order of this.
+    #[serde(default)]
+    pub time_ns: u64,
+    /// Its share of the time by which late wakes were late, in [0, 1].
     pub share_of_time: f64,
     /// The most that it took of one wake.
     pub worst_ns: u64,
+    /// Whether it took most of the latest wake, the normal path left out.
+    #[serde(default)]
+    pub is_of_latest: bool,
     /// How sure, in [0, 1]: 0.99 events on both sides show it, 0.4 others fit nearly as well.
     pub confidence: f64,
     /// The rule that found it.
@@ -817,6 +884,29 @@ pub struct BlamedCause {
     pub advice: String,
     /// The rule of `punctual tune` that would move it; null where no setting does.
     pub tune_rule: Option<String>,
+}
+
+/// Whose the threads are that a cause names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CulpritOwner {
+    /// Somebody else's, or it names none, or nobody knows.
+    #[default]
+    Stranger,
+    /// The measurement's own.
+    Measurement,
+    /// Those of a load that the measurement runs.
+    Load,
+}
+
+impl From<ProgramOwner> for CulpritOwner {
+    fn from(owner: ProgramOwner) -> Self {
+        match owner {
+            ProgramOwner::Stranger => Self::Stranger,
+            ProgramOwner::Measurement => Self::Measurement,
+            ProgramOwner::Load => Self::Load,
+        }
+    }
 }
 
 /// One late wake.
@@ -990,9 +1080,6 @@ impl Blamed {
         price: Option<RecordingPrice>,
         evidence: Option<CaptureEvidence>,
     ) -> Self {
-        let mut names: HashMap<LateCause, String> = HashMap::new();
-        let mut name =
-            |cause: &LateCause| names.entry(*cause).or_insert_with(|| outcome.name(cause)).clone();
         let worst = outcome.worst.iter().take(SHOWN_WAKES);
         let senders = outcome.senders.iter().take(10).map(|sender| BlamedSender {
             name: sender.sender.name.to_string(),
@@ -1007,7 +1094,7 @@ impl Blamed {
             causes: causes(&outcome.table),
             runs: outcome.threads[..shown].iter().map(BlamedRun::of).collect(),
             more_runs: (outcome.threads.len() - shown) as u64,
-            worst: worst.map(|wake| BlamedWake::of(wake, outcome, &mut name)).collect(),
+            worst: worst.map(|wake| BlamedWake::of(wake, outcome)).collect(),
             senders: senders.collect(),
             price,
             evidence,
@@ -1111,26 +1198,50 @@ impl ReadCapture {
 }
 
 fn causes(table: &CauseTable) -> Vec<BlamedCause> {
-    table.rows.iter().map(BlamedCause::of).collect()
+    let latest = table.worst_cause.as_ref().map(|worst| worst.group);
+    let cause = |row: &CauseRow| {
+        let is_of_latest = latest == Some(row.group);
+        BlamedCause { is_of_latest, ..BlamedCause::of(row) }
+    };
+    table.rows.iter().map(cause).collect()
 }
 
 impl BlamedCause {
     /// Whether it is one: neither what wakes on time take too, nor what is not explained.
     pub fn is_named(&self) -> bool {
-        let open = [CauseKind::NormalPath, CauseKind::NoSingle, CauseKind::Unexplained];
+        let open = [
+            CauseKind::NormalPath,
+            CauseKind::NoEvent,
+            CauseKind::NoSingle,
+            CauseKind::Unexplained,
+        ];
         open.iter().all(|kind| kind.word() != self.cause)
+    }
+
+    /// Whether it says what made wakes late, were it that nothing was recorded meanwhile: neither
+    /// the normal path, nor what is not explained.
+    pub fn is_known(&self) -> bool {
+        self.is_named() || self.cause == CauseKind::NoEvent.word()
     }
 
     fn of(row: &CauseRow) -> Self {
         Self {
             cause: row.cause.kind().word().to_owned(),
             name: row.name.clone(),
+            family: row.family.clone(),
+            program: row.culprits.program().map(|program| program.to_string()),
+            threads: row.culprits.count() as u64,
+            processes: row.culprits.processes().len() as u64,
+            owner: row.culprits.owner().into(),
             cpu: row.cpu,
             wakes: row.wakes,
+            touched: row.touched,
             share_of_late: row.share_of_late,
             share_between: (row.share_low, row.share_high),
+            time_ns: row.time_ns,
             share_of_time: row.share_of_time,
             worst_ns: row.worst_ns,
+            is_of_latest: false,
             confidence: row.confidence,
             rule: row.rule.word().to_owned(),
             evidence: row.evidence.clone(),
@@ -1192,16 +1303,12 @@ impl BlamedWake {
         stretches
     }
 
-    pub(crate) fn of(
-        wake: &LateWake,
-        outcome: &BlameOutcome,
-        name: &mut dyn FnMut(&LateCause) -> String,
-    ) -> Self {
+    pub(crate) fn of(wake: &LateWake, outcome: &BlameOutcome) -> Self {
         let parts = wake.parts.iter().map(|part| BlamedPart {
             after_ns: part.from_ns.saturating_sub(wake.release_ns),
             length_ns: part.length_ns(),
             cpu: part.cpu,
-            cause: name(&part.cause),
+            cause: outcome.part_name(wake, &part.cause),
             rule: part.rule.word().to_owned(),
             confidence: part.certainty.confidence(),
         });
@@ -1213,7 +1320,7 @@ impl BlamedWake {
             cpu: wake.cpu,
             release_ns: wake.release_ns,
             lateness_ns: wake.lateness_ns(),
-            cause: name(&wake.main),
+            cause: outcome.main_name(wake),
             is_whole: wake.is_whole,
             parts,
             chain: wake.chain.iter().filter_map(function).collect(),
@@ -1259,6 +1366,33 @@ mod tests {
             see(&mut accountant, at_ns);
         }
         assert_eq!(accountant.blame.finish().counts.events, 2);
+    }
+
+    #[test]
+    fn advice_may_name_the_files_that_a_machine_has() {
+        let dir = std::env::temp_dir().join(format!("punctual-files-{}", std::process::id()));
+        let own = ["proc/irq/9/smp_affinity_list", "sys/kernel/debug/sched/preempt"];
+        for file in own {
+            let file = dir.join(file);
+            std::fs::create_dir_all(file.parent().expect("a directory")).expect("ours");
+            std::fs::write(file, "").expect("ours");
+        }
+        std::fs::create_dir_all(dir.join("sys/kernel/debug/sched/fair_server/cpu0")).expect("ours");
+        let files = kernel_files(&Root::captured(&dir).expect("a machine"));
+        std::fs::remove_dir_all(&dir).expect("ours");
+        assert_eq!(files, KernelFiles::new(own.map(|file| format!("/{file}"))));
+    }
+
+    #[test]
+    fn what_a_measurement_starts_is_no_stranger() {
+        let own = std::process::id().cast_signed();
+        let owner = |pid, parent| {
+            let name = "punctual".to_owned();
+            program(&RunningProcess { pid, parent, name }).owner
+        };
+        assert_eq!(owner(own, 1), ProgramOwner::Measurement);
+        assert_eq!(owner(own + 1, own), ProgramOwner::Load);
+        assert_eq!(owner(own + 1, 1), ProgramOwner::Stranger, "another measurement is");
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod counters;
 mod events;
 mod followed;
 mod offsets;
+mod processes;
 mod reader;
 mod rings;
 mod windows;
@@ -21,11 +22,12 @@ use std::sync::mpsc::{Receiver, channel};
 
 use punctual_engine::spawn::{self, OwnThread};
 use punctual_host::root::{Root, open_regular, read_whole};
+use punctual_host::threads::RunningProcess;
 use punctual_host::tracefs::TracefsRefused;
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_trace::event::TraceEvent;
+use punctual_trace::event::{Tid, TraceEvent};
 use punctual_trace::format::EventFormat;
 use punctual_trace::symbols::{KALLSYMS_BYTES_MAX, Symbols};
 
@@ -187,6 +189,14 @@ pub enum CaptureItem<'a> {
     Clocks(ClockOffsets),
     /// The threads of the followed process: at the beginning, and when they changed.
     Threads(&'a [FollowedThread]),
+    /// A thread that wrote a record belongs to this process: before its first event, and when the
+    /// process has another name. Of [`EventSet::Full`] alone.
+    Process {
+        /// The thread.
+        tid: Tid,
+        /// Its process.
+        process: &'a RunningProcess,
+    },
     /// Whole records as the kernel wrote them, before they become events; of one CPU, and in its
     /// order.
     Records {

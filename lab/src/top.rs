@@ -22,7 +22,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes};
 use punctual_trace::event::{TaskName, Tid};
 
-use crate::blame::{BlamedRun, RecordedMachine, SETTLE, map};
+use crate::blame::{BlamedRun, RecordedMachine, SETTLE, map, program};
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CaptureRefused, CaptureSoFar, EventSet, FollowedThread,
     kernel_symbols,
@@ -342,6 +342,9 @@ struct Examiner {
 impl CaptureConsumer for Examiner {
     fn take(&mut self, item: CaptureItem<'_>) {
         match item {
+            CaptureItem::Process { tid, process } => {
+                self.blame.set_program(tid, program(process));
+            }
             CaptureItem::Event(event) if event.at_ns >= self.from_ns => self.blame.push(event),
             CaptureItem::Clocks(_) => self.look(now_ns(ClockId::Monotonic)),
             _ => {}
@@ -572,6 +575,7 @@ mod tests {
     use super::*;
     use punctual_blame::cause::Unexplained;
     use punctual_blame::outcome::{BlameCounts, LatenessBounds};
+    use punctual_blame::programs::Programs;
     use punctual_trace::event::ShortName;
 
     fn task(tid: Tid, kernel_priority: i32) -> TaskName {
@@ -674,7 +678,7 @@ mod tests {
         assert!(from_idle.iter().all(|(short, long)| short == "idle" && long.contains("idle")));
         assert_eq!(TopCause::Known(vague).short(), "unexplained");
         // Put together by name, its number is gone.
-        assert_eq!(TopCause::Known(above.grouped()).short(), "servo");
+        assert_eq!(TopCause::Known(above.grouped(&Programs::default())).short(), "servo");
         let swapper = TaskName { name: ShortName::new(b"swapper/1"), ..idle };
         assert_eq!(TopCause::Waited(swapper).short(), "idle");
     }

@@ -371,6 +371,7 @@ mod tests {
             evidence: "sched_switch".to_owned(),
             advice: format!("Mend {cause}."),
             tune_rule: rule.map(str::to_owned),
+            ..BlamedCause::default()
         };
         let blame = RunBlame {
             sentence: Some(format!("50 % of the {late} wakes later than 40 µs: {}.", causes[0].0)),

@@ -3,6 +3,7 @@
 //! Plain data.
 
 use punctual_analysis::compare::{KindCounts, RateRatio, Verdict, kinds};
+use punctual_lab::blame::BlamedCause;
 use punctual_lab::tuning::SettingTrial;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,6 +132,17 @@ struct CauseName {
     name: String,
 }
 
+impl CauseName {
+    /// Results of before have no name without numbers.
+    fn of(cause: &BlamedCause) -> Self {
+        let name = match cause.family.as_str() {
+            "" => without_numbers(&cause.name),
+            family => family.to_owned(),
+        };
+        Self { cause: cause.cause.clone(), name }
+    }
+}
+
 impl CausesPair<'_> {
     /// Causes with what they count on both sides, the most frequent first.
     fn counts(&self) -> Vec<(CauseName, KindCounts)> {
@@ -139,8 +151,7 @@ impl CausesPair<'_> {
         let mut found: Vec<(CauseName, [u64; 2])> = Vec::new();
         for (side, run) in [self.without, self.with].into_iter().enumerate() {
             for cause in run.causes.iter().filter(|cause| cause.is_named()) {
-                let name =
-                    CauseName { cause: cause.cause.clone(), name: without_numbers(&cause.name) };
+                let name = CauseName::of(cause);
                 match found.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, counts)) => counts[side] += cause.wakes,
                     None => {
@@ -243,7 +254,6 @@ mod tests {
     use punctual_analysis::compare::exceedances;
     use punctual_analysis::compare::series::LatenessSeries;
     use punctual_analysis::recording::{Recording, RecordingConfig};
-    use punctual_lab::blame::BlamedCause;
 
     use super::*;
     use crate::run::{RunBlame, Setup};
@@ -261,17 +271,9 @@ mod tests {
         let blamed = |(cause, name, wakes): &(&str, &str, u64)| BlamedCause {
             cause: (*cause).to_owned(),
             name: (*name).to_owned(),
-            cpu: None,
             wakes: *wakes,
-            share_of_late: 0.0,
-            share_between: (0.0, 1.0),
-            share_of_time: 0.0,
-            worst_ns: 0,
             confidence: 0.99,
-            rule: String::new(),
-            evidence: String::new(),
-            advice: String::new(),
-            tune_rule: None,
+            ..BlamedCause::default()
         };
         let late = causes.iter().map(|(.., wakes)| wakes).sum();
         let blame = RunBlame { wakes, threshold_ns: Some(50_000), late, ..RunBlame::default() };
@@ -314,6 +316,24 @@ mod tests {
         assert!(more.starts_with("more frequent: RCU softirq (4 of"), "{more}");
         let nothing = CausesPair { without: &without, with: &run(0, &[]), dispersion: 1.0 };
         assert_eq!(moved(&[nothing], 50_000), [[]], "a side without wakes");
+    }
+
+    #[test]
+    fn threads_of_one_program_are_one_cause_however_many_there_were() {
+        let with_family = |mut run: Run| {
+            for cause in &mut run.causes {
+                cause.family = "rustc (nice 0) ran above".to_owned();
+            }
+            run
+        };
+        let kind = "higher-priority";
+        let many = [(kind, "rustc (nice 0, 12 threads of 3 processes) ran above", 40)];
+        let one = [(kind, "opt cgu.1 (nice 0, 301) ran above", 9)];
+        let [without, with] = [&many, &one].map(|causes| with_family(run(10_000, causes)));
+        let pair = CausesPair { without: &without, with: &with, dispersion: 1.0 };
+        let found = moved(&[pair], 50_000).remove(0);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].name, "rustc (nice 0) ran above");
     }
 
     #[test]

@@ -85,7 +85,11 @@ fn a_stall_of_both_cpus_is_the_hosts() {
     let row = only_cause(&outcome, CauseKind::HostOrFirmware);
     assert_eq!(row.rule, RuleId::UserStallConfirmed, "{}", row.evidence);
     assert!((row.confidence - 0.9).abs() < 1e-9);
-    assert!(row.evidence.contains("another CPU was silent in 12 ("), "{}", row.evidence);
+    assert!(
+        row.evidence.contains("another CPU was silent in 12 of 12, more than by chance ("),
+        "{}",
+        row.evidence
+    );
     // The rest of these wakes has nothing to do with it.
     let normal = outcome.table.rows.iter().find(|row| row.cause.kind() == CauseKind::NormalPath);
     let evidence = &normal.expect("each wake has it").evidence;
@@ -95,15 +99,23 @@ fn a_stall_of_both_cpus_is_the_hosts() {
 #[test]
 fn a_cpu_that_works_on_confirms_nothing() {
     let outcome = judged(Witness::Busy, &[APIC], None);
-    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
-    assert_eq!(row.rule, RuleId::UserStall);
-    assert!((row.confidence - 0.7).abs() < 1e-9);
+    let row = only_cause(&outcome, CauseKind::NoEvent);
+    assert_eq!((row.rule, row.name.as_str()), (RuleId::UserStall, "no event in between"));
+    assert!((row.confidence - 0.4).abs() < 1e-9);
+    assert!(row.evidence.contains("no CPU time is missing, another CPU was silent in 0 of 12"));
+    assert!(!outcome.table.sentence.contains("host"), "{}", outcome.table.sentence);
 }
 
 #[test]
 fn an_idle_cpu_is_silent_by_chance() {
     let outcome = judged(Witness::Idle, &[APIC], None);
-    assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, RuleId::UserStall);
+    let row = only_cause(&outcome, CauseKind::NoEvent);
+    assert_eq!(row.rule, RuleId::UserStall);
+    assert!(
+        row.evidence.contains("silent in 12 of 12, no more than by chance (1"),
+        "{}",
+        row.evidence
+    );
 }
 
 #[test]
@@ -118,9 +130,19 @@ fn kernel_code_is_the_hosts_only_where_another_test_agrees() {
 
 #[test]
 fn missing_cpu_time_is_steal_beyond_half_of_the_gap() {
-    for (missing, rule) in [(130 * US, RuleId::UserStallConfirmed), (110 * US, RuleId::UserStall)] {
+    for (missing, kind, rule, said) in [
+        (
+            130 * US,
+            CauseKind::HostOrFirmware,
+            RuleId::UserStallConfirmed,
+            "missing in 12 of 12 stretches",
+        ),
+        (110 * US, CauseKind::NoEvent, RuleId::UserStall, "no CPU time is missing"),
+    ] {
         let outcome = judged(Witness::Busy, &[APIC], Some(missing));
-        assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, rule, "{missing}");
+        let row = only_cause(&outcome, kind);
+        assert_eq!(row.rule, rule, "{missing}");
+        assert!(row.evidence.contains(said), "{}", row.evidence);
     }
 }
 
@@ -190,7 +212,10 @@ fn what_is_late_may_be_told_at_the_end() {
 
 #[test]
 fn a_spinning_companion_confirms_where_its_gaps_are_rare() {
-    for (is_rare, rule) in [(true, RuleId::UserStallConfirmed), (false, RuleId::UserStall)] {
+    for (is_rare, kind, rule) in [
+        (true, CauseKind::HostOrFirmware, RuleId::UserStallConfirmed),
+        (false, CauseKind::NoEvent, RuleId::UserStall),
+    ] {
         let scenario = stalls(Witness::Busy, &[APIC], None);
         let mut blame = Blame::new(config());
         blame.watch_companion(1, MS);
@@ -210,7 +235,7 @@ fn a_spinning_companion_confirms_where_its_gaps_are_rare() {
         }
         let outcome = blame.finish();
         assert_exact(&outcome);
-        assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, rule);
+        assert_eq!(only_cause(&outcome, kind).rule, rule);
     }
 }
 

@@ -3,6 +3,8 @@
 mod causes;
 mod evidence;
 mod interleavings;
+mod order;
+mod programs;
 mod properties;
 mod recall;
 mod scenario;

@@ -5,7 +5,7 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::CauseRow;
@@ -79,6 +79,7 @@ pub(crate) fn config() -> BlameConfig {
         late: LateThreshold::Above(50 * US),
         platform: Platform::VirtualMachine,
         symbols: symbols(),
+        kernel_files: KernelFiles::new(["/proc/irq/31/smp_affinity_list".to_owned()]),
         ..BlameConfig::default()
     }
 }

@@ -20,7 +20,7 @@ use punctual_report::{Body, Choice, Envelope, Report};
 use punctual_trace::event::ShortName;
 use punctual_trace::write::perf_data::Addresses;
 
-use crate::args::RequestedPolicyArgs;
+use crate::args::{Detail, RequestedPolicyArgs};
 use crate::command::measure::measure;
 use crate::experiment::Machine;
 use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name};
@@ -88,6 +88,12 @@ pub(super) struct BlameArgs {
     load: Loads,
     #[command(flatten)]
     output: OutputArgs,
+    /// Print everything: all causes, the latest wakes as they passed, who interrupted other CPUs
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Print one line a thread: how late it was, and its first cause
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// Whose wakes: without one of these, those of a loop that this program runs.
@@ -265,9 +271,14 @@ impl BlameArgs {
         let ReadCapture { blamed, untold, .. } = read;
         envelope.warn_of(untold);
         let body = Body::Measured(BlameBody { blame: blamed, loads: Vec::new() }.into());
-        subcommand::write(&Report { envelope, body }, outputs)?;
+        subcommand::write_in(&Report { envelope, body }, outputs, self.detail())?;
         written?;
         Ok(Exit::Fine)
+    }
+
+    /// How much is shown.
+    const fn detail(&self) -> Detail {
+        Detail::of(self.quiet, self.verbose, Detail::Short)
     }
 
     /// What is late, and where the recording ends.
@@ -344,6 +355,10 @@ impl Measuring for Blaming<'_> {
 
     fn output(&self) -> &OutputArgs {
         &self.args.output
+    }
+
+    fn detail(&self) -> Detail {
+        self.args.detail()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<BlameExperiment>> {

@@ -19,7 +19,7 @@ mod work;
 use anyhow::Result;
 
 use crate::measuring::{FinishedMeasuring, Measuring, measured};
-use crate::subcommand::{Execute, Exit, write};
+use crate::subcommand::{Execute, Exit, write_in};
 
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
@@ -83,7 +83,7 @@ experiments! {
 pub(super) fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let FinishedMeasuring { report, outputs, trouble } = measured(args)?;
     let kept = args.keep(&report);
-    write(&report, outputs)?;
+    write_in(&report, outputs, args.detail())?;
     kept?;
     trouble.map_or(Ok(Exit::Fine), Err)
 }

@@ -45,6 +45,7 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     match &report.body {
         Body::Wait(body) if is_short => wait::document(report, body),
         Body::Check(_) => loops::check(report, results),
+        Body::Measured(Measured::Blame(body)) if is_short => blame::short(report, body),
         Body::Measured(Measured::Executive(body)) => {
             let mut blocks = head::brief(report);
             blocks.extend(executive::document(body));
@@ -101,9 +102,14 @@ fn without_runs(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// A result in one line a loop; `None` for one without loops.
+/// A result in one line a loop, or a followed thread; `None` for one without.
 pub(crate) fn line(report: &Report) -> Option<String> {
-    loops::line(report)
+    match &report.body {
+        Body::Measured(Measured::Blame(body)) if !body.blame.runs.is_empty() => {
+            Some(blame::lines(&body.blame))
+        }
+        _ => loops::line(report),
+    }
 }
 
 /// The section of a kind without runs; `None` for the others, whose page has sections of its own.

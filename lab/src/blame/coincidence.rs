@@ -12,8 +12,9 @@ use punctual_blame::table::wilson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Blamed, BlamedCause, BlamedPart, BlamedRun, BlamedWake, SHOWN_WAKES};
-use crate::capture::counters::CounterDelta;
+use super::{Blamed, BlamedCause, BlamedPart, BlamedRun, BlamedWake, CulpritOwner, SHOWN_WAKES};
+use crate::capture::CaptureRefused;
+use crate::capture::counters::{CounterDelta, CounterFallback};
 
 /// Late wakes that are noted.
 const NOTED: usize = 1 << 16;
@@ -35,6 +36,8 @@ const USUAL_NS: u64 = 10_000_000;
 const LOOKED_BACK: std::ops::Range<u64> = 3..8;
 /// Rises of each kind that results have.
 const SHOWN_RISES: usize = 5;
+/// The kind of what nothing coincided with.
+const UNEXPLAINED: &str = "unexplained";
 /// The rule, in results.
 const RULE: &str = "coincided";
 
@@ -108,8 +111,8 @@ impl LateLog {
 enum Suspect {
     /// The host took the CPU.
     Steal,
-    /// Another thread ran.
-    Thread { tid: i32, name: String },
+    /// Another thread ran; whether it is one of this process.
+    Thread { tid: i32, name: String, is_own: bool },
     /// A soft interrupt.
     Softirq(String),
     /// An interrupt.
@@ -130,12 +133,42 @@ impl Suspect {
     fn name(&self) -> String {
         match self {
             Self::Steal => "coincided with steal: the host took the CPU".to_owned(),
-            Self::Thread { tid, name } => format!("coincided with a run of {name} ({tid})"),
+            Self::Thread { tid, name, is_own: false } => {
+                format!("coincided with a run of {name} ({tid})")
+            }
+            Self::Thread { tid, name, is_own: true } => {
+                format!("coincided with a run of a thread of this measurement ({name}, {tid})")
+            }
             Self::Softirq(name) => format!("coincided with softirq {name}"),
             Self::Interrupt(name) => format!("coincided with interrupt {name}"),
         }
     }
 }
+
+impl Suspect {
+    /// Its name without numbers, as other results have it.
+    fn family(&self) -> String {
+        match self {
+            Self::Thread { name, .. } => format!("coincided with a run of {name}"),
+            _ => self.name(),
+        }
+    }
+
+    /// What to do about it: without events no more is known than that it came at the same time.
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::Thread { is_own: true, .. } => OWN_THREAD,
+            _ => RUN_AS_ROOT,
+        }
+    }
+}
+
+/// Of what coincided.
+const RUN_AS_ROOT: &str =
+    "Where the kernel's events may be recorded, each part of a wake has its cause: run as root.";
+/// Of a thread of the measurement.
+const OWN_THREAD: &str = "It belongs to the measurement and ends with it: leave it a CPU beside \
+                          the measured one.";
 
 /// What rose between two reads, by so much for each 10 ms; of threads ns.
 fn rises(delta: &CounterDelta) -> Vec<(Suspect, u64)> {
@@ -144,9 +177,11 @@ fn rises(delta: &CounterDelta) -> Vec<(Suspect, u64)> {
         u64::try_from(u128::from(rise) * u128::from(USUAL_NS) / u128::from(took_ns))
             .unwrap_or(u64::MAX)
     };
+    let own = std::process::id().cast_signed();
     let steal = delta.steal_ticks.filter(|&ticks| ticks > 0);
     let threads = delta.others.iter().map(|thread| {
-        let suspect = Suspect::Thread { tid: thread.tid, name: thread.name.clone() };
+        let is_own = thread.pid == own;
+        let suspect = Suspect::Thread { tid: thread.tid, name: thread.name.clone(), is_own };
         (suspect, usual(thread.times.run_ns))
     });
     let softirqs = delta.softirqs.iter().flatten();
@@ -284,7 +319,7 @@ impl CoincidenceBook {
     }
 
     /// The answer.
-    pub(super) fn blamed(&self, looped: CountedLoop, fallback: String) -> Blamed {
+    pub(super) fn blamed(&self, looped: CountedLoop, fallback: &CounterFallback) -> Blamed {
         let CountedLoop { name, tid, cpu, kernel_priority, period_ns, duration_ns, late, .. } =
             looped;
         let mut sorted_ns = looped.lateness_ns;
@@ -306,7 +341,7 @@ impl CoincidenceBook {
             .map(|examined| (examined, self.coincidence(examined)))
             .collect();
         let causes = self.causes(&found, cpu);
-        let sentence = sentence(&causes, late, found.len() as u64);
+        let sentence = sentence(&causes, (late, found.len() as u64), &fallback.why);
         let worst = found.iter().take(SHOWN_WAKES).map(|(examined, coincidence)| {
             blamed_wake(examined, coincidence.as_ref(), (&name, tid, cpu))
         });
@@ -346,14 +381,16 @@ impl CoincidenceBook {
             unknown_releases: 0,
             stopped_by: None,
             kept: None,
-            fallback: Some(fallback),
+            fallback: Some(fallback.to_string()),
         }
     }
 
-    /// What coincided, by what did most often.
+    /// What coincided, by the time of the wakes that it did with.
     fn causes(&self, found: &[(&Examined, Option<Coincidence>)], cpu: u32) -> Vec<BlamedCause> {
         let late = found.len() as u64;
         let all_ns: u64 = found.iter().map(|(examined, _)| examined.wake.lateness_ns).sum();
+        let lateness_ns = |(examined, _): &(&Examined, _)| examined.wake.lateness_ns;
+        let latest_ns = found.iter().map(lateness_ns).max().unwrap_or(0);
         let mut groups: BTreeMap<Option<&Suspect>, Vec<(u64, f64)>> = BTreeMap::new();
         for (examined, coincidence) in found {
             let suspect = coincidence.as_ref().map(|found| &found.suspect);
@@ -363,36 +400,46 @@ impl CoincidenceBook {
         let row = |(suspect, wakes): (Option<&Suspect>, Vec<(u64, f64)>)| {
             let count = wakes.len() as u64;
             let time_ns: u64 = wakes.iter().map(|(lateness_ns, _)| lateness_ns).sum();
+            let worst_ns = wakes.iter().map(|(lateness_ns, _)| *lateness_ns).max().unwrap_or(0);
             let chance = wakes.iter().map(|(_, chance)| chance).sum::<f64>() / count as f64;
             let evidence = match suspect {
                 None => "no counter rose as it rarely does".to_owned(),
                 Some(_) => format!(
-                    "rose as much in {:.1} % of the {} other times of 10 ms that were looked at: \
-                     it came at the same time, which is no proof that it was the cause",
+                    "rose as much in {:.1} % of {} other times of 10 ms: no proof that it was the \
+                     cause",
                     100.0 * chance,
                     self.usual.times,
                 ),
             };
             BlamedCause {
-                cause: suspect.map_or("unexplained", Suspect::word).to_owned(),
+                cause: suspect.map_or(UNEXPLAINED, Suspect::word).to_owned(),
                 name: suspect.map_or_else(|| "nothing coincided".to_owned(), Suspect::name),
+                family: suspect.map_or_else(|| "nothing coincided".to_owned(), Suspect::family),
+                program: None,
+                threads: u64::from(matches!(suspect, Some(Suspect::Thread { .. }))),
+                processes: 0,
+                owner: match suspect {
+                    Some(Suspect::Thread { is_own: true, .. }) => CulpritOwner::Measurement,
+                    _ => CulpritOwner::Stranger,
+                },
                 cpu: Some(cpu),
                 wakes: count,
+                touched: count,
                 share_of_late: count as f64 / late.max(1) as f64,
                 share_between: wilson(count, late),
+                time_ns,
                 share_of_time: time_ns as f64 / all_ns.max(1) as f64,
-                worst_ns: wakes.iter().map(|(lateness_ns, _)| *lateness_ns).max().unwrap_or(0),
+                worst_ns,
+                is_of_latest: worst_ns == latest_ns,
                 confidence: suspect.map_or(0.0, |_| CONFIDENCE * (1.0 - chance)),
                 rule: RULE.to_owned(),
                 evidence,
-                advice: "Where the kernel's events may be recorded, each part of a wake has its \
-                         cause: run as root."
-                    .to_owned(),
+                advice: suspect.map_or(RUN_AS_ROOT, Suspect::advice).to_owned(),
                 tune_rule: None,
             }
         };
         let mut rows: Vec<BlamedCause> = groups.into_iter().map(row).collect();
-        rows.sort_by_key(|row| (row.cause == "unexplained", std::cmp::Reverse(row.wakes)));
+        rows.sort_by_key(|row| (row.cause == UNEXPLAINED, std::cmp::Reverse(row.time_ns)));
         rows
     }
 }
@@ -411,17 +458,30 @@ pub(super) struct CountedLoop {
     pub(super) lateness_ns: Vec<u64>,
 }
 
-/// The answer in a sentence.
-fn sentence(causes: &[BlamedCause], late: u64, examined: u64) -> String {
+/// The answer in a few sentences: first what is missing for a cause, and what would give it.
+fn sentence(causes: &[BlamedCause], (late, examined): (u64, u64), why: &CaptureRefused) -> String {
     if late == 0 {
         return "No wake was late.".to_owned();
     }
-    let mut text = format!("Of {late} late wakes, counters around the latest {examined} say");
-    for cause in causes.iter().take(3) {
-        text += &format!(" {:.0} % {};", 100.0 * cause.share_of_late, cause.name);
+    let missing = "for the kernel's events may not be recorded";
+    let around = format!("around the latest {examined} of {late} late wakes");
+    let found: Vec<String> = causes
+        .iter()
+        .filter(|cause| cause.cause != UNEXPLAINED)
+        .take(3)
+        .map(|cause| format!("{:.0} % of the time {}", 100.0 * cause.share_of_time, cause.name))
+        .collect();
+    if found.is_empty() {
+        return format!(
+            "No cause can be named, {missing}: {why}. Counters are what is left, and none rose \
+             {around} as it rarely does."
+        );
     }
-    text.truncate(text.trim_end_matches(';').len());
-    text + ". What coincides need not be the cause."
+    format!(
+        "No cause can be shown, {missing}: {why}. Counters {around} say what came at the same \
+         time, which need not be the cause: {}.",
+        found.join("; ")
+    )
 }
 
 fn blamed_wake(
@@ -613,7 +673,7 @@ mod tests {
         let lateness_ns = late.iter().map(|(lateness_ns, _)| *lateness_ns);
         let lateness_ns = lateness_ns.chain((0..94).map(|_| 10_000)).collect();
         let late = LateThreshold::Above(MS);
-        let blamed = book.blamed(counted(lateness_ns, late), "why".to_owned());
+        let blamed = book.blamed(counted(lateness_ns, late), &refused());
         assert_eq!(blamed.runs[0].late, 6);
         assert_eq!(blamed.causes.iter().map(|cause| cause.wakes).sum::<u64>(), 6);
         let shares: f64 = blamed.causes.iter().map(|cause| cause.share_of_late).sum();
@@ -622,11 +682,47 @@ mod tests {
         let last = blamed.causes.last().expect("rows");
         assert_eq!((last.cause.as_str(), last.wakes, last.confidence), ("unexplained", 2, 0.0));
         assert!(blamed.sentence.contains("coincided"), "{}", blamed.sentence);
+        assert!(blamed.sentence.starts_with("No cause can be shown, "), "{}", blamed.sentence);
+        assert!(blamed.sentence.contains(" is 2: needs root, CAP_PERFMON,"), "{}", blamed.sentence);
+        let time_ns: Vec<u64> = blamed.causes.iter().map(|cause| cause.time_ns).collect();
+        assert_eq!(time_ns, [2 * MS, 1_900_000, 1_800_000, 1_700_000, 3_100_000]);
+        let latest = blamed.causes.iter().position(|cause| cause.is_of_latest);
+        assert_eq!(latest, Some(0));
         for wake in &blamed.worst {
             assert_eq!(wake.parts[0].length_ns, wake.lateness_ns);
             let counters = wake.counters.as_ref().expect("read");
             assert_eq!(counters.length_ns, 10 * MS);
         }
+    }
+
+    fn refused() -> CounterFallback {
+        CounterFallback { why: CaptureRefused::Paranoid { level: Some(2) } }
+    }
+
+    #[test]
+    fn where_nothing_coincided_the_answer_says_what_is_missing_and_what_gives_it() {
+        let book = book(&[(2 * MS, quiet(0))]);
+        let late = LateThreshold::Above(MS);
+        let blamed = book.blamed(counted(vec![2 * MS], late), &refused());
+        let expected = "No cause can be named, for the kernel's events may not be recorded: \
+                        kernel.perf_event_paranoid is 2: needs root, CAP_PERFMON, or the value -1. \
+                        Counters are what is left, and none rose around the latest 1 of 1 late \
+                        wakes as it rarely does.";
+        assert_eq!(blamed.sentence, expected);
+    }
+
+    #[test]
+    fn a_thread_of_the_measurement_is_no_stranger() {
+        let own = std::process::id().cast_signed();
+        let watch = ThreadRise { pid: own, ..thread(7, 2 * MS) };
+        let delta = CounterDelta { others: vec![watch, thread(5, MS)], ..quiet(0) };
+        let book = book(&[(2 * MS, delta)]);
+        let late = LateThreshold::Above(MS);
+        let blamed = book.blamed(counted(vec![2 * MS], late), &refused());
+        let cause = &blamed.causes[0];
+        assert_eq!(cause.name, "coincided with a run of a thread of this measurement (t7, 7)");
+        assert_eq!(cause.owner, CulpritOwner::Measurement);
+        assert_eq!(cause.advice, OWN_THREAD);
     }
 
     #[test]
@@ -648,7 +744,8 @@ mod tests {
         let book = book(&[(2 * MS, unknown)]);
         assert_eq!(book.coincidence(&book.examined[0]), None);
         let none = CoincidenceBook::default();
-        let blamed = none.blamed(counted(Vec::new(), LateThreshold::Quantile(0.99)), String::new());
+        let early = counted(Vec::new(), LateThreshold::Quantile(0.99));
+        let blamed = none.blamed(early, &refused());
         assert_eq!(blamed.sentence, "No wake was late.");
         assert!(blamed.causes.is_empty() && blamed.worst.is_empty());
     }

@@ -219,12 +219,12 @@ fn slices<W: Write>(
     let track = format!("late wakes of {} {}", wake.task.name, wake.task.tid);
     let thread = Some(wake.task);
     let late_us = wake.lateness_ns() as f64 / 1e3;
-    let name = format!("late {late_us:.1} us: {}", outcome.name(&wake.main));
+    let name = format!("late {late_us:.1} us: {}", outcome.main_name(wake));
     let (from_ns, to_ns) = (wake.release_ns, wake.ran_ns);
     writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
     for stretch in wake.parts.chunk_by(|left, right| left.cause == right.cause) {
         let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else { continue };
-        let name = outcome.name(&first.cause);
+        let name = outcome.part_name(wake, &first.cause);
         let (from_ns, to_ns) = (first.from_ns, last.to_ns);
         writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
     }
@@ -284,7 +284,7 @@ mod tests {
     /// Everything that is said of a wake.
     fn said(wake: &LateWake, outcome: &BlameOutcome) -> String {
         let parts = wake.parts.iter().map(|part| {
-            let cause = outcome.name(&part.cause);
+            let cause = outcome.part_name(wake, &part.cause);
             (part.from_ns, part.to_ns, part.cpu, cause, part.rule, part.certainty)
         });
         let chain: Vec<_> = wake.chain.iter().map(|&frame| outcome.function(frame)).collect();
@@ -294,7 +294,7 @@ mod tests {
             wake.release_ns,
             wake.ran_ns,
             wake.ran_from_ns,
-            outcome.name(&wake.main),
+            outcome.main_name(wake),
             wake.is_whole,
             parts.collect::<Vec<_>>(),
         )
@@ -332,7 +332,7 @@ mod tests {
             forms.push(String::from_utf8_lossy(&out).into_owned());
         }
         let wake = &kept.outcome.worst[0];
-        let main = kept.outcome.name(&wake.main);
+        let main = kept.outcome.main_name(wake);
         assert!(forms[0].contains(&format!("late wakes of {} {}", wake.task.name, wake.task.tid)));
         assert!(forms[0].contains(&main), "{main}");
         let events = kept.counts().events as usize;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_host::root::Root;
+use punctual_host::threads::RunningProcess;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -20,6 +21,7 @@ use punctual_trace::perf_stream::{PerfStream, StreamItem};
 
 use super::followed::{FollowedThread, ThreadTarget, find_threads};
 use super::offsets::ClockOffsets;
+use super::processes::ProcessBook;
 use super::rings::{CpuRing, Rings, online};
 use super::{CaptureConsumer, CaptureItem, CapturePlan, EventSet};
 
@@ -144,6 +146,7 @@ pub(super) struct Reader<C> {
     buffer: Vec<u8>,
     given: Given<C>,
     follow: Follow,
+    processes: ProcessBook,
     cpus: CpuMask,
     policy: SchedPolicy,
     has_records: bool,
@@ -262,6 +265,7 @@ impl<C: CaptureConsumer> Reader<C> {
             buffer: vec![0; BUFFER_BYTES],
             given: Given { consumer, facts, running },
             follow,
+            processes: ProcessBook::default(),
             cpus,
             policy: plan.reader,
             has_records: plan.has_records,
@@ -376,6 +380,8 @@ impl<C: CaptureConsumer> Reader<C> {
             given: &mut self.given,
             buffer: &mut self.buffer,
             is_stale: &mut self.follow.is_stale,
+            root: &self.follow.root,
+            processes: &mut self.processes,
             has_records: self.has_records,
         };
         let mut any = false;
@@ -405,6 +411,8 @@ struct Read<'a, C> {
     given: &'a mut Given<C>,
     buffer: &'a mut [u8],
     is_stale: &'a mut bool,
+    root: &'a Root,
+    processes: &'a mut ProcessBook,
     has_records: bool,
 }
 
@@ -453,7 +461,14 @@ impl<C: CaptureConsumer> Read<'_, C> {
                 }
                 _ => {}
             }
-            match self.stream.item(&sized.record, RecordPlace { at_ns: *last_ns, cpu }) {
+            let item = self.stream.item(&sized.record, RecordPlace { at_ns: *last_ns, cpu });
+            let has_all = !self.given.running.is_empty();
+            if has_all
+                && let Some((tid, process)) = news(self.processes, self.root, &sized.record, &item)
+            {
+                self.given.consumer.take(CaptureItem::Process { tid, process: &process });
+            }
+            match item {
                 StreamItem::Event(event) => {
                     *last_ns = (*last_ns).max(event.at_ns);
                     self.merge.push(event);
@@ -468,6 +483,28 @@ impl<C: CaptureConsumer> Read<'_, C> {
                 StreamItem::Named(_) | StreamItem::Nothing => {}
             }
         }
+    }
+}
+
+/// Whose thread wrote a record, where that is news: events are held back, so that it comes before
+/// them.
+fn news(
+    processes: &mut ProcessBook,
+    root: &Root,
+    record: &PerfRecord<'_>,
+    item: &StreamItem,
+) -> Option<(Tid, RunningProcess)> {
+    match (record, item) {
+        (PerfRecord::Sample(sample), StreamItem::Event(event)) => {
+            let (pid, tid) = sample.stamp.pid.zip(sample.stamp.tid)?;
+            // The stamp is of this program's namespace, and the event of the first one.
+            if tid != event.tid {
+                return None;
+            }
+            processes.see(tid, pid, |pid| RunningProcess::read(root, i32::try_from(pid).ok()?))
+        }
+        (PerfRecord::Named { tid, name, .. }, _) => processes.rename(*tid, *name),
+        _ => None,
     }
 }
 

@@ -22,6 +22,7 @@ struct Kept {
     events: Vec<TraceEvent>,
     clocks: Vec<ClockOffsets>,
     threads: Vec<Vec<i32>>,
+    processes: HashMap<Tid, RunningProcess>,
     record_bytes: u64,
 }
 
@@ -36,6 +37,9 @@ impl CaptureConsumer for Kept {
             CaptureItem::Clocks(clocks) => self.clocks.push(clocks),
             CaptureItem::Threads(threads) => {
                 self.threads.push(threads.iter().map(|thread| thread.tid).collect());
+            }
+            CaptureItem::Process { tid, process } => {
+                self.processes.insert(tid, process.clone());
             }
             CaptureItem::Records { bytes, .. } => self.record_bytes += bytes.len() as u64,
         }
@@ -107,6 +111,10 @@ fn the_deadlines_of_a_loop_are_seen_as_its_timers_expiries() {
         _ => false,
     };
     assert!(own_events().filter(is_expiry).count() > 0, "not one sleep was seen");
+    let process = &kept.processes[&own];
+    assert_eq!(process.pid, pid);
+    let parent = kept.processes.values().filter(|process| process.pid == pid);
+    assert!(parent.into_iter().all(|process| process.parent > 0), "{:?}", kept.processes);
     let switched = |event: &&TraceEvent| matches!(event.kind, TraceKind::Switch { .. });
     assert!(own_events().any(|event| switched(&event)));
     let syscall = |event: &TraceEvent| matches!(event.kind, TraceKind::SyscallEntry { .. });

@@ -12,7 +12,6 @@ use std::thread;
 
 use punctual::RtThread;
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::LateCause;
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
@@ -28,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConditionBlock, PeriodicPlan};
 use crate::blame::{
     BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordedMachine,
-    RecordingPrice, SETTLE, map, pause, run_loop,
+    RecordingPrice, SETTLE, map, pause, program, run_loop,
 };
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, kernel_symbols, must_share_cpu,
@@ -177,7 +176,15 @@ impl TurnAccounts {
 
 impl CaptureConsumer for TurnAccounts {
     fn take(&mut self, item: CaptureItem<'_>) {
-        let CaptureItem::Event(event) = item else { return };
+        let event = match item {
+            CaptureItem::Event(event) => event,
+            CaptureItem::Process { tid, process } => {
+                let program = program(process);
+                self.groups.iter_mut().for_each(|blame| blame.set_program(tid, program));
+                return;
+            }
+            _ => return,
+        };
         let Some((turn, is_first)) = self.turn(event.at_ns) else { return };
         let Some(blame) = self.groups.get_mut(turn.group) else { return };
         if is_first {
@@ -628,8 +635,7 @@ impl LoopCauses {
         };
         let tid = thread.figures.task.tid;
         let wakes = outcome.worst.iter().filter(|wake| wake.task.tid == tid).take(most);
-        let name = &mut |cause: &LateCause| name(cause, outcome, thread);
-        wakes.map(|wake| BlamedWake::of(wake, outcome, name)).collect()
+        wakes.map(|wake| BlamedWake::of(wake, outcome)).collect()
     }
 
     /// The latest wakes of a stream as cycles of its grid, the latest first; at most 200. Behind
@@ -647,7 +653,7 @@ impl LoopCauses {
         let wakes = outcome.worst.iter().filter(|wake| wake.task.tid == tid);
         let blamed = wakes.filter_map(|wake| {
             let (cycle, waited_ns) = WakeSpan::of(wake).cycle(grid)?;
-            Some(BlamedCycle { cycle, waited_ns, cause: name(&wake.main, outcome, thread) })
+            Some(BlamedCycle { cycle, waited_ns, cause: outcome.main_name(wake) })
         });
         blamed.take(CYCLES_MAX).collect()
     }
@@ -667,15 +673,8 @@ impl LoopCauses {
         let mut wakes = outcome.worst.iter().chain(&outcome.sample);
         let wake = wakes
             .find(|wake| wake.task.tid == tid && WakeSpan::of(wake).explains(release_ns, ran_ns))?;
-        Some(BlamedWake::of(wake, outcome, &mut |cause| name(cause, outcome, thread)))
+        Some(BlamedWake::of(wake, outcome))
     }
-}
-
-/// The name of a cause, as the row of the table has it: with the number of the only thread of its
-/// name.
-fn name(cause: &LateCause, outcome: &BlameOutcome, thread: &ThreadOutcome) -> String {
-    let row = thread.table.rows.iter().find(|row| row.cause.grouped() == *cause);
-    row.map_or_else(|| outcome.name(cause), |row| row.name.clone())
 }
 
 /// A cycle that was late, and why.
@@ -736,6 +735,7 @@ mod tests {
 
     use super::super::{Condition, ConditionBlock, Prepared, Stream};
     use super::*;
+    use crate::blame::CulpritOwner;
     use crate::experiment::BackgroundLoads;
     use crate::inject::{Injection, InjectionPlan, RunningInjection, Victim};
 
@@ -989,11 +989,14 @@ mod tests {
         assert!(price.recorded > 50 && price.unrecorded > 50, "{price:?}");
         assert!(causes.evidence().is_some_and(|evidence| evidence.events > 1_000));
         let run = causes.run(0, 0).expect("it woke");
-        let is_hog =
-            |name: &str| name.starts_with(&log.name) && name.contains(&log.tid.to_string());
+        let is_hog = |name: &str| name.contains(&log.name) && name.contains(&log.tid.to_string());
         let hog = run.causes.iter().find(|cause| is_hog(&cause.name));
         let hog = hog.unwrap_or_else(|| panic!("{}", run.sentence));
         assert!(hog.wakes >= 3 && hog.worst_ns > 500_000, "{hog:?}");
+        // The test is the measurement.
+        assert_eq!(hog.owner, CulpritOwner::Measurement);
+        assert!(hog.name.starts_with("a thread of this measurement ("), "{hog:?}");
+        assert!(!hog.advice.contains("chrt"), "{hog:?}");
         // Those that woke within the log, and those alone.
         let (mut named, mut hit) = (0, 0);
         for sample in &samples {

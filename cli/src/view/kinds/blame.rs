@@ -1,7 +1,10 @@
-//! What `blame` gives: one sentence, the causes with what to do, the threads, the worst wakes as
-//! they passed, and what recording cost.
+//! What `blame` gives: one sentence, the causes by the time that they took, what helps against
+//! them, the threads, the worst wakes as they passed, and what recording cost.
+//!
+//! A terminal has the first of it, in 40 lines; `--verbose`, a page and Markdown have all.
 
-use punctual_document::{Block, Frame, Section, Table, numbers, words};
+use punctual_document::text;
+use punctual_document::{Block, Frame, Item, Items, ItemsKind, Section, Table, numbers, words};
 use punctual_lab::blame::{
     Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, KeptCounts,
     RecordingPrice, WakeStretch,
@@ -10,33 +13,108 @@ use punctual_lab::periodic::RecordedWhere;
 use punctual_report::measured::BlameBody;
 use punctual_report::{BlameRecording, Report, Run, RunBlame, WorstWake};
 
-use super::head::{Named, rate_line};
+use super::head::{self, Named, rate_line};
+use super::judged;
 use crate::format;
 
 /// Late wakes whose parts are shown.
 const TIMELINES: usize = 3;
-/// The least share of late wakes or of their time of a cause that is explained.
+/// The least share of the time of a cause that is explained.
 const EXPLAINED: f64 = 0.02;
 /// Causes that are explained at most.
 const EXPLAINED_MAX: usize = 6;
+/// Causes of the short page, of which it has as many as it has lines for.
+const BRIEF: std::ops::RangeInclusive<usize> = 1..=6;
+/// Threads of the short page.
+const BRIEF_RUNS: usize = 4;
+/// Lines of that page.
+const LINES: usize = 40;
+/// Over causes.
+const CAUSES: &str = "Causes of late wakes, by the time lost";
+/// Over what counters tell.
+const COINCIDED: &str = "What came at the same time, by the lateness of these wakes";
+/// The kind of what wakes on time take too.
+const NORMAL_PATH: &str = "normal-path";
 /// The share of a thread's wakes whose begin is not recorded, from which on that is said.
 const CENSORED: f64 = 0.1;
+
+/// The short page: the answer, what shows it and what helps.
+pub(super) fn short(report: &Report, body: &BlameBody) -> Vec<Block> {
+    let page = |most: usize| {
+        let mut blocks = head::brief(report);
+        blocks.push(Block::Break);
+        blocks.extend(brief(&body.blame, most));
+        blocks.extend(judged::warnings_but(report, body.blame.fallback.as_deref()));
+        blocks
+    };
+    let fits = |most: &usize| text::rendered(&page(*most)).lines() <= LINES;
+    page(BRIEF.rev().find(fits).unwrap_or(*BRIEF.start()))
+}
+
+/// What the short page has of it, with so many causes at most.
+fn brief(blame: &Blamed, most: usize) -> Vec<Block> {
+    let mut blocks = vec![Block::words(blame.sentence.clone())];
+    blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
+    blocks.push(runs(blame, BRIEF_RUNS));
+    if blame.causes.iter().any(BlamedCause::is_known) {
+        match blame.fallback {
+            None => blocks.extend(caused(&blame.causes, most)),
+            // What gives causes stands in the first sentence.
+            Some(_) => blocks.extend(listed(COINCIDED, &blame.causes, most)),
+        }
+    }
+    let gaps = gaps(blame).collect::<Vec<_>>();
+    let kept = blame.kept.as_ref().map(kept_words);
+    let price = blame.price.as_ref().and_then(brief_price).filter(|_| blame.fallback.is_none());
+    let lines: Vec<String> = gaps.into_iter().chain(kept).chain(price).collect();
+    if !lines.is_empty() {
+        blocks.push(Block::Break);
+        blocks.extend(lines.into_iter().map(Block::words));
+    }
+    if !blame.worst.is_empty() {
+        let more = "--verbose has all causes, and the latest wakes as they passed";
+        blocks.push(Block::words(more));
+    }
+    blocks
+}
+
+/// Each thread in a line: how late it was, and its first cause.
+pub(super) fn lines(blame: &Blamed) -> String {
+    let line = |run: &BlamedRun| {
+        let worst = figure(run.max_ns, run.bounds.map(|bounds| bounds.max_ns));
+        let (name, wakes) = (format::plain(&run.name), format::count(run.wakes));
+        let Some(threshold_ns) = run.threshold_ns.filter(|_| run.late > 0) else {
+            return format!("{name}: none of {wakes} wakes was late, worst {worst}\n");
+        };
+        let late = format!("{} of {wakes} wakes", format::count(run.late));
+        let first = run.causes.iter().find(|cause| cause.is_known());
+        let cause = match (first, &blame.fallback) {
+            (Some(cause), _) => {
+                let share = format::share(cause.share_of_time);
+                format!("{share} of the time lost: {}", format::plain(&cause.name))
+            }
+            (None, Some(_)) => "no cause is known without the kernel's events".to_owned(),
+            (None, None) => "no cause is known".to_owned(),
+        };
+        format!("{name}: {late} later than {}, worst {worst}; {cause}\n", ns(threshold_ns))
+    };
+    blame.runs.iter().map(line).collect()
+}
 
 /// What is shown.
 pub(super) fn shown(body: &BlameBody) -> Section {
     let blame = &body.blame;
     let mut blocks = vec![Block::words(blame.sentence.clone())];
     blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
-    blocks.push(runs(blame));
+    blocks.push(runs(blame, blame.runs.len()));
     if !blame.causes.is_empty() {
-        blocks.push(causes(&blame.causes));
-        blocks.extend(explained(&blame.causes).into_iter().map(Block::words));
+        blocks.extend(whole(&blame.causes));
     }
     if blame.runs.len() > 1 {
         let late = blame.runs.iter().filter(|run| run.late > 0 && !run.causes.is_empty());
         blocks.extend(late.map(|run| {
             let sentence = format!("{}: {}", run.name, run.sentence);
-            Block::Folded(sentence, vec![causes(&run.causes)])
+            Block::Folded(sentence, vec![table(&run.causes)])
         }));
     }
     if !blame.worst.is_empty() {
@@ -63,8 +141,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
 pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     let mut blocks = vec![Block::words(run.sentence.clone())];
     if !run.causes.is_empty() {
-        blocks.push(causes(&run.causes));
-        blocks.extend(explained(&run.causes).into_iter().map(Block::words));
+        blocks.extend(caused(&run.causes, EXPLAINED_MAX));
     }
     blocks
 }
@@ -132,8 +209,7 @@ fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
         ))),
     }
     if blame.late > 0 && !run.causes.is_empty() {
-        blocks.push(causes(&run.causes));
-        blocks.extend(explained(&run.causes).into_iter().map(Block::words));
+        blocks.extend(whole(&run.causes));
     }
     // The script of a page finds them by these words.
     let passed = |worst: &WorstWake| {
@@ -201,7 +277,8 @@ fn period(period_ns: u64) -> String {
     }
 }
 
-fn runs(blame: &Blamed) -> Block {
+/// The threads, in a terminal at most so many.
+fn runs(blame: &Blamed, most: usize) -> Block {
     let heads = [
         words("thread"),
         numbers("wakes"),
@@ -231,64 +308,143 @@ fn runs(blame: &Blamed) -> Block {
         ]
     };
     let caption = "Wakes, from the release to the first instruction";
-    Table::new(caption, heads, blame.runs.iter().map(row).collect()).folded().into()
+    let order = (0..blame.runs.len().min(most)).collect();
+    let columns = heads.len();
+    let rows = blame.runs.iter().map(row).collect();
+    Table::new(caption, heads, rows).fitted(columns, order).into()
 }
 
-fn causes(causes: &[BlamedCause]) -> Block {
+/// All causes, what shows those that matter, and what helps against them.
+fn whole(causes: &[BlamedCause]) -> Vec<Block> {
+    let matter = mattering(causes, EXPLAINED_MAX);
+    let evidence =
+        |cause: &&BlamedCause| Block::words(format!("{}: {}.", cause.name, cause.evidence.trim()));
+    let mut blocks = vec![table(causes)];
+    blocks.extend(matter.iter().map(evidence));
+    blocks.extend(helps(&matter));
+    blocks
+}
+
+fn table(causes: &[BlamedCause]) -> Block {
     let heads = [
         words("cause"),
-        numbers("wakes"),
-        numbers("of late"),
+        numbers("time"),
         numbers("of time"),
+        numbers("in wakes"),
+        numbers("main of"),
+        numbers("of late"),
         numbers("worst"),
         numbers("sure"),
         numbers("CPU"),
         words("rule"),
     ];
     let brief = |cause: &BlamedCause| {
-        vec![
-            format::share(cause.share_of_late),
-            cause.name.clone(),
-            ns(cause.worst_ns),
-            format::share(cause.confidence),
-        ]
+        let [time, share, wakes, sure] = figures(cause);
+        vec![time, share, wakes, sure, cause.name.clone()]
     };
-    let shown = [numbers("of late"), words("cause"), numbers("worst"), numbers("sure")];
+    let shown =
+        [numbers("time"), numbers("of it"), numbers("wakes"), numbers("sure"), words("cause")];
     let briefs: Vec<Vec<String>> = causes.iter().map(brief).collect();
     let row = |cause: &BlamedCause| {
+        let [time, share, wakes, sure] = figures(cause);
         vec![
             cause.name.clone(),
+            time,
+            share,
+            wakes,
             format::count(cause.wakes),
             format::share(cause.share_of_late),
-            format::share(cause.share_of_time),
             ns(cause.worst_ns),
-            format::share(cause.confidence),
+            sure,
             cause.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
             cause.rule.clone(),
         ]
     };
     let order = (0..causes.len()).collect();
-    Table::new("Causes of late wakes", heads, causes.iter().map(row).collect())
+    Table::new(CAUSES, heads, causes.iter().map(row).collect())
         .brief(Frame::Fitted(order), shown, briefs)
         .into()
 }
 
-/// What shows each cause that matters, and what to do about it: once where several need the same.
-fn explained(causes: &[BlamedCause]) -> Vec<String> {
-    let matters =
-        |cause: &&BlamedCause| cause.share_of_late >= EXPLAINED || cause.share_of_time >= EXPLAINED;
-    let shown: Vec<&BlamedCause> = causes.iter().filter(matters).take(EXPLAINED_MAX).collect();
-    let sentence = |(place, cause): (usize, &&BlamedCause)| {
-        let (name, evidence, advice) = (&cause.name, cause.evidence.trim(), cause.advice.trim());
-        let before = shown[..place].iter().find(|before| before.advice.trim() == advice);
-        if let Some(before) = before.filter(|_| !advice.is_empty()) {
-            return format!("{name}: {evidence}. What helps is the same as for {}.", before.name);
-        }
-        let rule = cause.tune_rule.as_ref();
-        let rule = rule.map_or_else(String::new, |rule| format!(" (tune: {rule})"));
-        format!("{name}: {evidence}. {advice}{rule}")
+/// The time that a cause took, its share of all, the wakes that have it, and how sure it is. Of
+/// results of before the time is not known.
+fn figures(cause: &BlamedCause) -> [String; 4] {
+    let is_known = cause.time_ns > 0 || cause.share_of_time == 0.0;
+    let time = if is_known { ns(cause.time_ns) } else { "-".to_owned() };
+    let wakes = format::count(cause.touched.max(cause.wakes));
+    [time, format::share(cause.share_of_time), wakes, format::share(cause.confidence)]
+}
+
+/// The causes that matter, at most so many: those that took most time, and in any case that of the
+/// latest wake.
+fn mattering(causes: &[BlamedCause], most: usize) -> Vec<&BlamedCause> {
+    let matters = |cause: &&BlamedCause| {
+        let is_usual = cause.cause == NORMAL_PATH;
+        !is_usual && cause.share_of_time >= EXPLAINED || cause.is_of_latest
     };
-    shown.iter().enumerate().map(sentence).collect()
+    let mut found: Vec<&BlamedCause> = causes.iter().filter(matters).collect();
+    let latest = found.iter().position(|cause| cause.is_of_latest);
+    if let Some(latest) = latest.filter(|&latest| latest >= most && most > 0) {
+        found.swap(latest, most - 1);
+    }
+    found.truncate(most);
+    found
+}
+
+/// The causes that matter, each with its figures and what shows it, and what helps against them.
+fn caused(causes: &[BlamedCause], most: usize) -> Vec<Block> {
+    let mut blocks = listed(CAUSES, causes, most);
+    blocks.extend(helps(&mattering(causes, most)));
+    blocks
+}
+
+/// The causes that matter under this title, each with its figures and what shows it.
+fn listed(title: &str, causes: &[BlamedCause], most: usize) -> Vec<Block> {
+    let matter = mattering(causes, most);
+    let label = |[time, share, wakes, sure]: [&str; 4]| {
+        format!("{time:>8}  {share:>6}  {wakes:>5}  {sure:>6}")
+    };
+    let head = Item::new(label(["time", "of it", "wakes", "sure"]), "cause, and what shows it");
+    let item = |cause: &&BlamedCause| {
+        let figures = figures(cause);
+        let text = format!("{}: {}", cause.name, cause.evidence.trim());
+        Item::new(label(figures.each_ref().map(String::as_str)), text)
+    };
+    let items = std::iter::once(head).chain(matter.iter().map(item)).collect();
+    let list = Items::new(ItemsKind::Plain, items).spaced(0, 2);
+    let mut blocks = vec![Block::Heading(title.to_owned()), list.into()];
+    let rest = causes.len() - matter.len();
+    if rest > 0 {
+        let shown: f64 = matter.iter().map(|cause| cause.share_of_time).sum();
+        let share = format::share((1.0 - shown).clamp(0.0, 1.0));
+        let plural = if rest == 1 { "" } else { "s" };
+        blocks.push(Block::words_at(1, format!("{rest} more cause{plural}: {share} of the time")));
+    }
+    blocks
+}
+
+/// What helps, each once, with the causes that it helps against: what is against most time first.
+fn helps(causes: &[&BlamedCause]) -> Vec<Block> {
+    let mut found: Vec<(&str, Vec<&BlamedCause>)> = Vec::new();
+    for cause in causes.iter().filter(|cause| cause.is_known() && !cause.advice.trim().is_empty()) {
+        let advice = cause.advice.trim();
+        match found.iter_mut().find(|(known, _)| *known == advice) {
+            Some((_, helped)) => helped.push(cause),
+            None => found.push((advice, vec![cause])),
+        }
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let item = |(advice, helped): (&str, Vec<&BlamedCause>)| {
+        let names: Vec<&str> = helped.iter().map(|cause| cause.name.as_str()).collect();
+        let rule = helped.iter().find_map(|cause| cause.tune_rule.as_ref());
+        let rule = rule.map_or_else(String::new, |rule| format!(" (tune: {rule})"));
+        Item::new("-", format!("{}: {advice}{rule}", names.join("; ")))
+    };
+    let items = found.into_iter().map(item).collect();
+    let list = Items::new(ItemsKind::Plain, items);
+    vec![Block::Heading("What helps".to_owned()), list.into()]
 }
 
 fn worst(wakes: &[BlamedWake]) -> Block {
@@ -361,6 +517,14 @@ fn price_words(price: &RecordingPrice) -> String {
     )
 }
 
+/// The same in a line; nothing where it is not known.
+fn brief_price(price: &RecordingPrice) -> Option<String> {
+    let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
+    let sign = if more_ns < 0.0 { "less" } else { "more" };
+    let [more, before] = [more_ns.abs(), before_ns].map(|ns| format::ns(Some(ns)));
+    Some(format!("recording cost the loop {more} {sign} at the median, of {before}"))
+}
+
 fn evidence_words(evidence: &CaptureEvidence) -> String {
     let cpu = evidence.reader_cpu_share.map_or_else(|| "-".to_owned(), format::share);
     let mut text = format!(
@@ -419,13 +583,12 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
     let is_blind = |run: &&BlamedRun| run.censored as f64 > CENSORED * run.wakes as f64;
     let blind = blame.runs.iter().filter(is_blind).map(|run| {
         format!(
-            "the kernel does not show when {} of the {} wakes of {} ran: their lateness is a \
-             lower bound. On some virtual machines the idle task of a CPU records nothing: follow \
-             it on another CPU, or keep CPU {} busy (--load cpu)",
+            "when {} of the {} wakes of {} ran is not recorded (on some virtual machines an idle \
+             CPU records nothing): their lateness is a lower bound. Another CPU, or --load cpu, \
+             shows it",
             format::count(run.censored),
             format::count(run.wakes),
             run.name,
-            run.cpu,
         )
     });
     [lost, unseen, more].into_iter().flatten().chain(blind)
@@ -448,27 +611,155 @@ mod tests {
         }
     }
 
-    #[test]
-    fn advice_that_several_causes_share_is_given_once() {
-        let cause = |name: &str, advice: &str| BlamedCause {
+    fn cause(name: &str, share: f64, advice: &str) -> BlamedCause {
+        BlamedCause {
             cause: "ipi".to_owned(),
             name: name.to_owned(),
-            cpu: None,
             wakes: 1,
-            share_of_late: 0.3,
-            share_between: (0.1, 0.5),
-            share_of_time: 0.3,
-            worst_ns: 1,
-            confidence: 1.0,
-            rule: "ipi".to_owned(),
-            evidence: "in 1 wake".to_owned(),
+            touched: 3,
+            time_ns: (share * 1e6) as u64,
+            share_of_time: share,
+            confidence: 0.9,
+            evidence: format!("what shows {name}"),
             advice: advice.to_owned(),
             tune_rule: Some("isolation.isolcpus".to_owned()),
+            ..BlamedCause::default()
+        }
+    }
+
+    fn shown(blocks: &[Block]) -> String {
+        spaced(&text::rendered(blocks).to_string())
+    }
+
+    /// With spaces that may be broken.
+    fn spaced(text: &str) -> String {
+        let space = |c: char| if c != '\n' && c.is_whitespace() { ' ' } else { c };
+        text.chars().map(space).collect()
+    }
+
+    #[test]
+    fn advice_that_several_causes_share_is_given_once() {
+        let causes = [
+            cause("a", 0.5, "Isolate it."),
+            cause("b", 0.2, "Wait."),
+            cause("c", 0.2, "Isolate it."),
+        ];
+        let page = shown(&helps(&mattering(&causes, 6)));
+        let expected = "\nWhat helps\n  - a; c: Isolate it. (tune: isolation.isolcpus)\n  - b: \
+                        Wait. (tune: isolation.isolcpus)\n";
+        assert_eq!(page, expected);
+    }
+
+    #[test]
+    fn each_cause_has_its_figures_how_sure_it_is_and_what_shows_it_in_eighty_columns() {
+        let long = "cargo (nice 0, more than 64 threads of 12 processes) was not preempted in \
+                    asm_exc_page_fault";
+        let causes = [cause(long, 0.7, "Isolate it."), cause("host took the CPU", 0.2, "Wait.")];
+        let page = shown(&caused(&causes, 6));
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        let head =
+            page.lines().find(|line| line.contains("sure")).unwrap_or_else(|| panic!("{page}"));
+        let row = page.lines().find(|line| line.contains("host took the CPU:"));
+        let row = row.unwrap_or_else(|| panic!("{page}"));
+        let figures: Vec<&str> = row.split("  ").filter(|cell| !cell.is_empty()).take(4).collect();
+        let figures: Vec<&str> = figures.into_iter().map(str::trim).collect();
+        assert_eq!(figures, ["200 µs", "20 %", "3", "90 %"], "{page}");
+        assert_eq!(
+            head.find("cause,").map(|at| head[..at].chars().count()),
+            row.find("host").map(|at| row[..at].chars().count())
+        );
+        assert!(page.contains("12 processes") && page.contains("what shows host"), "{page}");
+    }
+
+    #[test]
+    fn the_cause_of_the_latest_wake_is_shown_however_little_time_it_took() {
+        let mut causes: Vec<BlamedCause> =
+            (0..9).map(|number| cause(&format!("cause {number}"), 0.1, "Wait.")).collect();
+        causes.push(BlamedCause { is_of_latest: true, ..cause("the latest", 0.001, "Look.") });
+        let page = shown(&caused(&causes, 3));
+        assert!(page.contains("cause 1:") && !page.contains("cause 2:"), "{page}");
+        assert!(page.contains("the latest:") && page.contains("Look."), "{page}");
+        assert!(page.contains("7 more causes: 80 % of the time"), "{page}");
+    }
+
+    /// A result with so many causes, as long as names and evidence are.
+    fn blamed(causes: usize) -> Blamed {
+        let long = "rustc (nice 0, 12 threads of 3 processes) was not preempted in fault";
+        let evidence = "it ran in 31 wakes although a switch was wanted";
+        let causes = (0..causes).map(|number| {
+            let name = format!("{long} {number}");
+            let advice = format!("Advice {number} of two lines or so: {}.", "words ".repeat(18));
+            let evidence = evidence.to_owned();
+            BlamedCause { evidence, ..cause(&name, 1.0 / causes as f64, &advice) }
+        });
+        let causes: Vec<BlamedCause> = causes.collect();
+        let run = BlamedRun {
+            name: "punctual-loop".to_owned(),
+            tid: 7,
+            cpu: 1,
+            kernel_priority: 9,
+            period_ns: Some(1_000_000),
+            margin_ns: 0,
+            wakes: 4_491,
+            p50_ns: Some(15_200),
+            p99_ns: Some(32_800),
+            max_ns: Some(3_740_000),
+            bounds: None,
+            threshold_ns: Some(32_800),
+            late: 43,
+            censored: 4_282,
+            broken: 0,
+            has_ended: false,
+            sentence: String::new(),
+            wanted: None,
+            causes: causes.clone(),
         };
-        let causes = [cause("a", "Isolate it."), cause("b", "Wait."), cause("c", "Isolate it.")];
-        let lines = explained(&causes);
-        assert_eq!(lines[0], "a: in 1 wake. Isolate it. (tune: isolation.isolcpus)");
-        assert_eq!(lines[1], "b: in 1 wake. Wait. (tune: isolation.isolcpus)");
-        assert_eq!(lines[2], "c: in 1 wake. What helps is the same as for a.");
+        Blamed {
+            sentence: "81 % of the 12.4 ms lost: ".to_owned() + &"some cause or other; ".repeat(20),
+            duration_ns: 5_000_000_000,
+            causes,
+            runs: vec![run],
+            more_runs: 0,
+            worst: Vec::new(),
+            senders: Vec::new(),
+            price: None,
+            evidence: None,
+            lost: 3,
+            holes: 0,
+            unknown_releases: 0,
+            stopped_by: None,
+            kept: None,
+            fallback: None,
+        }
+    }
+
+    #[test]
+    fn the_short_page_has_forty_lines_however_many_causes_there_are() {
+        for causes in [0, 1, 3, 30] {
+            let body = BlameBody { blame: blamed(causes), loads: Vec::new() };
+            let envelope = punctual_report::Envelope::of(crate::program::PROGRAM, "blame");
+            let report =
+                Report { envelope, body: punctual_report::Body::Measured(body.clone().into()) };
+            let page = shown(&short(&report, &body));
+            assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
+            assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+            assert_eq!(page.contains("What helps"), causes > 0, "{page}");
+        }
+    }
+
+    #[test]
+    fn in_one_line_each_thread_names_its_first_cause() {
+        let blame = blamed(3);
+        let line = spaced(&lines(&blame));
+        assert_eq!(line.lines().count(), 1);
+        let expected = "punctual-loop: 43 of 4 491 wakes later than 32.8 µs, worst \
+                        3.74 ms; 33 % of the time lost: rustc (nice 0, 12 threads";
+        assert!(line.starts_with(expected), "{line}");
+        let unknown = Blamed { fallback: Some("no rights".to_owned()), ..blamed(0) };
+        assert!(lines(&unknown).ends_with("no cause is known without the kernel's events\n"));
+        let mut early = blamed(0);
+        early.runs[0].late = 0;
+        let line = spaced(&lines(&early));
+        assert!(line.contains("none of 4 491 wakes was late"), "{line}");
     }
 }

@@ -12,9 +12,15 @@ const WORD: usize = 7;
 
 /// Caveats about the numbers.
 pub(super) fn warnings(report: &Report) -> Vec<Block> {
+    warnings_but(report, None)
+}
+
+/// Likewise, without the note that is said elsewhere.
+pub(super) fn warnings_but(report: &Report, said: Option<&str>) -> Vec<Block> {
     let during =
         report.envelope.disturbances.iter().map(|event| ("during the run:", event.what.as_str()));
     let notes = report.envelope.warnings.iter().map(|warning| ("note:", warning.text()));
+    let notes = notes.filter(|(_, text)| Some(*text) != said);
     let sentences = during.chain(notes);
     let sentences = sentences.map(|(label, text)| Block::words_at(1, format!("{label} {text}")));
     let mut blocks: Vec<Block> = sentences.collect();

@@ -1,0 +1,281 @@
+//! The threads that a cause names: how many, of which program, and whose that is.
+//!
+//! Of fixed size: of more threads those that made the latest wakes late are known, and that there
+//! are more.
+
+use punctual_trace::event::{ShortName, TaskName, Tid};
+
+use crate::cause::{Priority, Who};
+use crate::programs::{Program, ProgramOwner, Programs};
+
+/// Threads of one cause that are told apart.
+const ROOM: usize = 64;
+/// The threads of this project that run loops.
+const LOOPS: [&[u8]; 2] = [b"punctual-loop", b"punctual-price"];
+/// The one that reads events.
+pub(crate) const RECORDER: &[u8] = b"punctual-trace";
+
+/// A thread that a cause names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Culprit {
+    /// The thread, as it was seen first.
+    pub task: TaskName,
+    /// Its program, where that is known.
+    pub program: Option<Program>,
+}
+
+/// Which thread of a measurement's own it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnThread {
+    /// A loop.
+    Loop,
+    /// The one that reads events.
+    Recorder,
+    /// Any other: its watchdog, its coordinator, what writes samples.
+    Other,
+}
+
+impl OwnThread {
+    /// By its name, which the project gave it.
+    pub(crate) fn named(name: ShortName) -> Self {
+        let name = name.as_bytes();
+        match name {
+            RECORDER => Self::Recorder,
+            _ if LOOPS.contains(&name) => Self::Loop,
+            _ => Self::Other,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Loop => "another loop of this measurement",
+            Self::Recorder => "the reader of this recording",
+            Self::Other => "a thread of this measurement",
+        }
+    }
+}
+
+/// A thread of this owner in words.
+pub(crate) fn who(task: TaskName, owner: ProgramOwner) -> String {
+    match owner {
+        ProgramOwner::Stranger => Who(task).to_string(),
+        ProgramOwner::Load => format!("the load {}", Who(task)),
+        ProgramOwner::Measurement => {
+            let (name, priority) = (task.name, Priority(task.kernel_priority));
+            let number = if task.tid == 0 { String::new() } else { format!(", {}", task.tid) };
+            format!("{} ({name}, {priority}{number})", OwnThread::named(name).words())
+        }
+    }
+}
+
+/// A thread with what ranks it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Seen<K> {
+    culprit: Culprit,
+    latest: K,
+}
+
+/// Threads, each with the latest of its wakes by `K`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CulpritBook<K> {
+    seen: Vec<Seen<K>>,
+    is_full: bool,
+}
+
+impl<K> Default for CulpritBook<K> {
+    fn default() -> Self {
+        Self { seen: Vec::new(), is_full: false }
+    }
+}
+
+impl<K: Copy + Ord> CulpritBook<K> {
+    /// A thread had a part in a wake of this rank.
+    pub(crate) fn add(&mut self, culprit: Culprit, rank: K) {
+        let is_it = |seen: &&mut Seen<K>| seen.culprit.task.tid == culprit.task.tid;
+        if let Some(seen) = self.seen.iter_mut().find(is_it) {
+            seen.latest = seen.latest.max(rank);
+            seen.culprit.program = seen.culprit.program.or(culprit.program);
+            return;
+        }
+        if self.seen.len() < ROOM {
+            self.seen.push(Seen { culprit, latest: rank });
+            return;
+        }
+        self.is_full = true;
+        let least = self.seen.iter_mut().min_by_key(|seen| seen.latest);
+        if let Some(least) = least.filter(|least| least.latest < rank) {
+            *least = Seen { culprit, latest: rank };
+        }
+    }
+
+    /// Those of wakes of such a rank.
+    pub(crate) fn of(&self, is_wanted: impl Fn(K) -> bool) -> Culprits {
+        let mut culprits = Culprits::default();
+        for seen in self.seen.iter().filter(|seen| is_wanted(seen.latest)) {
+            culprits.add(seen.culprit);
+        }
+        culprits.is_more = self.is_full && culprits.threads.len() == ROOM;
+        culprits
+    }
+}
+
+/// The threads behind a row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Culprits {
+    threads: Vec<Culprit>,
+    is_more: bool,
+}
+
+impl Culprits {
+    /// Of the threads of one wake.
+    pub(crate) fn of_wake(tasks: impl Iterator<Item = TaskName>, programs: &Programs) -> Self {
+        let mut culprits = Self::default();
+        tasks.for_each(|task| culprits.add(Culprit { task, program: programs.find(task.tid) }));
+        culprits
+    }
+
+    fn add(&mut self, culprit: Culprit) {
+        if self.threads.iter().all(|known| known.task.tid != culprit.task.tid) {
+            self.threads.push(culprit);
+        }
+    }
+
+    /// With those of another thread that was followed.
+    pub(crate) fn merge(&mut self, with: &Self) {
+        with.threads.iter().for_each(|&culprit| self.add(culprit));
+        self.is_more |= with.is_more;
+    }
+
+    /// How many; at least so many where [`Self::is_more`].
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Whether there are more than were told apart.
+    #[must_use]
+    pub const fn is_more(&self) -> bool {
+        self.is_more
+    }
+
+    /// The only one; `None` where there are several, or none.
+    #[must_use]
+    pub fn only(&self) -> Option<Culprit> {
+        match self.threads[..] {
+            [only] if !self.is_more => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Their processes, each once, as far as they are known.
+    #[must_use]
+    pub fn processes(&self) -> Vec<Tid> {
+        let pids = self.threads.iter().filter_map(|thread| Some(thread.program?.pid));
+        let mut pids: Vec<Tid> = pids.collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// The name of their program, where it is known.
+    #[must_use]
+    pub fn program(&self) -> Option<ShortName> {
+        self.threads.iter().find_map(|thread| Some(thread.program?.name))
+    }
+
+    /// Whose they are.
+    #[must_use]
+    pub fn owner(&self) -> ProgramOwner {
+        let program = self.threads.iter().find_map(|thread| thread.program);
+        program.map_or_else(ProgramOwner::default, |program| program.owner)
+    }
+
+    /// Whether one of them has this name and priority.
+    pub(crate) fn have(&self, task: TaskName) -> bool {
+        let name = (task.name, task.kernel_priority);
+        self.threads.iter().any(|thread| (thread.task.name, thread.task.kernel_priority) == name)
+    }
+
+    /// The thread of a grouped cause in words: with its number where there is one alone, else with
+    /// how many there are.
+    pub(crate) fn words(&self, grouped: TaskName) -> String {
+        if let Some(Culprit { task, .. }) = self.only() {
+            let priority = grouped.kernel_priority;
+            return who(TaskName { kernel_priority: priority, ..task }, self.owner());
+        }
+        if self.count() < 2 || grouped.name.as_bytes().is_empty() {
+            return who(grouped, self.owner());
+        }
+        let more = if self.is_more { "more than " } else { "" };
+        let of_several = match self.processes().len() {
+            0 | 1 => String::new(),
+            // Workers of the kernel and others of one name are no more than that.
+            processes if processes >= self.count() => String::new(),
+            processes => format!(" of {processes} processes"),
+        };
+        let load = if self.owner() == ProgramOwner::Load { "the load " } else { "" };
+        format!(
+            "{load}{} ({}, {more}{} threads{of_several})",
+            grouped.name,
+            Priority(grouped.kernel_priority),
+            self.count()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn culprit(tid: Tid, name: &[u8], pid: Tid, owner: ProgramOwner) -> Culprit {
+        let task = TaskName { tid, name: ShortName::new(name), kernel_priority: 120 };
+        Culprit { task, program: Some(Program { pid, name: ShortName::new(b"rustc"), owner }) }
+    }
+
+    const GROUPED: fn() -> TaskName =
+        || TaskName { tid: 0, name: ShortName::new(b"rustc"), kernel_priority: 120 };
+
+    fn words(culprits: &[Culprit]) -> String {
+        let mut book = CulpritBook::default();
+        culprits.iter().for_each(|&culprit| book.add(culprit, 1));
+        book.of(|_| true).words(GROUPED())
+    }
+
+    #[test]
+    fn a_row_says_how_many_threads_of_how_many_processes_it_has() {
+        let rustc = |tid, pid| culprit(tid, b"opt cgu.1", pid, ProgramOwner::Stranger);
+        assert_eq!(words(&[rustc(5, 4)]), "opt cgu.1 (nice 0, 5)");
+        let two = [rustc(5, 4), rustc(6, 4), rustc(5, 4)];
+        assert_eq!(words(&two), "rustc (nice 0, 2 threads)");
+        let three = [rustc(5, 4), rustc(6, 4), rustc(8, 7)];
+        assert_eq!(words(&three), "rustc (nice 0, 3 threads of 2 processes)");
+        assert_eq!(words(&[rustc(4, 4), rustc(7, 7)]), "rustc (nice 0, 2 threads)");
+        let load = |tid| culprit(tid, b"load-cpu", 4, ProgramOwner::Load);
+        assert_eq!(words(&[load(5)]), "the load load-cpu (nice 0, 5)");
+    }
+
+    #[test]
+    fn threads_of_the_measurement_are_named_by_what_they_are() {
+        for (name, expected) in [
+            ("punctual-loop", "another loop of this measurement (punctual-loop, nice 0, 9)"),
+            ("punctual-trace", "the reader of this recording (punctual-trace, nice 0, 9)"),
+            ("punctual-watch", "a thread of this measurement (punctual-watch, nice 0, 9)"),
+        ] {
+            let own = culprit(9, name.as_bytes(), 8, ProgramOwner::Measurement);
+            assert_eq!(words(&[own]), expected);
+        }
+    }
+
+    #[test]
+    fn of_too_many_those_of_the_latest_wakes_are_known() {
+        let mut book = CulpritBook::default();
+        for tid in 1..=100 {
+            book.add(culprit(tid, b"t", 1, ProgramOwner::Stranger), tid % 10);
+        }
+        let late = book.of(|rank| rank >= 9);
+        assert_eq!((late.count(), late.is_more()), (10, false));
+        let most = book.of(|_| true);
+        assert_eq!((most.count(), most.is_more()), (ROOM, true));
+        assert_eq!(most.words(GROUPED()), "rustc (nice 0, more than 64 threads)");
+    }
+}

@@ -27,8 +27,6 @@ pub(crate) struct CauseSum {
     pub(crate) main: u64,
     /// Wakes that have it at all.
     pub(crate) touched: u64,
-    /// Of those, the ones with nothing lost.
-    pub(crate) whole: u64,
     pub(crate) time_ns: u64,
     /// The most that it took of one wake.
     pub(crate) worst_ns: u64,
@@ -42,7 +40,6 @@ impl CauseSum {
     pub(crate) fn merge(&mut self, from: &Self) {
         self.main += from.main;
         self.touched += from.touched;
-        self.whole += from.whole;
         self.time_ns = self.time_ns.saturating_add(from.time_ns);
         self.worst_ns = self.worst_ns.max(from.worst_ns);
         self.trust_ns += from.trust_ns;
@@ -128,7 +125,6 @@ pub(crate) struct Booking {
     release_ns: u64,
     cause: LateCause,
     is_main: bool,
-    is_whole: bool,
     /// Of the cause in that wake: all, and the part in question.
     sum_ns: u64,
     time_ns: u64,
@@ -294,7 +290,6 @@ impl Ledger {
             release_ns: wake.release_ns,
             cause,
             is_main: main_cause(&sums, wake.lateness_ns()) == cause,
-            is_whole: wake.is_whole,
             sum_ns: sums.iter().find(|(known, _)| *known == cause).map_or(0, |(_, sum)| *sum),
             time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
@@ -313,16 +308,14 @@ impl Ledger {
         };
         sum.time_ns = sum.time_ns.saturating_sub(time_ns);
         sum.trust_ns = (sum.trust_ns - booking.trust_ns).max(0.0);
-        let (main, whole) = (u64::from(booking.is_main), u64::from(booking.is_whole));
+        let main = u64::from(booking.is_main);
         if is_whole_sum {
             sum.main = sum.main.saturating_sub(main);
             sum.touched = sum.touched.saturating_sub(1);
-            sum.whole = sum.whole.saturating_sub(whole);
         }
         let moved = CauseSum {
             main: if is_whole_sum { main } else { 0 },
             touched: 1,
-            whole,
             time_ns,
             worst_ns: time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
@@ -370,6 +363,7 @@ impl Ledger {
             let worst = WorstWake { cell, release_ns, least_ns, lateness_ns, cause, time_ns };
             self.worst = Some(worst);
         }
+        let sound = if wake.is_whole { 1.0 } else { sound(parts, lateness_ns) };
         for (cause, time_ns) in sums {
             let of_cause =
                 || parts.iter().copied().filter(move |part| part.cause.grouped(programs) == cause);
@@ -377,10 +371,9 @@ impl Ledger {
             let mut sum = CauseSum {
                 main: u64::from(cause == main),
                 touched: 1,
-                whole: u64::from(wake.is_whole),
                 time_ns,
                 worst_ns: time_ns,
-                trust_ns: of_cause().map(trust).sum(),
+                trust_ns: of_cause().map(trust).sum::<f64>() * sound,
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());
@@ -467,6 +460,17 @@ impl Ledger {
         late.worst = self.worst.filter(|worst| selection.includes(worst.cell));
         late
     }
+}
+
+/// What is left of the confidence in a wake of which records are missing.
+const BROKEN: f64 = 0.5;
+
+/// What causes of a wake with missing records are worth, 0..1: half, of the share that those which
+/// are there explain.
+fn sound(parts: &[WakePart], lateness_ns: u64) -> f64 {
+    let is_open = |part: &&WakePart| matches!(part.cause, LateCause::Unexplained(_));
+    let open_ns: u64 = parts.iter().filter(is_open).map(WakePart::length_ns).sum();
+    BROKEN * (1.0 - open_ns as f64 / lateness_ns.max(1) as f64)
 }
 
 /// The thread that a part names, with its program.

@@ -15,7 +15,7 @@ use crate::spread::bucket;
 /// A shorter stretch without an event is not looked at, ns.
 pub(crate) const STALL_NS: u64 = 10_000;
 /// A coincidence that chance brings more often than this proves nothing.
-const RARE: f64 = 0.02;
+const RARE: f64 = 0.05;
 /// Shortfalls of CPU time that are remembered a CPU.
 const SHORTFALLS: usize = 64;
 /// Gaps of a companion that are remembered a CPU.

@@ -55,8 +55,8 @@ pub struct CauseRow {
     pub share_of_time: f64,
     /// The most that it took of one wake, ns.
     pub worst_ns: u64,
-    /// How sure it is, 0..1: the certainty of its rules, times the share of wakes with no event
-    /// lost.
+    /// How sure it is, 0..1: the certainty of its rules; of wakes with missing records half, times
+    /// the share of each that is explained.
     pub confidence: f64,
     /// The rule that booked it first.
     pub rule: RuleId,
@@ -222,7 +222,7 @@ fn no_detail() -> CauseDetail {
 }
 
 fn no_single_sum(wakes: u64) -> CauseSum {
-    CauseSum { main: wakes, touched: wakes, whole: wakes, ..CauseSum::default() }
+    CauseSum { main: wakes, touched: wakes, ..CauseSum::default() }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -245,8 +245,7 @@ fn row(bare: &Bare<'_>, shares: Shares, config: &BlameConfig, senders: &[SenderC
     let cause = group.with_tid(only);
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let (share_low, share_high) = wilson(sum.main, shares.late);
-    let trust = if sum.time_ns == 0 { 0.0 } else { sum.trust_ns / sum.time_ns as f64 };
-    let confidence = trust * share(sum.whole, sum.touched);
+    let confidence = if sum.time_ns == 0 { 0.0 } else { sum.trust_ns / sum.time_ns as f64 };
     let context = AdviceContext {
         platform: config.platform,
         kernel: config.kernel,

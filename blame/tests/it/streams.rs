@@ -145,7 +145,9 @@ fn a_loss_lowers_the_confidence_of_what_it_touches() {
     }
     let outcome = scenario.run(config());
     let row = only_cause(&outcome, CauseKind::HigherPriority);
-    assert!((row.confidence - 0.99 / 2.0).abs() < 1e-9, "{row:?}");
+    // Half of it in half of the wakes, which lack 10 µs of 300 or so.
+    let expected = 0.99 * 0.75;
+    assert!((expected - 0.02..expected).contains(&row.confidence), "{row:?}");
 }
 
 #[test]

@@ -74,6 +74,34 @@ impl ThreadArgs {
     fn target(&self) -> Option<ThreadTarget> {
         ThreadTarget::given(self.pid, self.tid, self.name.as_deref())
     }
+
+    /// What is listed, in words.
+    fn listed(&self) -> String {
+        match (self.pid, self.tid, &self.name) {
+            (Some(pid), ..) => format!("threads of process {pid}"),
+            (_, Some(tid), _) => format!("thread {tid}"),
+            (_, _, Some(name)) => format!("threads called {}", format::plain(name)),
+            (None, None, None) => "threads with a real-time policy".to_owned(),
+        }
+    }
+}
+
+/// The thread that reads the events.
+const READER: &str = "punctual-trace";
+
+/// What a table with one thread that woke, or none, lists, and what makes others appear; nothing for
+/// more, which speak for themselves.
+fn why_few(frame: &TopFrame, listed: &str) -> Option<String> {
+    let woken = frame.threads.iter().filter(|thread| thread.figures.wakes > 0);
+    let names: Vec<String> = woken.map(table::name).collect();
+    match &names[..] {
+        [] => Some(format!("listed: {listed}; none has woken at a release yet")),
+        [only] if only == READER => {
+            Some(format!("listed: {listed}; none but top's own reader has woken yet"))
+        }
+        [_] => Some(format!("listed: {listed} that woke; others appear when they wake")),
+        [..] => None,
+    }
 }
 
 /// A duration within [`INTERVALS`].
@@ -106,9 +134,13 @@ impl Execute for TopArgs {
         signal::catch_stop().context("cannot catch SIGINT")?;
         let top = Top::start(&plan)?;
         let cpus = machine.measuring.cpu.online_cpus.value().map_or(0, |cpus| cpus.iter().count());
+        let listed = self.threads.listed();
         match self.once {
-            None if terminal::is_there() => on_screen(top, ns(self.over), cpus)?,
-            once => as_text(top, once.unwrap_or(1), cpus)?,
+            None if terminal::is_there() => {
+                let view = TopView::new(ns(self.over), format::has_colours(), listed);
+                on_screen(top, view, cpus)?;
+            }
+            once => as_text(top, once.unwrap_or(1), cpus, &listed)?,
         }
         Ok(Exit::Fine)
     }
@@ -119,8 +151,7 @@ fn is_over() -> bool {
 }
 
 /// Until a key or a signal ends it.
-fn on_screen(mut top: Top, late_over_ns: u64, cpus: usize) -> Result<()> {
-    let mut view = TopView::new(late_over_ns, format::has_colours());
+fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
     let screen = Screen::enter().context("cannot have the terminal")?;
     let mut terminal = screen.terminal().context("cannot draw on the terminal")?;
     let mut looks_left = 0_u32;
@@ -177,12 +208,12 @@ fn causes(run: &BlamedRun) -> Vec<String> {
 }
 
 /// So many tables.
-fn as_text(mut top: Top, count: u32, cpus: usize) -> Result<()> {
+fn as_text(mut top: Top, count: u32, cpus: usize, listed: &str) -> Result<()> {
     let mut shown = 0;
     while shown < count && !is_over() {
         let Some(frame) = top.next(LOOK)? else { continue };
         let gap = if shown > 0 { "\n" } else { "" };
-        output::show(format!("{gap}{}", text(&frame, cpus)))?;
+        output::show(format!("{gap}{}", text(&frame, cpus, listed)))?;
         shown += 1;
         if frame.stopped_by.is_some() {
             break;
@@ -192,7 +223,7 @@ fn as_text(mut top: Top, count: u32, cpus: usize) -> Result<()> {
 }
 
 /// A frame as lines.
-fn text(frame: &TopFrame, cpus: usize) -> String {
+fn text(frame: &TopFrame, cpus: usize, listed: &str) -> String {
     let mut state = vec![screen::late_over(frame.late_over_ns)];
     state.extend(screen::split(frame));
     state.extend(screen::left_out(frame));
@@ -204,7 +235,9 @@ fn text(frame: &TopFrame, cpus: usize) -> String {
     let rows = table.rows.iter().map(|row| row.text.as_str());
     let header = screen::header(Some(frame), cpus);
     let state = state.join("  ");
-    let lines: Vec<&str> = [header.as_str(), &state, &table.head].into_iter().chain(rows).collect();
+    let few = why_few(frame, listed);
+    let lines = [header.as_str(), &state, &table.head].into_iter().chain(rows);
+    let lines: Vec<&str> = lines.chain(few.as_deref()).collect();
     lines.join("\n") + "\n"
 }
 
@@ -222,9 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_one_thread_says_what_it_lists() {
+        let options = |pid, tid, name: Option<&str>| {
+            ThreadArgs { pid, tid, name: name.map(str::to_owned) }.listed()
+        };
+        let listed = options(None, None, None);
+        let last = |names: &[&[u8]], listed: &str| {
+            let threads = (7..).zip(names).map(|(tid, name)| sample::thread(tid, name)).collect();
+            let text = text(&sample::frame(threads), 2, listed);
+            text.lines().last().expect("lines").to_owned()
+        };
+        let one = "listed: threads with a real-time policy that woke; others appear when they wake";
+        assert_eq!(last(&[b"servo"], &listed), one);
+        assert!(last(&[b"punctual-trace"], &listed).contains("top's own"));
+        assert!(last(&[], &listed).contains("none has woken"));
+        assert!(!last(&[b"servo", b"plc"], &listed).contains("listed"));
+        assert_eq!(options(Some(12), None, None), "threads of process 12");
+        assert_eq!(options(None, Some(12), None), "thread 12");
+        assert_eq!(options(None, None, Some("ja\x1bckd")), "threads called ja\\u{1b}ckd");
+    }
+
+    #[test]
     fn plain_text_has_every_column_and_no_escape() {
         let threads = vec![sample::thread(300, b"servo"), sample::thread(7, b"\x1b[2J")];
-        let text = text(&sample::frame(threads), 2);
+        let text = text(&sample::frame(threads), 2, "threads");
         assert!(!text.contains('\x1b'), "{text:?}");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5);

@@ -47,6 +47,7 @@ fn the_parts_of_each_wake_add_up_and_so_do_the_shares() {
     if late > 0 {
         assert!((sum(&result["causes"], "share_of_late") - 1.0).abs() < 1e-6, "{result}");
         assert_eq!(sum(&result["causes"], "wakes"), late as f64);
+        in_order(&result);
     }
     assert!(result["price"]["recorded"].as_u64().is_some_and(|wakes| wakes > 0), "{result}");
     assert!(result["evidence"]["events"].as_u64().is_some_and(|events| events > 0));
@@ -95,6 +96,80 @@ fn a_thread_that_takes_the_cpu_is_named() {
     // 40 releases or so fell into it; others may be late for reasons of their own.
     assert!(named["wakes"].as_u64().is_some_and(|wakes| wakes >= 5), "{named}");
     assert!(named["advice"].as_str().is_some_and(|advice| advice.contains("chrt")), "{named}");
+    // By the process that it belongs to, which is that of the tests.
+    assert_eq!((&named["threads"], &named["processes"]), (&1.into(), &1.into()), "{named}");
+    assert_eq!(named["owner"], "stranger");
+    let program = std::fs::read_to_string("/proc/self/comm").expect("a process");
+    assert_eq!(named["program"].as_str(), Some(program.trim_end()));
+    in_order(&result);
+}
+
+/// Causes stand in the order of the time that they took, which adds up; the latest wake has one.
+fn in_order(result: &Value) {
+    let causes = result["causes"].as_array().expect("causes");
+    let time_ns = |cause: &Value| cause["time_ns"].as_u64().expect("a time");
+    let open = ["normal-path", "unexplained", "no-single-cause"];
+    let named = causes.iter().filter(|cause| !open.iter().any(|kind| cause["cause"] == *kind));
+    assert!(named.map(time_ns).is_sorted_by(|a, b| a >= b), "{result}");
+    assert!((sum(&result["causes"], "share_of_time") - 1.0).abs() < 1e-6, "{result}");
+    let latest: Vec<&Value> = causes.iter().filter(|cause| cause["is_of_latest"] == true).collect();
+    assert_eq!(latest.len(), 1, "{result}");
+    let sentence = result["sentence"].as_str().expect("one");
+    let worst = sentence.split(" The worst was ").nth(1).unwrap_or_else(|| panic!("{sentence}"));
+    let name = latest[0]["name"].as_str().expect("a name");
+    assert!(worst.ends_with(&format!("of it: {name}.")), "{sentence}");
+}
+
+#[test]
+fn a_page_has_the_answer_in_forty_lines_of_eighty_columns_and_a_line_is_a_line() {
+    let from = capture("perf.data");
+    let read = |more: &[&str]| {
+        let out = run(["blame", "--from", &from, "--over", "1us"]
+            .into_iter()
+            .chain(more.iter().copied()));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        stdout(&out)
+    };
+    let page = read(&[]);
+    assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    let head = page.lines().find(|line| line.contains("cause, and what shows it"));
+    assert!(head.is_some_and(|head| head.contains(" sure ")), "{page}");
+    assert!(page.contains("--verbose") && page.contains("What helps"), "{page}");
+    let verbose = read(&["--verbose"]);
+    assert!(verbose.lines().count() > page.lines().count(), "{verbose}");
+    assert!(verbose.contains("The latest wakes") && verbose.contains("What helps"), "{verbose}");
+    let line = read(&["-q"]);
+    let runs =
+        json(&run(["blame", "--from", &from, "--over", "1us", "--json", "-"]))["runs"].clone();
+    assert_eq!(line.lines().count(), runs.as_array().map_or(0, Vec::len), "{line}");
+    assert!(line.contains(" of the time lost: "), "{line}");
+    crate::refused(&run(["blame", "--from", &from, "-q", "-v"]), &["--quiet", "--verbose"]);
+}
+
+#[test]
+fn another_loop_of_the_run_is_no_stranger() {
+    if !skip::need_tracing() {
+        return;
+    }
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
+    // Two loops on one CPU at the same phase: one waits for the other, each cycle.
+    let loops = ["--cpu", &cpu, "--period", "2ms,4ms", "--phase", "zero"];
+    let args = ["measure", "periodic", "--blame", "-d", "3s", "--json", "-"];
+    let out = run(args.into_iter().chain(loops));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    let runs = result["runs"].as_array().expect("runs");
+    let causes = runs.iter().filter_map(|run| run["causes"].as_array()).flatten();
+    let own: Vec<&Value> = causes.filter(|cause| cause["owner"] == "measurement").collect();
+    let named = own.iter().find(|cause| {
+        cause["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("another loop of this measurement ("))
+    });
+    let named = named.unwrap_or_else(|| panic!("{own:?}"));
+    let advice = named["advice"].as_str().expect("advice");
+    assert!(advice.contains("--phase") && !advice.contains("chrt"), "{advice}");
 }
 
 /// Whether this is the hog's row or words.
@@ -414,7 +489,9 @@ fn captures_of_others_are_read() {
         assert!(result["sentence"].as_str().is_some_and(|text| !text.is_empty()), "{name}");
         assert_eq!(result["price"], Value::Null);
         let page = run(["blame", "--from", &capture(name), "--over", "1us"]);
-        assert!(stdout(&page).contains("Causes of late wakes"), "{}", stdout(&page));
+        let is_answered = ["Causes of late wakes", "was later than"];
+        let page = stdout(&page);
+        assert!(is_answered.iter().any(|words| page.contains(words)), "{page}");
     }
 }
 
@@ -624,7 +701,14 @@ fn without_rights_counters_around_late_wakes_are_what_is_left() {
     let out = crate::as_user(&dir).args(["blame", "-d", "60s", "--stop-over", "100ns"]).output();
     let out = out.expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("--stop-over"), "{}", stdout(&out));
+    let page = stdout(&out);
+    assert!(page.contains("--stop-over"), "{page}");
+    // What is missing comes first, and the way to get it.
+    let first = page.split("No cause can be ").nth(1).unwrap_or_else(|| panic!("{page}"));
+    let first = first.split("\n\n").next().unwrap_or_default().replace("\n  ", " ");
+    assert!(first.contains("for the kernel's events may not be recorded: "), "{page}");
+    assert!(crate::names_what_forbids_recording(&first), "{page}");
+    assert!(!page.contains("What helps"), "{page}");
 }
 
 #[test]

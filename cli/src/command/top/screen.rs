@@ -9,6 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::table::{TopChoice, TopOrder, TopTable, cut};
+use super::why_few;
 use crate::format;
 use crate::terminal::Key;
 
@@ -75,11 +76,13 @@ pub(super) struct TopView {
     /// Lines of causes above the first that is shown.
     scrolled: usize,
     late_over_ns: u64,
+    /// What is listed, in words.
+    listed: String,
 }
 
 impl TopView {
     /// Nothing yet.
-    pub(super) fn new(late_over_ns: u64, has_colours: bool) -> Self {
+    pub(super) fn new(late_over_ns: u64, has_colours: bool, listed: String) -> Self {
         Self {
             frame: None,
             order: TopOrder::default(),
@@ -92,6 +95,7 @@ impl TopView {
             examined: None,
             scrolled: 0,
             late_over_ns,
+            listed,
         }
     }
 
@@ -256,10 +260,12 @@ impl TopView {
         };
         let table = TopTable::new(frame, choice, usize::from(area.width));
         page.write(2, &table.head, Style::new().add_modifier(Modifier::REVERSED));
-        if table.rows.is_empty() {
-            let none = "no thread yet that woke at a release of its own";
-            let text = if self.filter.is_empty() { none } else { "no such name" };
-            page.write(ABOVE, text, Style::new());
+        let few = match (table.rows.is_empty(), self.filter.is_empty()) {
+            (true, false) => Some("no such name".to_owned()),
+            _ => why_few(frame, &self.listed),
+        };
+        if let Some(text) = few.filter(|_| table.rows.len() < room) {
+            page.write(ABOVE + u16::try_from(table.rows.len()).unwrap_or(0), &text, Style::new());
         }
         // The chosen row stays in view.
         let chosen = table.rows.iter().position(|row| Some(row.tid) == self.chosen);
@@ -402,8 +408,12 @@ mod tests {
         (0..lines).map(|y| line(y).trim_end().to_owned()).collect()
     }
 
+    fn new(late_over_ns: u64, has_colours: bool) -> TopView {
+        TopView::new(late_over_ns, has_colours, "threads with a real-time policy".to_owned())
+    }
+
     fn view(threads: Vec<TopThread>) -> TopView {
-        let mut view = TopView::new(100_000, true);
+        let mut view = new(100_000, true);
         view.take(frame(threads));
         view
     }
@@ -425,6 +435,9 @@ mod tests {
         assert_eq!(lines[1], state);
         assert!(lines[2].ends_with("LATE CAUSE"), "{}", lines[2]);
         assert!(lines[3].contains("servo_1k") && lines[3].ends_with("35 zz_hog97"), "{}", lines[3]);
+        let listed =
+            "listed: threads with a real-time policy that woke; others appear when they wake";
+        assert_eq!(lines[4], listed);
         assert_eq!(lines[23], HELP);
     }
 
@@ -432,8 +445,8 @@ mod tests {
     fn every_size_shows_none_and_many_threads() {
         for size in SIZES {
             let none = drawn(&view(Vec::new()), size);
-            assert!(none[3].starts_with("no thread yet"), "{none:?}");
-            let nothing = drawn(&TopView::new(100_000, false), size);
+            assert!(none[3].starts_with("listed: threads with a real-time "), "{none:?}");
+            let nothing = drawn(&new(100_000, false), size);
             assert!(nothing[0].starts_with("punctual top"), "{nothing:?}");
             let lines = drawn(&view(many(200)), size);
             assert!(lines[3].contains("t200"), "the worst first: {lines:?}");
@@ -487,7 +500,7 @@ mod tests {
 
     #[test]
     fn the_threshold_moves_between_its_ends() {
-        let mut view = TopView::new(30_000, true);
+        let mut view = new(30_000, true);
         assert_eq!(view.press(Key::Char('-')), TopAct::BeginAnew(20_000));
         for _ in 0..40 {
             view.press(Key::Char('-'));
@@ -534,7 +547,7 @@ mod tests {
 
     #[test]
     fn without_a_thread_there_are_no_causes() {
-        assert_eq!(TopView::new(100_000, false).press(Key::Enter), TopAct::Show);
+        assert_eq!(new(100_000, false).press(Key::Enter), TopAct::Show);
         assert_eq!(view(Vec::new()).press(Key::Enter), TopAct::Show);
     }
 
@@ -542,7 +555,7 @@ mod tests {
     fn what_stopped_it_is_named() {
         let worst = thread(600, b"servo");
         let task = worst.figures.task;
-        let mut view = TopView::new(100_000, false);
+        let mut view = new(100_000, false);
         view.take(TopFrame { stopped_by: Some((task, 600_000)), ..frame(vec![worst]) });
         let lines = drawn(&view, (80, 24));
         assert!(lines[1].starts_with("STOPPED: servo (600) was 600 µs late"), "{}", lines[1]);

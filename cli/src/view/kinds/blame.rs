@@ -25,6 +25,8 @@ const EXPLAINED: f64 = 0.02;
 const EXPLAINED_MAX: usize = 6;
 /// Causes of the short page, of which it has as many as it has lines for.
 const BRIEF: std::ops::RangeInclusive<usize> = 1..=6;
+/// Notes of the short page.
+const BRIEF_NOTES: usize = 3;
 /// Threads of the short page.
 const BRIEF_RUNS: usize = 4;
 /// Lines of that page.
@@ -44,11 +46,23 @@ pub(super) fn short(report: &Report, body: &BlameBody) -> Vec<Block> {
         let mut blocks = head::brief(report);
         blocks.push(Block::Break);
         blocks.extend(brief(&body.blame, most));
-        blocks.extend(judged::warnings_but(report, body.blame.fallback.as_deref()));
+        blocks.extend(notes(report, body.blame.fallback.as_deref()));
         blocks
     };
     let fits = |most: &usize| text::rendered(&page(*most)).lines() <= LINES;
     page(BRIEF.rev().find(fits).unwrap_or(*BRIEF.start()))
+}
+
+/// The first notes, without one that is said elsewhere; the blank line above them is the first
+/// block.
+fn notes(report: &Report, said: Option<&str>) -> Vec<Block> {
+    let mut notes = judged::warnings_but(report, said);
+    let more = notes.len().saturating_sub(1 + BRIEF_NOTES);
+    if more > 1 {
+        notes.truncate(1 + BRIEF_NOTES);
+        notes.push(Block::words_at(1, format!("{more} more notes: --verbose")));
+    }
+    notes
 }
 
 /// What the short page has of it, with so many causes at most.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::LateCause;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
-use crate::programs::Programs;
+use crate::programs::ThreadPrograms;
 use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
 use crate::stall::StallEvidence;
 use crate::symbols::SymbolMap;
@@ -31,7 +31,7 @@ pub(crate) struct WakeFacts {
     pub(crate) stop_sender: Option<TaskName>,
     /// The programs of the threads that its causes name.
     #[serde(default)]
-    pub(crate) programs: Programs,
+    pub(crate) programs: ThreadPrograms,
 }
 
 /// A part of a wake with its cause.
@@ -77,7 +77,7 @@ pub(crate) struct Judgement<'a> {
 pub(crate) struct Account<'a> {
     pub(crate) wake: &'a Wake,
     pub(crate) parts: &'a [WakePart],
-    pub(crate) programs: &'a Programs,
+    pub(crate) programs: &'a ThreadPrograms,
 }
 
 /// Books a wake.
@@ -157,7 +157,7 @@ fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) ->
 }
 
 /// Of a wake, the time of each cause, longest first.
-pub(crate) fn sums(parts: &[WakePart], programs: &Programs) -> Vec<(LateCause, u64)> {
+pub(crate) fn sums(parts: &[WakePart], programs: &ThreadPrograms) -> Vec<(LateCause, u64)> {
     let mut sums: Vec<(LateCause, u64)> = Vec::new();
     for part in parts {
         let cause = part.cause.grouped(programs);

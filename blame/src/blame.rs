@@ -11,7 +11,7 @@ use crate::config::BlameConfig;
 use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
-use crate::programs::Program;
+use crate::programs::ThreadProgram;
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
@@ -132,7 +132,7 @@ impl Blame {
     }
 
     /// A thread belongs to this program, from now on: before its first event where that can be.
-    pub fn set_program(&mut self, tid: Tid, program: Program) {
+    pub fn set_program(&mut self, tid: Tid, program: ThreadProgram) {
         self.tasks.set_program(tid, program);
     }
 

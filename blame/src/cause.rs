@@ -5,7 +5,7 @@ use std::fmt;
 use punctual_trace::event::{CodeAddress, ShortName, TaskName};
 use serde::{Deserialize, Serialize};
 
-use crate::programs::{ProgramOwner, Programs};
+use crate::programs::{ProgramOwner, ThreadPrograms};
 use crate::symbols::{KernelPlace, SymbolMap};
 
 /// The kinds of causes, which name themselves in results.
@@ -340,7 +340,7 @@ impl LateCause {
     /// programs are not known those of one name, and so are the workers of the kernel. Those of the
     /// measurement itself are few and stay apart. The number comes back with [`Self::with_tid`].
     #[must_use]
-    pub fn grouped(mut self, programs: &Programs) -> Self {
+    pub fn grouped(mut self, programs: &ThreadPrograms) -> Self {
         if let Self::HostOrInterruptsOff { task, at, inside } = &mut self {
             // Whether an address means something shows when it comes again; until then who ran is
             // who happened to run.
@@ -525,7 +525,7 @@ impl fmt::Display for Priority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::Program;
+    use crate::programs::ThreadProgram;
     use std::collections::BTreeSet;
 
     fn task(name: &[u8], tid: u32, kernel_priority: i32) -> TaskName {
@@ -542,7 +542,7 @@ mod tests {
 
     #[test]
     fn rows_are_by_name_and_priority() {
-        let none = &Programs::default();
+        let none = &ThreadPrograms::default();
         let first = LateCause::HigherPriority { task: task(b"kworker/0:1", 5, 9) };
         let second = LateCause::HigherPriority { task: task(b"kworker/1:2", 6, 9) };
         assert_eq!(first.grouped(none), second.grouped(none));
@@ -553,9 +553,10 @@ mod tests {
 
     #[test]
     fn threads_of_one_program_are_one_row_whatever_their_names() {
-        let program =
-            |pid, name: &[u8], owner| Some(Program { pid, name: ShortName::new(name), owner });
-        let programs = Programs::of([5, 6, 7, 8, 9, 10].into_iter(), |tid| match tid {
+        let program = |pid, name: &[u8], owner| {
+            Some(ThreadProgram { pid, name: ShortName::new(name), owner })
+        };
+        let programs = ThreadPrograms::of([5, 6, 7, 8, 9, 10].into_iter(), |tid| match tid {
             // The first thread has renamed itself since its program was read.
             5..8 => program(5, b"rustc", ProgramOwner::Stranger),
             8 | 9 => program(8, b"punctual", ProgramOwner::Measurement),

@@ -13,7 +13,7 @@ use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
-use crate::programs::Programs;
+use crate::programs::ThreadPrograms;
 use crate::recall::Recall;
 use crate::rules::RuleId;
 use crate::stall::STALL_NS;
@@ -146,7 +146,7 @@ impl Court {
         if config.recall.is_none() {
             let culprits = parts.iter().filter_map(|part| part.cause.culprit());
             let tids = culprits.map(|task| task.tid);
-            facts.programs = Programs::of(tids, |tid| known.tasks.program(tid));
+            facts.programs = ThreadPrograms::of(tids, |tid| known.tasks.program(tid));
         }
         // What is kept has its addresses still: how often each came is known in the end.
         let has_address = is_late && parts.iter().any(|part| address(part).is_some());
@@ -181,7 +181,7 @@ impl Court {
         &mut self,
         parts: &mut [WakePart],
         threads: &mut [Thread],
-        programs: &Programs,
+        programs: &ThreadPrograms,
     ) -> Vec<Counted> {
         let mut counted: Vec<Counted> = Vec::new();
         for part in parts {

@@ -6,7 +6,7 @@
 use punctual_trace::event::{ShortName, TaskName, Tid};
 
 use crate::cause::{Priority, Who};
-use crate::programs::{Program, ProgramOwner, Programs};
+use crate::programs::{ProgramOwner, ThreadProgram, ThreadPrograms};
 
 /// Threads of one cause that are told apart.
 const ROOM: usize = 64;
@@ -21,7 +21,7 @@ pub struct Culprit {
     /// The thread, as it was seen first.
     pub task: TaskName,
     /// Its program, where that is known.
-    pub program: Option<Program>,
+    pub program: Option<ThreadProgram>,
 }
 
 /// Which thread of a measurement's own it is.
@@ -128,7 +128,10 @@ pub struct Culprits {
 
 impl Culprits {
     /// Of the threads of one wake.
-    pub(crate) fn of_wake(tasks: impl Iterator<Item = TaskName>, programs: &Programs) -> Self {
+    pub(crate) fn of_wake(
+        tasks: impl Iterator<Item = TaskName>,
+        programs: &ThreadPrograms,
+    ) -> Self {
         let mut culprits = Self::default();
         tasks.for_each(|task| culprits.add(Culprit { task, program: programs.find(task.tid) }));
         culprits
@@ -229,7 +232,10 @@ mod tests {
 
     fn culprit(tid: Tid, name: &[u8], pid: Tid, owner: ProgramOwner) -> Culprit {
         let task = TaskName { tid, name: ShortName::new(name), kernel_priority: 120 };
-        Culprit { task, program: Some(Program { pid, name: ShortName::new(b"rustc"), owner }) }
+        Culprit {
+            task,
+            program: Some(ThreadProgram { pid, name: ShortName::new(b"rustc"), owner }),
+        }
     }
 
     const GROUPED: fn() -> TaskName =

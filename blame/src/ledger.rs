@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::account::{Account, WakePart, main_cause, sums};
 use crate::cause::{LateCause, Unexplained};
 use crate::culprits::{Culprit, CulpritBook, Culprits};
-use crate::programs::Programs;
+use crate::programs::ThreadPrograms;
 use crate::rules::{Certainty, RuleId};
 use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
 use crate::stall::StallSums;
@@ -299,7 +299,7 @@ impl Ledger {
     }
 
     /// Moves what was booked to another cause, that of `part`.
-    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart, programs: &Programs) {
+    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart, programs: &ThreadPrograms) {
         let Booking { cell, time_ns, sum_ns, .. } = *booking;
         let is_whole_sum = time_ns == sum_ns;
         let from = self.causes.iter().position(|(known, _)| *known == booking.cause);
@@ -420,7 +420,7 @@ impl Ledger {
         &mut self,
         index: u16,
         parts: impl Iterator<Item = WakePart>,
-        (cell, programs): (Cell, &Programs),
+        (cell, programs): (Cell, &ThreadPrograms),
     ) {
         let memory = &mut self.causes[usize::from(index)].1;
         for part in parts {
@@ -474,7 +474,7 @@ fn sound(parts: &[WakePart], lateness_ns: u64) -> f64 {
 }
 
 /// The thread that a part names, with its program.
-fn culprit(part: &WakePart, programs: &Programs) -> Option<Culprit> {
+fn culprit(part: &WakePart, programs: &ThreadPrograms) -> Option<Culprit> {
     let task = part.cause.culprit().filter(|task| task.tid != 0)?;
     Some(Culprit { task, program: programs.find(task.tid) })
 }

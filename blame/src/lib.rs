@@ -11,11 +11,12 @@
 //! | [`config`] | who is followed, what is late, bounds |
 //! | [`symbols`] | names of kernel addresses; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
-//! | `timers`, `senders`, `tasks`, [`programs`] | what is programmed, who interrupts whom, who is who |
+//! | `timers`, `senders` | what is programmed, who interrupts whom |
+//! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
 //! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
-//! | `ledger`, [`culprits`], `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
+//! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
 //! | [`recall`] | what a capture of late wakes alone needs beside its events |
 //! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
 //!

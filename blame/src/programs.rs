@@ -23,7 +23,7 @@ pub enum ProgramOwner {
 /// The process that a thread belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct ThreadProgram {
     /// Its number, which is that of its first thread.
     pub pid: Tid,
     /// The name of that thread.
@@ -35,13 +35,13 @@ pub struct Program {
 /// The programs of a few threads, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Programs(Vec<(Tid, Program)>);
+pub struct ThreadPrograms(Vec<(Tid, ThreadProgram)>);
 
-impl Programs {
+impl ThreadPrograms {
     /// Of these threads, each once, as far as `find` knows them.
     pub(crate) fn of(
         tids: impl Iterator<Item = Tid>,
-        find: impl Fn(Tid) -> Option<Program>,
+        find: impl Fn(Tid) -> Option<ThreadProgram>,
     ) -> Self {
         let mut programs = Self::default();
         for tid in tids {
@@ -56,7 +56,7 @@ impl Programs {
 
     /// The program of a thread; `None` where it is not known.
     #[must_use]
-    pub fn find(&self, tid: Tid) -> Option<Program> {
+    pub fn find(&self, tid: Tid) -> Option<ThreadProgram> {
         self.0.iter().find(|(known, _)| *known == tid).map(|(_, program)| *program)
     }
 
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn each_thread_is_there_once_and_the_unknown_not_at_all() {
         let program =
-            Program { pid: 5, name: ShortName::new(b"rustc"), owner: ProgramOwner::Stranger };
+            ThreadProgram { pid: 5, name: ShortName::new(b"rustc"), owner: ProgramOwner::Stranger };
         let known = |tid: Tid| (tid < 10).then_some(program);
-        let programs = Programs::of([7, 7, 8, 99].into_iter(), known);
+        let programs = ThreadPrograms::of([7, 7, 8, 99].into_iter(), known);
         assert_eq!(programs.0.len(), 2);
         assert_eq!((programs.find(8), programs.find(99)), (Some(program), None));
         assert_eq!(programs.owner(99), ProgramOwner::Stranger);

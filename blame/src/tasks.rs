@@ -3,7 +3,7 @@
 
 use punctual_trace::event::{CodeAddress, ShortName, TaskName, Tid};
 
-use crate::programs::Program;
+use crate::programs::ThreadProgram;
 
 /// Places: some 0.2 MB.
 const PLACES: usize = 1 << 12;
@@ -20,7 +20,7 @@ struct Known {
     work: CodeAddress,
     /// The interrupt whose thread it is began then; 0 where none is known.
     anchor_ns: u64,
-    program: Option<Program>,
+    program: Option<ThreadProgram>,
 }
 
 /// What is known of threads, followed or not.
@@ -83,7 +83,7 @@ impl TaskTable {
     }
 
     /// The program of a thread is told, mostly before its first event.
-    pub(crate) fn set_program(&mut self, tid: Tid, program: Program) {
+    pub(crate) fn set_program(&mut self, tid: Tid, program: ThreadProgram) {
         let place = self.place_mut(tid);
         if place.task.tid != tid {
             *place = Known { task: TaskName { tid, ..NAMELESS }, ..Known::default() };
@@ -92,7 +92,7 @@ impl TaskTable {
     }
 
     /// The program of a thread.
-    pub(crate) fn program(&self, tid: Tid) -> Option<Program> {
+    pub(crate) fn program(&self, tid: Tid) -> Option<ThreadProgram> {
         let known = self.known(tid);
         known.program.filter(|_| known.task.tid == tid && tid != 0)
     }
@@ -139,7 +139,7 @@ mod tests {
     fn a_program_may_be_told_before_its_thread_is_seen() {
         let mut tasks = TaskTable::default();
         let name = ShortName::new(b"rustc");
-        let program = Program { pid: 4, name, owner: ProgramOwner::Stranger };
+        let program = ThreadProgram { pid: 4, name, owner: ProgramOwner::Stranger };
         tasks.set_program(5, program);
         assert_eq!((tasks.program(5), tasks.program(4)), (Some(program), None));
         assert_eq!(tasks.get(5).kernel_priority, 120, "nothing else is known of it");

@@ -9,7 +9,7 @@ use crate::ledger::Ledger;
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
-use crate::programs::Programs;
+use crate::programs::ThreadPrograms;
 use crate::recall::RecalledThread;
 use crate::rules::PreviousWake;
 use crate::spread::LatenessBounds;
@@ -530,7 +530,7 @@ impl Thread {
             previous: self.previous,
             stalls: wake.stalls.clone(),
             stop_sender: wake.stop_sender,
-            programs: Programs::default(),
+            programs: ThreadPrograms::default(),
         }
     }
 

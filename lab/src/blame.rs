@@ -20,7 +20,7 @@ use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
-use punctual_blame::programs::{Program, ProgramOwner};
+use punctual_blame::programs::{ProgramOwner, ThreadProgram};
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
 use punctual_blame::wake::FinishedWake;
@@ -583,14 +583,14 @@ impl crate::capture::CaptureConsumer for Accountant {
 }
 
 /// A process, as attribution takes it: this one is the measurement, and what it started are loads.
-pub(crate) fn program(process: &RunningProcess) -> Program {
+pub(crate) fn program(process: &RunningProcess) -> ThreadProgram {
     let own = std::process::id().cast_signed();
     let owner = match process {
         RunningProcess { pid, .. } if *pid == own => ProgramOwner::Measurement,
         RunningProcess { parent, .. } if *parent == own => ProgramOwner::Load,
         _ => ProgramOwner::Stranger,
     };
-    Program {
+    ThreadProgram {
         pid: process.pid.unsigned_abs(),
         name: ShortName::new(process.name.as_bytes()),
         owner,

@@ -575,7 +575,7 @@ mod tests {
     use super::*;
     use punctual_blame::cause::Unexplained;
     use punctual_blame::outcome::{BlameCounts, LatenessBounds};
-    use punctual_blame::programs::Programs;
+    use punctual_blame::programs::ThreadPrograms;
     use punctual_trace::event::ShortName;
 
     fn task(tid: Tid, kernel_priority: i32) -> TaskName {
@@ -678,7 +678,7 @@ mod tests {
         assert!(from_idle.iter().all(|(short, long)| short == "idle" && long.contains("idle")));
         assert_eq!(TopCause::Known(vague).short(), "unexplained");
         // Put together by name, its number is gone.
-        assert_eq!(TopCause::Known(above.grouped(&Programs::default())).short(), "servo");
+        assert_eq!(TopCause::Known(above.grouped(&ThreadPrograms::default())).short(), "servo");
         let swapper = TaskName { name: ShortName::new(b"swapper/1"), ..idle };
         assert_eq!(TopCause::Waited(swapper).short(), "idle");
     }

@@ -4,7 +4,7 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::BlameConfig;
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::programs::{Program, ProgramOwner};
+use punctual_blame::programs::{ProgramOwner, ThreadProgram};
 use punctual_trace::event::{ShortName, TaskName};
 
 use crate::scenario::{Scenario, US, assert_exact, config, hog, run, servo, task};
@@ -23,7 +23,7 @@ fn behind(tasks: &[TaskName], rounds: usize) -> Scenario {
 }
 
 /// The outcome where these threads belong to these programs.
-fn judged(scenario: &Scenario, programs: &[(TaskName, Program)]) -> BlameOutcome {
+fn judged(scenario: &Scenario, programs: &[(TaskName, ThreadProgram)]) -> BlameOutcome {
     let mut blame = Blame::new(config());
     for (task, program) in programs {
         blame.set_program(task.tid, *program);
@@ -34,8 +34,8 @@ fn judged(scenario: &Scenario, programs: &[(TaskName, Program)]) -> BlameOutcome
     outcome
 }
 
-fn program(pid: u32, name: &str, owner: ProgramOwner) -> Program {
-    Program { pid, name: ShortName::new(name.as_bytes()), owner }
+fn program(pid: u32, name: &str, owner: ProgramOwner) -> ThreadProgram {
+    ThreadProgram { pid, name: ShortName::new(name.as_bytes()), owner }
 }
 
 #[test]

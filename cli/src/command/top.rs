@@ -89,8 +89,8 @@ impl ThreadArgs {
 /// The thread that reads the events.
 const READER: &str = "punctual-trace";
 
-/// What a table with one thread that woke, or none, lists, and what makes others appear; nothing for
-/// more, which speak for themselves.
+/// What a table with one thread that woke, or none, lists, and what makes others appear; nothing
+/// for more, which speak for themselves.
 fn why_few(frame: &TopFrame, listed: &str) -> Option<String> {
     let woken = frame.threads.iter().filter(|thread| thread.figures.wakes > 0);
     let names: Vec<String> = woken.map(table::name).collect();

@@ -88,7 +88,8 @@ pub(super) struct BlameArgs {
     load: Loads,
     #[command(flatten)]
     output: OutputArgs,
-    /// Print everything: all causes, the latest wakes as they passed, who interrupted other CPUs
+    /// Print more: further causes, the latest wakes as they passed, who interrupted other CPUs;
+    /// --json has all
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
     /// Print one line a thread: how late it was, and its first cause

@@ -1,7 +1,8 @@
 //! What `blame` gives: one sentence, the causes by the time that they took, what helps against
 //! them, the threads, the worst wakes as they passed, and what recording cost.
 //!
-//! A terminal has the first of it, in 40 lines; `--verbose`, a page and Markdown have all.
+//! A terminal has the first of it, in 40 lines, and with `--verbose` more; a page and Markdown have
+//! all.
 
 use punctual_document::text;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Section, Table, numbers, words};
@@ -86,7 +87,7 @@ fn brief(blame: &Blamed, most: usize) -> Vec<Block> {
         blocks.extend(lines.into_iter().map(Block::words));
     }
     if !blame.worst.is_empty() {
-        let more = "--verbose has all causes, and the latest wakes as they passed";
+        let more = "--verbose has the latest wakes as they passed, --json all causes";
         blocks.push(Block::words(more));
     }
     blocks

@@ -5,6 +5,7 @@ mod samples;
 
 use punctual_analysis::histogram::HistogramView;
 use punctual_analysis::impact::stepper::torque_lost_ratio;
+use punctual_analysis::interval::Interval;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
@@ -29,15 +30,35 @@ const PERIOD_NS: u64 = 500_000;
 const UNCOMPENSATED: f64 = 3.6;
 const COMPENSATED: f64 = 0.098;
 
-/// The intervals of figure 5 that are measured, µs.
-const INTERVALS: [(&str, u64); 6] = [
-    ("each 25 us", 25),
-    ("each 40 us", 40),
-    ("each 50 us", 50),
-    ("each 75 us", 75),
-    ("each 125 us", 125),
-    ("each 250 us", 250),
+/// The intervals of figure 5 that are measured, µs: none has a divisor in common with T. Early wakes
+/// lie on multiples of A of the clock, so that where A divides T the last one is always as long
+/// before its release, by the phase of the releases alone; here it takes every distance up to A in
+/// turn, each of whole microseconds once in A cycles.
+const INTERVALS: [(&str, u64); 12] = [
+    ("each 21 us", 21),
+    ("each 27 us", 27),
+    ("each 33 us", 33),
+    ("each 41 us", 41),
+    ("each 51 us", EQ1_AT),
+    ("each 63 us", 63),
+    ("each 77 us", 77),
+    ("each 93 us", 93),
+    ("each 109 us", 109),
+    ("each 123 us", 123),
+    ("each 171 us", 171),
+    ("each 247 us", 247),
 ];
+/// The one of them that is nearest to the 50 µs of equation 1, µs.
+const EQ1_AT: u64 = 51;
+
+/// A load that was measured at an interval of figure 5.
+#[derive(Clone, Copy, Debug)]
+struct LoadAt {
+    /// The interval, µs.
+    us: u64,
+    /// CPU time of the loop, %; its lower end is less what may have been others'.
+    percent: Interval,
+}
 
 /// A loading of figure 3.
 struct Loading {
@@ -170,21 +191,14 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let sweep = INTERVALS
         .map(|(name, us)| LoopCondition::idle(name, WaitKind::Rearm(Period::from_ns(us * 1_000))));
     let sweep = loops(bench, &sweep, LoopPhase::Quiet, 0.15)?;
-    let cost: Vec<[f64; 2]> = INTERVALS
+    let cost: Vec<LoadAt> = INTERVALS
         .iter()
         .zip(&sweep)
-        .filter_map(|((_, us), run)| Some([*us as f64, run.cpu_load? * 100.0]))
+        .filter_map(|((_, us), run)| Some(LoadAt { us: *us, percent: run.cpu_percent()? }))
         .collect();
     rows.extend(loading(quiet.compensated, &cost));
-    rows.extend(INTERVALS.iter().map(|(_, us)| {
-        let share = load_at(&cost, *us as f64);
-        let title = format!("load at an interval of {us} µs");
-        PaperRow::new(format!("nist.fig5.{us}us"), &title, "%", "")
-            .formula(load(*us as f64, S))
-            .measured(share)
-            .note("a plot without numbers there; here the CPU time of the loop's thread")
-    }));
-    bench.draw([load_figure(cost, own_optimum(quiet.compensated))]);
+    rows.extend(interval_rows(&cost));
+    bench.draw([load_figure(&cost, own_optimum(quiet.compensated))]);
     let both = plain.as_ref().zip(compensated.as_ref());
     bench.draw(both.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
     rows.extend(compensation(quiet));
@@ -454,9 +468,32 @@ fn load(a: f64, s: f64) -> f64 {
     ((T / a - 1.0) * s + a) / T * 100.0
 }
 
-/// What was measured at an interval of `a` µs, of pairs of interval and load.
-fn load_at(loads: &[[f64; 2]], a: f64) -> Option<f64> {
-    loads.iter().find(|at| at[0] == a).map(|at| at[1])
+/// What was measured at an interval of so many µs, %.
+fn load_at(loads: &[LoadAt], us: u64) -> Option<Interval> {
+    loads.iter().find(|at| at.us == us).map(|at| at.percent)
+}
+
+/// Figure 5, a row for each interval.
+fn interval_rows(loads: &[LoadAt]) -> Vec<PaperRow> {
+    let row = |(_, us): &(&str, u64)| {
+        let percent = load_at(loads, *us);
+        let title = format!("load at an interval of {us} µs");
+        let row = PaperRow::new(format!("nist.fig5.{us}us"), &title, "%", "")
+            .formula(load(*us as f64, S))
+            .measured(percent.map(|percent| percent.value))
+            .note("a plot without numbers there; here the CPU time of the loop's thread")
+            .note(
+                "A does not divide T: else the phase of the releases alone would set how long the \
+                 last poll is, from nothing to a whole A",
+            );
+        match percent.and_then(|percent| percent.low) {
+            Some(low) if percent.is_some_and(|percent| low < percent.value) => row.note(&format!(
+                "{low:.1} % less what the host may have taken and the longest gap in a poll"
+            )),
+            _ => row,
+        }
+    };
+    INTERVALS.iter().map(row).collect()
 }
 
 /// What the loop computes for itself.
@@ -477,8 +514,17 @@ fn own_optimum(compensated: Option<&MeasuredLoop>) -> Option<Optimum> {
     Some(Optimum { a, s: a * a / T, load: run.cpu_load.map(|share| share * 100.0) })
 }
 
+/// The measured series of figure 5.
+const MEASURED: &str = "here: CPU time of the loop, down to what no one else can have taken";
+
+/// From the load less what may have been others' to all of it, %.
+fn error_bar(at: &LoadAt) -> Option<[f64; 3]> {
+    let (low, value) = (at.percent.low?, at.percent.value);
+    Some([low, value, at.percent.high.unwrap_or(value)])
+}
+
 /// Figure 5; `own`: with the S of this machine.
-fn load_figure(loads: Vec<[f64; 2]>, own: Option<Optimum>) -> Drawing {
+fn load_figure(loads: &[LoadAt], own: Option<Optimum>) -> Drawing {
     let curve = |value: &dyn Fn(f64) -> f64| -> Vec<[f64; 2]> {
         (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, value(a)]).collect()
     };
@@ -503,11 +549,12 @@ fn load_figure(loads: Vec<[f64; 2]>, own: Option<Optimum>) -> Drawing {
     };
     figure
         .points("published: the least load", [([50.0, 19.0], "19 %")])
-        .points("here: CPU time of the loop", loads.into_iter().map(|at| (at, "")))
+        .points(MEASURED, loads.iter().map(|at| ([at.us as f64, at.percent.value], "")))
+        .ranges(MEASURED, loads.iter().filter_map(|at| Some((at.us as f64, error_bar(at)?))))
 }
 
 /// Equations 1 to 3; `loads`: those at the intervals of figure 5.
-fn loading(rearm: Option<&MeasuredLoop>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
+fn loading(rearm: Option<&MeasuredLoop>, loads: &[LoadAt]) -> Vec<PaperRow> {
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
@@ -522,9 +569,12 @@ fn loading(rearm: Option<&MeasuredLoop>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
     vec![
         PaperRow::new("nist.eq1", "load at A = 50 µs, T = 500 µs, S = 5 µs", "%", "")
             .formula(load(50.0, S))
-            .measured(load_at(loads, 50.0))
+            .measured(load_at(loads, EQ1_AT).map(|percent| percent.value))
             .note(worst_case)
-            .note("measured at A = 50 µs, with the S of this machine"),
+            .note(&format!(
+                "measured at A = {EQ1_AT} µs, with the S of this machine: 50 µs divides T, so that \
+                 the phase of the releases would set how long the last poll is"
+            )),
         match own_a.zip(own_s) {
             Some((a, s)) => at_own.formula(load(a, s)),
             None => at_own,
@@ -627,6 +677,39 @@ mod tests {
 
     use super::*;
 
+    /// Loads at these intervals, of which 2 % may have been others'.
+    fn loads(measured: &[(u64, f64)]) -> Vec<LoadAt> {
+        let load = |&(us, value): &(u64, f64)| LoadAt {
+            us,
+            percent: Interval::between(value - 2.0, value, value),
+        };
+        measured.iter().map(load).collect()
+    }
+
+    #[test]
+    fn the_last_poll_takes_every_length_at_each_interval_of_figure_5() {
+        // As the wait does it: early wakes on multiples of the interval of the clock.
+        let lengths = |us: u64, phase: u64| {
+            let mut lengths: Vec<u64> = (0..us).map(|k| (phase + k * T as u64) % us).collect();
+            lengths.sort_unstable();
+            lengths.dedup();
+            lengths.len() as u64
+        };
+        assert_eq!(INTERVALS.len(), 12);
+        for (name, us) in INTERVALS {
+            assert_eq!(name, format!("each {us} us"));
+            assert!([0, 30, 123].iter().all(|&phase| lengths(us, phase) == us), "{us}");
+        }
+        assert_eq!(lengths(250, 30), 1, "one that divides T has one length");
+        let rows = interval_rows(&loads(&[(247, 31.0)]));
+        assert_eq!(rows.len(), 12);
+        let last = rows.last().expect("a row");
+        assert_eq!((last.id.as_str(), last.measured), ("nist.fig5.247us", Some(31.0)));
+        assert!(last.note.contains("does not divide T"), "{last:?}");
+        assert!(last.note.contains("29.0 % less what the host may have taken"), "{last:?}");
+        assert_eq!(rows[0].measured, None);
+    }
+
     #[test]
     fn the_formulas_give_what_the_paper_prints_where_it_is_right() {
         let rows = loading(None, &[]);
@@ -647,7 +730,8 @@ mod tests {
     #[test]
     fn a_load_stands_beside_the_interval_that_it_was_measured_at() {
         let rearm = MeasuredLoop::of_latenesses(&[5, 6, 7], 0.267, 86_800);
-        let rows = loading(Some(&rearm), &[[25.0, 44.0], [50.0, 34.4], [75.0, 28.0]]);
+        let loads = loads(&[(21, 44.0), (EQ1_AT, 34.4), (77, 28.0)]);
+        let rows = loading(Some(&rearm), &loads);
         let row = |id: &str| rows.iter().find(|row| row.id == id).expect("a row");
         assert_eq!(row("nist.eq1").measured, Some(34.4));
         let own = row("nist.eq1.own");
@@ -701,14 +785,18 @@ mod tests {
 
     #[test]
     fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
-        let figure = load_figure(vec![[50.0, 31.0]], None);
+        let loads = loads(&[(EQ1_AT, 31.0)]);
+        let figure = load_figure(&loads, None);
         let points: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
-        assert_eq!(points, [56, 1, 1]);
+        // The bar of the last goes from what is left where others took their part.
+        assert_eq!(points, [56, 1, 1, 3]);
+        let bar: Vec<f64> = figure.series[3].points.iter().map(|at| at[1]).collect();
+        assert_eq!(bar, [29.0, 31.0, 31.0]);
         // With the S of this machine the curve has its least where the loop is.
         let own = Optimum { a: 86.8, s: 15.07, load: Some(26.7) };
-        let beside = load_figure(vec![[50.0, 31.0]], Some(own));
+        let beside = load_figure(&loads, Some(own));
         let points: Vec<usize> = beside.series.iter().map(|series| series.points.len()).collect();
-        assert_eq!(points, [56, 56, 56, 1, 1, 1]);
+        assert_eq!(points, [56, 56, 56, 1, 1, 1, 3]);
         let least = |at: usize| {
             let points = beside.series[at].points.iter();
             points.min_by(|a, b| a[1].total_cmp(&b[1])).expect("a curve")[0]

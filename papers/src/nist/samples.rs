@@ -3,8 +3,10 @@
 use punctual_analysis::gridfit::GridFit;
 use punctual_analysis::histogram::clusters::{Cluster, clusters};
 use punctual_analysis::interval::Interval;
+use punctual_analysis::plain::significant;
 use punctual_analysis::quantile::Probability;
 use punctual_analysis::scatter::Scatter;
+use punctual_core::sample::Sample;
 use punctual_core::time::Period;
 
 use super::PERIOD_NS;
@@ -14,8 +16,8 @@ use crate::figure::Drawing;
 /// The samples of figures 1 and 6, and of figure 2.
 pub(super) const FEW: usize = 100;
 pub(super) const MANY: usize = 10_000;
-/// Samples that are drawn as one in figure 2: their least, median and largest.
-const JOINED: usize = 40;
+/// The axis of figure 2 ends at so many times 99 % of its samples: what is beyond is counted.
+const AXIS: f64 = 1.5;
 /// Columns of figure 1b, and how far beyond 95 % they go, of what lies below it: a stall would
 /// leave nothing to see of the rest.
 const COLUMNS: usize = 32;
@@ -24,24 +26,34 @@ const BEYOND: f64 = 0.5;
 /// So many consecutive samples, about the grid that fits them best.
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
+    /// Whether the first of them is the loop's first.
+    is_from_start: bool,
+    /// Releases among them that were missed, so that they have no sample.
+    pub(super) missed: u64,
     /// How far each is above the earliest one, ns.
     above_ns: Vec<i64>,
     scatter: Scatter,
 }
 
 impl Samples {
-    /// The first `count` samples of a run; `None` where it has fewer.
+    /// The first `count` samples of a run that follow each other; where no release in so many was
+    /// missed nowhere, those with fewest missed ones among them. `None` where it has fewer.
     pub(super) fn of(run: Option<&MeasuredLoop>, count: usize) -> Option<Self> {
-        let samples = run?.first.get(..count)?;
+        let first = &run?.first;
+        let missed_in = |stretch: &[Sample]| {
+            let [first, .., last] = stretch else { return 0 };
+            (last.cycle - first.cycle + 1).saturating_sub(stretch.len() as u64)
+        };
+        let stretches = first.windows(count).enumerate();
+        let (missed, begin, samples) =
+            stretches.map(|(at, stretch)| (missed_in(stretch), at, stretch)).min_by_key(|a| a.0)?;
         let mut fit = GridFit::new(Period::from_ns(PERIOD_NS)?);
         samples.iter().for_each(|sample| fit.push(sample.cycle, sample.lateness.as_ns()));
         let (_, line) = fit.finish()?;
-        let above = |sample: &punctual_core::sample::Sample| {
-            line.above_earliest_ns(sample.cycle, sample.lateness.as_ns())
-        };
+        let above = |sample: &Sample| line.above_earliest_ns(sample.cycle, sample.lateness.as_ns());
         let above_ns: Vec<i64> = samples.iter().map(above).collect();
         let scatter = Scatter::of_series(above_ns.iter().copied())?;
-        Some(Self { above_ns, scatter })
+        Some(Self { is_from_start: begin == 0, missed, above_ns, scatter })
     }
 
     /// Their range about the grid, which one stall makes, µs.
@@ -54,9 +66,25 @@ impl Samples {
         self.scatter.to_p99().map(|spread: Interval| spread.value / 1e3)
     }
 
-    /// How much later the first one is than the median of all, µs: code that is in no cache yet.
+    /// How much later the loop's first one is than the median of all, µs; `None` where it is not
+    /// among them.
     pub(super) fn first_us(&self) -> Option<f64> {
-        Some((*self.above_ns.first()? as f64 - self.scatter.p50?.value) / 1e3)
+        let first = *self.above_ns.first().filter(|_| self.is_from_start)?;
+        Some((first as f64 - self.scatter.p50?.value) / 1e3)
+    }
+
+    /// Whether the loop's first one is later than 95 % of all, as where code is in no cache yet.
+    pub(super) fn is_first_late(&self) -> bool {
+        let first = self.above_ns.first().filter(|_| self.is_from_start);
+        first.is_some_and(|first| *first > self.at(Probability::P95))
+    }
+
+    /// A quantile of all, ns.
+    fn at(&self, share: Probability) -> i64 {
+        let mut sorted = self.above_ns.clone();
+        sorted.sort_unstable();
+        let rank = share.rank(sorted.len() as u64) as usize;
+        sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     }
 
     /// Each, over its number from 1 on, µs.
@@ -66,7 +94,7 @@ impl Samples {
     }
 
     /// The clusters that they fall into.
-    fn clusters(&self) -> Vec<Cluster> {
+    pub(super) fn clusters(&self) -> Vec<Cluster> {
         let mut histogram = punctual_analysis::histogram::Histogram::new();
         self.above_ns.iter().for_each(|ns| histogram.push(*ns));
         clusters(&histogram)
@@ -76,8 +104,7 @@ impl Samples {
     fn columns(&self) -> (Vec<f64>, Vec<u64>, usize) {
         let mut sorted = self.above_ns.clone();
         sorted.sort_unstable();
-        let rank = Probability::P95.rank(sorted.len() as u64) as usize;
-        let most = sorted[rank.saturating_sub(1)] as f64 * (1.0 + BEYOND);
+        let most = self.at(Probability::P95) as f64 * (1.0 + BEYOND);
         let width = (most / COLUMNS as f64).max(1.0);
         let edges = (0..=COLUMNS).map(|edge| edge as f64 * width / 1e3).collect();
         let mut counts = vec![0; COLUMNS];
@@ -95,59 +122,74 @@ impl Samples {
 /// About the fitted grid: how far above the earliest.
 const DEVIATION: &str = "above the earliest, µs";
 
+/// Where a cluster lies, in one figure along x and in the other along y: its ends and where it is
+/// densest, µs.
+fn band_us(cluster: &Cluster) -> [f64; 3] {
+    [cluster.lower_ns, cluster.peak_ns, cluster.upper_ns].map(|ns| ns / 1e3)
+}
+
+/// A cluster in a legend.
+fn cluster_name(clusters: &[Cluster], cluster: &Cluster) -> String {
+    match clusters {
+        [_] => "here: one cluster, which is all of them".to_owned(),
+        _ => format!(
+            "here: a cluster of {:.0} % about {:.1} µs",
+            cluster.share * 100.0,
+            cluster.peak_ns / 1e3
+        ),
+    }
+}
+
 /// Figures 1a and 1b.
 pub(super) fn few(samples: &Samples) -> [Drawing; 2] {
     let points = samples.points();
-    let first = points.first().map(|at| (*at, "first"));
-    let title = "deviations of 100 consecutive samples";
-    let plot = Drawing::new("nist.fig1a", title, "sample", DEVIATION)
-        .line("here: 100 samples, uncompensated", points.clone())
-        .points("here: the first, whose code is in no cache yet", first);
+    let first = points.first().filter(|_| samples.is_from_start).map(|at| (*at, "first"));
+    let first_name = match samples.is_first_late() {
+        true => "here: the first, whose code is in no cache yet",
+        false => "here: the first, no later than others",
+    };
     let (edges, counts, beyond) = samples.columns();
     let name = match beyond {
         0 => "here: the same samples".to_owned(),
         more => format!("here: the same samples ({more} beyond)"),
     };
     let highest = counts.iter().max().copied().unwrap_or(0) as f64;
-    let last = edges.last().copied().unwrap_or(0.0);
+    let last_us = edges.last().copied().unwrap_or(0.0);
     let clusters = samples.clusters();
-    // One alone is all of them, and says nothing.
-    let several = clusters.iter().filter(|_| clusters.len() > 1);
-    let peaks = several.filter_map(|cluster| {
-        let us = cluster.peak_ns / 1e3;
-        (us <= last).then(|| ([us, highest], format!("{:.0} %", cluster.share * 100.0)))
+    let shown = || clusters.iter().filter(|cluster| cluster.lower_ns / 1e3 < last_us);
+    let title = "deviations of 100 consecutive samples";
+    let plot = Drawing::new("nist.fig1a", title, "sample", DEVIATION)
+        .line("here: 100 samples, uncompensated", points.clone())
+        .points(first_name, first);
+    let ends = [1.0, samples.above_ns.len() as f64];
+    let plot = shown().fold(plot, |plot, cluster| {
+        let band = band_us(cluster);
+        plot.band(&cluster_name(&clusters, cluster), ends.map(|x| (x, band)))
     });
-    let peaks: Vec<([f64; 2], String)> = peaks.collect();
     let histogram =
         Drawing::new("nist.fig1b", "histogram of the same samples", DEVIATION, "samples")
-            .steps(&name, &edges, &counts)
-            .points(
-                "here: clusters, with their share",
-                peaks.iter().map(|(at, share)| (*at, &**share)),
-            );
+            .steps(&name, &edges, &counts);
+    let histogram = shown().fold(histogram, |histogram, cluster| {
+        let [low, _, high] = band_us(cluster);
+        let column = [low, high.min(last_us)].map(|x| (x, [0.0, highest, highest]));
+        histogram.band(&cluster_name(&clusters, cluster), column)
+    });
     [plot, histogram]
 }
 
 /// Figure 2.
 pub(super) fn many(samples: &Samples) -> Drawing {
-    let mut lines = [Vec::new(), Vec::new(), Vec::new()];
-    for (at, joined) in samples.above_ns.chunks(JOINED).enumerate() {
-        let mut sorted = joined.to_vec();
-        sorted.sort_unstable();
-        let x = (at * JOINED) as f64 + joined.len() as f64 / 2.0 + 0.5;
-        let [Some(least), Some(largest)] = [sorted.first(), sorted.last()] else { continue };
-        for (line, ns) in lines.iter_mut().zip([largest, &sorted[sorted.len() / 2], least]) {
-            line.push([x, *ns as f64 / 1e3]);
-        }
-    }
-    let figure = Drawing::new(
-        "nist.fig2",
-        "deviations of 10 000 consecutive samples, 40 as one",
-        "sample",
-        DEVIATION,
-    );
-    let names = ["here: largest of 40", "here: median of 40", "here: least of 40"];
-    names.into_iter().zip(lines).fold(figure, |figure, (name, line)| figure.line(name, line))
+    let most_us = samples.at(Probability::P99) as f64 * AXIS / 1e3;
+    let (shown, beyond): (Vec<[f64; 2]>, Vec<[f64; 2]>) =
+        samples.points().into_iter().partition(|at| at[1] <= most_us);
+    let largest = beyond.iter().map(|at| at[1]).fold(0.0, f64::max);
+    let name = match beyond.len() {
+        0 => "here: each sample".to_owned(),
+        more => format!("here: each sample ({more} beyond, up to {} µs)", significant(largest)),
+    };
+    let title = "deviations of 10 000 consecutive samples";
+    Drawing::new("nist.fig2", title, "sample", DEVIATION)
+        .points(&name, shown.into_iter().map(|at| (at, "")))
 }
 
 /// Figure 6: both overlaid.
@@ -162,6 +204,7 @@ pub(super) fn overlaid(plain: &Samples, compensated: &Samples) -> Drawing {
 mod tests {
     use super::*;
     use crate::claim::evenly;
+    use crate::figure::Style;
 
     fn samples(values: &[i64], count: usize) -> Option<Samples> {
         Samples::of(Some(&MeasuredLoop::of_latenesses(values, 0.1, 1)), count)
@@ -191,6 +234,7 @@ mod tests {
         let [plot, histogram] = few(&found);
         assert_eq!(plot.series[0].points.len(), FEW);
         assert_eq!(plot.series[1].points.len(), 1);
+        assert!(plot.series[1].name.contains("in no cache yet"), "{}", plot.series[1].name);
         let steps = &histogram.series[0];
         assert_eq!(steps.points.len(), COLUMNS + 1);
         assert!(steps.points.last().is_some_and(|at| at[0] < 30.0), "{steps:?}");
@@ -200,16 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn figure_2_has_all_of_them_in_three_lines_and_figure_6_has_both_loops() {
-        let values = evenly(2_000, 3_000, MANY, false);
+    fn figure_2_has_each_sample_up_to_its_99_percent_and_figure_6_has_both_loops() {
+        let mut values = evenly(2_000, 3_000, MANY, false);
+        values[5_000] = 900_000;
         let consecutive = samples(&values, MANY).expect("enough");
         let figure = many(&consecutive);
-        let lengths: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
-        assert_eq!(lengths, [MANY / JOINED; 3]);
-        for at in 0..MANY / JOINED {
-            let y = |line: usize| figure.series[line].points[at][1];
-            assert!(y(2) <= y(1) && y(1) <= y(0));
-        }
+        let [points] = &figure.series[..] else { panic!("{:?}", figure.series.len()) };
+        assert_eq!((points.style, points.points.len()), (Style::Points, MANY - 1));
+        assert!(points.points.iter().all(|at| at[1] < 10.0), "the axis is that of the body");
+        assert!(points.name.contains("1 beyond, up to 8"), "{}", points.name);
         assert!(
             consecutive.at_99_us().is_some_and(|us| us < consecutive.range_us()),
             "{:?}",
@@ -218,5 +261,60 @@ mod tests {
         let (a, b) = (samples(&values, FEW), samples(&values[200..], FEW));
         let both = overlaid(&a.expect("a hundred"), &b.expect("a hundred"));
         assert_eq!(both.series.len(), 2);
+    }
+
+    /// A run that missed the releases of `missed`.
+    fn with_missed(values: &[i64], missed: &[u64]) -> MeasuredLoop {
+        let mut run = MeasuredLoop::of_latenesses(values, 0.1, 1);
+        run.first.retain(|sample| !missed.contains(&sample.cycle));
+        run
+    }
+
+    #[test]
+    fn they_follow_each_other_where_so_many_do_and_else_fewest_are_missed() {
+        let values = evenly(2_000, 3_000, 300, false);
+        let found = |missed: &[u64]| Samples::of(Some(&with_missed(&values, missed)), FEW);
+        let whole = found(&[]).expect("enough");
+        assert_eq!((whole.missed, whole.is_from_start), (0, true));
+        let later = found(&[50]).expect("enough");
+        assert_eq!((later.missed, later.is_from_start), (0, false));
+        assert_eq!(later.first_us(), None, "the loop's first is not among them");
+        assert!(few(&later)[0].series.iter().all(|series| !series.name.contains("first")));
+        let broken = found(&[40, 45, 130, 220]).expect("enough");
+        assert_eq!((broken.missed, broken.above_ns.len()), (1, FEW));
+    }
+
+    #[test]
+    fn clusters_are_bands_in_both_figures_and_one_alone_is_named_as_that() {
+        let one = samples(&evenly(2_000, 3_000, FEW, false), FEW).expect("a hundred");
+        // The earliest is far before all others.
+        let at = |at: i64| if at % 2 == 0 { 5_000 } else { 11_000 } + at % 7 * 40;
+        let two: Vec<i64> =
+            (0..FEW as i64).map(|number| if number == 10 { 2_000 } else { at(number) }).collect();
+        let two = samples(&two, FEW).expect("a hundred");
+        for (samples, count) in [(&one, 1), (&two, 2)] {
+            assert_eq!(samples.clusters().len(), count);
+            for figure in few(samples) {
+                let bands: Vec<_> =
+                    figure.series.iter().filter(|series| series.style == Style::Band).collect();
+                assert_eq!(bands.len(), count, "{}", figure.id);
+                let is_one = |name: &str| name.contains("one cluster, which is all");
+                assert!(bands.iter().all(|band| is_one(&band.name) == (count == 1)));
+            }
+        }
+        let [plot, histogram] = few(&two);
+        let band = |figure: &Drawing, axis: usize| {
+            let band = figure.series.iter().rfind(|series| series.style == Style::Band);
+            let points = &band.expect("a band").points;
+            let at = || points.iter().map(|at| at[axis]);
+            [at().fold(f64::MAX, f64::min), at().fold(f64::MIN, f64::max)]
+        };
+        // The later cluster lies along y in one and along x in the other.
+        let [low, high] = band(&plot, 1);
+        assert!(low > 3.5 && high < 10.0, "{low} {high}");
+        assert!((band(&histogram, 0)[0] - low).abs() < 1e-9);
+        // The first is in the earlier cluster.
+        assert!(!two.is_first_late());
+        assert!(plot.series.iter().any(|series| series.name.contains("no later than others")));
     }
 }

@@ -226,6 +226,7 @@ impl Recording {
             requested: self.requested.finish(missed),
             tails,
             lateness: known.into_histogram(),
+            intervals: self.interval.into_histogram(),
         }
     }
 
@@ -483,6 +484,10 @@ pub struct RunFigures {
     /// Lateness in full resolution.
     #[serde(skip)]
     pub lateness: Histogram,
+    /// Intervals less the period in full resolution, shorter ones below zero; empty for imported
+    /// data.
+    #[serde(skip)]
+    pub intervals: Histogram,
 }
 
 /// Lateness of the cycles that ran.

@@ -49,7 +49,21 @@ pub trait Bench {
     ///
     /// # Errors
     /// Why it cannot be measured.
-    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>, Self::Error>;
+    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>, Self::Error> {
+        Ok(self.together(&[loops.period_ns], loops)?.pop().unwrap_or_default())
+    }
+
+    /// Runs loops of these periods at once on the measured CPU, the shortest above the others,
+    /// under each condition in turns: by period in the order given, which is rising, then by
+    /// condition. That of `loops` is not looked at. Empty once an end was requested.
+    ///
+    /// # Errors
+    /// Why it cannot be measured.
+    fn together(
+        &mut self,
+        periods_ns: &[u64],
+        loops: &LoopSet<'_>,
+    ) -> Result<Vec<Vec<MeasuredLoop>>, Self::Error>;
 
     /// Runs an experiment.
     ///

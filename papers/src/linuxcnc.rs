@@ -2,13 +2,14 @@
 
 mod claims;
 
-use punctual_analysis::histogram::HistogramView;
+use punctual_analysis::histogram::Histogram;
+use punctual_analysis::quantile::Probability;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
 
 use crate::Reproduction;
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
-use crate::figure::{Drawing, beside_each_other};
+use crate::figure::Drawing;
 use crate::row::PaperRow;
 
 /// How long the paper's runs are.
@@ -23,8 +24,8 @@ struct Thread {
     period_ns: u64,
 }
 
-/// The share of the time that each thread is measured.
-const SHARE: f64 = 0.45;
+/// The share of the time that both threads are measured.
+const SHARE: f64 = 0.9;
 
 /// The base thread, which makes steps, and the servo thread.
 const THREADS: [Thread; 2] = [
@@ -32,7 +33,7 @@ const THREADS: [Thread; 2] = [
     Thread { key: "servo", prefix: "", name: "1 ms servo", period_ns: 1_000_000 },
 ];
 
-/// The time in which each thread runs as long under each condition as there, s.
+/// The time in which both threads run as long under each condition as there, s.
 pub(crate) fn full_seconds(is_tuned: bool) -> f64 {
     RUN_S * conditions_of(is_tuned) as f64 / SHARE
 }
@@ -57,32 +58,17 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     ];
     let tuned = bench.tuned().map(|paths| (paths.len(), paths.join(", ")));
     let conditions = &conditions[..conditions_of(tuned.is_some())];
-    let (cold, phase) = (COLD_CYCLES, LoopPhase::Zero);
-    let mut of_threads = Vec::new();
-    for thread in &THREADS {
-        let (period_ns, length) = (thread.period_ns, bench.share(SHARE));
-        of_threads.push(bench.loops(&LoopSet {
-            period_ns,
-            conditions,
-            length,
-            cold,
-            phase,
-            keep: 0,
-        })?);
-    }
+    let (length, keep) = (bench.share(SHARE), 0);
+    let periods_ns = THREADS.each_ref().map(|thread| thread.period_ns);
+    let (cold, phase, period_ns) = (COLD_CYCLES, LoopPhase::Zero, periods_ns[0]);
+    let loops = LoopSet { period_ns, conditions, length, cold, phase, keep };
+    // Both at once on one CPU, as latency-histogram runs them.
+    let mut of_threads = bench.together(&periods_ns, &loops)?;
     bench.draw(histograms(&of_threads, tuned.is_some()));
     let mut rows = Vec::new();
-    for (thread, runs) in THREADS.iter().zip(&of_threads) {
-        for LoopCondition { name, tuned: is_tuned, .. } in conditions {
-            let is_printed = *name == "linuxcnc" && thread.prefix.is_empty();
-            let published = if is_printed { ["1000s", "100"] } else { ["", ""] };
-            let run = runs.iter().find(|run| run.name == *name);
-            let found = histogram(thread, name, published, run);
-            match is_tuned {
-                true => rows.extend(found.map(|row| row.note("settings: row linuxcnc.tuned"))),
-                false => rows.extend(found),
-            }
-        }
+    let none = Vec::new();
+    for (thread, runs) in THREADS.iter().zip(of_threads.iter().chain(std::iter::repeat(&none))) {
+        rows.extend(thread_rows(thread, conditions, runs));
     }
     let runs = of_threads.pop().unwrap_or_default();
     let each_s = bench.share(SHARE).as_secs_f64() / conditions.len() as f64;
@@ -109,6 +95,33 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     Ok(Reproduction { rows, claims })
 }
 
+/// The rows of a thread. What the page of LinuxCNC prints of tuned machines stands beside the tuned
+/// loop under load, and beside the untuned one where none was tuned.
+fn thread_rows(
+    thread: &Thread,
+    conditions: &[LoopCondition],
+    runs: &[MeasuredLoop],
+) -> Vec<PaperRow> {
+    let is_any_tuned = conditions.iter().any(|condition| condition.tuned);
+    let mut rows = Vec::new();
+    for LoopCondition { name, load, tuned, .. } in conditions {
+        let is_printed = *load == "linuxcnc" && *tuned == is_any_tuned && thread.prefix.is_empty();
+        let published = if is_printed { ["1000s", "100"] } else { ["", ""] };
+        let run = runs.iter().find(|run| run.name == *name);
+        let found = histogram(thread, (name, *tuned), published, run);
+        match tuned {
+            true => rows.extend(found.map(|row| row.note("settings: row linuxcnc.tuned"))),
+            false => rows.extend(found),
+        }
+    }
+    rows
+}
+
+/// The columns of a histogram to each side of zero, and the share of the intervals that they show
+/// at each side.
+const COLUMNS: usize = 40;
+const SHOWN: f64 = 0.999;
+
 /// The paper's figure: both threads beside each other, and where --tune was given each before
 /// tuning and after it.
 fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
@@ -116,7 +129,8 @@ fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
         let (end, when) = if is_after { (".tuned", ", tuned") } else { ("", "") };
         let title = format!("histograms of the {} thread{when}", thread.name);
         let id = format!("linuxcnc.fig.{}{end}", thread.key);
-        Drawing::new(id, &title, "lateness, µs (log)", "wakes (log)").log([true, true])
+        Drawing::new(id, &title, "interval less the period, µs", "intervals (log)")
+            .log([false, true])
     };
     let threads = || THREADS.iter().zip(of_threads);
     match tuned {
@@ -124,26 +138,67 @@ fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
             .flat_map(|(thread, runs)| {
                 let sides =
                     [false, true].map(|is_after| (side(thread, is_after), views(runs, is_after)));
-                beside_each_other(sides.into())
+                signed(sides.into())
             })
             .collect(),
-        false => beside_each_other(
+        false => signed(
             threads().map(|(thread, runs)| (side(thread, false), views(runs, false))).collect(),
         ),
     }
 }
 
-/// The histograms of loops before tuning or after it, each with its name.
-fn views(runs: &[MeasuredLoop], is_after: bool) -> Vec<(String, &HistogramView)> {
+/// The intervals of loops before tuning or after it, each with its name.
+fn views(runs: &[MeasuredLoop], is_after: bool) -> Vec<(String, &Histogram)> {
     let is_of = |run: &&MeasuredLoop| run.name.ends_with("tuned") == is_after;
     let own = runs.iter().filter(is_of);
-    own.map(|run| (run.name.clone(), &run.figures.histogram)).collect()
+    own.map(|run| (run.name.clone(), &run.figures.intervals)).collect()
+}
+
+/// Histograms about zero in figures beside each other, all in the same columns, as far as nearly
+/// all values of all of them lie; what lies beyond is counted in their names.
+fn signed(figures: Vec<(Drawing, Vec<(String, &Histogram)>)>) -> Vec<Drawing> {
+    let far = |histogram: &Histogram| {
+        let at = |share| histogram.quantile(Probability::from_share(share)?);
+        // Of few values all are shown.
+        let ends = [at(1.0 - SHOWN).or(histogram.min()), at(SHOWN).or(histogram.max())];
+        ends.into_iter().flatten().map(i64::unsigned_abs).max()
+    };
+    let all_views = figures.iter().flat_map(|(_, views)| views);
+    let farthest_ns = all_views.filter_map(|(_, histogram)| far(histogram)).max().unwrap_or(0);
+    let width_ns = (farthest_ns as f64 * 1.01 / COLUMNS as f64).max(1.0);
+    let edge = |column: usize| (column as f64 - COLUMNS as f64) * width_ns / 1e3;
+    let edges_us: Vec<f64> = (0..=2 * COLUMNS).map(edge).collect();
+    let drawn = |figure: Drawing, (name, histogram): (String, &Histogram)| {
+        let (mut counts, mut beyond) = (vec![0; 2 * COLUMNS], histogram.overflow());
+        for bucket in histogram.buckets() {
+            let middle_ns = (bucket.lowest_ns as f64 + bucket.highest_ns as f64) / 2.0;
+            let column = (middle_ns / width_ns).floor() + COLUMNS as f64;
+            let column = (column >= 0.0).then_some(column as usize);
+            match column.and_then(|column| counts.get_mut(column)) {
+                Some(count) => *count += bucket.count,
+                None => beyond += bucket.count,
+            }
+        }
+        let name = match beyond {
+            0 => format!("here: {name}"),
+            more => format!("here: {name} ({more} beyond)"),
+        };
+        match histogram.count() {
+            0 => figure,
+            _ => figure.steps(&name, &edges_us, &counts),
+        }
+    };
+    let figure = |(at, (figure, views)): (usize, (Drawing, Vec<_>))| {
+        let figure = views.into_iter().fold(figure, drawn);
+        Drawing { beside: at > 0, ..figure }
+    };
+    figures.into_iter().enumerate().map(figure).collect()
 }
 
 /// Largest latency and deviation of the interval.
 fn histogram(
     thread: &Thread,
-    name: &str,
+    (name, is_tuned): (&str, bool),
     published: [&str; 2],
     run: Option<&MeasuredLoop>,
 ) -> [PaperRow; 2] {
@@ -154,11 +209,12 @@ fn histogram(
         let title = format!("{title} of a {} thread", thread.name);
         let row = PaperRow::new(id, &title, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
-        if published.is_empty() {
-            row.note("a histogram without numbers there")
-        } else {
-            row.note("tuned desktops there, no kernel parameters set here")
-        }
+        let row = match (published.is_empty(), is_tuned) {
+            (true, _) => row.note("a histogram without numbers there"),
+            (false, true) => row.note("tuned desktops there, settings of run time alone here"),
+            (false, false) => row.note("tuned desktops there, no settings changed here"),
+        };
+        row.note("both threads at once, at multiples of their periods, where the kernel's tick is")
     };
     [
         new("latency", "largest |interval|", published[0])
@@ -216,4 +272,71 @@ fn recipe(machine: &MachineFacts) -> Vec<PaperRow> {
              now, which punctual leaves alone",
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop with this name whose lateness is so much in turns, ns.
+    fn run(name: &str, lateness_ns: [i64; 2]) -> MeasuredLoop {
+        let values: Vec<i64> = (0..400).map(|at| lateness_ns[at % 2]).collect();
+        MeasuredLoop { name: name.to_owned(), ..MeasuredLoop::of_latenesses(&values, 0.1, 1) }
+    }
+
+    fn conditions(tuned: bool) -> Vec<LoopCondition> {
+        let loaded =
+            LoopCondition { load: "linuxcnc", ..LoopCondition::idle("linuxcnc", WaitKind::Sleep) };
+        let with = LoopCondition { name: "linuxcnc tuned", tuned: true, ..loaded };
+        let conditions = vec![LoopCondition::idle("idle", WaitKind::Sleep), loaded];
+        if tuned { conditions.into_iter().chain([with]).collect() } else { conditions }
+    }
+
+    #[test]
+    fn what_is_printed_of_tuned_machines_stands_beside_the_tuned_loop() {
+        let runs = [run("linuxcnc", [9_000, 1_000]), run("linuxcnc tuned", [2_000, 1_000])];
+        let printed = |tuned: bool, thread: &Thread| {
+            let rows = thread_rows(thread, &conditions(tuned), &runs);
+            let rows = rows.into_iter().filter(|row| !row.published.is_empty());
+            rows.map(|row| (row.id, row.published, row.measured)).collect::<Vec<_>>()
+        };
+        let [base, servo] = &THREADS;
+        for tuned in [false, true] {
+            assert!(printed(tuned, base).is_empty());
+            let (name, largest) =
+                if tuned { ("linuxcnc-tuned", 1_000.0) } else { ("linuxcnc", 8_000.0) };
+            let rows = printed(tuned, servo);
+            let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+            let wanted = ["latency", "deviation"].map(|key| format!("linuxcnc.{name}.{key}"));
+            assert_eq!(ids, wanted);
+            assert_eq!((rows[0].1.as_str(), rows[0].2), ("1000s", Some(largest)));
+        }
+        let rows = thread_rows(servo, &conditions(false), &runs);
+        assert!(rows.iter().all(|row| row.note.contains("both threads at once")), "{rows:?}");
+        assert!(rows.iter().all(|row| row.note.contains("where the kernel's tick is")));
+    }
+
+    #[test]
+    fn histograms_are_of_intervals_with_shorter_ones_below_zero() {
+        let threads = [vec![run("idle", [2_000, 5_000])], vec![run("idle", [1_000, 9_000])]];
+        let figures = histograms(&threads, false);
+        let [base, servo] = &figures[..] else { panic!("{figures:?}") };
+        assert_eq!((base.id.as_str(), base.beside), ("linuxcnc.fig.base", false));
+        assert_eq!((servo.id.as_str(), servo.beside), ("linuxcnc.fig.servo", true));
+        for (figure, us) in [(base, 3.0), (servo, 8.0)] {
+            let points = &figure.series[0].points;
+            let held: Vec<&[[f64; 2]]> =
+                points.windows(2).filter(|pair| pair[0][1] > 0.0).collect();
+            let [short, long] = held[..] else { panic!("{held:?}") };
+            // In turns so much longer and so much shorter than the period.
+            assert!(short[0][0] <= -us && -us <= short[1][0], "{short:?}");
+            assert!(long[0][0] <= us && us <= long[1][0], "{long:?}");
+            assert_eq!(short[0][1] + long[0][1], 399.0);
+        }
+        let edges =
+            |figure: &Drawing| figure.series[0].points.iter().map(|at| at[0]).collect::<Vec<_>>();
+        assert_eq!(edges(base), edges(servo), "the same columns");
+        let empty = histograms(&[Vec::new(), Vec::new()], false);
+        assert!(empty.iter().all(|figure| figure.series.is_empty()));
+    }
 }

@@ -158,7 +158,7 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
     };
     let step = "where this counter advances in coarse steps, their period hides the loop's";
     vec![
-        new("fig2", "the loop's comparison, bits", "").formula(64.0).note(
+        PaperRow::new("maruti.fig2", "the loop's comparison", "bits", "").formula(64.0).note(
             "the paper's loop compares the low 32 bits only, which is right within 2³¹ cycles \
                  of the target; not measured: the loop here compares 64",
         ),

@@ -214,6 +214,7 @@ impl Total {
             requested: RequestedTails::of(self.interval_tails(), self.release_tails()),
             tails,
             lateness: known.into_histogram(),
+            intervals: self.interval.histogram().clone(),
         }
     }
 

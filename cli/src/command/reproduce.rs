@@ -45,7 +45,7 @@ pub(crate) struct ReproduceArgs {
     /// The paper
     #[arg(value_parser = paper_parser(), conflicts_with = "all")]
     paper: Option<Paper>,
-    /// All papers, one after the other: about ten minutes; with --full two and a half hours
+    /// All papers, one after the other: about ten minutes; with --full an hour and a half
     #[arg(long)]
     all: bool,
     /// Shorter measurements: less than two minutes for all papers, half a minute for one
@@ -334,17 +334,22 @@ impl bench::Bench for Bench<'_> {
         Some(self.settings.as_ref()?.paths().collect())
     }
 
-    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>> {
-        let LoopSet { period_ns, conditions, length, cold, phase, keep } = *loops;
+    fn together(
+        &mut self,
+        periods_ns: &[u64],
+        loops: &LoopSet<'_>,
+    ) -> Result<Vec<Vec<MeasuredLoop>>> {
+        let LoopSet { conditions, length, cold, phase, keep, .. } = *loops;
         if stopped() {
             return Ok(Vec::new());
         }
-        let period = parse::Duration(Span::from_ns(period_ns.cast_signed()));
+        let period = |ns: &u64| parse::Duration(Span::from_ns(ns.cast_signed()));
+        let periods: Vec<parse::Duration> = periods_ns.iter().map(period).collect();
         let none = Loads::AtOnce(Vec::new());
         let cpu = self.cpu.to_string();
         let choices = LoopChoices {
             cpu: Some(&cpu),
-            period: &[period],
+            period: &periods,
             duration: length,
             policy: PolicyName::Fifo,
             priority: PRIORITY,
@@ -392,11 +397,19 @@ impl bench::Bench for Bench<'_> {
         let measured = loops.run()?;
         changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;
         self.keep(measured.envelope);
-        let runs = measured.loops.judged.runs;
-        self.name(&runs, &format::period(period_ns));
-        let first = measured.first.into_iter().chain(std::iter::repeat(Vec::new()));
-        let made = |(run, first)| MeasuredLoop { first, ..loop_run(run, period_ns) };
-        Ok(runs.into_iter().zip(first).map(made).collect())
+        let mut runs = measured.loops.judged.runs.into_iter();
+        let mut first = measured.first.into_iter().chain(std::iter::repeat(Vec::new()));
+        let mut by_period = Vec::new();
+        for &period_ns in periods_ns {
+            // By period, then by condition. Their names are those of the conditions alone.
+            let own = conditions.iter().zip(runs.by_ref());
+            let own = own.map(|(condition, run)| Run { name: condition.name.to_owned(), ..run });
+            let own: Vec<Run> = own.collect();
+            self.name(&own, &format::period(period_ns));
+            let made = |(run, first)| MeasuredLoop { first, ..loop_run(run, period_ns) };
+            by_period.push(own.into_iter().zip(first.by_ref()).map(made).collect());
+        }
+        Ok(by_period)
     }
 
     fn measure<E: Experiment>(&mut self, measured: E) -> Result<Option<WithLoads<E::Outcome>>> {

@@ -258,6 +258,7 @@ impl RunBuilder {
             line: None,
             tails: if is_lateness { tails } else { Tails::default() },
             lateness: if is_lateness { upper } else { Histogram::new() },
+            intervals: Histogram::new(),
         };
         let Stated { name, cpu, period_ns, policy, priority, .. } = self.stated;
         Ok(ImportedRun { name, cpu, period_ns, policy, priority, outcome })

@@ -53,8 +53,8 @@ impl Dispatch {
                 name: "a wait that learns",
                 late_us: learned.and_then(MeasuredLoop::scatter_us),
                 cpu: learned.and_then(|run| run.cpu_load).map(|share| share * 100.0),
-                note: "not in the paper: sleeps, and polls the rest; away from the tick, nothing \
-                       behind",
+                note: "not in the paper: sleeps, and polls the rest; nothing behind; releases each \
+                       100 µs leave no phase away from the tick",
             },
         ]
     }
@@ -96,7 +96,11 @@ pub(super) fn answer(ways: &[Dispatch]) -> Option<String> {
         format!("{name} {} µs for {} % of the CPU", significant(*us), significant(*cpu))
     };
     let each: Vec<String> = known.iter().map(words).collect();
-    Some(format!("{}: {name}, of those as good as the best", each.join(", ")))
+    Some(format!(
+        "{name} takes least of the CPU among those that scatter at most {AS_GOOD} times as far as \
+         the best: {}",
+        each.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -115,13 +119,12 @@ mod tests {
         let ways =
             [way("mdelay", 0.05, 99.8), way("a timer", 15.8, 13.5), way("learned", 0.09, 30.0)];
         let text = answer(&ways).expect("all measured");
-        assert!(
-            text.starts_with("mdelay 0.0500 µs for 99.8 % of the CPU, a timer 15.8 µs"),
-            "{text}"
-        );
-        assert!(text.ends_with(": learned, of those as good as the best"), "{text}");
+        assert!(text.starts_with("learned takes least of the CPU among those that"), "{text}");
+        let each = "at most 2 times as far as the best: mdelay 0.0500 µs for 99.8 % of the CPU, a \
+                    timer 15.8 µs";
+        assert!(text.contains(each), "{text}");
         let worse = [ways[0], ways[1], way("learned", 0.2, 30.0)];
-        assert!(answer(&worse).is_some_and(|text| text.contains(": mdelay, of those")));
+        assert!(answer(&worse).is_some_and(|text| text.starts_with("mdelay takes least")));
         assert_eq!(answer(&[ways[0], Dispatch { late_us: None, ..ways[1] }]), None);
     }
 
@@ -135,6 +138,7 @@ mod tests {
         let [_, _, learned] = Dispatch::ways(None, Some(&late));
         let [median, p99, cost] = learned.rows();
         assert_eq!(median.id, "maruti.dispatch.adaptive.median");
+        assert!(median.note.contains("no phase away from the tick"), "{median:?}");
         assert!(median.measured.is_some_and(|ns| (ns - 40.0).abs() < 1e-6), "{median:?}");
         assert!(p99.measured.is_some_and(|ns| (ns - 40.0).abs() < 1e-6), "{p99:?}");
         assert!(cost.measured.is_some_and(|percent| (percent - 30.0).abs() < 1e-9), "{cost:?}");

@@ -101,6 +101,7 @@ mod tests {
                 store,
                 n: 1_234_567,
                 missed: 12_345,
+                interrupts: Some(23_456),
                 lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
                 scatter: None,
                 cpu_share: Some(0.5),
@@ -124,6 +125,7 @@ mod tests {
             priority: Some(90),
             rows,
             deadline_refused: (!reserved).then_some(1),
+            no_counters: None,
         }
     }
 

@@ -51,6 +51,11 @@ pub trait RivalExit {
     /// Its name in results.
     fn name(&self) -> &'static str;
 
+    /// What its row is to say of it; `None` where there is nothing.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// Waits so many ns by it; the error in ns. That is [`error_ns`] with the exit itself, so that
     /// nothing stands between the exit and its stamp.
     fn error_ns(&self, clock: &mut MachineClock, ns: f64) -> f64;
@@ -151,7 +156,7 @@ pub struct AccuracyRow {
     /// places it.
     pub code: Option<String>,
     /// "warm"; "cold data": the line that holds the target was flushed before; "cold code": the
-    /// loop's own lines were flushed before.
+    /// loop's own lines were flushed before; "cold polls": they were flushed before each poll.
     pub cache: String,
     /// The first offset from the entry to the target, in ticks.
     pub lead_ticks: f64,
@@ -207,6 +212,9 @@ pub struct AccuracyRow {
     /// before.
     #[serde(default)]
     pub single: Vec<Option<f64>>,
+    /// What an exit of the caller says of itself; not in results.
+    #[serde(skip)]
+    pub note: Option<String>,
 }
 
 impl AccuracyRow {
@@ -262,6 +270,8 @@ enum Cold {
     Nothing,
     Data,
     Code,
+    /// The code, before each poll.
+    Polls,
 }
 
 /// One way to wait.
@@ -310,6 +320,8 @@ fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
             let exit = Exit::Polled(CounterRead::Unordered, Alignment::Aligned);
             cells.push(Cell::new(exit, cold, 0.0));
         }
+        let exit = Exit::Polled(CounterRead::Unordered, Alignment::Aligned);
+        cells.push(Cell::new(exit, Cold::Polls, lead(LEAD_NS)));
     }
     cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
     cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
@@ -369,9 +381,32 @@ impl Cell {
         self.polls.clear();
     }
 
+    /// Waits so many ticks by polls of the loop that run one at a time, each from flushed lines;
+    /// the error in ticks.
+    #[inline]
+    fn polled_cold(&mut self, read: CounterRead, alignment: Alignment, ticks: f64) -> f64 {
+        // A loop whose target has come polls once.
+        self.offset.0 = 0;
+        let from = cycles::ordered();
+        let target = from.wrapping_add(ticks as u64);
+        loop {
+            if let Some(last) = &self.last {
+                last.flush_code();
+            }
+            let exit = polling::leave_at(read, alignment, from, &self.offset.0);
+            self.last = Some(exit);
+            if exit.polled.wrapping_sub(target).cast_signed() >= 0 {
+                return exit.stamp.wrapping_sub(target).cast_signed() as f64;
+            }
+        }
+    }
+
     /// Waits so many ticks by a loop of known code; the error in ticks.
     #[inline]
     fn polled(&mut self, read: CounterRead, alignment: Alignment, ticks: f64) -> f64 {
+        if self.cold == Cold::Polls {
+            return self.polled_cold(read, alignment, ticks);
+        }
         self.offset.0 = ticks as u64;
         match (self.cold, &self.last) {
             (Cold::Data, _) => memory::flush(std::slice::from_ref(&*self.offset)),
@@ -416,6 +451,7 @@ impl Cell {
                 Cold::Nothing => "warm",
                 Cold::Data => "cold data",
                 Cold::Code => "cold code",
+                Cold::Polls => "cold polls",
             }
             .to_owned(),
             lead_ticks: self.lead_ticks,
@@ -439,6 +475,10 @@ impl Cell {
             p5_curve: at_offsets(0.05),
             p95_curve: at_offsets(0.95),
             single: self.sweep.single().iter().map(known).collect(),
+            note: match &self.exit {
+                Exit::Rival(rival) => rival.note(),
+                Exit::Polled(..) | Exit::Vdso | Exit::Plain => None,
+            },
         })
     }
 
@@ -612,7 +652,8 @@ impl Sweep {
     fn period(&self) -> Option<(LoopPeriod, Option<Interval>)> {
         let sweeps = self.errors.chunks_exact(self.offsets);
         let step = sweeps.len().div_ceil(SEARCHED).max(1);
-        let found: Vec<Spectrum> = sweeps.step_by(step).filter_map(Spectrum::of).collect();
+        let spectrum = |errors: &[f64]| Spectrum::of(errors, FEWEST);
+        let found: Vec<Spectrum> = sweeps.step_by(step).filter_map(spectrum).collect();
         let period = Spectrum::mean(&found)?.period(SHARE_MIN)?;
         // What one sweep has by chance lies anywhere: that of all is looked for near it.
         let near = |own: &LoopPeriod| (own.ticks / period.ticks).ln().abs() < NEAR.ln();
@@ -640,17 +681,39 @@ impl Sweep {
     }
 }
 
+/// Periods that a sweep has at least of any that is looked for, and a block of samples.
+const FEWEST: usize = 4;
+const FEWEST_OF_BLOCK: usize = 2;
+
+/// The period with which values repeat, in samples, looked for in blocks of which each is in the
+/// order of time: up to half the length of the shortest but the last. `None` where none stands out;
+/// beside it the longest that was looked for.
+pub fn period_of_blocks(blocks: &[Vec<i64>]) -> (Option<LoopPeriod>, usize) {
+    // The last may have been cut off where the room ended.
+    let whole = if blocks.len() > 1 { &blocks[..blocks.len() - 1] } else { blocks };
+    let length = whole.iter().map(Vec::len).min().unwrap_or(0);
+    let spectrum = |block: &Vec<i64>| {
+        let values: Vec<f64> = block[..length].iter().map(|ns| *ns as f64).collect();
+        Spectrum::of(&values, FEWEST_OF_BLOCK)
+    };
+    let found: Vec<Spectrum> = whole.iter().filter_map(spectrum).collect();
+    let period = Spectrum::mean(&found).and_then(|mean| mean.period(SHARE_MIN));
+    (period, length / FEWEST_OF_BLOCK)
+}
+
 /// The share of the variance of a curve that a sine of each period explains, of those tried.
 struct Spectrum {
     /// Steps of the curve.
     steps: usize,
+    /// Periods that it has at least of each that is tried.
+    fewest: usize,
     shares: Vec<f64>,
 }
 
 impl Spectrum {
     /// Of a curve with NaN where it is not known; `None` where it is too short, mostly unknown or
     /// flat.
-    fn of(curve: &[f64]) -> Option<Self> {
+    fn of(curve: &[f64], fewest: usize) -> Option<Self> {
         let steps = curve.len();
         let known = || curve.iter().copied().filter(|error| error.is_finite());
         let count = known().count();
@@ -678,27 +741,27 @@ impl Spectrum {
             }
             2.0 * (real * real + imaginary * imaginary) / whole
         };
-        Some(Self { steps, shares: Self::tried(steps).map(share).collect() })
+        Some(Self { steps, fewest, shares: Self::tried(steps, fewest).map(share).collect() })
     }
 
-    /// The numbers of the frequencies that are tried, from four periods in the curve on.
-    fn tried(steps: usize) -> std::ops::RangeInclusive<usize> {
-        4 * OVERSAMPLE..=(steps as f64 / SHORTEST) as usize * OVERSAMPLE
+    /// The numbers of the frequencies that are tried, from the fewest periods in the curve on.
+    fn tried(steps: usize, fewest: usize) -> std::ops::RangeInclusive<usize> {
+        fewest * OVERSAMPLE..=(steps as f64 / SHORTEST) as usize * OVERSAMPLE
     }
 
     /// The mean of several of the same length; `None` without any.
     fn mean(found: &[Self]) -> Option<Self> {
-        let steps = found.first()?.steps;
+        let (steps, fewest) = (found.first()?.steps, found.first()?.fewest);
         let count = found.first()?.shares.len();
         let mean = |at: usize| {
             found.iter().map(|spectrum| spectrum.shares[at]).sum::<f64>() / found.len() as f64
         };
-        Some(Self { steps, shares: (0..count).map(mean).collect() })
+        Some(Self { steps, fewest, shares: (0..count).map(mean).collect() })
     }
 
     /// The period that explains most, in steps; `None` where that is less than `least`.
     fn period(&self, least: f64) -> Option<LoopPeriod> {
-        let tried = Self::tried(self.steps).zip(&self.shares);
+        let tried = Self::tried(self.steps, self.fewest).zip(&self.shares);
         let (number, &share) = tried.max_by(|a, b| a.1.total_cmp(b.1))?;
         let ticks = (OVERSAMPLE * self.steps) as f64 / number as f64;
         (share >= least).then(|| LoopPeriod { ticks, share: share.min(1.0) })
@@ -720,7 +783,7 @@ mod tests {
     }
 
     fn period(curve: &[f64]) -> Option<LoopPeriod> {
-        Spectrum::of(curve)?.period(SHARE_MIN)
+        Spectrum::of(curve, FEWEST)?.period(SHARE_MIN)
     }
 
     #[test]
@@ -760,6 +823,38 @@ mod tests {
         assert_eq!(period(&[1.0, 2.0, 1.0, 2.0]), None);
         assert_eq!(period(&[f64::NAN; 512]), None);
         assert_eq!(period(&[5.0; 512]), None);
+    }
+
+    #[test]
+    fn the_period_of_samples_is_found_up_to_half_a_block() {
+        let block = |phase: usize| -> Vec<i64> {
+            let at = |number: usize| ((number + phase) % 512) as i64;
+            (0..1_333).map(|number| at(number) * 10 + number as i64 % 7).collect()
+        };
+        // The phases differ, as others have their turns between two blocks; the last is cut off.
+        let blocks = [block(0), block(200), block(77)[..300].to_vec()];
+        let (found, longest) = period_of_blocks(&blocks);
+        assert!(found.is_some_and(|found| (found.ticks - 512.0).abs() < 30.0), "{found:?}");
+        assert_eq!(longest, 666);
+        let noise: Vec<i64> = sawtooth(1.0, 3e4).iter().map(|value| *value as i64).collect();
+        assert_eq!(period_of_blocks(&[noise]), (None, 256));
+        assert_eq!(period_of_blocks(&[]), (None, 0));
+    }
+
+    #[test]
+    fn a_loop_of_cold_polls_ends_at_its_target_and_never_before() {
+        let mut clock = MachineClock::best();
+        let tick_ns = tick_ns(&clock);
+        let is_cold = |cell: &Cell| cell.cold == Cold::Polls;
+        // Where the counter is not trusted there is no such loop.
+        for mut cell in cells(&mut clock, &[]).into_iter().filter(is_cold) {
+            cell.round(&mut clock, tick_ns);
+            let row = cell.row(tick_ns);
+            let row = row.as_ref();
+            assert!(row.is_none_or(|row| row.min_ticks >= 0.0), "{row:?}");
+            assert!(row.is_none_or(|row| row.cache == "cold polls"), "{row:?}");
+            assert_eq!(cell.sweep.swept(), 1);
+        }
     }
 
     #[test]

@@ -848,7 +848,7 @@ const KINDS_MAX: usize = 5;
 /// What the kernel and the firmware counted up to one moment: steal, interrupts, system management
 /// interrupts. What cannot be read is unknown, not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Accounts {
+pub(crate) struct Accounts {
     steal: StealTicks,
     /// By kind and CPU.
     interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
@@ -857,7 +857,7 @@ struct Accounts {
 
 impl Accounts {
     /// Reads them; the firmware's of `smi_cpu`, where the machine counts them.
-    fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
+    pub(crate) fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
         let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
         Self {
             steal: StealTicks::read(root),
@@ -872,7 +872,7 @@ impl Accounts {
     }
 
     /// The interrupts of a CPU since `before`, and the kinds that came most often.
-    fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
+    pub(crate) fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
         let (now, then) = (self.interrupts.as_ref()?, before.interrupts.as_ref()?);
         let difference = |name: &String, counts: &HashMap<u32, u64>| {
             let earlier = then.get(name).and_then(|counts| counts.get(&cpu)).unwrap_or(&0);

@@ -19,6 +19,7 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
+use punctual_host::root::{Listing, Root};
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -35,6 +36,7 @@ use crate::experiment::{
     demand, on_one_thread, policy_words,
 };
 use crate::load::LoadSpec;
+use crate::noise::Accounts;
 
 /// The shortest period: the paper's.
 pub const PERIOD_MIN_NS: u64 = 15_000;
@@ -121,6 +123,7 @@ impl TimerExperiment {
         let cpus = affinity::get(0).unwrap_or(CpuMask::EMPTY);
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
+        let (root, cpu) = (Root::live(), cpu_of(&self.thread));
         let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
@@ -129,9 +132,11 @@ impl TimerExperiment {
             for cell in &mut cells {
                 let Some(path) = &paths[cell.path as usize] else { continue };
                 order.give(Some(cell.background));
+                let before = Accounts::read(&root, None);
                 let before_ns = now_ns(ClockId::Monotonic);
                 cell.block(path, &mut stores, stop);
                 let after_ns = now_ns(ClockId::Monotonic);
+                cell.count_interrupts(&before, &Accounts::read(&root, None), cpu);
                 let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
                 let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
                 if stopped() {
@@ -147,6 +152,7 @@ impl TimerExperiment {
             priority,
             rows: cells.iter().filter_map(Cell::row).collect(),
             deadline_refused: cells.iter().find_map(|cell| cell.refused).map(|why| why.0),
+            no_counters: Some(no_counters(&root)),
         };
         (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }
@@ -167,6 +173,33 @@ pub struct TimerOutcome {
     /// the process may not use all CPUs of a root domain, 16 (EBUSY) where the bandwidth is taken.
     #[serde(default)]
     pub deadline_refused: Option<i32>,
+    /// Why interrupts are counted and nothing of the processor's own counters (cycles, cache
+    /// misses); null in results of before.
+    #[serde(default)]
+    pub no_counters: Option<String>,
+}
+
+/// Where the kernel lists what counts events: a processor's own counters are "cpu" there, "cpu_"
+/// and its kind where there are several, and "armv8_" and its name on AArch64.
+const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
+
+/// Why nothing is read of the processor's own counters.
+fn no_counters(root: &Root) -> String {
+    let is_processor =
+        |name: &str| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv8_");
+    let names = match root.list(EVENT_SOURCES) {
+        Listing::Names(names) => names,
+        _ => Vec::new(),
+    };
+    match names.iter().any(|name| is_processor(name)) {
+        true => "interrupts are counted alone: the processor's own counters are for 'perf stat -e \
+                 cache-misses'"
+            .to_owned(),
+        false => format!(
+            "interrupts are counted alone: this machine shows no counters of the processor \
+             ({EVENT_SOURCES} has none), as most virtual machines"
+        ),
+    }
 }
 
 /// One way to be started by time.
@@ -184,6 +217,10 @@ pub struct TimerRow {
     pub n: u64,
     /// Expiries that passed while the thread was late.
     pub missed: u64,
+    /// Interrupts of the CPU in its blocks, as /proc/interrupts counts them: timers, devices, and
+    /// calls by other CPUs; null where the kernel does not show it, and in results of before.
+    #[serde(default)]
+    pub interrupts: Option<u64>,
     /// From the expiry to the stamp.
     pub lateness_ns: SummaryStats,
     /// How far these lie apart, ns; null in results of before.
@@ -377,6 +414,7 @@ struct Cell {
     series_room: usize,
     n: u64,
     missed: u64,
+    interrupts: Option<u64>,
     used_ns: u64,
     wall_ns: u64,
     /// Why its path was refused.
@@ -415,9 +453,17 @@ impl Cell {
             series_room: SERIES,
             n: 0,
             missed: 0,
+            interrupts: None,
             used_ns: 0,
             wall_ns: 0,
             refused: None,
+        }
+    }
+
+    /// Adds the interrupts of a CPU from before a block until after it.
+    fn count_interrupts(&mut self, before: &Accounts, after: &Accounts, cpu: u32) {
+        if let Some((count, _)) = after.interrupts(before, cpu) {
+            self.interrupts = Some(self.interrupts.unwrap_or(0) + count);
         }
     }
 
@@ -483,6 +529,7 @@ impl Cell {
             store: self.store,
             n: self.n,
             missed: self.missed,
+            interrupts: self.interrupts,
             lateness_ns: self.lateness.stats(),
             scatter: Scatter::of(self.lateness.histogram(), &self.exceedances.clone().finish(0)),
             cpu_share: (self.wall_ns > 0)
@@ -658,6 +705,23 @@ mod tests {
                 assert!(least_ns.is_some_and(|ns| ns >= 0.0), "{name:?}, {store:?}: {least_ns:?}");
             }
         }
+    }
+
+    #[test]
+    fn interrupts_of_a_block_are_counted_and_why_nothing_else_is() {
+        let root = Root::live();
+        let cpu = affinity::current_cpu();
+        let mut cell = Cell::new(TimerPath::Sleep, 1_000_000, Background::None, StampStore::Array);
+        let before = Accounts::read(&root, None);
+        cell.block(&Path::Sleep, &mut Stores::new(), &AtomicBool::new(false));
+        cell.count_interrupts(&before, &Accounts::default(), cpu);
+        assert_eq!(cell.interrupts, None, "not shown");
+        cell.count_interrupts(&before, &before, cpu);
+        assert_eq!(cell.interrupts, Some(0));
+        assert_eq!(cell.row().expect("measured").interrupts, Some(0));
+        let why = no_counters(&root);
+        assert!(why.starts_with("interrupts are counted alone: "), "{why}");
+        assert!(why.contains("perf stat") || why.contains(EVENT_SOURCES), "{why}");
     }
 
     #[test]

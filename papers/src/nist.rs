@@ -33,10 +33,10 @@ const PERIOD_NS: u64 = 500_000;
 const UNCOMPENSATED: f64 = 3.6;
 const COMPENSATED: f64 = 0.098;
 
-/// The intervals of figure 5 that are measured, µs: none has a divisor in common with T. Early wakes
-/// lie on multiples of A of the clock, so that where A divides T the last one is always as long
-/// before its release, by the phase of the releases alone; here it takes every distance up to A in
-/// turn, each of whole microseconds once in A cycles.
+/// The intervals of figure 5 that are measured, µs: none has a divisor in common with T. Early
+/// wakes lie on multiples of A of the clock, so that where A divides T the last one is always as
+/// long before its release, by the phase of the releases alone; here it takes every distance up to
+/// A in turn, each of whole microseconds once in A cycles.
 const INTERVALS: [(&str, u64); 12] = [
     ("each 21 us", 21),
     ("each 27 us", 27),
@@ -895,6 +895,7 @@ mod tests {
             background: Background::None,
             n: 40,
             missed: 0,
+            interrupts: None,
             lateness_ns: lateness_ns.clone(),
             scatter: None,
             cpu_share: None,
@@ -904,8 +905,14 @@ mod tests {
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();
         let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
-        let timer =
-            TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
+        let timer = TimerOutcome {
+            cpu,
+            policy,
+            priority: Some(90),
+            rows,
+            deadline_refused: Some(1),
+            no_counters: None,
+        };
         let load = LoadReport {
             name: "disk:heavy".to_owned(),
             rate: Some(812.4),

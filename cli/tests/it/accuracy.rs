@@ -30,7 +30,7 @@ fn each_way_to_wait_has_a_row_that_adds_up() {
     let exits: Vec<&str> = rows.iter().filter_map(|row| row["exit"].as_str()).collect();
     assert!(exits.contains(&"vdso") && exits.contains(&"plain"), "{exits:?}");
     if result["clock"]["source"] == "tsc" {
-        for cache in ["warm", "cold data", "cold code"] {
+        for cache in ["warm", "cold data", "cold code", "cold polls"] {
             assert!(rows.iter().any(|row| row["exit"] == "rdtsc" && row["cache"] == cache));
         }
         for code in ["aligned", "split"] {

@@ -197,7 +197,7 @@ impl<'r> Evidence<'r> {
         PaperClaim::new("maruti.claim.cache", claim)
             .untested(
                 "user space disables no cache: it takes a kernel module that sets CR0.CD; beside \
-                 stands the loop whose own lines were flushed before each wait",
+                 stands the loop whose own lines were flushed before each poll",
             )
             .beside("loop flushed", "ticks", self.errors(ExitKind::COLD).as_ref())
             .beside("loop warm", "ticks", self.errors(ExitKind::LOOP).as_ref())
@@ -381,6 +381,7 @@ mod tests {
                 p5_curve: Vec::new(),
                 p95_curve: Vec::new(),
                 single: Vec::new(),
+                note: None,
             };
             let [plain, split, corrected] = self.errors;
             let rows = vec![
@@ -397,6 +398,7 @@ mod tests {
                 background,
                 n: self.n as u64,
                 missed: 0,
+                interrupts: None,
                 lateness_ns: SummaryStats::default(),
                 scatter: Scatter::of_series(evenly(1_000, over_ns, self.n, self.stall)),
                 cpu_share: Some(0.5),
@@ -411,7 +413,14 @@ mod tests {
                 wake(TimerPath::Mdelay, Background::Nop, array, polled),
             ];
             let (policy, priority) = ("SCHED_FIFO".to_owned(), Some(90));
-            let timer = TimerOutcome { cpu: 1, policy, priority, rows, deadline_refused: None };
+            let timer = TimerOutcome {
+                cpu: 1,
+                policy,
+                priority,
+                rows,
+                deadline_refused: None,
+                no_counters: None,
+            };
             let ways = Dispatch::ways(Some(&timer), None);
             Evidence { accuracy: Some(&accuracy), timer: Some(&timer), ways: &ways }.claims()
         }

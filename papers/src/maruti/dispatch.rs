@@ -82,6 +82,24 @@ impl Dispatch {
     }
 }
 
+/// The goal of the paper, by the first way, mdelay: how accurate a dispatch is, and how late.
+pub(super) fn goal(ways: &[Dispatch]) -> [PaperRow; 2] {
+    let late = ways.first().and_then(|polled| polled.late_us);
+    let ns = late.and_then(|late| late.middle()).map(|us| us.value * 1e3);
+    let us = late.and_then(|late| late.p99).map(|us| us.value);
+    let measured = "measured: dispatches by mdelay each 100 µs";
+    [
+        PaperRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")
+            .measured(ns)
+            .note("\"less than 100 nanoseconds\" is what the paper expects")
+            .note(measured),
+        PaperRow::new("maruti.goal.latency", "latency of a dispatch, 1 in 100", "µs", "a few")
+            .measured(us)
+            .note("\"at most a few microseconds\" there")
+            .note(measured),
+    ]
+}
+
 /// The answer in a sentence: of those that scatter about as little as the best, the one that takes
 /// least; `None` where one of them was not measured.
 pub(super) fn answer(ways: &[Dispatch]) -> Option<String> {
@@ -126,6 +144,16 @@ mod tests {
         let worse = [ways[0], ways[1], way("learned", 0.2, 30.0)];
         assert!(answer(&worse).is_some_and(|text| text.starts_with("mdelay takes least")));
         assert_eq!(answer(&[ways[0], Dispatch { late_us: None, ..ways[1] }]), None);
+    }
+
+    #[test]
+    fn the_goal_is_that_of_a_dispatch() {
+        let late = Scatter::of_series((0..1_000).map(|at| 2_000 + at % 10 * 10)).expect("values");
+        let polled = Dispatch { late_us: Some(late.times(1e-3)), ..way("mdelay", 0.05, 99.8) };
+        let [accuracy, latency] = goal(&[polled, way("a timer", 15.8, 13.5)]);
+        assert!(accuracy.measured.is_some_and(|ns| (80.0..=90.0).contains(&ns)), "{accuracy:?}");
+        assert!(latency.measured.is_some_and(|us| (2.0..2.2).contains(&us)), "{latency:?}");
+        assert!(goal(&[]).iter().all(|row| row.note.contains("not measured")));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl SpinExit {
         for _ in 0..4 {
             self.trial(clock, &mut errors, |_, clock, target| plain(clock, target));
             self.plain += spread(&errors) / 4;
-            self.trial(clock, &mut errors, |exit, clock, target| exit.leave(clock, target));
+            self.trial(clock, &mut errors, |exit, clock, target| exit.until(clock, target));
             self.corrected += spread(&errors) / 4;
         }
         if self.corrected > self.plain - self.plain / 8 {
@@ -190,6 +190,16 @@ impl SpinExit {
         true
     }
 
+    /// Returns at `target`, and never before it: an exit that was computed too early, or given up,
+    /// polls what is left.
+    ///
+    /// # Real-time: in loop, waits
+    #[inline]
+    pub fn until<C: Clock>(&self, clock: &mut C, target: Instant) {
+        self.leave(clock, target);
+        plain(clock, target);
+    }
+
     /// Polls until at most the reach is left, or the CPU was elsewhere. Never inlined: what is
     /// measured is to be the very code that runs.
     #[inline(never)]
@@ -236,21 +246,50 @@ impl SpinExit {
 /// rare where others disturb the CPU.
 const CALIBRATIONS: usize = 20;
 
-/// The corrected exit as a rival in `measure accuracy`; `None` where it could not be calibrated.
-pub fn corrected(clock: &mut MachineClock) -> Option<Box<dyn RivalExit>> {
-    let exit = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok())?;
-    Some(Box::new(exit))
+/// The corrected exit as a rival in `measure accuracy`, and what its trial found.
+struct Tried {
+    exit: SpinExit,
+    trial: Trial,
 }
 
-impl RivalExit for SpinExit {
+/// The corrected exit as a rival in `measure accuracy`, whether its trial showed a gain or not;
+/// `None` where it could not be calibrated.
+pub fn corrected(clock: &mut MachineClock) -> Option<Box<dyn RivalExit>> {
+    let exit = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok())?;
+    Some(Box::new(Tried { exit, trial: exit.judge(clock) }))
+}
+
+/// A trial in words.
+fn trial_words(trial: &Trial) -> String {
+    match trial {
+        Ok(exit) => {
+            let (plain_ns, corrected_ns) = exit.spreads_ns();
+            format!(
+                "a trial before it: 5 to 95 % of the exits within {corrected_ns:.1} ns, \
+                 {plain_ns:.1} ns by polling alone"
+            )
+        }
+        Err(Uncorrected::NoGain { plain_ns, corrected_ns }) => format!(
+            "no gain in a trial before it: 5 to 95 % of the exits within {corrected_ns:.1} ns, \
+             {plain_ns:.1} ns by polling alone, to which a loop would keep"
+        ),
+        Err(Uncorrected::Unsteady) => "no trial before it: polls were not of one length".to_owned(),
+    }
+}
+
+impl RivalExit for Tried {
     fn name(&self) -> &'static str {
         "corrected"
     }
 
+    fn note(&self) -> Option<String> {
+        Some(trial_words(&self.trial))
+    }
+
     fn error_ns(&self, clock: &mut MachineClock, ns: f64) -> f64 {
         error_ns(clock, ns, |clock, target| {
-            while target - clock.poll() > self.before() {}
-            self.leave(clock, target);
+            while target - clock.poll() > self.exit.before() {}
+            self.exit.until(clock, target);
         })
     }
 }
@@ -384,6 +423,28 @@ mod tests {
                 assert!(behind < poll + 100 * (poll / 100), "{case}: {behind} behind, poll {poll}");
             }
         }
+    }
+
+    #[test]
+    fn an_exit_that_is_computed_too_early_polls_what_is_left() {
+        // What leaving takes is thought to be all that is left, so that no link runs.
+        let early = exit(990, 1, 20_000);
+        let mut clock = Steps::new(1 << 40, 1_000, 1);
+        let target = Instant::from_ns(((1 << 40) + 400_000) / FINE);
+        assert!(early.leave(&mut clock, target));
+        assert!(clock.now < target.as_ns() * FINE, "the exit alone is too early");
+        early.until(&mut clock, target);
+        assert!(clock.now >= target.as_ns() * FINE);
+        assert!(clock.now < target.as_ns() * FINE + 2_000, "one poll later at most");
+    }
+
+    #[test]
+    fn a_trial_without_gain_is_said() {
+        let no_gain = Err(Uncorrected::NoGain { plain_ns: 35.0, corrected_ns: 107.0 });
+        let text = trial_words(&no_gain);
+        assert!(text.starts_with("no gain") && text.contains("107.0 ns, 35.0 ns"), "{text}");
+        let gain = Ok(SpinExit { plain: 9 * FINE, corrected: 2 * FINE, ..exit(1, 1, 1) });
+        assert!(trial_words(&gain).contains("2.0 ns, 9.0 ns by polling"), "{gain:?}");
     }
 
     #[test]

@@ -194,6 +194,7 @@ mod tests {
             background: Background::None,
             n: n as u64,
             missed: 0,
+            interrupts: None,
             lateness_ns: SummaryStats::default(),
             scatter,
             cpu_share: None,
@@ -201,7 +202,14 @@ mod tests {
             series: Vec::new(),
         };
         let (policy, rows) = ("SCHED_FIFO".to_owned(), vec![row]);
-        TimerOutcome { cpu: 1, policy, priority: Some(90), rows, deadline_refused: Some(1) }
+        TimerOutcome {
+            cpu: 1,
+            policy,
+            priority: Some(90),
+            rows,
+            deadline_refused: Some(1),
+            no_counters: None,
+        }
     }
 
     /// Uncompensated and compensated scatter at both phases, and timers with each load; what of

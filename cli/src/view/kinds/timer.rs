@@ -27,6 +27,7 @@ pub(super) fn shown(body: &TimerBody) -> Section {
         numbers("mean"),
         numbers("1 in 1000"),
         numbers("n"),
+        numbers("interrupts"),
     ];
     let caption = "From the expiry to the time stamp that the waiting thread takes";
     let rows = outcome.rows.iter().map(cells).collect();
@@ -121,6 +122,7 @@ fn cells(row: &TimerRow) -> Vec<String> {
         format::ns(ns.mean),
         format::ns(ns.p99_9),
         format::count(row.n),
+        format::count_or_dash(row.interrupts),
     ]
 }
 
@@ -156,11 +158,12 @@ fn about(outcome: &TimerOutcome) -> String {
         }
         None => String::new(),
     };
+    let counters = outcome.no_counters.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
     format!(
         "{} expiries, {policy} on CPU {}; behind: SCHED_OTHER on the same CPU; stamps go into an \
          array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; before waits of \"cold\" \
          2 MiB are read; mdelay polls and uses no \
-         timer, so that nothing behind it runs{deadline}",
+         timer, so that nothing behind it runs{deadline}{counters}",
         format::count(n),
         outcome.cpu
     )

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::block::{Admission, Done, Entered, TaskServer};
-use punctual_core::cycle::{Cycle, Flow, Overruns};
+use punctual_core::cycle::{Cycle, Flow, Missed, Overruns};
 use punctual_core::executive::Dispatch;
 use punctual_core::stats::At;
 use punctual_core::table::OnOverrun;
@@ -139,12 +139,12 @@ impl RemoteCounts {
         bump(&self.overran);
     }
 
-    /// A release at which no task was registered.
+    /// So many releases at which no task was registered.
     #[inline]
-    fn leave_unattended(&self) {
-        bump(&self.unattended);
+    fn leave_unattended(&self, count: u64) {
+        bump_by(&self.unattended, count);
         if self.posted() > 0 {
-            bump(&self.after_end);
+            bump_by(&self.after_end, count);
         }
     }
 
@@ -176,10 +176,16 @@ pub struct RemoteTask<'a, K> {
     pub scope: Scope,
 }
 
-/// One more: a plain load and store, for there is one writer.
+/// One more.
 #[inline]
 fn bump(word: &AtomicU64) {
-    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    bump_by(word, 1);
+}
+
+/// So many more: a plain load and store, for there is one writer.
+#[inline]
+fn bump_by(word: &AtomicU64, count: u64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
 }
 
 impl<K: Keep> RemoteTask<'_, K> {
@@ -193,33 +199,67 @@ impl<K: Keep> RemoteTask<'_, K> {
     }
 
     /// Takes the last results up to `now`, and counts what was posted and not taken as missed at
-    /// `over`, when nothing was released any more. The task runs no more.
+    /// `over`, when nothing was released any more. The task runs no more: a cycle that it began and
+    /// did not end ran.
     ///
     /// # Real-time: setup only
     pub fn close(&mut self, now: Instant, over: Instant) {
         self.harvest(now);
+        let (kept, limits) = (&mut self.kept, &self.limits);
+        self.server.take_begun(now, |done| keep(kept, limits, &done));
         if let Some(missed) = self.server.unclaimed() {
             self.kept.end(missed, over);
         }
     }
 
-    /// Releases the task for a cycle that is due at `now`.
+    /// Counts releases that never were posted: missed by the task that was there at the last one
+    /// before them, otherwise unattended.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn never_posted(&mut self, missed: Missed, now: Instant) {
+        if self.counts.is_attended() {
+            self.kept.end(missed, now);
+        } else {
+            self.counts.leave_unattended(missed.count);
+        }
+    }
+
+    /// No task is registered at `cycle`; `missed` releases just before it were never posted.
+    #[cold]
+    fn leave(&mut self, cycle: u64, missed: u64, now: Instant) {
+        if missed > 0 {
+            let releases = self.server.terms().releases;
+            let first = cycle.saturating_sub(missed);
+            self.never_posted(Missed { releases, first, count: missed }, now);
+        }
+        self.counts.leave_unattended(1);
+    }
+
+    /// Releases the task for a cycle that is due at `now`; `missed` releases just before it never
+    /// were.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn post(&mut self, cycle: u64, now: Instant) -> Flow {
+    pub fn post(&mut self, cycle: u64, missed: u64, now: Instant) -> Flow {
         let (kept, limits) = (&mut self.kept, &self.limits);
         match self.server.enter(self.admission, now, |done| keep(kept, limits, &done)) {
-            Entered::Open => self.counts.after_end.store(0, Ordering::Relaxed),
-            Entered::Left(unclaimed) => {
-                if let Some(missed) = unclaimed {
-                    self.kept.end(missed, now);
+            Entered::Open => {
+                // The task that was there finds them before its next result.
+                if missed > 0 && !self.counts.is_attended() {
+                    self.counts.leave_unattended(missed);
                 }
-                self.counts.leave_unattended();
+                self.counts.after_end.store(0, Ordering::Relaxed);
+            }
+            Entered::Left(unclaimed) => {
+                if let Some(unclaimed) = unclaimed {
+                    self.kept.end(unclaimed, now);
+                }
+                self.leave(cycle, missed, now);
                 return Flow::Continue;
             }
             Entered::Closed => {
-                self.counts.leave_unattended();
+                self.leave(cycle, missed, now);
                 return Flow::Continue;
             }
         }
@@ -264,7 +304,7 @@ impl<K: Keep> Dispatch for RemoteTasks<'_, K> {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
         bump(self.beats);
         let Some(post) = self.tasks.get_mut(rank) else { return Flow::Continue };
-        let flow = post.post(cycle.n, cycle.release + cycle.lateness);
+        let flow = post.post(cycle.n, cycle.missed, cycle.release + cycle.lateness);
         if flow == Flow::Stop {
             self.stopped_by = Some(rank);
         }
@@ -285,5 +325,67 @@ impl<K: Keep> RemoteTasks<'_, K> {
             post.server.end();
             let _woken = futex::wake(post.server.bell(), u32::MAX, post.scope);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::block::{ClientStep, Places, TaskClient, Terms, words};
+    use punctual_core::releases::Releases;
+    use punctual_core::stats::{Page, PageKind, View, WORDS};
+    use punctual_core::time::Period;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn what_a_stalled_loop_never_posted_is_missed_or_unattended_whoever_comes_and_goes() {
+        let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
+        let page: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let releases = Releases::new(at(0), Period::hz(1_000).expect("in range"));
+        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
+        let (admission, counts) = (Admission::new(), RemoteCounts::default());
+        let mut task = RemoteTask {
+            server: TaskServer::new(&memory, terms).expect("large enough"),
+            kept: Page::new(&page, PageKind::Lateness).expect("large enough"),
+            admission: &admission,
+            counts: &counts,
+            limits: Vec::new(),
+            on_overrun: RemoteOverrun::Nothing,
+            scope: Scope::Process,
+        };
+        let counted = || {
+            let counts_of_page = View::open(&page).expect("a page").counts();
+            (counts_of_page.ran, counts_of_page.missed, counts.unattended())
+        };
+        let post = |task: &mut RemoteTask<'_, _>, cycle: u64, missed: u64| {
+            assert_eq!(task.post(cycle, missed, at(cycle)), Flow::Continue);
+        };
+        // Nobody is there, at 3 after two that the loop slept through; it comes after 4 and 5.
+        post(&mut task, 0, 0);
+        post(&mut task, 3, 2);
+        assert_eq!(counted(), (0, 0, 4));
+        admission.open(1);
+        post(&mut task, 6, 2);
+        assert_eq!(counted(), (0, 0, 6));
+        let mut client = TaskClient::open(&memory).expect("a task block");
+        assert_eq!(client.turn(), ClientStep::Run);
+        let _cycle = client.begin(at(6));
+        client.done(at(6));
+        // Of 7 to 9 the first two were missed; it never ends 9, and is gone by 13.
+        post(&mut task, 9, 2);
+        assert_eq!(client.turn(), ClientStep::Run);
+        let _cycle = client.begin(at(9));
+        post(&mut task, 10, 0);
+        admission.close(1);
+        post(&mut task, 13, 2);
+        assert_eq!(counted(), (2, 2 + 1 + 2, 7), "0 to 13");
+        // Until the end nobody is there.
+        task.never_posted(Missed { releases, first: 14, count: 3 }, at(17));
+        task.close(at(17), at(17));
+        assert_eq!((counted(), counts.after_end()), ((2, 5, 10), 4), "0 to 16");
     }
 }

@@ -70,7 +70,7 @@ pub struct TaskRow {
     pub policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
     pub priority: Option<u8>,
-    /// Cycles that ran to their end, as its process reported them.
+    /// Cycles that ran, as its process reported them, with the one in which it ended, if it did.
     pub cycles: u64,
     /// Releases that never ran while it was registered.
     pub missed: u64,
@@ -105,7 +105,7 @@ pub struct TaskRow {
     pub registered: u64,
     /// How often it was started again.
     pub restarts: u64,
-    /// Releases at which no process was registered.
+    /// Releases at which no process was registered; with `cycles` and `missed` all of the run.
     #[serde(rename = "vacant")]
     pub unattended: u64,
     /// Those of them after its last process had ended or left.

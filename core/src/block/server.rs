@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering;
 
 use super::{
-    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, TAIL, TAKEN,
+    CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, START, STATE, TAIL, TAKEN,
     TaskState, Terms, Words, clear, words,
 };
 use crate::atomic::AtomicU64;
@@ -152,8 +152,8 @@ impl<'a> TaskServer<'a> {
     }
 
     /// Looks at the admission, and takes note of the child to be released, if any. After a child
-    /// has ended, its last results go to `each`; where one of them came after `now` was read, it is
-    /// left at the next look only.
+    /// has ended, its last results go to `each`, and the cycle in which it ended; where a result
+    /// came after `now` was read, it is left at the next look only.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -161,7 +161,7 @@ impl<'a> TaskServer<'a> {
         &mut self,
         admission: &Admission,
         now: Instant,
-        each: impl FnMut(Done),
+        mut each: impl FnMut(Done),
     ) -> Entered {
         let request = admission.requested.load(Ordering::Acquire);
         let (is_open, was_open) = (request & 1 == 1, self.admission & 1 == 1);
@@ -170,10 +170,11 @@ impl<'a> TaskServer<'a> {
         }
         let mut unclaimed = None;
         if was_open {
-            self.harvest(now, each);
+            self.harvest(now, &mut each);
             if self.ahead.is_some() {
                 return Entered::Closed;
             }
+            self.take_begun(now, each);
             unclaimed = self.unclaimed();
         }
         (self.admission, self.posted, self.next, self.tail) = (request, 0, 0, 0);
@@ -268,20 +269,29 @@ impl<'a> TaskServer<'a> {
         possible.then_some(Done { cycle, place, release, start, finish, next, missed })
     }
 
-    /// Releases that were posted and have no result, but for the one that runs: no task takes
-    /// them any more.
+    /// Takes the cycle that the task began and does not end any more, if there is one: it began, so
+    /// that it ran, and as nothing more is known of it, it overran nothing. Call it once the task
+    /// runs no more, after the last [`TaskServer::harvest`].
+    ///
+    /// # Real-time: in loop
+    pub fn take_begun(&mut self, now: Instant, each: impl FnOnce(Done)) {
+        let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
+        let runs = !self.left && get(STATE) == TaskState::Running.code();
+        let Some(cycle) = get(TAKEN).checked_sub(1).filter(|_| runs) else { return };
+        let start = Instant::from_ns(get(START));
+        if let Some(done) = self.check(cycle, start, start, now) {
+            self.next = cycle + 1;
+            each(done);
+        }
+    }
+
+    /// Releases that were posted and have no result: once the task runs no more, those that never
+    /// ran.
     ///
     /// # Real-time: in loop
     pub fn unclaimed(&self) -> Option<Missed> {
-        let get = |at: usize| self.block.fixed[at].load(Ordering::Acquire);
-        let taken = get(TAKEN);
-        let runs =
-            get(STATE) == TaskState::Running.code() && taken > self.next && taken <= self.posted;
-        let first = if runs { taken } else { self.next };
-        let before = if runs { taken - 1 - self.next } else { 0 };
-        let count = before + self.posted.saturating_sub(first);
-        let releases = self.terms.releases;
-        (count > 0).then_some(Missed { releases, first: first - before, count })
+        let (first, count) = (self.next, self.posted.saturating_sub(self.next));
+        (count > 0).then_some(Missed { releases: self.terms.releases, first, count })
     }
 
     /// Sets the cancel token of whichever cycle runs or is about to: before [`TaskServer::end`],

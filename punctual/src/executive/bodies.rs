@@ -45,7 +45,7 @@ impl Dispatch for Bodies<'_, '_> {
             }
             Some(Ranked::Remote(at)) => {
                 let Some(post) = self.remotes.get_mut(*at) else { return Flow::Continue };
-                let flow = post.post(cycle.n, cycle.release + cycle.lateness);
+                let flow = post.post(cycle.n, cycle.missed, cycle.release + cycle.lateness);
                 if flow == Flow::Stop {
                     self.ending.overran(&self.names[rank]);
                 }

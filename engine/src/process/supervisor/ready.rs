@@ -347,10 +347,8 @@ impl Executed<'_> {
         let over = self.over;
         self.remotes.tasks.iter_mut().for_each(|remote| remote.close(now, over));
         for (rank, missed, end) in self.unreleased.drain(..) {
-            // Without a process there it is none that one missed.
-            let remote = self.remotes.tasks.get_mut(rank);
-            if let Some(remote) = remote.filter(|remote| remote.counts.is_attended()) {
-                remote.kept.end(missed, end);
+            if let Some(remote) = self.remotes.tasks.get_mut(rank) {
+                remote.never_posted(missed, end);
             }
         }
     }
@@ -469,6 +467,8 @@ mod tests {
         assert_eq!(missed(0), (2, Some(1_000_000)), "posted twice, taken by nobody");
         assert_eq!(missed(1), (2, Some(1_000_000)), "posted once");
         assert_eq!(missed(2).0, 0, "nobody was there to miss any");
+        let unattended = ready.blocks.iter().map(|block| block.counts.unattended());
+        assert_eq!(unattended.collect::<Vec<_>>(), [0, 0, 2], "also the one never posted");
     }
 
     #[test]

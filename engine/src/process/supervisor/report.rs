@@ -91,7 +91,8 @@ pub struct TaskOutcome {
     pub demoted: (u64, u64),
     /// How many threads other than the registered one lost a real-time policy of their own.
     pub threads_demoted: u64,
-    /// Releases at which no process was registered.
+    /// Releases at which no process was registered; with those that ran or were missed all of the
+    /// run.
     pub unattended: u64,
     /// Those of them since its last process ended or left; 0 where none was ever released.
     pub after_end: u64,

@@ -1,0 +1,48 @@
+//! The tasks that are processes: this program, started by an executive, which behaves as the task's
+//! name says.
+
+use std::time::Duration;
+
+use punctual::Registration;
+use punctual_engine::process::TASK_VARIABLE;
+use punctual_os::process;
+
+use crate::machine::PERIOD_NS;
+
+/// A task ends at the latest by its alarm, so that a test that fails leaves nothing that runs on.
+const AT_MOST_S: u32 = 300;
+
+/// The call of the body in which it does what its name says.
+const DISTURBED: u64 = 4;
+
+/// What starts this program as a task.
+pub(crate) fn words() -> Vec<std::ffi::OsString> {
+    let own = std::env::current_exe().expect("this program").into_os_string();
+    let words = ["--exact", "child::a_task", "--nocapture", "--test-threads=1"];
+    std::iter::once(own).chain(words.map(Into::into)).collect()
+}
+
+/// Behaves as its name says, where an executive started it. Ends without a word of the harness, or
+/// its result would be counted with those of the tests.
+#[test]
+fn a_task() {
+    let Ok(name) = std::env::var(TASK_VARIABLE) else { return };
+    process::alarm_s(AT_MOST_S);
+    let behaved = std::panic::catch_unwind(|| behave(&name));
+    std::process::exit(if behaved.is_ok() { 0 } else { 101 });
+}
+
+fn behave(name: &str) {
+    let mut task = Registration::from_env(Some(name)).expect("an executive started it");
+    let mut calls = 0;
+    while task.wait().is_ok() {
+        calls += 1;
+        if calls == DISTURBED {
+            match name {
+                "process-overruns" => std::thread::sleep(Duration::from_nanos(PERIOD_NS * 7 / 2)),
+                "process-aborts" => std::process::abort(),
+                _ => {}
+            }
+        }
+    }
+}

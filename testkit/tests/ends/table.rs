@@ -1,0 +1,195 @@
+//! What was counted, by the kind of the work, the way it ended and what disturbed it; and what
+//! cannot be, with the reason.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Who runs the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A loop of one period.
+    Loop,
+    /// A task in the loop of an executive.
+    Inline,
+    /// A unit of its calendar.
+    Unit,
+    /// A task in a thread of its own, which the loop releases.
+    Thread,
+    /// One that waits for its releases itself, for its phase moves.
+    Delaying,
+    /// One that was added with a thread of its own while the executive ran.
+    Added,
+    /// A process.
+    Process,
+    /// A task that a device triggers.
+    Triggered,
+}
+
+/// How it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Its time is up.
+    Time,
+    /// By a `StopHandle`; of a loop by its owner.
+    Stop,
+    /// By a `Handle`, or a `LoopHandle`.
+    Handle,
+    /// A body panics; a process-aborts.
+    Panic,
+    /// `OnOverrun::Stop`.
+    Policy,
+    /// `Flow::Stop`.
+    Flow,
+    /// `Handle::remove`.
+    Removal,
+    /// A body that never returns.
+    Watchdog,
+}
+
+impl Way {
+    pub(crate) const EACH: [Self; 8] = [
+        Self::Time,
+        Self::Stop,
+        Self::Handle,
+        Self::Panic,
+        Self::Policy,
+        Self::Flow,
+        Self::Removal,
+        Self::Watchdog,
+    ];
+}
+
+/// What disturbs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Disturbance {
+    Nothing,
+    /// It does not get the CPU for some periods.
+    Stall,
+    /// It runs for some periods.
+    Overrun,
+}
+
+impl Disturbance {
+    pub(crate) const EACH: [Self; 3] = [Self::Nothing, Self::Stall, Self::Overrun];
+}
+
+/// A place of the table.
+pub(crate) type At = (Kind, Way, Disturbance);
+
+/// What one task counted in one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    /// Releases of the span, by the model.
+    pub(crate) releases: RangeInclusive<u64>,
+    pub(crate) ran: u64,
+    pub(crate) missed: u64,
+    pub(crate) censored: u64,
+    /// Releases at which no process was registered.
+    pub(crate) unattended: u64,
+    /// Samples in the file, and what it counts as missed.
+    pub(crate) recorded: Option<(u64, u64)>,
+}
+
+impl Counted {
+    /// What is wrong with it; `None` where nothing is.
+    fn wrong(&self) -> Option<&'static str> {
+        let Self { releases, ran, missed, censored, unattended, recorded } = self;
+        if !releases.contains(&(ran + missed + unattended)) {
+            return Some("not each release counts once");
+        }
+        if censored > missed {
+            return Some("more are censored than missed");
+        }
+        let is_same = recorded.is_none_or(|recorded| recorded == (*ran, *missed));
+        (!is_same).then_some("the sample file counts otherwise")
+    }
+}
+
+/// The sums of one place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    runs: u64,
+    /// The fewest and the most, by the model.
+    releases: (u64, u64),
+    ran: u64,
+    missed: u64,
+    censored: u64,
+    unattended: u64,
+    /// Runs of which the file was read.
+    recorded: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    cells: BTreeMap<At, Cell>,
+    absent: BTreeMap<(Kind, Way), String>,
+    wrong: Vec<String>,
+}
+
+impl Table {
+    /// One task of one run, which `run` describes.
+    pub(crate) fn add(&mut self, at: At, counted: &Counted, run: &dyn fmt::Debug) {
+        let cell = self.cells.entry(at).or_default();
+        cell.runs += 1;
+        cell.releases.0 += counted.releases.start();
+        cell.releases.1 += counted.releases.end();
+        cell.ran += counted.ran;
+        cell.missed += counted.missed;
+        cell.censored += counted.censored;
+        cell.unattended += counted.unattended;
+        cell.recorded += u64::from(counted.recorded.is_some());
+        if let Some(why) = counted.wrong() {
+            self.wrong.push(format!("{at:?}: {why}: {counted:?} in {run:?}"));
+        }
+    }
+
+    /// A run ended otherwise than it was to.
+    pub(crate) fn note(&mut self, wrong: String) {
+        self.wrong.push(wrong);
+    }
+
+    /// This kind cannot end so, for this reason.
+    pub(crate) fn absent(&mut self, kind: Kind, way: Way, reason: impl Into<String>) {
+        self.absent.insert((kind, way), reason.into());
+    }
+
+    /// Nothing is wrong, and no place of these kinds is without runs or a reason.
+    #[track_caller]
+    pub(crate) fn check(&self, kinds: &[Kind]) {
+        let Self { cells, absent, wrong } = self;
+        for &kind in kinds {
+            for way in Way::EACH {
+                let filled = Disturbance::EACH.map(|by| cells.contains_key(&(kind, way, by)));
+                let is_absent = absent.contains_key(&(kind, way));
+                assert!(filled == [!is_absent; 3], "{kind:?} {way:?}: {filled:?}");
+            }
+        }
+        let shown = wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
+        assert!(wrong.is_empty(), "{} runs count otherwise:\n{shown}", wrong.len());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "kind      way      disturbed  runs      releases     ran  missed  (censored)  \
+             unattended  recorded"
+        )?;
+        for ((kind, way, by), cell) in &self.cells {
+            let Cell { runs, releases: (least, most), ran, missed, .. } = *cell;
+            let Cell { censored, unattended, recorded, .. } = *cell;
+            let releases =
+                if least == most { format!("{least}") } else { format!("{least}-{most}") };
+            let [kind, way, by] = [format!("{kind:?}"), format!("{way:?}"), format!("{by:?}")];
+            write!(f, "{kind:9} {way:8} {by:9} {runs:5} {releases:>13} {ran:7} {missed:7}  ")?;
+            writeln!(f, "{censored:>10}  {unattended:>10}  {recorded:8}")?;
+        }
+        for ((kind, way), reason) in &self.absent {
+            let [kind, way] = [format!("{kind:?}"), format!("{way:?}")];
+            writeln!(f, "{kind:9} {way:8} cannot be: {reason}")?;
+        }
+        Ok(())
+    }
+}

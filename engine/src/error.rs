@@ -87,8 +87,17 @@ pub enum Kind {
     Forced(&'static str),
     /// The name of a task that panicked, and what the panic said.
     Panicked(String, String),
-    /// A CPU that a thread may not run on, and those it may.
-    Cpu(u32, Errno, Vec<u32>),
+    /// A CPU that a thread may not run on.
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// What the kernel said.
+        why: Errno,
+        /// Those that it may run on.
+        allowed: Vec<u32>,
+        /// The task whose thread it is, where it is one of several.
+        task: Option<String>,
+    },
     /// A supervisor's task that cannot be set up.
     Setup(SetupError),
     /// A task's own process that cannot register.
@@ -116,7 +125,7 @@ impl Error {
             Kind::Thread(why) | Kind::Follow(FollowError::Thread(why)) => spawn::errno(why),
             Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
-            Kind::Cpu(_, why, _) | Kind::Signals(why) => Some(why.0),
+            Kind::Cpu { why, .. } | Kind::Signals(why) => Some(why.0),
             Kind::Follow(FollowError::Device(_, why)) => why.raw_os_error(),
             Kind::Task(why) => Some(why.errno()),
             _ => None,
@@ -173,6 +182,17 @@ impl Error {
     /// # Real-time: setup only
     pub fn task(&self) -> Option<&str> {
         if let Kind::Setup(why) = &self.kind { why.task() } else { None }
+    }
+
+    /// The same, with the name of the task whose CPU it is about, where it is about one.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn of_task(mut self, name: &str) -> Self {
+        if let Kind::Cpu { task, .. } = &mut self.kind {
+            *task = Some(name.to_owned());
+        }
+        self
     }
 
     /// Whether the kernel refused something that was to be strictly had.
@@ -272,7 +292,10 @@ impl fmt::Display for Error {
             Kind::Calendar(why) => why.fmt(f),
             Kind::Forced(how) => write!(f, "the watchdog stopped the loop: {how}"),
             Kind::Panicked(task, text) => write!(f, "task {task:?} panicked: {text}"),
-            Kind::Cpu(cpu, why, allowed) => {
+            Kind::Cpu { cpu, why, allowed, task } => {
+                if let Some(task) = task {
+                    write!(f, "task {task:?} ")?;
+                }
                 let allowed = listed(allowed);
                 write!(f, "cannot run on CPU {cpu}: {why}; this process may run on CPUs {allowed}")
             }

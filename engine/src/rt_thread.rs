@@ -285,7 +285,8 @@ impl RtThread {
             Ok(Ok(())) => Ok(()),
             Ok(Err(why)) => {
                 let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
-                Err(Kind::Cpu(cpu, why, allowed.iter().collect()).into())
+                let allowed = allowed.iter().collect();
+                Err(Kind::Cpu { cpu, why, allowed, task: None }.into())
             }
             Err(why) => Err(Kind::Thread(why).into()),
         }

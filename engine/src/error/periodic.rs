@@ -39,8 +39,9 @@ pub enum BuildError {
     After(String, String),
     /// The first has a priority, the second none.
     SomePriorities(String, String),
-    /// The budgets ask for this share of the CPU; the tasks that have one, with it in ns.
-    Overload(f64, Vec<(String, u64, Period)>),
+    /// The budgets ask for this share of a CPU, of this one where it is known; the tasks that have
+    /// one, with it in ns.
+    Overload(f64, Option<u32>, Vec<(String, u64, Period)>),
     /// A task is late whatever the phases, behind one that cannot be preempted.
     Late(Box<LateTask>),
     /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
@@ -65,7 +66,18 @@ impl BuildError {
     /// # Real-time: setup only
     pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> Self {
         let budget = |task: &Task| Some((task.name().to_owned(), task.budget_ns()?, task.period()));
-        Self::Overload(load, tasks.into_iter().filter_map(budget).collect())
+        Self::Overload(load, None, tasks.into_iter().filter_map(budget).collect())
+    }
+
+    /// The same, of the tasks of this CPU, where that is known.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn on_cpu(mut self, cpu: Option<u32>) -> Self {
+        if let Self::Overload(_, overfull, _) = &mut self {
+            *overfull = cpu;
+        }
+        self
     }
 
     /// The task that it is about, or the first of several; `None` for all together.
@@ -83,7 +95,7 @@ impl BuildError {
             | Self::SomePriorities(name, _)
             | Self::Cannot(name, _) => Some(name),
             Self::Late(late) => Some(late.name()),
-            Self::Overload(_, budgets) => budgets.first().map(|(name, ..)| name.as_str()),
+            Self::Overload(_, _, budgets) => budgets.first().map(|(name, ..)| name.as_str()),
             _ => None,
         }
     }
@@ -144,8 +156,9 @@ impl fmt::Display for BuildError {
                 "a slice of background work must be longer than 0 (got 0 ns): say how long one \
                  takes at most",
             ),
-            Self::Overload(load, budgets) => {
-                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible (")?;
+            Self::Overload(load, cpu, budgets) => {
+                let cpu = cpu.map_or_else(|| "a CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+                write!(f, "the budgets add up to {load:.3} of {cpu}: at most 1 is possible (")?;
                 for (at, (name, budget_ns, period)) in budgets.iter().enumerate() {
                     let budget = span(Duration::from_nanos(*budget_ns));
                     let comma = if at == 0 { "" } else { ", " };

@@ -304,6 +304,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let mut entries: Vec<Entry> = Vec::new();
         let Sorted { bodies, threads, processes } = sort(given, &mut entries, thread.policy())?;
         let cpus = cpus_of(&thread, cpus, &bodies)?;
+        rules.thread = rules.thread.pinned(cpus[0]);
         if calendar.is_some() && cpus.len() > 1 {
             return Err(ExecutiveError::CalendarCpus.into());
         }
@@ -465,7 +466,8 @@ fn lane<'env>(
     remote: &[Task],
     rules: Rules,
 ) -> Result<(Lane<'env>, LaneTasks), Error> {
-    let plan = rules.periodic(tasks.iter().cloned()).build()?;
+    let plan = rules.periodic(tasks.iter().cloned()).build();
+    let plan = plan.map_err(|why| why.on_cpu(thread.pinned_to()))?;
     let mut by_name: HashMap<String, (usize, Body<'env>)> = bodies
         .into_iter()
         .map(|(entry, task, body)| (task.name().to_owned(), (entry, body)))
@@ -512,6 +514,9 @@ fn sort<'env>(
             (Work::Triggered(trigger, body), _) => {
                 if let Some(why) = never_late(&task) {
                     return cannot(why);
+                }
+                if let Place::Thread(thread) = task.placement().place() {
+                    thread.check_cpu().map_err(|why| why.of_task(task.name()))?;
                 }
                 sorted.threads.push((at, task, Work::Triggered(trigger, body)));
             }
@@ -575,15 +580,16 @@ fn cpus_of(
             return Err(BuildError::SameCpu(cpu).into());
         }
     }
+    for cpu in lanes.iter().flatten() {
+        RtThread::cpu(*cpu).check_cpu()?;
+    }
     for (_, task, _) in bodies {
         if let Place::Cpu(cpu) = task.placement().place()
             && !lanes.contains(&Some(*cpu))
         {
+            RtThread::cpu(*cpu).check_cpu().map_err(|why| why.of_task(task.name()))?;
             lanes.push(Some(*cpu));
         }
-    }
-    for cpu in lanes.iter().flatten() {
-        RtThread::cpu(*cpu).check_cpu()?;
     }
     Ok(lanes)
 }

@@ -153,7 +153,8 @@ impl Rules {
         let load: f64 = on_cpu.iter().copied().map(Task::load).sum();
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
-            return Err(BuildError::overload(load, on_cpu).into());
+            let why = BuildError::overload(load, on_cpu);
+            return Err(why.on_cpu(self.thread.pinned_to()).into());
         }
         Ok(())
     }
@@ -476,8 +477,8 @@ impl<'env> Shared<'env> {
         tasks: Vec<Task>,
         new: Option<(Body<'env>, Words)>,
     ) -> Result<(), Error> {
-        let Successor { plan, ranks } =
-            self.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
+        let next = self.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan);
+        let Successor { plan, ranks } = next.map_err(|why| why.on_cpu(self.lanes[at].cpu))?;
         let calendar = self.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
             Combination::with_gap(calendar, &plan, *gap)?;

@@ -118,7 +118,7 @@ impl ThreadTask {
             SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
             _ => 0,
         };
-        thread.check(task.period())?;
+        thread.check(task.period()).map_err(|why| why.of_task(task.name()))?;
         let own = thread.named_policy().map_or(1, fifo);
         if fifo(main) > 0 && own >= fifo(main) {
             return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());

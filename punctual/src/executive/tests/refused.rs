@@ -89,19 +89,61 @@ fn strict_refuses_only_what_no_phases_help() {
 }
 
 #[test]
+fn an_overfull_cpu_is_named() {
+    let cpus = cpus();
+    let last = *cpus.last().expect("one at least");
+    let big = |name: &str| task(name, 1_000).budget(Duration::from_micros(900));
+    let there = |name: &str| big(name).placed(Placement::cpu(last));
+    let apart = big("b").placed(Placement::thread(RtThread::cpu(last)));
+    let pinned = || quick().thread(sleeping().pinned(Some(last)));
+    let main = || quick().cpus([cpus[0]]).task(task("a", 1_000), go);
+    let (plan, _) = main().task(there("b"), go).build().expect("fine");
+    let added = plan.run_with(ms(60_000), |handle| {
+        let why = handle.add(there("c"), go).expect_err("refused");
+        handle.stop();
+        why.to_string()
+    });
+    for message in [
+        refused(pinned().task(big("a"), go).task(big("b"), go)),
+        refused(pinned().task(big("a"), go).task(apart.clone(), go)),
+        refused(quick().cpus([last]).task(big("a"), go).task(apart, go)),
+        refused(main().task(there("b"), go).task(there("c"), go)),
+        added.expect("it starts").0,
+    ] {
+        assert!(message.contains(&format!("1.800 of CPU {last}: at most 1")), "{message}");
+    }
+    let anywhere = refused(quick().task(big("a"), go).task(big("b"), go));
+    assert!(anywhere.contains("1.800 of a CPU: at most 1"), "{anywhere}");
+}
+
+#[test]
 fn a_cpu_that_is_not_there_is_refused_everywhere() {
     let nowhere = affinity::CPUS_MAX - 1;
     let named = format!("cannot run on CPU {nowhere}");
     let thread = sleeping().pinned(Some(nowhere));
-    let own = || task("a", 1_000).placed(Placement::thread(RtThread::cpu(nowhere)));
-    let message = [
+    let own = || Placement::thread(RtThread::cpu(nowhere));
+    for message in [
         refused(quick().thread(thread.clone()).task(task("a", 1_000), go)),
         refused(quick().cpus([nowhere]).task(task("a", 1_000), go)),
-        refused(quick().task(task("a", 1_000).placed(Placement::cpu(nowhere)), go)),
-        refused(quick().task(own(), go)),
-    ];
-    for message in message {
-        assert!(message.contains(&named), "{message}");
+    ] {
+        assert!(message.starts_with(&named), "{message}");
+    }
+    let of_task = format!("task \"far\" {named}");
+    let device = || Trigger::wait(|| false);
+    let main = || quick().task(task("a", 1_000), go);
+    let (plan, _) = main().build().expect("fine");
+    let added = plan.run_with(ms(60_000), |handle| {
+        let why = handle.add(task("far", 1_000).placed(own()), go).expect_err("refused");
+        handle.stop();
+        why.to_string()
+    });
+    for message in [
+        refused(main().task(task("far", 1_000).placed(Placement::cpu(nowhere)), go)),
+        refused(main().task(task("far", 1_000).placed(own()), go)),
+        refused(main().triggered(device(), Task::named("far").placed(own()), go)),
+        added.expect("it starts").0,
+    ] {
+        assert!(message.starts_with(&of_task), "{message}");
     }
     let looped = crate::Loop::builder(task("a", 1_000).period()).thread(thread);
     assert!(looped.check().expect_err("refused").to_string().contains(&named));

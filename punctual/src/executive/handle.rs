@@ -146,7 +146,8 @@ impl<'env> Handle<'env> {
     /// a time, and their samples are not recorded. Returns once that is in effect, with the task's
     /// id; its first release is the first one after that. The others keep every release, their
     /// phases, numbers and counts. In an executive with a calendar its budget must fit between two
-    /// units.
+    /// units. That it may make another task late, or be late itself, by its budget, or that
+    /// throttling will stop it, is a warning of the summary, as where an executive is built.
     ///
     /// # Errors
     /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive

@@ -26,10 +26,10 @@ use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::{self, Stats};
 use punctual_engine::pack::{Placed, place};
-use punctual_engine::periodic::{Periodic, Plan, Response, Successor};
+use punctual_engine::periodic::{LateTask, Periodic, Plan, Response, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::safety::{Demand, check_demands};
+use punctual_engine::safety::{Caution, Demand, check_demands};
 use punctual_engine::task::{Place, Task};
 use punctual_os::process;
 
@@ -159,6 +159,20 @@ impl Rules {
         Ok(())
     }
 
+    /// What is to be said of the tasks that may be late in `plan` and were not so `before`: each of
+    /// those that are new is refused where no phases help and all is to be strictly had.
+    fn late(&self, plan: &Plan, before: &Plan) -> Result<Vec<String>, Error> {
+        let known = before.late_tasks();
+        let late = plan.late_tasks().into_iter().filter(|late| !known.contains(late));
+        let late: Vec<LateTask> = late.collect();
+        let warnings = late.iter().map(LateTask::to_string).collect();
+        let refuses = self.thread.is_strict() && !self.overload;
+        match late.into_iter().find(|late| refuses && late.is_certain()) {
+            Some(late) => Err(BuildError::Late(Box::new(late)).into()),
+            None => Ok(warnings),
+        }
+    }
+
     /// How many tasks the calendar has.
     fn units(&self) -> usize {
         self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks())
@@ -186,6 +200,8 @@ pub(super) struct Shared<'env> {
     /// One call at a time changes the tasks.
     changes: Mutex<()>,
     tasks: Mutex<AllTasks>,
+    /// What was said of tasks that came while it ran.
+    warnings: Mutex<Vec<String>>,
     state: AtomicU8,
     epoch_ns: AtomicU64,
 }
@@ -213,6 +229,7 @@ impl<'env> Shared<'env> {
             rules,
             changes: Mutex::new(()),
             tasks: Mutex::new(tasks),
+            warnings: Mutex::default(),
             state: AtomicU8::new(RunState::Built as u8),
             epoch_ns: AtomicU64::new(0),
         }
@@ -291,6 +308,16 @@ impl<'env> Shared<'env> {
         if let Some(&at) = entries.iter().find(|&&at| tasks.entries[at].name == name) {
             tasks.entries[at].page = Some(StatsPage::Shared(page));
         }
+    }
+
+    /// Takes note of warnings about a task that was added.
+    fn warn(&self, warnings: Vec<String>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
+    /// The warnings about tasks that were added.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// True while tasks with threads of their own are there that were added.
@@ -479,6 +506,10 @@ impl<'env> Shared<'env> {
     ) -> Result<(), Error> {
         let next = self.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan);
         let Successor { plan, ranks } = next.map_err(|why| why.on_cpu(self.lanes[at].cpu))?;
+        let warnings = match new {
+            Some(_) => self.rules.late(&plan, &lane.plan)?,
+            None => Vec::new(),
+        };
         let calendar = self.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
             Combination::with_gap(calendar, &plan, *gap)?;
@@ -503,6 +534,7 @@ impl<'env> Shared<'env> {
         // What was there before is freed here.
         let taken = self.lanes[at].handover.publish(change);
         taken.map(drop).map_err(|(why, _)| Error::from(Kind::Change(why)))?;
+        self.warn(warnings);
         self.tasks().lanes[at] = LaneTasks { tasks, plan };
         Ok(())
     }
@@ -531,7 +563,11 @@ impl<'env> Shared<'env> {
         let thread = ThreadTask::new(entry, task.clone(), released_by, (&rules.thread, rank));
         let (cpu, demand) = (thread.cpu(), thread.demand());
         let demands = self.demands.iter().copied().chain(added.iter().map(|added| added.demand));
-        check_demands(&demands.chain([demand]).collect::<Vec<_>>())?;
+        let demands: Vec<Demand> = demands.collect();
+        let known = check_demands(&demands).unwrap_or_default();
+        let cautions = check_demands(&[&demands[..], &[demand]].concat())?;
+        let cautions = cautions.iter().filter(|caution| !known.contains(caution));
+        let cautions = cautions.map(Caution::to_string).collect();
         self.cancels_with(&task);
         let page = Some(StatsPage::Own(blank(PageKind::Lateness)));
         self.tasks().entries.push(Entry { page, ..Entry::new(task.name().to_owned()) });
@@ -541,6 +577,7 @@ impl<'env> Shared<'env> {
             self.tasks().entries.withdraw(entry);
             return Err(why);
         }
+        self.warn(cautions);
         self.tasks().added.push(AddedTask { slot: at, entry, task, cpu, phase_ns, demand });
         Ok(self.id(entry))
     }

@@ -149,7 +149,8 @@ fn summary<C: Clock + Clone + Send>(
     if let Some(main) = main {
         (policy, wait, quiet) = (main.policy, main.wait, main.quiet);
     }
-    let (failed, refused, warnings) = run.into_startup().outcome();
+    let (failed, refused, mut warnings) = run.into_startup().outcome();
+    warnings.extend(shared.warnings());
     if let Some(why) = failed {
         return Err(why);
     }

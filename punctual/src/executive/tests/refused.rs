@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use punctual_testkit::skip;
+
 use super::*;
 
 fn go(_: &mut Cycle<'_>) {}
@@ -114,6 +116,80 @@ fn an_overfull_cpu_is_named() {
     }
     let anywhere = refused(quick().task(big("a"), go).task(big("b"), go));
     assert!(anywhere.contains("1.800 of a CPU: at most 1"), "{anywhere}");
+}
+
+#[test]
+fn a_task_that_comes_later_is_warned_of_as_one_that_was_there() {
+    let long = |name: &str, takes_ms| task(name, 100_000).budget(ms(takes_ms));
+    let (executive, _) = quick().task(task("servo", 1_000), go).build().expect("fine");
+    let (added, summary) = executive
+        .run_with(ms(60_000), |handle| {
+            let short = task("short", 1_000).budget(Duration::from_micros(100));
+            let one_by_one = [short, long("plan", 20), long("shorter", 10)];
+            let added = one_by_one.map(|task| handle.add(task, go).is_ok());
+            handle.stop();
+            added
+        })
+        .expect("it starts");
+    assert_eq!(added, [true; 3]);
+    let warned = |names: [&str; 2]| {
+        let of_both = |warning: &&String| names.iter().all(|name| warning.contains(name));
+        summary.warnings.iter().filter(of_both).count()
+    };
+    // What was said once is not said again: behind another one that is shorter nothing is new.
+    assert_eq!((warned(["\"servo\"", "\"plan\""]), warned(["\"short\"", "\"plan\""])), (1, 1));
+    assert_eq!(warned(["may wait", ""]), 2, "{summary}");
+}
+
+#[test]
+fn that_throttling_will_stop_a_task_that_comes_later_is_said() {
+    let throttling = punctual_engine::safety::Machine::here().throttling;
+    let most = 0.97;
+    if !skip::need("real-time throttling", throttling.is_some_and(|limit| limit.is_met_by(most))) {
+        return;
+    }
+    let cpu = cpus()[0];
+    let half = task("half", 1_000).budget(Duration::from_micros(500));
+    let pinned = quick().thread(sleeping().pinned(Some(cpu))).task(half, go);
+    let (executive, _) = pinned.build().expect("fine");
+    let own = |takes_us| {
+        let own = RtThread::cpu(cpu).wait(WaitPolicy::sleep());
+        let own = task(&format!("{takes_us}"), 10_000).placed(Placement::thread(own));
+        own.budget(Duration::from_micros(takes_us))
+    };
+    let ((), summary) = executive
+        .run_with(ms(60_000), |handle| {
+            handle.add(own(1_000), go).expect("it fits");
+            handle.add(own(3_700), go).expect("it fits");
+            handle.stop();
+        })
+        .expect("it starts");
+    let named = format!("may take 97 % of CPU {cpu}, of which throttling allows");
+    let said = summary.warnings.iter().filter(|warning| warning.contains(&named));
+    assert_eq!(said.count(), 1, "{summary}");
+}
+
+#[test]
+fn strict_refuses_a_task_that_comes_later_and_that_no_phases_help() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let built = quick().thread(sleeping().strict()).task(task("servo", 1_000), go).build();
+    let (why, summary) = built
+        .expect("fine")
+        .0
+        .run_with(ms(60_000), |handle| {
+            let long = task("plan", 100_000).budget(ms(20));
+            let why = handle.add(long, go).expect_err("refused").to_string();
+            assert!(handle.add(task("plan", 100_000), go).is_ok(), "nothing was changed");
+            handle.stop();
+            why
+        })
+        .expect("it starts");
+    for part in ["\"servo\"", "\"plan\"", "without `strict` this is a warning"] {
+        assert!(why.contains(part), "{part:?} in {why}");
+    }
+    assert_eq!(summary.tasks.len(), 2);
 }
 
 #[test]

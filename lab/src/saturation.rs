@@ -326,6 +326,8 @@ const EQUAL: usize = 2;
 /// stimuli by a system call each does not keep a higher one.
 const LOWEST: f64 = 200.0;
 const HIGHEST: f64 = 400_000.0;
+/// The first frequency that is tried: each doubling from the lowest one on takes two trials.
+const FIRST: f64 = 3_200.0;
 /// How long a trial is, and the rest after it: together below what throttling allows.
 const TRIAL_NS: u64 = 400_000_000;
 const REST_NS: u64 = 80_000_000;
@@ -737,7 +739,7 @@ fn next(trials: &[Trial], goal: Goal, Range { lowest, highest }: Range) -> Optio
         return Some(load);
     }
     let open = match (found.pass, found.fail) {
-        (None, None) => (lowest <= highest).then_some(lowest),
+        (None, None) => (lowest <= highest).then(|| Load::at_most(FIRST).min(highest).max(lowest)),
         (None, Some(fail)) => {
             // A factor of four down, to a load that was not tried.
             let down = Load::at_most(fail.hz() / 4.0).min(highest).max(lowest);
@@ -966,6 +968,11 @@ mod tests {
         trials.extend([trial(40_000.0, 0.1), trial(40_000.0, 0.1), trial(30_000.0, 0.0)]);
         let to = |hz| range(200.0, hz);
         assert_eq!(next(&trials, goal(0, 0.0), to(50_000.0)), Some(Load::at_most(30_000.0)));
+        // A search begins where a machine of today is served, within its range.
+        let first = |lowest, highest| next(&[], goal(0, 0.0), range(lowest, highest));
+        assert_eq!(first(200.0, 50_000.0), Some(Load::at_most(FIRST)));
+        assert_eq!(first(200.0, 900.0), Some(Load::at_most(900.0)));
+        assert_eq!(first(5_000.0, 50_000.0), Some(Load::at_most(5_000.0)));
         assert_eq!(end(&trials, goal(0, 0.0), to(50_000.0)), SearchEnd::Unfinished);
         assert_eq!(
             next(&trials, goal(0, 0.0), to(20_000.0)),

@@ -5,9 +5,8 @@ mod claims;
 use punctual_analysis::plain::concise;
 use punctual_analysis::plot::extent;
 use punctual_core::time::Period;
-use punctual_lab::load::LoadSpec;
 use punctual_lab::response::{
-    Competitor, ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow, StageTrace,
+    Competitor, ResponseExperiment, ResponseRow, SourceName, StageRow, StageTrace,
 };
 use punctual_lab::saturation::{
     SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
@@ -15,7 +14,7 @@ use punctual_lab::saturation::{
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::Reproduction;
-use crate::bench::{Bench, PRIORITY, WithLoads};
+use crate::bench::{Bench, PRIORITY};
 use crate::figure::{Drawing, averaged};
 use crate::row::PaperRow;
 
@@ -25,8 +24,8 @@ const PERIOD_NS: u64 = 200_000;
 const RESPONSES: f64 = 0.2;
 /// The time in which each of them has the iterations of APP_TEST there, a million, s.
 pub(crate) const FULL_S: f64 = 1e6 * PERIOD_NS as f64 / 1e9 / RESPONSES;
-/// The background load: integer polygons.
-const LOAD: &str = "cpu";
+/// The share that the search for frequencies takes.
+const SATURATION: f64 = 0.55;
 
 /// Figure 3: polygons per second.
 const POLYGONS: [(&str, &str, &str); 5] = [
@@ -100,7 +99,7 @@ const LATENCIES: [System<[[&str; 4]; 2]>; 6] = [
 type Value = fn(&StageRow) -> Option<f64>;
 
 /// What was measured: idle, and with a competitor of equal priority, which is what the paper calls
-/// loaded; the polygons of a load of its own.
+/// loaded; polygons a second without stimuli.
 struct Measured {
     idle: Option<ResponseRow>,
     equal: Option<ResponseRow>,
@@ -113,40 +112,33 @@ struct Measured {
 /// Why it cannot be measured.
 pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let fifo = SchedPolicy::Fifo(APP_PRIORITY);
-    let plain = response(bench, Some(LOAD), fifo, false)?;
-    let equal = response(bench, None, SchedPolicy::RoundRobin(APP_PRIORITY), true)?;
-    let idle_row = |measured: Option<&WithLoads<ResponseOutcome>>| {
-        measured.and_then(|(response, _)| response.rows.first().cloned())
-    };
-    let measured = Measured {
-        idle: idle_row(plain.as_ref()),
-        equal: idle_row(equal.as_ref()),
-        polygons: plain.as_ref().and_then(|(_, loads)| loads.get(1)?.first()?.rate),
-    };
-    let mut rows = polygons(&measured);
-    rows.extend(figures(&measured));
+    let idle = response(bench, fifo, None)?;
+    let round_robin = SchedPolicy::RoundRobin(APP_PRIORITY);
+    let equal = response(bench, round_robin, Some(Competitor::Polygons))?;
     let saturation = saturation(bench)?;
-    rows.extend(frequencies(saturation.as_ref(), bench.other_cpu().is_none()));
+    let measured = Measured {
+        idle,
+        equal,
+        polygons: saturation.as_ref().and_then(|found| Some(found.background.as_ref()?.rate)),
+    };
+    let alone = bench.other_cpu().is_none();
+    let mut rows = polygons(&measured, alone);
+    rows.extend(figures(&measured));
+    rows.extend(frequencies(saturation.as_ref(), alone));
     rows.extend(latencies(&measured));
     bench.draw(drawn(&measured, saturation.as_ref(), &rows));
     let claims = claims::claims(&measured, saturation.as_ref());
     Ok(Reproduction { rows, claims })
 }
 
-/// How fast an eventfd is answered, idle and under `load`, with stage 2 of this policy, and a
-/// competitor of the same where that is wanted.
+/// How fast an eventfd is answered with stage 2 of this policy, and this competitor of the same.
 fn response<B: Bench>(
     bench: &mut B,
-    load: Option<&str>,
     second: SchedPolicy,
-    competitor: bool,
-) -> Result<Option<WithLoads<ResponseOutcome>>, B::Error> {
+    competitor: Option<Competitor>,
+) -> Result<Option<ResponseRow>, B::Error> {
     let Some(period) = Period::from_ns(PERIOD_NS) else { return Ok(None) };
-    let mut conditions = vec![("idle".to_owned(), Vec::new())];
-    if let Some(load) = load {
-        conditions.push((load.to_owned(), LoadSpec::parse_list(load)?));
-    }
-    bench.measure(ResponseExperiment {
+    let measured = bench.measure(ResponseExperiment {
         source: SourceName::default(),
         cpu: bench.cpu(),
         stimulus_cpu: bench.other_cpu().unwrap_or(bench.cpu()),
@@ -154,9 +146,10 @@ fn response<B: Bench>(
         duration: bench.share(RESPONSES),
         first: SchedPolicy::Fifo(PRIORITY),
         second,
-        competitor: competitor.then_some(Competitor::Computes),
-        conditions,
-    })
+        competitor,
+        conditions: vec![("idle".to_owned(), Vec::new())],
+    })?;
+    Ok(measured.and_then(|(response, _)| response.rows.into_iter().next()))
 }
 
 /// The highest frequencies of an eventfd that are served; `None` on one CPU.
@@ -169,7 +162,7 @@ fn saturation<B: Bench>(bench: &mut B) -> Result<Option<SaturationOutcome>, B::E
         first: SchedPolicy::Fifo(PRIORITY),
         second: SchedPolicy::Fifo(APP_PRIORITY),
         competitor: Some(Competitor::Polygons),
-        duration: bench.share(0.35),
+        duration: bench.share(SATURATION),
         unthrottled: false,
     })?;
     Ok(measured.map(|(saturation, _)| saturation))
@@ -185,11 +178,17 @@ fn kilohertz(cell: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().map(|value| value * times)
 }
 
-fn polygons(measured: &Measured) -> Vec<PaperRow> {
+fn polygons(measured: &Measured, alone: bool) -> Vec<PaperRow> {
     let row = |(key, title, published): (&str, &str, &str)| {
-        PaperRow::new(format!("wince.fig3.{key}"), title, "polygons/s", published)
-            .measured(measured.polygons)
-            .note("other polygons (640 × 480, 3 to 8 corners), all CPUs, while stimuli come")
+        let row = PaperRow::new(format!("wince.fig3.{key}"), title, "polygons/s", published);
+        let row = match alone {
+            true => row.measured_or(measured.polygons, ONE_CPU),
+            false => row.measured(measured.polygons),
+        };
+        row.note(
+            "other polygons (640 × 480, 3 to 8 corners), one thread alone on one CPU, no stimuli; \
+             this one system has the same value in each row",
+        )
     };
     POLYGONS.into_iter().map(row).collect()
 }
@@ -210,8 +209,8 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
     let done: Value = |stage| stage.complete_ns.max;
     let shortest: Value = |stage| stage.start_ns.min;
     let thread = "an interrupt handler there; here a thread, SCHED_FIFO 90";
-    let equal = "three figures are numbered 6; here round-robin with a thread that computes 14 ms \
-                 of each 20 ms";
+    let equal = "three figures are numbered 6; here round-robin with a thread that draws polygons \
+                 for 14 ms of each 20 ms";
     let single_system = "this one system stands for the paper's three";
     vec![
         new(
@@ -277,6 +276,16 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
     ]
 }
 
+/// The condition of the search that a cell of figure 8 is of: the paper's load has the priority of
+/// the application's stage, and what dies is a program without privilege.
+fn searched(key: &str, loaded: bool) -> &'static str {
+    match (key, loaded) {
+        ("sf", _) => "loaded",
+        (_, true) => "equal",
+        (_, false) => "unloaded",
+    }
+}
+
 /// Figure 8: the first frequency that loses, and the one at which the background dies; `alone`: on
 /// a machine of one CPU.
 fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<PaperRow> {
@@ -288,11 +297,11 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
     let background = saturation.and_then(|saturation| saturation.background.as_ref());
     let mut rows = Vec::new();
     for System { id: system, kernel, loaded, cells } in FREQUENCIES {
-        let condition = if loaded { "loaded" } else { "unloaded" };
         for (key, published) in ["mf-isr", "mf-app", "sf"].into_iter().zip(cells) {
             if published.is_empty() {
                 continue;
             }
+            let condition = searched(key, loaded);
             let (title, hz) = match key {
                 "sf" => (
                     "frequency at which polygons stop",
@@ -303,16 +312,19 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
             };
             let id = format!("wince.fig8.{system}.{key}");
             let row = PaperRow::new(id, &format!("{title}, {system}"), "kHz", published);
-            let one_cpu = || alone.then(|| "not measured: it takes a second CPU".to_owned());
+            let one_cpu = || alone.then(|| ONE_CPU.to_owned());
             let khz = hz.map(|hz| hz / 1e3);
             let row = match not_reached(saturation, condition, key == "sf").or_else(one_cpu) {
                 Some(why) => row.measured_or(khz, &why),
                 None => row.measured(khz),
             };
-            let row = if key == "sf" {
-                row.note("here where less than a tenth is left: the kernel guarantees a floor")
-            } else {
-                row.note("any loss in a trial: an extreme value where the host stalls a machine")
+            let row = match (key, loaded) {
+                ("sf", _) => row.note(
+                    "here where polygons without privilege have less than a tenth: the kernel \
+                     guarantees a floor",
+                ),
+                (_, true) => row.note(EXTREME).note("polygons of stage 2's priority beside it"),
+                (_, false) => row.note(EXTREME),
             };
             rows.push(match (kernel, key) {
                 (Kernel::Ce30, "mf-app") => row.note(
@@ -324,7 +336,70 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
             });
         }
     }
+    rows.extend(with_losses(saturation, alone));
+    rows.push(stopped(saturation, alone));
     rows
+}
+
+/// What a first loss is.
+const EXTREME: &str = "any loss in a trial: an extreme value where the host stalls a machine";
+/// Why a machine of one CPU has no row of figure 8.
+const ONE_CPU: &str = "not measured: it takes a second CPU";
+
+/// Beside figure 8: the highest frequencies whose losses stay within 10⁻⁴ and 10⁻².
+fn with_losses(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<PaperRow> {
+    let found = saturation.map_or(&[][..], |saturation| &saturation.rows);
+    let mut rows = Vec::new();
+    for (condition, end) in [("unloaded", ""), ("equal", "-loaded")] {
+        for (stage, key) in [(1, "mf-isr"), (2, "mf-app")] {
+            for (goal, words, part) in [(1e-4, "1 in 10 000", "1e-4"), (1e-2, "1 in 100", "1e-2")] {
+                let own = found.iter().find(|row| {
+                    (&*row.condition, row.stage) == (condition, stage) && row.goal == goal
+                });
+                let title = format!(
+                    "highest frequency that loses {words} at most, stage {stage}, {}",
+                    condition_words(condition)
+                );
+                let id = format!("wince.fig8.here{end}.{key}.{part}");
+                let row = PaperRow::new(id, &title, "kHz", "");
+                let khz = own.and_then(|row| row.pass_hz).map(|hz| hz / 1e3);
+                let row = match own.and_then(|row| row.fail_hz).filter(|_| khz.is_none()) {
+                    Some(hz) => {
+                        let why = format!("not measured: {:.3} kHz lose more", hz / 1e3);
+                        row.measured_or(khz, &why)
+                    }
+                    None if alone => row.measured_or(khz, ONE_CPU),
+                    None => row.measured(khz),
+                };
+                let is_open = own.is_some_and(|row| row.end == SearchEnd::Unfinished);
+                let row = row.note("not in the paper, which has the first loss alone");
+                rows.push(match is_open && khz.is_some() {
+                    true => row.note("at least this: the time was over"),
+                    false => row,
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// Beside figure 8: where polygons would stop by what stimuli cost them.
+fn stopped(saturation: Option<&SaturationOutcome>, alone: bool) -> PaperRow {
+    let background = saturation.and_then(|saturation| saturation.background.as_ref());
+    let khz = background.and_then(|row| row.predicted_hz).map(|hz| hz / 1e3);
+    let title = "frequency that leaves polygons nothing, by what stimuli cost them";
+    let row = PaperRow::new("wince.fig8.here-loaded.sf.predicted", title, "kHz", "");
+    let row = if alone { row.measured_or(khz, ONE_CPU) } else { row.measured(khz) };
+    row.note("not in the paper, whose polygons stop; from trials that leave them half or more")
+}
+
+/// A condition of the search in the paper's word, and what it is.
+fn condition_words(condition: &str) -> &str {
+    match condition {
+        "equal" => "loaded, at equal priority",
+        "loaded" => "beside polygons without privilege",
+        other => other,
+    }
 }
 
 /// Why no frequency of the trials was the one of figure 8: none of them had that effect; `None`
@@ -344,12 +419,12 @@ fn not_reached(
     let rows = saturation.map_or(&[][..], |saturation| &saturation.rows);
     let is_cut =
         |row: &SaturationRow| row.condition == condition && row.end == SearchEnd::Unfinished;
-    let cut = if rows.iter().any(is_cut) { ", where the time was over" } else { "" };
-    let up_to = format!("not measured: not reached up to {:.3} kHz{cut}", highest.hz / 1e3);
-    Some(match highest.background_share.filter(|_| beside_background) {
-        Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
-        None => up_to,
-    })
+    let left =
+        highest.background_share.filter(|_| beside_background).map_or_else(String::new, |share| {
+            format!(", a frequency that leaves polygons {:.0} %", share * 100.0)
+        });
+    let cut = if rows.iter().any(is_cut) { "; the time was over" } else { "" };
+    Some(format!("not measured: not reached up to {:.3} kHz{left}{cut}", highest.hz / 1e3))
 }
 
 /// Figure 11.
@@ -633,7 +708,9 @@ fn losses_figure(saturation: Option<&SaturationOutcome>) -> Drawing {
             places.push((&row.condition, row.stage));
         }
     }
-    let names = places.iter().map(|(condition, stage)| format!("{condition}, stage {stage}"));
+    let names = places
+        .iter()
+        .map(|(condition, stage)| format!("{}, stage {stage}", condition_words(condition)));
     let title = "highest frequencies here, by what may be lost";
     let figure =
         Drawing::new("wince.fig8.losses", title, "", "kHz (log)").log([false, true]).named(names);
@@ -674,13 +751,33 @@ fn latencies_figure(measured: &Measured) -> Drawing {
 
 #[cfg(test)]
 mod tests {
+    use punctual_lab::saturation::BackgroundRow;
+
     use super::*;
     use crate::figure::Style;
+
+    fn outcome(rows: Vec<SaturationRow>, background: Option<BackgroundRow>) -> SaturationOutcome {
+        SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 1_000_000_000,
+            unthrottled: false,
+            highest_hz: 5e4,
+            stage_2: None,
+            generator_hz: None,
+            rows,
+            trials: Vec::new(),
+            background,
+            lost: None,
+        }
+    }
 
     #[test]
     fn every_row_has_an_id_of_its_own_and_a_reason_where_nothing_is_measured() {
         let none = Measured { idle: None, equal: None, polygons: None };
-        let parts = [polygons(&none), figures(&none), frequencies(None, false), latencies(&none)];
+        let parts =
+            [polygons(&none, false), figures(&none), frequencies(None, false), latencies(&none)];
         let rows: Vec<PaperRow> = parts.into_iter().flatten().collect();
         let mut ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         ids.sort_unstable();
@@ -728,22 +825,13 @@ mod tests {
             ..TrialRow::default()
         };
         let saturation = SaturationOutcome {
-            source: "eventfd".to_owned(),
-            cpu: 1,
-            stimulus_cpu: 0,
-            trial_ns: 1_000_000_000,
-            unthrottled: false,
-            highest_hz: 5e4,
-            stage_2: None,
-            generator_hz: None,
-            rows: Vec::new(),
             trials: vec![
                 trial("unloaded", 2e4, false, None),
                 trial("unloaded", 4e4, true, None),
                 trial("loaded", 3e4, false, Some(0.62)),
+                trial("equal", 1e4, false, None),
             ],
-            background: None,
-            lost: None,
+            ..outcome(Vec::new(), None)
         };
         let rows = frequencies(Some(&saturation), false);
         let says = |id: &str, tried: &str| {
@@ -752,11 +840,12 @@ mod tests {
         };
         says(
             "wince.fig8.cenet-loaded.sf",
-            "not measured: not reached up to 30.000 kHz, which left 62 %",
+            "not measured: not reached up to 30.000 kHz, a frequency that leaves polygons 62 %",
         );
         // Not what the generator could not raise.
         says("wince.fig8.cenet.mf-isr", "not reached up to 20.000 kHz");
-        says("wince.fig8.cenet-loaded.mf-app", "not reached up to 30.000 kHz");
+        // The paper's load has the priority of the application's stage.
+        says("wince.fig8.cenet-loaded.mf-app", "not reached up to 10.000 kHz");
         // A search that its time ended says so.
         let row = SaturationRow {
             condition: "unloaded".to_owned(),
@@ -771,10 +860,60 @@ mod tests {
         let cut = SaturationOutcome { rows: vec![row], ..saturation };
         let rows = frequencies(Some(&cut), false);
         let note = |id: &str| &rows.iter().find(|row| row.id == id).expect("a row").note;
-        assert!(note("wince.fig8.cenet.mf-isr").contains("20.000 kHz, where the time was over"));
+        assert!(note("wince.fig8.cenet.mf-isr").contains("up to 20.000 kHz; the time was over"));
         assert!(!note("wince.fig8.cenet-loaded.mf-app").contains("the time was over"));
         let alone = frequencies(None, true);
         assert!(alone.iter().all(|row| row.note.contains("it takes a second CPU")), "{alone:?}");
+    }
+
+    #[test]
+    fn loaded_frequencies_are_those_at_equal_priority_and_those_that_may_lose_have_rows() {
+        let row = |condition: &str, stage, goal, hz: f64| SaturationRow {
+            condition: condition.to_owned(),
+            stage,
+            goal,
+            pass_hz: Some(hz).filter(|hz| *hz > 0.0),
+            fail_hz: Some(8e5),
+            first_loss_hz: Some(hz),
+            stimuli: 100,
+            end: SearchEnd::Unfinished,
+        };
+        let rows = vec![
+            row("unloaded", 1, 0.0, 1e3),
+            row("loaded", 1, 0.0, 2e3),
+            row("loaded", 2, 0.0, 3e3),
+            row("equal", 1, 0.0, 4e3),
+            row("equal", 2, 0.0, 5e3),
+            row("equal", 2, 1e-4, 6e3),
+            row("unloaded", 1, 1e-2, 0.0),
+        ];
+        let background = BackgroundRow {
+            rate: 900.0,
+            sf50_hz: None,
+            sf10_hz: Some(7e3),
+            dead_hz: None,
+            least_share: None,
+            cost_ns: None,
+            predicted_hz: Some(9e3),
+            tried_hz: None,
+        };
+        let saturation = outcome(rows, Some(background));
+        let rows = frequencies(Some(&saturation), false);
+        let row =
+            |id: &str| rows.iter().find(|row| row.id == format!("wince.fig8.{id}")).expect("a row");
+        for (id, khz) in [
+            ("ce30.mf-isr", 1.0),
+            ("ce30-loaded.mf-isr", 4.0),
+            ("cenet-loaded.mf-app", 5.0),
+            ("cenet-loaded.sf", 7.0),
+            ("here-loaded.mf-app.1e-4", 6.0),
+            ("here-loaded.sf.predicted", 9.0),
+        ] {
+            assert_eq!(row(id).measured, Some(khz), "{id}");
+        }
+        assert!(row("here-loaded.mf-app.1e-4").note.contains("at least this"));
+        let lost = row("here.mf-isr.1e-2");
+        assert!(lost.measured.is_none() && lost.note.contains("800.000 kHz lose more"), "{lost:?}");
     }
 
     #[test]
@@ -886,26 +1025,16 @@ mod tests {
             stimuli: 100,
             end: SearchEnd::Found,
         };
-        let saturation = SaturationOutcome {
-            source: "eventfd".to_owned(),
-            cpu: 1,
-            stimulus_cpu: 0,
-            trial_ns: 1,
-            unthrottled: false,
-            highest_hz: 5e4,
-            stage_2: None,
-            generator_hz: None,
-            rows: vec![
+        let saturation = outcome(
+            vec![
                 row("unloaded", 1, 0.0, Some(5e3)),
                 row("unloaded", 1, 1e-2, Some(2e4)),
                 row("equal", 2, 0.0, None),
             ],
-            trials: Vec::new(),
-            background: None,
-            lost: None,
-        };
+            None,
+        );
         let figure = losses_figure(Some(&saturation));
-        assert_eq!(figure.names, ["unloaded, stage 1", "equal, stage 2"]);
+        assert_eq!(figure.names, ["unloaded, stage 1", "loaded, at equal priority, stage 2"]);
         let found: Vec<(&str, f64)> = figure
             .series
             .iter()

@@ -334,6 +334,7 @@ mod tests {
             released_most: 1.0 + apart,
             released_fewest: 1.0,
             release_ns: [0.0; 3],
+            floor_ns: 0.0,
             release_scatter: Scatter::of_series(each),
             ticks: 4_001,
             released: Vec::new(),

@@ -46,6 +46,8 @@ pub struct RegistrationRow {
     pub released_fewest: f64,
     /// The shortest, mean and longest release of all ticks, ns, stamps included.
     pub release_ns: [f64; 3],
+    /// What both stamps of a release take, ns: the median of stamps with nothing between.
+    pub floor_ns: f64,
     /// How far they lie apart, ns.
     pub release_scatter: Option<Scatter>,
     /// Ticks measured.
@@ -78,6 +80,8 @@ struct Sums {
     released: Vec<Vec<u64>>,
     /// What each release took, in the order of time.
     each: Vec<u64>,
+    /// From a stamp to the next one, with nothing between.
+    floors: Vec<u64>,
 }
 
 impl Experiment for RegistrationExperiment {
@@ -144,10 +148,13 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
     // Room for a period, so that nothing is allocated between two ticks.
     let mut first_period = Vec::with_capacity(TASKS as usize);
     sums.each.reserve(TICKS as usize);
+    sums.floors.reserve(TICKS as usize);
     for tick in 0..COLD + TICKS {
         let before = stamps.now();
         design.release();
-        let took = stamps.now() - before;
+        let after = stamps.now();
+        let floor = stamps.now() - after;
+        let took = after - before;
         let mut released = 0;
         while let Some(job) = design.dispatch() {
             design.wait(job);
@@ -159,6 +166,7 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
                 first_period.push(released);
             }
             sums.take(took);
+            sums.floors.push(floor);
         }
     }
     sums.released.push(first_period);
@@ -175,7 +183,9 @@ impl Sums {
         self.each.push(took);
     }
 
-    fn row(&self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
+    fn row(mut self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
+        self.floors.sort_unstable();
+        let floor = self.floors.get(self.floors.len() / 2).copied().unwrap_or(0);
         let repeats = (self.ticks / u64::from(TICKS)) as f64;
         let mean = self.total as f64 / self.ticks as f64;
         Some(RegistrationRow {
@@ -184,6 +194,7 @@ impl Sums {
             released_fewest: self.fewest as f64 / repeats,
             release_ns: [self.shortest? as f64, mean, self.longest as f64]
                 .map(|ticks| stamps.ns(ticks)),
+            floor_ns: stamps.ns(floor as f64),
             release_scatter: Scatter::of_series(self.each.iter().map(|took| took.cast_signed()))
                 .map(|scatter| scatter.times(stamps.ns(1.0))),
             ticks: self.ticks,
@@ -229,6 +240,7 @@ mod tests {
             }
             let [least, mean, most] = row.release_ns;
             assert!(least <= mean && mean <= most, "{row:?}");
+            assert!(row.floor_ns >= 0.0 && row.floor_ns.is_finite(), "{row:?}");
             assert_eq!(row.ticks, REPEATS * u64::from(TICKS));
             let scatter = row.release_scatter.expect("measured");
             assert_eq!((scatter.n, scatter.least, scatter.largest), (row.ticks, least, most));

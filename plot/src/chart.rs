@@ -542,9 +542,13 @@ fn bars(frame: &Frame<'_>, ink: Ink, columns: &[Bar], items: &mut Vec<Item>, wor
         // At least a hair above the axis, or the smallest would not be seen.
         let top = frame.y(*value).min(frame.bottom - 1.0);
         outlines.push(Frame::rectangle((left, frame.bottom), (right, top)));
-        let at = ((left + right) / 2.0, top - 4.0);
-        let name = text(at, name, SMALL, Anchor::Middle, Ink::Muted);
-        words.place_within(frame.bounds(), name);
+        // Columns beside each other may be as high, and their names wider than they: one of them
+        // stands a line higher.
+        let named = [4.0, 4.0 + SMALL * 1.1].map(|above| {
+            text(((left + right) / 2.0, top - above), name, SMALL, Anchor::Middle, Ink::Muted)
+        });
+        let place = named.into_iter().find(|name| words.has_room(frame.bounds(), name));
+        place.into_iter().for_each(|name| words.place_within(frame.bounds(), name));
     }
     items.push(Item::Fill { outlines, ink, opacity: 0.3, edge: 1.0 });
 }
@@ -659,6 +663,25 @@ mod tests {
         assert_eq!(dots.iter().map(|at| at.len()).collect::<Vec<_>>(), [1, 3]);
         let key = dots[0][0];
         assert!(end < key.0 && key.0 < points.0, "{end} {key:?} {points:?}");
+    }
+
+    #[test]
+    fn columns_as_high_as_those_beside_them_have_names_all_the_same() {
+        let mut drawn = chart(3);
+        let bar =
+            |place: f64, name: &str| Bar { place, half: 0.1, value: 1.2, name: name.to_owned() };
+        let bars = vec![bar(3.0, "0.0200001"), bar(3.2, "0.0190001")];
+        let series =
+            ChartSeries { name: "columns".to_owned(), ink: 2, marks: vec![Mark::Bars(bars)] };
+        drawn.series.push(series);
+        let named = |wanted: &str| {
+            drawn.scene().items.iter().find_map(|item| match item {
+                Item::Text { at, text, .. } if text == wanted => Some(*at),
+                _ => None,
+            })
+        };
+        let [first, second] = ["0.0200001", "0.0190001"].map(|name| named(name).expect(name));
+        assert!(second.1 < first.1, "a line higher: {first:?} {second:?}");
     }
 
     #[test]

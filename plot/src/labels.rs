@@ -89,12 +89,21 @@ impl Labels {
 
     /// Places words that may not leave this part of the picture either.
     pub(crate) fn place_within(&mut self, part: Bounds, words: Item) {
-        let is_empty = matches!(&words, Item::Text { text, .. } if text.is_empty());
-        let Some(bounds) = Bounds::of(&words).filter(|_| !is_empty) else { return };
-        let is_free = self.placed.iter().all(|(taken, _)| !taken.covers(&bounds));
-        if is_free && bounds.is_inside(&part) {
+        if self.has_room(part, &words)
+            && let Some(bounds) = Bounds::of(&words)
+        {
             self.placed.push((bounds, words));
         }
+    }
+
+    /// Whether these words may stand where they are in this part of the picture: there are some,
+    /// and they cover no others.
+    pub(crate) fn has_room(&self, part: Bounds, words: &Item) -> bool {
+        let is_empty = matches!(words, Item::Text { text, .. } if text.is_empty());
+        Bounds::of(words).filter(|_| !is_empty).is_some_and(|bounds| {
+            let is_free = self.placed.iter().all(|(taken, _)| !taken.covers(&bounds));
+            is_free && bounds.is_inside(&part)
+        })
     }
 
     /// All of them.

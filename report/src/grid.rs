@@ -325,9 +325,14 @@ fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<GridFigure> 
     let (start, complete) = (&stage.start_ns, &stage.complete_ns);
     let unserved = row.stimuli.saturating_sub(stage.served) as f64 / row.stimuli.max(1) as f64;
     let n = scatter.map_or(stage.answered, |scatter| scatter.n);
+    // Of all stimuli: one that was found with a later one waited for that one's answer. What
+    // follows is of answers alone, which none of those has.
     let rows = [
-        ("start, median", scatter.and_then(|scatter| scatter.p50).or(start.p50.map(bare)), n),
-        ("start, 99 %", scatter.and_then(|scatter| scatter.p99).or(start.p99.map(bare)), n),
+        ("wait for a start, median", scatter.and_then(|scatter| scatter.p50), n),
+        ("wait for a start, 99 %", scatter.and_then(|scatter| scatter.p99), n),
+        ("wait for a start, worst", scatter.map(|scatter| bare(scatter.largest)), n),
+        ("start, median", start.p50.map(bare), stage.answered),
+        ("start, 99 %", start.p99.map(bare), stage.answered),
         ("start, 1 in 1000", start.p99_9.map(bare), stage.answered),
         ("start, worst", start.max.map(bare), stage.answered),
         ("start, range", stage.response_range_ns.map(bare), stage.answered),
@@ -426,6 +431,8 @@ pub(crate) fn of_executive(body: &ExecutiveBody) -> Vec<GridFigure> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::scatter::Scatter;
+    use punctual_analysis::summary::SummaryStats;
     use punctual_lab::saturation::SaturationRow;
 
     use super::*;
@@ -453,6 +460,39 @@ mod tests {
         assert_eq!((row.word(0), row.verdict(0)), ("better", Verdict::Better));
         row.better = None;
         assert_eq!((row.word(0), row.word(7)), ("higher", "undecided"));
+    }
+
+    #[test]
+    fn waits_of_all_stimuli_and_starts_of_answers_have_names_of_their_own() {
+        let waited = (0..4_000i64).map(|at| if at % 4 == 0 { 2_000 } else { 45_000_000 + at });
+        let stage = StageRow {
+            stage: 2,
+            answered: 1_000,
+            start_ns: SummaryStats {
+                p50: Some(2_000.0),
+                max: Some(187_434.0),
+                ..SummaryStats::default()
+            },
+            scatter: Scatter::of_series(waited),
+            ..StageRow::default()
+        };
+        let row = ResponseRow {
+            condition: "idle".to_owned(),
+            stimuli: 4_000,
+            stages: vec![stage],
+            ..ResponseRow::default()
+        };
+        let figures = of_condition(&row);
+        let value = |figure: &str| {
+            let found = figures.iter().find(|own| own.figure == figure).expect("a figure");
+            (found.value.value, found.n)
+        };
+        // No median lies above the worst of its own population.
+        for (kind, n) in [("start", 1_000), ("wait for a start", 4_000)] {
+            let [median, worst] = ["median", "worst"].map(|part| value(&format!("{kind}, {part}")));
+            assert!(median.0 <= worst.0, "{kind}: {median:?} {worst:?}");
+            assert_eq!([median.1, worst.1], [Some(n); 2], "{kind}");
+        }
     }
 
     fn saturation(pass: Option<f64>, fail: Option<f64>, end: SearchEnd) -> Body {

@@ -427,6 +427,9 @@ fn not_reached(
     Some(format!("not measured: not reached up to {:.3} kHz{left}{cut}", highest.hz / 1e3))
 }
 
+/// What starts in rows are of, where claims take all stimuli.
+const ANSWERS: &str = "of answers: stimuli found together with a later one are not counted";
+
 /// Figure 11.
 fn latencies(measured: &Measured) -> Vec<PaperRow> {
     let values: [(&str, Value); 4] = [
@@ -444,7 +447,8 @@ fn latencies(measured: &Measured) -> Vec<PaperRow> {
                 let title = format!("start of {name}, {key}, {system}");
                 let row = PaperRow::new(id, &title, "µs", published)
                     .measured(stage(source, at, ns))
-                    .note("the table's heading has ms: it is µs");
+                    .note("the table's heading has ms: it is µs")
+                    .note(ANSWERS);
                 rows.push(match (kernel, loaded, name, key) {
                     (Kernel::Ce30, false, "app", "latency") => {
                         row.note("above its own maximum, 17.6")
@@ -519,20 +523,18 @@ fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
         Shown::BesidePublished(kernel) => {
             let figure = averaged(&id, title, stages);
             let system = LATENCIES.iter().find(|row| row.kernel == *kernel && row.loaded);
-            let ends = system.into_iter().flat_map(|system| {
-                ["ISR", "APP"].into_iter().zip(&system.cells).flat_map(
-                    |(stage, [latest, earliest, ..])| {
-                        // Before the earliest none has started; at the latest all have.
-                        [(earliest, 0.0, "earliest"), (latest, 1.0, "latest")]
-                            .map(|(cell, share, end)| (cell, share, format!("{stage} {end}")))
-                    },
+            let stages =
+                system.into_iter().flat_map(|system| ["ISR", "APP"].iter().zip(&system.cells));
+            stages.fold(figure, |figure, (stage, [latest, earliest, ..])| {
+                // Before the earliest none has started; at the latest all have.
+                let ends = [(earliest, 0.0), (latest, 1.0)];
+                let ends =
+                    ends.into_iter().filter_map(|(cell, share)| Some([cell.parse().ok()?, share]));
+                figure.line(
+                    &format!("published in figure 11: {stage}, earliest to latest"),
+                    ends.collect(),
                 )
-            });
-            let ends: Vec<([f64; 2], String)> = ends
-                .filter_map(|(cell, share, name)| Some(([cell.parse().ok()?, share], name)))
-                .collect();
-            let published = ends.iter().map(|(at, name)| (*at, name.as_str()));
-            figure.points("published in figure 11", published)
+            })
         }
     }
 }
@@ -618,7 +620,7 @@ fn single(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
 
 /// All answers of both stages, and the last one.
 fn persistent(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
-    let traces: Vec<_> = stages.iter().filter_map(|stage| stage.trace.as_ref()).collect();
+    let traces: Vec<&StageTrace> = stages.iter().filter_map(|stage| stage.trace.as_ref()).collect();
     let length_us = |trace: &StageTrace| trace.step_ns * trace.started.len() as f64 / 1e3;
     let end_us = traces.iter().map(|trace| length_us(trace)).fold(0.0, f64::max);
     let figure = screen(id, title, end_us);
@@ -628,7 +630,16 @@ fn persistent(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
         // The one that ends before the other stays where it was.
         shares.extend(trace.started.last().map(|share| [end_us, *share]));
         let last_us = trace.single_ns.last().map(|ns| *ns as f64 / 1e3);
-        OnScreen { stage, shares, which: "all", last_us, end_us }.on(figure)
+        let which = match trace.beyond {
+            0 => "all".to_owned(),
+            late => {
+                let latest = stages[stage].start_ns.max.map_or_else(String::new, |ns| {
+                    format!(", the latest at {} µs", concise((ns / 100.0).round() / 10.0))
+                });
+                format!("all, of which {late} lie beyond{latest}")
+            }
+        };
+        OnScreen { stage, shares, which: &which, last_us, end_us }.on(figure)
     })
 }
 
@@ -681,7 +692,9 @@ fn frequencies_figure(rows: &[PaperRow]) -> Drawing {
                 let place = FREQUENCIES.len() as f64 + place;
                 Some(([place + aside, khz], above(khz)))
             });
-        figure.bars(name, published.chain(measured))
+        figure
+            .bars(&format!("published: {name}"), published)
+            .bars(&format!("here: {name}"), measured)
     })
 }
 
@@ -745,7 +758,10 @@ fn latencies_figure(measured: &Measured) -> Drawing {
             let place = (LATENCIES.len() + condition) as f64 + aside;
             Some((place, [ns.min? / 1e3, ns.mean? / 1e3, ns.max? / 1e3]))
         });
-        figure.ranges(&format!("{name}: earliest, mean, latest"), published.chain(ranges))
+        let ends = format!("{name}, earliest, mean, latest");
+        figure
+            .ranges(&format!("published: {ends}"), published)
+            .ranges(&format!("here: {ends}"), ranges)
     })
 }
 
@@ -942,7 +958,7 @@ mod tests {
         assert_eq!(series("wince.fig8"), [systems, systems, systems - 4]);
         assert!(series("wince.fig5").is_empty() && series("wince.fig8.losses").is_empty());
         for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
-            assert_eq!(series(id), [4], "earliest and latest of both stages: {id}");
+            assert_eq!(series(id), [2, 2], "earliest and latest of both stages: {id}");
         }
     }
 
@@ -994,8 +1010,66 @@ mod tests {
         let first =
             ["6a", "6c", "9a", "9b", "10"].map(|number| singles(&format!("wince.fig{number}")));
         assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0]);
-        let published = series("wince.fig9a", "published in figure 11");
-        assert_eq!(published, [[3.9, 0.0], [11.0, 1.0], [117.0, 0.0], [201.0, 1.0]]);
+        let published = |stage| {
+            series("wince.fig9a", &format!("published in figure 11: {stage}, earliest to latest"))
+        };
+        assert_eq!(published("ISR"), [[3.9, 0.0], [11.0, 1.0]]);
+        assert_eq!(published("APP"), [[117.0, 0.0], [201.0, 1.0]]);
+    }
+
+    #[test]
+    fn answers_that_lie_beyond_a_screen_are_counted_in_its_legend() {
+        let stage = |beyond| StageRow {
+            start_ns: punctual_analysis::summary::SummaryStats {
+                max: Some(5_600_000.0),
+                ..Default::default()
+            },
+            trace: Some(StageTrace {
+                step_ns: 10.0,
+                started: vec![0.0, 1.0],
+                beyond,
+                single_ns: Vec::new(),
+            }),
+            ..StageRow::default()
+        };
+        let figure = persistent("wince.fig7", "all", vec![&stage(0), &stage(67)]);
+        let names: Vec<&str> = figure.series.iter().map(|series| &*series.name).collect();
+        assert_eq!(
+            names,
+            [
+                "stimulus",
+                "stage 1: all",
+                "stage 2: all, of which 67 lie beyond, the latest at 5600 µs"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_published_and_what_is_measured_are_series_of_their_own() {
+        let stage = StageRow {
+            start_ns: punctual_analysis::summary::SummaryStats {
+                min: Some(1e3),
+                mean: Some(2e3),
+                max: Some(3e3),
+                ..Default::default()
+            },
+            ..StageRow::default()
+        };
+        let row = ResponseRow { stages: vec![stage.clone(), stage], ..ResponseRow::default() };
+        let measured = Measured { idle: Some(row), equal: None, polygons: None };
+        let found =
+            vec![PaperRow::new("wince.fig8.ce30.mf-isr", "", "kHz", "").measured(Some(5.0))];
+        for figure in [frequencies_figure(&found), latencies_figure(&measured)] {
+            for series in &figure.series {
+                let is_here =
+                    |at: &&[f64; 2]| figure.names[at[0].round() as usize].starts_with("here");
+                let count = series.points.iter().filter(is_here).count();
+                let wanted =
+                    if series.name.starts_with("here: ") { series.points.len() } else { 0 };
+                assert_eq!(count, wanted, "{}: {}", figure.id, series.name);
+            }
+            assert!(figure.series.iter().any(|series| series.name.starts_with("here: ")));
+        }
     }
 
     #[test]

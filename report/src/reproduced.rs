@@ -188,14 +188,32 @@ pub struct PaperFigure {
 
 impl PaperFigure {
     /// Lays the series of another result's figure over these, under this name for the other result.
-    /// What both have alike, as the paper has it, is there once.
+    /// What both have alike, as the paper has it, is there once. Its columns and boxes would hide
+    /// these: they stand beside, at names of their own.
     pub fn overlay(&mut self, other: &Self, name: &str) {
         let own = self.series.clone();
-        let others = other.series.iter().filter(|series| !own.contains(series));
-        self.series.extend(others.map(|series| FigureSeries {
-            name: format!("{name}: {}", series.name),
-            ..series.clone()
-        }));
+        for series in other.series.iter().filter(|series| !own.contains(series)) {
+            let mut laid =
+                FigureSeries { name: format!("{name}: {}", series.name), ..series.clone() };
+            if matches!(laid.drawn, Drawn::Bars | Drawn::Range) {
+                laid.points.iter_mut().for_each(|at| self.move_beside(at, &other.names, name));
+            }
+            self.series.push(laid);
+        }
+    }
+
+    /// Moves what stands at one of the other result's names to a name of its own.
+    fn move_beside(&mut self, at: &mut [f64; 2], names: &[String], label: &str) {
+        let place = at[0].round();
+        // A name has a whole number, and what is not one is cut off: no name has a negative place.
+        let Some(named) = names.get(place as usize).filter(|_| place >= 0.0) else { return };
+        let own_name = format!("{label}: {named}");
+        let known = self.names.iter().position(|name| *name == own_name);
+        let new_place = known.unwrap_or_else(|| {
+            self.names.push(own_name);
+            self.names.len() - 1
+        });
+        at[0] += new_place as f64 - place;
     }
 }
 
@@ -300,6 +318,35 @@ mod tests {
         laid.overlay(&figure(9.0, 2.0), "third");
         assert_eq!(laid.series.len(), 6);
         assert_eq!(laid.series[4].name, "third: formula");
+    }
+
+    #[test]
+    fn columns_of_another_result_stand_beside_and_hide_none() {
+        let bars = |name: &str, points: Vec<[f64; 2]>| FigureSeries {
+            name: name.to_owned(),
+            drawn: Drawn::Bars,
+            channel: 0,
+            points,
+            labels: Vec::new(),
+        };
+        let figure = |khz: f64| PaperFigure {
+            names: ["CE 3.0", "here", "here, loaded"].map(str::to_owned).into(),
+            series: vec![
+                bars("published", vec![[-0.27, 20.0]]),
+                bars("here", vec![[0.73, khz], [2.27, khz / 2.0]]),
+            ],
+            ..PaperFigure::default()
+        };
+        let mut laid = figure(8.0);
+        laid.overlay(&figure(6.0), "b.json");
+        assert_eq!(laid.names[3..], ["b.json: here", "b.json: here, loaded"]);
+        let [_, own, other] = &laid.series[..] else { panic!("{laid:?}") };
+        assert_eq!(own.points, [[0.73, 8.0], [2.27, 4.0]]);
+        let rounded: Vec<f64> = other.points.iter().map(|at| (at[0] * 100.0).round()).collect();
+        assert_eq!((rounded, other.name.as_str()), (vec![273.0, 427.0], "b.json: here"));
+        // A second one beside both.
+        laid.overlay(&figure(5.0), "c.json");
+        assert_eq!(laid.names.len(), 7);
     }
 
     #[test]

@@ -69,8 +69,8 @@ fn answers(idle: Option<&ResponseRow>, equal: Option<&ResponseRow>) -> Vec<Paper
         "wince.claim.determinism",
         "Unloaded, 95 % of both stages' answers start within 2.5 µs",
     )
-    .test(unloaded("interrupt's stage, 95 % less the least", isr))
-    .test(unloaded("application's stage, 95 % less the least", app))
+    .test(unloaded("interrupt's stage, 95 % of all stimuli less the least", isr))
+    .test(unloaded("application's stage, 95 % of all stimuli less the least", app))
     .beside("interrupt's stage, unloaded", "µs", isr.as_ref())
     .beside("application's stage, unloaded", "µs", app.as_ref());
     let interrupt = PaperClaim::new(
@@ -97,7 +97,7 @@ fn answers(idle: Option<&ResponseRow>, equal: Option<&ResponseRow>) -> Vec<Paper
         "Beside an equal the application's stage starts within 133 µs",
     )
     .test(ClaimTest {
-        title: "start of the application's stage that 1 in 100 exceeds, loaded",
+        title: "start of the application's stage that 1 in 100 stimuli exceeds, loaded",
         unit: "µs",
         value: app_loaded.and_then(|scatter| scatter.p99),
         n: n(app_loaded),

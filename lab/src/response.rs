@@ -24,7 +24,7 @@ use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::futex::{self, Scope};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{events, process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,8 +141,11 @@ impl ResponseExperiment {
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
         let stamps_within = stamps_within.and_then(|within| between(&times, within));
         let within = *stamps_within.as_ref().unwrap_or(&None);
+        let [first, second] = policies;
+        let parts = [(first, None), (second, ran.stages[1].slice_ns)];
         ResponseRow {
-            condition: name.to_owned(),
+            condition: condition_name(name, self.competitor),
+            competitor_rate: ran.competitor_rate,
             stimuli: times.iter().filter(|times| times.raised_ns > 0).count() as u64,
             not_raised: ran.not_raised(),
             raised_late_ns: late.stats(),
@@ -151,7 +154,7 @@ impl ResponseExperiment {
                 .filter(|stats| stats.min.is_some() && stamps_within.is_ok()),
             kernel_within_ns: within.map_or(0, |within| within.as_ns().unsigned_abs()),
             kernel_left_out: stamps_within.err(),
-            stages: stages(&times, self.period.as_ns(), policies),
+            stages: stages(&times, self.period.as_ns(), parts),
             lost: ran.lost().map(io::Error::to_string),
         }
     }
@@ -214,7 +217,8 @@ impl Experiment for ResponseExperiment {
                     Ok((source, _)) => source,
                     Err(why) => {
                         lost = true;
-                        outcome.rows.push(ResponseRow::lost(name, why));
+                        let name = condition_name(name, self.competitor);
+                        outcome.rows.push(ResponseRow::lost(&name, why));
                         break;
                     }
                 };
@@ -272,8 +276,12 @@ pub struct Floor {
 /// The stimuli of one condition, and how they were answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseRow {
-    /// "idle", or the names of the loads.
+    /// "idle", or the names of the loads; "beside polygons", "cpu, beside polygons" with a
+    /// competitor.
     pub condition: String,
+    /// Polygons that the competitor drew a second; null without one, and where it draws none.
+    #[serde(default)]
+    pub competitor_rate: Option<f64>,
     /// Stimuli that were raised.
     pub stimuli: u64,
     /// Stimuli that were not raised, because the one who raises them was late by a period or more.
@@ -306,6 +314,7 @@ impl ResponseRow {
     fn lost(condition: &str, why: String) -> Self {
         Self {
             condition: condition.to_owned(),
+            competitor_rate: None,
             stimuli: 0,
             not_raised: 0,
             raised_late_ns: Distribution::default().stats(),
@@ -340,6 +349,14 @@ pub struct StageRow {
     pub complete_ns: SummaryStats,
     /// The largest start minus the smallest; null where none was answered.
     pub response_range_ns: Option<f64>,
+    /// From the quantile 0.025 of the starts to 0.975: where 95 % of them lie; null below 40, and
+    /// in results of before.
+    #[serde(default)]
+    pub middle_ns: Option<f64>,
+    /// How long the kernel lets it run before an equal of SCHED_RR has its turn; null for other
+    /// policies, and in results of before.
+    #[serde(default)]
+    pub slice_ns: Option<u64>,
     /// How far the starts lie apart, ns, of all stimuli: one that was found together with a later
     /// one waited until that one's answer. Null where none was answered, and in results of before.
     #[serde(default)]
@@ -395,10 +412,34 @@ fn waited(raised: &[&Times], stage: usize) -> Vec<i64> {
     waited
 }
 
+/// The fewest starts of which 95 % in the middle are told: one lies beyond each end.
+const MIDDLE_MIN: usize = 40;
+
+/// From the quantile 0.025 of these to 0.975, ns: where 95 % of them lie.
+pub fn middle_ns(starts_ns: &[i64]) -> Option<f64> {
+    let mut sorted = starts_ns.to_vec();
+    sorted.sort_unstable();
+    let beyond = sorted.len() / MIDDLE_MIN;
+    let [low, high] = [sorted.get(beyond)?, sorted.get(sorted.len().checked_sub(1 + beyond)?)?];
+    (beyond > 0).then(|| (high - low) as f64)
+}
+
+/// The name of a condition: a thread of stage 2's priority is no idle machine.
+fn condition_name(name: &str, competitor: Option<Competitor>) -> String {
+    match (competitor, name) {
+        (None, _) => name.to_owned(),
+        (Some(competitor), "idle") => format!("beside {}", competitor.words()),
+        (Some(competitor), _) => format!("{name}, beside {}", competitor.words()),
+    }
+}
+
+/// The policy that a stage really had, its priority, and its slice of the round robin.
+type StagePolicy = ((String, Option<u8>), Option<u64>);
+
 /// The rows of both stages from the times of all stimuli that were raised.
-fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) -> Vec<StageRow> {
+fn stages(times: &[Times], period_ns: u64, policies: [StagePolicy; 2]) -> Vec<StageRow> {
     let raised: Vec<&Times> = times.iter().filter(|times| times.raised_ns > 0).collect();
-    let row = |(stage, (policy, priority)): (usize, (String, Option<u8>))| {
+    let row = |(stage, ((policy, priority), slice_ns)): (usize, StagePolicy)| {
         let (mut start, mut complete) = (Distribution::default(), Distribution::default());
         let mut served = 0;
         let mut starts_ns = Vec::with_capacity(raised.len());
@@ -425,6 +466,8 @@ fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) 
             skipped: raised.len() as u64 - count,
             served,
             response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
+            middle_ns: middle_ns(&starts_ns),
+            slice_ns,
             start_ns,
             complete_ns,
             scatter: Scatter::of_series(waited(&raised, stage)),
@@ -469,6 +512,8 @@ pub(crate) struct Ran {
     slots: Vec<Slot>,
     stages: [EndedStage; 2],
     raised: Raised,
+    /// Polygons that the competitor drew a second.
+    competitor_rate: Option<f64>,
 }
 
 impl Ran {
@@ -525,7 +570,7 @@ impl Condition<'_> {
         };
         // Without it a wait for a device that gives nothing more would not end.
         signal::catch_interrupt().map_err(|why| io::Error::from_raw_os_error(why.0))?;
-        let (first, second, raised) = thread::scope(|scope| {
+        let (first, second, raised, competitor_rate) = thread::scope(|scope| {
             let (to_us, ready) = channel::<()>();
             let [first_policy, second_policy, raiser_policy] = self.policies;
             let up = || {
@@ -541,11 +586,12 @@ impl Condition<'_> {
             let answer = move || shared.first(self.cpu, first_policy, took);
             let first = spawn::scoped(scope, "punctual-first", answer)?;
             let mut threads = 2;
+            let mut beside = None;
             if let Some(competitor) = self.competitor {
                 let go = up();
-                spawn::scoped(scope, "punctual-other", move || {
-                    shared.compete(competitor, (self.cpu, second_policy), go);
-                })?;
+                beside = Some(spawn::scoped(scope, "punctual-other", move || {
+                    shared.compete(competitor, (self.cpu, second_policy), go)
+                })?);
                 threads += 1;
             }
             for _ in 0..threads {
@@ -561,9 +607,9 @@ impl Condition<'_> {
             let raised = joined(raiser);
             await_answers(shared, self.stop);
             ending.end(&first, &second);
-            Ok::<_, io::Error>((joined(first), joined(second), raised))
+            Ok::<_, io::Error>((joined(first), joined(second), raised, beside.and_then(joined)))
         })?;
-        Ok(Ran { slots, stages: [first, second], raised })
+        Ok(Ran { slots, stages: [first, second], raised, competitor_rate })
     }
 
     /// Raises all stimuli, or watches while the kernel's timer does.
@@ -883,6 +929,8 @@ struct Shared<'a> {
 #[derive(Debug)]
 struct EndedStage {
     policy: SchedPolicy,
+    /// Its slice of the round robin.
+    slice_ns: Option<u64>,
     refused: Vec<Refusal>,
     /// Events that were no stimulus.
     unexpected: u64,
@@ -938,12 +986,14 @@ impl Shared<'_> {
             seen = number;
         }
         let refused = session.refused().to_vec();
-        EndedStage { policy: session.policy(), refused, unexpected, lost }
+        EndedStage { policy: session.policy(), slice_ns: None, refused, unexpected, lost }
     }
 
     /// Stage 2: waits for stage 1.
     fn second(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) -> EndedStage {
         let session = ThreadSession::enter(Some(cpu), policy);
+        let takes_turns = matches!(session.policy(), SchedPolicy::RoundRobin(_));
+        let slice_ns = scheduler::slice_ns(0).ok().filter(|_| takes_turns);
         ready();
         let mut seen = 0;
         while !self.over.load(Ordering::Acquire) {
@@ -957,12 +1007,12 @@ impl Shared<'_> {
             seen = number;
         }
         let refused = session.refused().to_vec();
-        EndedStage { policy: session.policy(), refused, unexpected: 0, lost: None }
+        EndedStage { policy: session.policy(), slice_ns, refused, unexpected: 0, lost: None }
     }
 }
 
 /// How long the competitor computes and rests in turn: seven tenths of the time, and no longer at a
-/// stretch than a slice of the round robin (100 ms, sched_rr_get_interval(2)).
+/// stretch than a slice of the round robin usually is (100 ms; [`StageRow::slice_ns`]).
 const COMPUTES_NS: u64 = 14_000_000;
 const RESTS_NS: u64 = 6_000_000;
 /// The share of the time that it computes.
@@ -979,17 +1029,29 @@ pub enum Competitor {
     Polygons,
 }
 
+impl Competitor {
+    /// What it does, as conditions are named.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Computes => "an equal that computes",
+            Self::Polygons => "polygons",
+        }
+    }
+}
+
 impl Shared<'_> {
-    /// Works beside the stages with the policy of the second, until all is over.
+    /// Works beside the stages with the policy of the second, until all is over. The polygons that
+    /// it drew a second, where it draws.
     fn compete(
         &self,
         competitor: Competitor,
         (cpu, policy): (u32, SchedPolicy),
         ready: impl FnOnce(),
-    ) {
+    ) -> Option<f64> {
         let _session = ThreadSession::enter(Some(cpu), policy);
-        let (mut work, mut polygons) = (1u64, Polygons::new(0));
+        let (mut work, mut polygons, mut drawn) = (1u64, Polygons::new(0), 0u64);
         ready();
+        let begun_ns = now_ns(ClockId::Monotonic);
         while !self.over.load(Ordering::Acquire) {
             let until_ns = now_ns(ClockId::Monotonic) + COMPUTES_NS;
             while now_ns(ClockId::Monotonic) < until_ns && !self.over.load(Ordering::Relaxed) {
@@ -997,12 +1059,15 @@ impl Shared<'_> {
                     Competitor::Computes => work = black_box(work.wrapping_mul(work) | 1),
                     Competitor::Polygons => {
                         polygons.draw();
+                        drawn += 1;
                         thread::yield_now();
                     }
                 }
             }
             let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + RESTS_NS);
         }
+        let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
+        (drawn > 0 && took_ns > 0).then(|| drawn as f64 / (took_ns as f64 / 1e9))
     }
 }
 
@@ -1024,8 +1089,13 @@ mod tests {
             competitor: None,
             conditions: Vec::new(),
         };
-        let stage =
-            || EndedStage { policy: ordinary, refused: Vec::new(), unexpected: 0, lost: None };
+        let stage = || EndedStage {
+            policy: ordinary,
+            slice_ns: None,
+            refused: Vec::new(),
+            unexpected: 0,
+            lost: None,
+        };
         let slot = |_| {
             let slot = Slot::default();
             slot.raised_ns.store(1_000, Ordering::Relaxed);
@@ -1036,6 +1106,7 @@ mod tests {
             slots: (0..stimuli).map(slot).collect(),
             stages: [stage(), stage()],
             raised: Raised::default(),
+            competitor_rate: None,
         };
         let row = |stamps_within| experiment.row("idle", &ran(100), stamps_within);
         let stamped = row(Ok(Some(Span::from_ns(1_000))));
@@ -1084,7 +1155,7 @@ mod tests {
         let mut stimuli = vec![times(1_000, 10, 50), times(2_000, 30, 1_500), times(3_000, 20, 60)];
         stimuli.push(Times { raised_ns: 4_000, ..Times::default() });
         stimuli.push(Times::default());
-        let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
+        let fifo = || (("SCHED_FIFO".to_owned(), Some(90)), None);
         let rows = stages(&stimuli, 1_000, [fifo(), fifo()]);
         let counts = |row: &StageRow| (row.stage, row.answered, row.skipped, row.served);
         assert_eq!((counts(&rows[0]), counts(&rows[1])), ((1, 3, 1, 3), (2, 3, 1, 2)));
@@ -1109,12 +1180,33 @@ mod tests {
         assert_eq!(waited(&raised, 1), [10, 2_500, 1_500, 500]);
         assert!(waited(&raised[4..], 0).is_empty());
         // A stage that is given up for most of the time is not as quick as its answers.
-        let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
+        let fifo = || (("SCHED_FIFO".to_owned(), Some(90)), None);
         let rows = stages(&times, 1_000, [fifo(), fifo()]);
         assert_eq!(
             (rows[0].answered, rows[0].scatter.map(|scatter| scatter.largest)),
             (2, Some(2_500.0))
         );
+    }
+
+    #[test]
+    fn the_middle_of_starts_leaves_out_as_many_at_each_end() {
+        let mut starts: Vec<i64> = (0..1_000).rev().collect();
+        starts[500] = 9_000_000;
+        assert_eq!(middle_ns(&starts), Some(950.0), "one stall moves it by one rank");
+        assert_eq!(middle_ns(&starts[..39]), None);
+        assert_eq!(middle_ns(&[]), None);
+    }
+
+    #[test]
+    fn a_machine_with_a_competitor_is_not_called_idle() {
+        let polygons = Some(Competitor::Polygons);
+        assert_eq!(condition_name("idle", polygons), "beside polygons");
+        assert_eq!(condition_name("cpu", polygons), "cpu, beside polygons");
+        assert_eq!(
+            condition_name("idle", Some(Competitor::Computes)),
+            "beside an equal that computes"
+        );
+        assert_eq!(condition_name("idle", None), "idle");
     }
 
     #[test]

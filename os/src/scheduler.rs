@@ -187,9 +187,27 @@ pub fn get(tid: i32) -> Result<SchedPolicy, Errno> {
     })
 }
 
+/// `sched_rr_get_interval(tid, &slice)`: how long thread `tid`, 0 for the calling one, keeps its CPU
+/// from equals of SCHED_RR, ns; of SCHED_FIFO 0, of SCHED_OTHER 0 or a slice.
+///
+/// # Real-time: setup only
+pub fn slice_ns(tid: i32) -> Result<u64, Errno> {
+    let mut slice = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `slice` is a timespec that is writable.
+    let result = unsafe { libc::sched_rr_get_interval(tid, &raw mut slice) };
+    let ns = i64::from(slice.tv_sec) * 1_000_000_000 + i64::from(slice.tv_nsec);
+    Errno::check(result.into()).map(|_| ns.max(0).unsigned_abs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_is_the_kernels_and_a_thread_that_is_none_has_none() {
+        assert!(slice_ns(0).is_ok());
+        assert_eq!(slice_ns(-1), Err(Errno::INVAL));
+    }
 
     #[test]
     fn nice_and_any_policy_come_back_as_they_were() {

@@ -6,7 +6,7 @@ use punctual_analysis::plain::concise;
 use punctual_analysis::plot::extent;
 use punctual_core::time::Period;
 use punctual_lab::response::{
-    Competitor, ResponseExperiment, ResponseRow, SourceName, StageRow, StageTrace,
+    Competitor, ResponseExperiment, ResponseRow, SourceName, StageRow, StageTrace, middle_ns,
 };
 use punctual_lab::saturation::{
     SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
@@ -229,6 +229,20 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
         .note("figure 11 has 21 for the same"),
         new("fig6a.isr", "range of the starts, unloaded", "2.5", stage(&measured.idle, 0, range))
             .note("\"95% or more\" of averages of 128 there; here largest minus smallest of all"),
+        new(
+            "fig6a.isr.middle",
+            "range of 95 % of the starts, unloaded",
+            "2.5",
+            stage(&measured.idle, 0, |stage| stage.middle_ns),
+        )
+        .note("from 2.5 to 97.5 % of all answers"),
+        new(
+            "fig6a.isr.last",
+            "range of 95 % of the last 128 starts, unloaded",
+            "2.5",
+            stage(&measured.idle, 0, |stage| middle_ns(&stage.trace.as_ref()?.single_ns)),
+        )
+        .note("from 2.5 to 97.5 %; single answers, where averages of 128 stand there"),
         new(
             "fig6b.app",
             "latest start at equal priority, loaded",
@@ -1015,6 +1029,26 @@ mod tests {
         };
         assert_eq!(published("ISR"), [[3.9, 0.0], [11.0, 1.0]]);
         assert_eq!(published("APP"), [[117.0, 0.0], [201.0, 1.0]]);
+    }
+
+    #[test]
+    fn figure_6a_has_the_middle_of_all_and_of_the_last() {
+        let mut single_ns: Vec<i64> = (0..128).map(|at| 2_000 + 10 * at).collect();
+        single_ns[7] = 9_000_000;
+        let trace = StageTrace { step_ns: 1.0, started: vec![0.0], beyond: 0, single_ns };
+        let stage = StageRow {
+            middle_ns: Some(2_200.0),
+            response_range_ns: Some(9e6),
+            trace: Some(trace),
+            ..StageRow::default()
+        };
+        let idle = Some(ResponseRow { stages: vec![stage], ..ResponseRow::default() });
+        let rows = figures(&Measured { idle, equal: None, polygons: None });
+        let us = |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.measured);
+        assert_eq!(us("wince.fig6a.isr"), Some(9_000.0));
+        assert_eq!(us("wince.fig6a.isr.middle"), Some(2.2));
+        let last = us("wince.fig6a.isr.last").expect("128 answers");
+        assert!((last - 1.22).abs() < 1e-9, "{last}");
     }
 
     #[test]

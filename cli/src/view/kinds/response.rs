@@ -17,6 +17,7 @@ pub(super) fn shown(body: &ResponseBody) -> Section {
     let outcome = &body.response;
     let mut parts = vec![starts(outcome), completions(outcome), Block::words(floor(outcome))];
     parts.extend(outcome.rows.iter().filter_map(kernel).map(Block::words));
+    parts.extend(outcome.rows.iter().filter_map(competitor).map(Block::words));
     parts.extend(
         outcome.rows.iter().filter_map(|row| limited(row, outcome.period_ns)).map(Block::words),
     );
@@ -130,6 +131,18 @@ fn kernel(row: &ResponseRow) -> Option<String> {
     ))
 }
 
+/// What ran with stage 2's priority, and for how long at a stretch.
+fn competitor(row: &ResponseRow) -> Option<String> {
+    let drew = row.competitor_rate.map(|rate| {
+        format!("the competitor drew {} polygons a second", format::count(rate.round() as u64))
+    });
+    let slice = row.stages.iter().find_map(|stage| stage.slice_ns).map(|ns| {
+        format!("an equal has its turn after {} (SCHED_RR)", format::ns(Some(ns as f64)))
+    });
+    let words: Vec<String> = drew.into_iter().chain(slice).collect();
+    (!words.is_empty()).then(|| format!("{}: {}", format::plain(&row.condition), words.join("; ")))
+}
+
 /// Where the one who raises stimuli is the limit.
 fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
     let late = row.raised_late_ns.p99.unwrap_or(0.0);
@@ -172,4 +185,26 @@ fn about(outcome: &ResponseOutcome) -> String {
         outcome.cpu,
         outcome.path
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_competitor_is_named_with_its_rate_and_the_slice_of_both() {
+        let stage = StageRow { slice_ns: Some(100_000_000), ..StageRow::default() };
+        let row = ResponseRow {
+            condition: "beside polygons".to_owned(),
+            competitor_rate: Some(1_234.4),
+            stages: vec![StageRow::default(), stage],
+            ..ResponseRow::default()
+        };
+        let words = competitor(&row).expect("there is one");
+        let drew =
+            format!("beside polygons: the competitor drew {} polygons", format::count(1_234));
+        let turn = format!("its turn after {} (SCHED_RR)", format::ns(Some(1e8)));
+        assert!(words.starts_with(&drew) && words.contains(&turn), "{words}");
+        assert_eq!(competitor(&ResponseRow::default()), None);
+    }
 }

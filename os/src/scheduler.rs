@@ -187,8 +187,8 @@ pub fn get(tid: i32) -> Result<SchedPolicy, Errno> {
     })
 }
 
-/// `sched_rr_get_interval(tid, &slice)`: how long thread `tid`, 0 for the calling one, keeps its CPU
-/// from equals of SCHED_RR, ns; of SCHED_FIFO 0, of SCHED_OTHER 0 or a slice.
+/// `sched_rr_get_interval(tid, &slice)`: how long thread `tid`, 0 for the calling one, keeps its
+/// CPU from equals of SCHED_RR, ns; of SCHED_FIFO 0, of SCHED_OTHER 0 or a slice.
 ///
 /// # Real-time: setup only
 pub fn slice_ns(tid: i32) -> Result<u64, Errno> {

@@ -148,15 +148,18 @@ fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
 }
 
 /// The intervals of loops before tuning or after it, each with its name.
-fn views(runs: &[MeasuredLoop], is_after: bool) -> Vec<(String, &Histogram)> {
+fn views(runs: &[MeasuredLoop], is_after: bool) -> NamedIntervals<'_> {
     let is_of = |run: &&MeasuredLoop| run.name.ends_with("tuned") == is_after;
     let own = runs.iter().filter(is_of);
     own.map(|run| (run.name.clone(), &run.figures.intervals)).collect()
 }
 
+/// The intervals of loops, each with its name.
+type NamedIntervals<'h> = Vec<(String, &'h Histogram)>;
+
 /// Histograms about zero in figures beside each other, all in the same columns, as far as nearly
 /// all values of all of them lie; what lies beyond is counted in their names.
-fn signed(figures: Vec<(Drawing, Vec<(String, &Histogram)>)>) -> Vec<Drawing> {
+fn signed(figures: Vec<(Drawing, NamedIntervals<'_>)>) -> Vec<Drawing> {
     let far = |histogram: &Histogram| {
         let at = |share| histogram.quantile(Probability::from_share(share)?);
         // Of few values all are shown.
@@ -180,15 +183,16 @@ fn signed(figures: Vec<(Drawing, Vec<(String, &Histogram)>)>) -> Vec<Drawing> {
             }
         }
         let name = match beyond {
+            _ if histogram.count() == 0 => format!("here: {name} (no two releases in a row ran)"),
             0 => format!("here: {name}"),
             more => format!("here: {name} ({more} beyond)"),
         };
-        match histogram.count() {
-            0 => figure,
-            _ => figure.steps(&name, &edges_us, &counts),
-        }
+        figure.steps(&name, &edges_us, &counts)
     };
-    let figure = |(at, (figure, views)): (usize, (Drawing, Vec<_>))| {
+    let figure = |(at, (figure, views)): (usize, (Drawing, NamedIntervals<'_>))| {
+        // A figure of none at all has no scale.
+        let has_any = views.iter().any(|(_, histogram)| histogram.count() > 0);
+        let views = if has_any { views } else { Vec::new() };
         let figure = views.into_iter().fold(figure, drawn);
         Drawing { beside: at > 0, ..figure }
     };
@@ -336,6 +340,12 @@ mod tests {
         let edges =
             |figure: &Drawing| figure.series[0].points.iter().map(|at| at[0]).collect::<Vec<_>>();
         assert_eq!(edges(base), edges(servo), "the same columns");
+        // A loop of which no two releases in a row ran is named beside one that has intervals.
+        let mut gaps = run("linuxcnc", [1_000, 1_000]);
+        gaps.figures.intervals = Histogram::new();
+        let beside = histograms(&[vec![run("idle", [2_000, 5_000]), gaps], Vec::new()], false);
+        let names: Vec<&str> = beside[0].series.iter().map(|series| &*series.name).collect();
+        assert_eq!(names, ["here: idle", "here: linuxcnc (no two releases in a row ran)"]);
         let empty = histograms(&[Vec::new(), Vec::new()], false);
         assert!(empty.iter().all(|figure| figure.series.is_empty()));
     }

@@ -269,7 +269,7 @@ fn maruti_has_its_figures() {
         .map(|way| row(&result, &format!("maruti.dispatch.{way}.cost"))["measured"].is_f64());
     let because = claim["because"].as_str().expect("words");
     assert!(costs == [true; 3], "{costs:?}");
-    assert!(because.contains("of those as good as the best"), "{because}");
+    assert!(because.contains("takes least of the CPU among those that scatter"), "{because}");
     let figures = [3, 4, 5, 6, 7, 8].map(|number| format!("maruti.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));
     // Consecutive samples, each after the other, of each period and both states of the caches.

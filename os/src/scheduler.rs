@@ -195,7 +195,7 @@ pub fn slice_ns(tid: i32) -> Result<u64, Errno> {
     let mut slice = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `slice` is a timespec that is writable.
     let result = unsafe { libc::sched_rr_get_interval(tid, &raw mut slice) };
-    let ns = i64::from(slice.tv_sec) * 1_000_000_000 + i64::from(slice.tv_nsec);
+    let ns = slice.tv_sec * 1_000_000_000 + slice.tv_nsec;
     Errno::check(result.into()).map(|_| ns.max(0).unsigned_abs())
 }
 

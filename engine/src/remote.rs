@@ -5,6 +5,7 @@
 //! call but futex; an overrun is noted for whoever watches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use punctual_core::block::{Admission, Done, Entered, TaskServer};
 use punctual_core::cycle::{Cycle, Flow, Missed, Overruns};
@@ -16,6 +17,10 @@ use punctual_os::futex::{self, Scope};
 
 use crate::counting::Keep;
 use crate::task::Task;
+
+/// What a release of a task elsewhere takes of the loop at most, beside a calendar: a look at its
+/// block and a futex wake. One that would not end before the next unit comes after it.
+pub const POST: Duration = Duration::from_micros(5);
 
 /// What counts as wrong in a cycle; `u64::MAX` for what does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,10 +35,10 @@ use crate::clocks::monotonic_now;
 use crate::error::{BuildError, CalendarError, Error};
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{OnOverrun, Periodic, Plan, Task};
-use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
+use crate::remote::{Limits, POST, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
 use crate::safety::{Demand, check_demands, check_period_here};
-use release_plan::{POST, ReleasePlan};
+use release_plan::ReleasePlan;
 use threads::{Others, Watch};
 use time_out::UnitGuard;
 

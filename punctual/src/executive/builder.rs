@@ -21,6 +21,7 @@ use punctual_engine::duration::span;
 use punctual_engine::error::{BuildError, Error, ExecutiveError};
 use punctual_engine::pack::{pack, place};
 use punctual_engine::periodic::{LateTask, Periodic, Plan};
+use punctual_engine::remote::POST;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Caution, check_demands};
 use punctual_engine::task::{Offset, Place, Task};
@@ -312,7 +313,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let places = places(&bodies, &cpus, most);
         bodies.into_iter().zip(places).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
-        let (threads, remote) = main.threads(threads, grace, &mut entries, &rules)?;
+        let beside = (grace, calendar.is_some());
+        let (threads, remote) = main.threads(threads, beside, &mut entries, &rules)?;
 
         let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &remote), &rules)?;
         lanes[0].set_idle(idle);
@@ -391,11 +393,12 @@ impl Main {
         task.clone().at(Duration::from_nanos(self.phase_ns(task)))
     }
 
-    /// The tasks in threads of their own.
+    /// The tasks in threads of their own; beside units each is released where that ends before the
+    /// next one.
     fn threads<'env>(
         &self,
         tasks: Vec<Elsewhere<'env>>,
-        grace: Option<Span>,
+        (grace, beside_units): (Option<Span>, bool),
         entries: &mut [Entry],
         rules: &Rules,
     ) -> Result<Threads<'env>, Error> {
@@ -408,7 +411,8 @@ impl Main {
                     ReleasedBy::Itself(Box::new(rules.periodic([self.fixed(&task)]).build()?))
                 }
                 _ => {
-                    remote.push(task.remote(phase_ns));
+                    let posted = task.remote(phase_ns);
+                    remote.push(if beside_units { posted.budget(POST) } else { posted });
                     ReleasedBy::executive(&task, phase_ns, grace)
                 }
             };

@@ -3,8 +3,6 @@
 //! For its loop, which only posts releases: the work is done in the processes. The ranks are the
 //! tasks of the calendar, as they come in the frame, then the periodic ones.
 
-use std::time::Duration;
-
 use punctual_core::block::{PLACES_MAX, Places};
 use punctual_core::calendar::{CalendarState, TaskProgress, UnitSlot};
 use punctual_core::clock::Clock;
@@ -20,11 +18,7 @@ use crate::calendar::CalendarPlan;
 use crate::duration::ns;
 use crate::error::CalendarError;
 use crate::periodic::{Plan, PlanStorage};
-use crate::remote::Limits;
-
-/// What a release of a periodic task beside a calendar takes of the loop at most: a look at its
-/// block and a futex wake. One that would not end before the next unit comes after it.
-pub(super) const POST: Duration = Duration::from_micros(5);
+use crate::remote::{Limits, POST};
 
 /// How long before a unit no other release is posted: one turn of the loop.
 const TURNAROUND: Span = Span::from_us(2);
@@ -194,6 +188,8 @@ impl ReleasePlan {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::calendar::{CalendarBuilder, Unit};
     use crate::periodic::{Periodic, Task};

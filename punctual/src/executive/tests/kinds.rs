@@ -61,6 +61,23 @@ fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
 }
 
 #[test]
+fn a_task_with_a_thread_is_released_beside_a_calendar() {
+    let calendar = || {
+        let frame = Period::from_ns(5_000_000).expect("in range");
+        Calendar::frame(frame).unit(Unit::new("unit", us(1_000)).at(us(2_000)), |_| ())
+    };
+    let own = || task("own", 5_000).placed(Placement::thread(RtThread::any()));
+    // With a budget, which is of its own thread, or without; also released within a unit.
+    for own in [own(), own().budget(us(4_000)), own().at(us(2_500))] {
+        let (plan, _) = quick().calendar(calendar()).task(own, |_| ()).build().expect("it fits");
+        let summary = plan.run_for(ms(100)).expect("it starts");
+        let [unit, own] = ["unit", "own"].map(|name| stats(&summary, name).counts);
+        assert!(own.ran > 0, "{summary}");
+        assert_eq!((own.ran + own.missed, unit.ran + unit.missed), (20, 20), "{summary}");
+    }
+}
+
+#[test]
 fn a_calendar_needs_one_body_for_each_task() {
     let frame = Period::from_ns(5_000_000).expect("in range");
     let build = |calendar| match quick().calendar(calendar).build() {

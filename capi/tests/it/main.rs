@@ -4,6 +4,7 @@
 //! is not skips its tests, counted. No test asserts a time.
 
 mod built;
+mod ends;
 mod examples;
 mod forked;
 mod header;

@@ -161,7 +161,9 @@ impl fmt::Display for Stats {
         if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
             (self.p50, self.p99, self.p99_9, max)
         {
-            write!(f, "; {value} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+            // Of those that nothing followed only the least is known.
+            let least = if self.counts.censored > 0 { "≥ " } else { "" };
+            write!(f, "; {value} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {least}{max}")?;
         }
         if self.demotions > 0 {
             write!(f, "; its thread lost its real-time policy {} times", self.demotions)?;
@@ -218,6 +220,12 @@ mod tests {
             stats.to_string(),
             "servo: 9 ran, 2 missed, 3 over budget, 1 still ran at the next release"
         );
+        let us = |us| Some(Span::from_us(us));
+        (stats.p50, stats.p99, stats.p99_9) = (us(1), us(2), us(3));
+        stats.counts.max = us(4_000);
+        assert!(stats.to_string().ends_with("p99.9 3.00 µs, max 4.00 ms"), "{stats}");
+        stats.counts.censored = 1;
+        assert!(stats.to_string().ends_with("max ≥ 4.00 ms"), "one that nothing followed: {stats}");
     }
 
     #[test]

@@ -147,6 +147,11 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
     if task.deadline_ns() == Some(0) {
         return Err(BuildError::Deadline(name()));
     }
+    if let (Some(budget), Some(deadline)) = (task.budget_ns(), task.deadline_ns())
+        && budget > deadline
+    {
+        return Err(BuildError::OverDeadline(name(), budget, deadline));
+    }
     match *task.offset() {
         Offset::At(phase) if phase >= task.period().as_ns() => {
             Err(BuildError::Phase(name(), phase, task.period()))

@@ -364,7 +364,8 @@ impl LoopBuilder {
         self
     }
 
-    /// Whether all of it can be.
+    /// Whether all of it can be, as far as that is known without trying: the clock, whose stamps a
+    /// period must leave room for, and the sample file are tried by [`LoopBuilder::start`].
     ///
     /// # Errors
     /// The first thing that cannot.

@@ -29,6 +29,10 @@ pub enum BuildError {
     Budget(String, u64, Period),
     /// A deadline of zero.
     Deadline(String),
+    /// A budget, ns, that no deadline of this length, ns, leaves room for.
+    OverDeadline(String, u64, u64),
+    /// More than one calendar.
+    TwoCalendars,
     /// A burst of zero cycles.
     Burst(String),
     /// A phase, ns, that is not below the period.
@@ -88,6 +92,7 @@ impl BuildError {
             Self::SameName(name)
             | Self::Budget(name, ..)
             | Self::Deadline(name)
+            | Self::OverDeadline(name, ..)
             | Self::Burst(name)
             | Self::Phase(name, ..)
             | Self::Unknown(name, _)
@@ -119,6 +124,15 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::Deadline(name) => write!(f, "task {name:?}: deadline must be greater than 0"),
+            Self::OverDeadline(name, budget_ns, deadline_ns) => write!(
+                f,
+                "task {name:?}: its budget must not be above its deadline of {} (got {})",
+                span(Duration::from_nanos(*deadline_ns)),
+                span(Duration::from_nanos(*budget_ns)),
+            ),
+            Self::TwoCalendars => f.write_str(
+                "an executive has one calendar, and a second was given: put all units in one",
+            ),
             Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
             Self::Phase(name, phase, period) => {
                 write!(

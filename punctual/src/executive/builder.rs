@@ -43,6 +43,8 @@ use crate::loops::Phase;
 pub struct ExecutiveBuilder<'env, C = MachineClock> {
     given: Vec<Given<'env>>,
     calendar: Option<Calendar<'env>>,
+    /// Whether a second one was given.
+    has_two_calendars: bool,
     idle: Option<Idle<'env>>,
     thread: RtThread,
     /// `None` for that of the thread.
@@ -73,6 +75,7 @@ impl ExecutiveBuilder<'_> {
         Self {
             given: Vec::new(),
             calendar: None,
+            has_two_calendars: false,
             idle: None,
             thread: RtThread::any(),
             cpus: None,
@@ -104,10 +107,11 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// Units at fixed places of a frame, which the executive's own thread runs; its other tasks run
     /// where their budgets fit between the units. All begins with the first frame that can be
     /// whole, also tasks in threads and processes; only what is triggered runs before it
-    /// ([`Trigger`]).
+    /// ([`Trigger`]). An executive has one: a second is an error of the build.
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {
+        self.has_two_calendars |= self.calendar.is_some();
         self.calendar = Some(calendar);
         self
     }
@@ -243,11 +247,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// # Real-time: setup only
     pub fn clock<D: Clock + Clone + Send + 'env>(self, clock: D) -> ExecutiveBuilder<'env, D> {
         let clocking = Clocking::given(clock);
-        let Self { given, calendar, idle, thread, cpus, phase, tick, .. } = self;
+        let Self { given, calendar, has_two_calendars, idle, thread, cpus, phase, tick, .. } = self;
         let Self { grace, most, overload, samples, name, .. } = self;
         ExecutiveBuilder {
             given,
             calendar,
+            has_two_calendars,
             idle,
             thread,
             cpus,
@@ -290,6 +295,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     where
         C: Clock + Clone + Send + 'env,
     {
+        if self.has_two_calendars {
+            return Err(BuildError::TwoCalendars.into());
+        }
         let Self { given, calendar, idle, thread, phase, clocking, samples, cpus, .. } = self;
         let Self { tick, grace, most, overload, name, .. } = self;
         if !(most > 0.0 && most <= 1.0) {

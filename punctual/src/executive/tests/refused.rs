@@ -42,6 +42,12 @@ fn what_cannot_be_is_refused() {
     assert!(refused(twice).contains(&format!("CPU {}", cpus[0])));
     assert!(refused(quick()).contains("no task was given"));
     assert!(refused(one().cpus([])).contains("no CPU was given"));
+    let frame = || crate::Calendar::frame(Period::from_ns(4_000_000).expect("in range"));
+    let twice = one().calendar(frame()).calendar(frame());
+    assert!(refused(twice).contains("a second was given"), "it would replace the first");
+    let never = big("c").deadline(Duration::from_micros(400));
+    let message = refused(quick().task(never, go));
+    assert!(message.contains("deadline of 400 µs (got 900 µs)"), "{message}");
     assert!(refused(one().idle(Duration::ZERO, || ())).contains("got 0 ns"));
     let overfull = refused(one().task(big("b"), go).task(big("c"), go));
     assert!(overfull.contains("\"b\" 900 µs of 1.00 ms, \"c\" 900 µs of 1.00 ms"), "{overfull}");

@@ -10,11 +10,13 @@ mod boot;
 mod experiment;
 mod formats;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use punctual_host::cmdline::Param;
 use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_host::settings::{IrqPlace, KernelSettings};
 use punctual_host::{CpuFormat, CpuList};
@@ -399,7 +401,7 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     }
     let verdicts = rules::judge(&machine.inputs());
     let files = files_of(&args.scope.root);
-    let mut count = EffectCounts::default();
+    let mut count = VerifiedCounts::default();
     let owner = SettingsOwner::of(&machine.root)?;
     let entries = if journal.boot == owner.to_string() { journal.entries } else { Vec::new() };
     for entry in &entries {
@@ -407,7 +409,7 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
         let ours = now
             .is_ok_and(|now| matches!(tuning::state(entry, &now, &files), RevertOutcome::Restored));
         if !ours {
-            count.bad += 1;
+            count.applied.bad += 1;
             show(standing(entry, &files));
             continue;
         }
@@ -415,30 +417,41 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
             still_wanted(entry, &verdicts)
                 .map_or(Effect::Good, |verdict| Effect::None(verdict.found.clone()))
         });
-        show(format!("{}: {}", entry.path, count.words(effect)));
+        show(format!("{}: {}", entry.path, count.applied.words(effect)));
     }
     let line = machine.settings.command_line.value();
-    for param in line.into_iter().flat_map(|line| &line.params) {
+    // Several files may have the same parameters.
+    let at_boot = boot::journal(&args.state)?.entries;
+    let mut written: Vec<Param> = at_boot.iter().flat_map(boot::written).collect();
+    let mut seen = HashSet::new();
+    written.retain(|param| seen.insert(param.to_string()));
+    let running = line.into_iter().flat_map(|line| &line.params);
+    for param in running.clone() {
         let found = verdicts.iter().find(|judged| param.is(&judged.knob));
-        let Some(judged) = found else { continue };
+        let is_written = written.contains(param);
+        let counts = if is_written { &mut count.written } else { &mut count.booted };
+        // One that is given twice is one that the kernel was started with.
+        if !(is_written || found.is_some() && seen.insert(param.to_string())) {
+            continue;
+        }
+        let Some(judged) = found else {
+            counts.good += 1;
+            show(format!("{}: the kernel was started with it", format::plain(&param.to_string())));
+            continue;
+        };
         match judged.verdict {
-            RuleVerdict::Conflict | RuleVerdict::NoEffect => count.bad += 1,
-            RuleVerdict::Unknown => {}
-            _ => count.good += 1,
+            RuleVerdict::Conflict | RuleVerdict::NoEffect => counts.bad += 1,
+            RuleVerdict::Unknown => counts.unknown += 1,
+            _ => counts.good += 1,
         }
         show(format!("{}: {}: {}", judged.knob, judged.verdict.word(), judged.found));
     }
-    // Several files may have the same parameters.
-    let at_boot = boot::journal(&args.state)?.entries;
-    let mut waiting: Vec<String> =
-        at_boot.iter().flat_map(|entry| boot::waiting(entry, line)).collect();
-    waiting.dedup();
-    for param in waiting {
-        count.bad += 1;
-        show(format!("{param}: the kernel was not started with it"));
+    for param in written.iter().filter(|param| !running.clone().any(|now| now == *param)) {
+        count.written.bad += 1;
+        show(format!("{}: the kernel was not started with it", format::plain(&param.to_string())));
     }
     show(count.to_string());
-    Ok(if count.bad == 0 { Exit::Fine } else { Exit::Failed })
+    Ok(if count.is_good() { Exit::Fine } else { Exit::Failed })
 }
 
 /// The effect of a setting that has the value which was applied.
@@ -469,11 +482,12 @@ impl Effect {
     }
 }
 
-/// The numbers of settings that are in effect, that are not yet, and that are not.
+/// What became of settings of one kind: the numbers add up to all of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct EffectCounts {
     good: u32,
     waiting: u32,
+    unknown: u32,
     bad: u32,
 }
 
@@ -495,18 +509,71 @@ impl EffectCounts {
             }
         }
     }
+
+    /// All of them.
+    fn sum(self) -> u32 {
+        self.good + self.waiting + self.unknown + self.bad
+    }
+
+    /// "2 of 4 settings that were applied are in effect, 1 waits for its next interrupt, 1 is not",
+    /// where `named` says which they are; `None` where there are none.
+    fn sentence(self, named: impl FnOnce(u32) -> String) -> Option<String> {
+        let Self { good, waiting, unknown, bad } = self;
+        let sum = self.sum();
+        let mut words = format!("{good} of {} {} in effect", named(sum), are(good));
+        words += &match waiting {
+            0 => String::new(),
+            1 => ", 1 waits for its next interrupt".to_owned(),
+            n => format!(", {n} wait for their next interrupt"),
+        };
+        if unknown > 0 {
+            words += &format!(", {unknown} {} not known to be", are(unknown));
+        }
+        if bad > 0 {
+            words += &format!(", {bad} {} not", are(bad));
+        }
+        (sum > 0).then_some(words)
+    }
 }
 
-impl fmt::Display for EffectCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} in effect", counted(self.good), are(self.good))?;
-        match self.waiting {
-            0 => {}
-            1 => write!(f, ", 1 waits for its next interrupt")?,
-            n => write!(f, ", {n} wait for their next interrupt")?,
-        }
-        write!(f, ", {} {} not", self.bad, are(self.bad))
+/// What became of each setting, counted once.
+#[derive(Debug, Default, Clone, Copy)]
+struct VerifiedCounts {
+    /// Of the journal of applied settings.
+    applied: EffectCounts,
+    /// Boot parameters that `apply --boot` wrote.
+    written: EffectCounts,
+    /// Other parameters that the kernel was started with, which a rule knows.
+    booted: EffectCounts,
+}
+
+impl VerifiedCounts {
+    /// Whether none is without effect.
+    fn is_good(&self) -> bool {
+        [self.applied, self.written, self.booted].iter().all(|counts| counts.bad == 0)
     }
+}
+
+impl fmt::Display for VerifiedCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters = |n: u32| if n == 1 { "parameter" } else { "parameters" };
+        let sentences = [
+            self.applied.sentence(|n| format!("{} that {} applied", counted(n), was(n))),
+            self.written.sentence(|n| format!("{n} {} that {} written", parameters(n), was(n))),
+            self.booted.sentence(|n| {
+                format!("{n} {} of this boot that {} not written here", parameters(n), was(n))
+            }),
+        ];
+        let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+        match sentences.is_empty() {
+            true => f.write_str("nothing is applied, and no parameter of this boot is known"),
+            false => f.write_str(&sentences.join("; ")),
+        }
+    }
+}
+
+fn was(n: u32) -> &'static str {
+    if n == 1 { "was" } else { "were" }
 }
 
 /// The finding that still asks for what was applied.
@@ -523,19 +590,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_no_failure_and_one_is_no_plural() {
-        let mut count = EffectCounts::default();
-        assert_eq!(count.to_string(), "0 settings are in effect, 0 are not");
-        count.words(Effect::Good);
-        let waits = count.words(Effect::Waits(CpuList::single(1)));
+    fn what_waits_is_no_failure_one_is_no_plural_and_kinds_are_counted_apart() {
+        let mut count = VerifiedCounts::default();
+        assert_eq!(count.to_string(), "nothing is applied, and no parameter of this boot is known");
+        count.applied.words(Effect::Good);
+        assert_eq!(count.to_string(), "1 of 1 setting that was applied is in effect");
+        let waits = count.applied.words(Effect::Waits(CpuList::single(1)));
         assert_eq!(waits, "set: takes effect at its next interrupt (CPU 1 until then)");
-        let shown = "1 setting is in effect, 1 waits for its next interrupt, 0 are not";
-        assert_eq!(count.to_string(), shown);
-        count.words(Effect::Good);
-        count.words(Effect::Waits(CpuList::single(1)));
-        let none = count.words(Effect::None("virtio1-req.0 still arrives on CPU 1".to_owned()));
-        assert_eq!(none, "set, and without effect: virtio1-req.0 still arrives on CPU 1");
-        let shown = "2 settings are in effect, 2 wait for their next interrupt, 1 is not";
-        assert_eq!((count.to_string().as_str(), count.bad), (shown, 1));
+        let applied = "1 of 2 settings that were applied is in effect, 1 waits for its next \
+                       interrupt";
+        assert_eq!((count.to_string().as_str(), count.is_good()), (applied, true));
+        count.booted = EffectCounts { good: 2, unknown: 1, ..EffectCounts::default() };
+        let booted = "2 of 3 parameters of this boot that were not written here are in effect, 1 \
+                      is not known to be";
+        assert_eq!(count.to_string(), format!("{applied}; {booted}"));
+        count.applied.words(Effect::Good);
+        count.applied.words(Effect::Waits(CpuList::single(1)));
+        let none = count.applied.words(Effect::None("virtio1-req.0 still arrives".to_owned()));
+        assert_eq!(none, "set, and without effect: virtio1-req.0 still arrives");
+        count.written = EffectCounts { bad: 1, ..EffectCounts::default() };
+        let applied = "2 of 5 settings that were applied are in effect, 2 wait for their next \
+                       interrupt, 1 is not";
+        let written = "0 of 1 parameter that was written are in effect, 1 is not";
+        assert_eq!(count.to_string(), format!("{applied}; {written}; {booted}"));
+        assert!(!count.is_good());
+        assert_eq!((count.applied.sum(), count.written.sum(), count.booted.sum()), (5, 1, 3));
     }
 }

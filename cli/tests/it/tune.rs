@@ -346,13 +346,32 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     assert!(page.contains("preempt: no-effect: preempt=none"), "{page}");
     let irq = "/proc/irq/120/smp_affinity_list: set: takes effect at its next interrupt (CPU 7";
     assert!(page.contains(irq), "a directory has no next interrupt: {page}");
-    assert!(page.contains("next interrupt, ") && !page.contains("without effect"), "{page}");
+    assert!(!page.contains("without effect"), "{page}");
+    // Each line is counted once, as what it is.
+    let (applied, booted) = counted_lines(&page);
+    assert!(applied > 1 && booted >= 1, "{page}");
+    let good = applied - 1;
+    let summary = page.trim_end().lines().last().expect("a summary");
+    let expected = format!(
+        "{good} of {applied} settings that were applied are in effect, 1 waits for its next \
+         interrupt; "
+    );
+    assert!(summary.starts_with(&expected), "{summary}: {page}");
+    assert!(summary.contains(&format!(" of {booted} parameter")), "{summary}: {page}");
     let again = stdout(&laptop.tune("apply"));
     assert!(again.contains("0 settings changed"), "{again}");
     let reverted = laptop.tune("revert");
     assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
     assert_eq!(files(Path::new(&laptop.root)), before);
     assert!(stdout(&laptop.tune("revert")).contains("nothing is applied"));
+}
+
+/// How many lines of `verify` are about files, and about parameters.
+fn counted_lines(page: &str) -> (usize, usize) {
+    let lines: Vec<&str> = page.trim_end().lines().collect();
+    let lines = lines.split_last().map_or(&[][..], |(_, lines)| lines);
+    let files = lines.iter().filter(|line| line.starts_with('/')).count();
+    (files, lines.len() - files)
 }
 
 #[test]
@@ -490,6 +509,23 @@ fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
     let page = stdout(&verified);
     assert_eq!(verified.status.code(), Some(1), "{page}");
     assert!(page.contains("irqaffinity=0-2,4-6: the kernel was not started with it"), "{page}");
+    let waiting = page.lines().filter(|line| line.ends_with("the kernel was not started with it"));
+    let waiting = waiting.count();
+    // The sums of both kinds are all lines about parameters, and those of each all of it.
+    let (_, parameters) = counted_lines(&page);
+    let summary = page.trim_end().lines().last().expect("a summary");
+    let numbers = |kind: &str| -> Vec<usize> {
+        let part = summary.split("; ").find(|part| part.contains(kind));
+        let part = part.unwrap_or_else(|| panic!("{kind}: {summary}"));
+        part.split([' ', ',']).filter_map(|word| word.parse().ok()).collect()
+    };
+    let [written, others] = ["that were written", "of this boot"].map(numbers);
+    for counts in [&written, &others] {
+        let parts = counts[0] + counts[2..].iter().sum::<usize>();
+        assert_eq!(parts, counts[1], "{summary}");
+    }
+    assert_eq!(written[1] + others[1], parameters, "{summary}: {page}");
+    assert!(waiting >= 1 && written[1] >= waiting, "{summary}: {page}");
     let reverted = machine.tune("revert");
     assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
     assert_eq!(files(Path::new(&machine.root)), before);

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use punctual_host::Root;
-use punctual_host::cmdline::CommandLine;
+use punctual_host::cmdline::{CommandLine, Param};
 use punctual_host::plan::{BootPlan, GRUBBY, TuningPlan};
 use punctual_host::settings::kernel_words;
 use punctual_lab::tuning::{
@@ -156,12 +156,18 @@ pub(super) fn standing(entry: &JournalEntry, args: &RootArgs, now: Option<&Comma
     }
 }
 
-/// Parameters of a file that the kernel was not started with.
-pub(super) fn waiting(entry: &JournalEntry, now: Option<&CommandLine>) -> Vec<String> {
-    let written = CommandLine::parse(&kernel_words(&entry.path, &entry.new));
+/// Parameters that were written into a file.
+pub(super) fn written(entry: &JournalEntry) -> Vec<Param> {
+    let mut written = CommandLine::parse(&kernel_words(&entry.path, &entry.new)).params;
     let before = CommandLine::parse(&kernel_words(&entry.path, &entry.old));
-    let new = written.params.iter().filter(|param| !before.params.contains(param));
-    let waits = new.filter(|param| now.is_none_or(|now| !now.params.contains(param)));
+    written.retain(|param| !before.params.contains(param));
+    written
+}
+
+/// Parameters of a file that the kernel was not started with.
+fn waiting(entry: &JournalEntry, now: Option<&CommandLine>) -> Vec<String> {
+    let written = written(entry).into_iter();
+    let waits = written.filter(|param| now.is_none_or(|now| !now.params.contains(param)));
     waits.map(|param| format::plain(&param.to_string())).collect()
 }
 

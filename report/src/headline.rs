@@ -50,7 +50,7 @@ pub struct Headline {
 /// A measured period in two sentences.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LoopLine {
-    /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 more over 100 µs late."
+    /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 in all over 100 µs late."
     pub counts: String,
     /// "Worst 5.0 ms, under fork."
     pub worst: Option<String>,
@@ -163,23 +163,16 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         (Some(0), Some(ns)) if late(ns) == 0 => {
             format!("none of {n_shown} releases missed or over {} late", over(ns))
         }
-        // A deadline beyond the period is passed by some of the missed alone.
-        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
-            let (missed, late) = (format::count(missed), format::count(late(ns)));
-            format!(
-                "{missed} of {n_shown} releases missed; {late}, missed ones among them, over {} \
-                 late",
-                over(ns)
-            )
-        }
         (Some(0), Some(ns)) => {
             let late = format::count(late(ns));
             format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
         }
+        // Of the missed all are late, or those alone that are later than a deadline beyond the
+        // period: either way this counts what the answer counts.
         (Some(missed), Some(ns)) => format!(
-            "{} of {n_shown} releases missed, {} more over {} late",
+            "{} of {n_shown} releases missed, {} in all over {} late",
             format::count(missed),
-            format::count(late(ns).saturating_sub(missed)),
+            format::count(late(ns)),
             over(ns)
         ),
         (None, Some(ns)) => {
@@ -242,6 +235,55 @@ mod tests {
             own.command.as_deref().is_some_and(|command| command.ends_with(" -d 60s")),
             "{own:?}"
         );
+    }
+
+    #[test]
+    fn loops_of_all_periods_are_told_in_the_same_words_and_count_what_their_answers_count() {
+        // Every tenth release is late, and those that pass meanwhile are missed: by 25 µs some of
+        // them are less late than may be, by 1 ms none.
+        let run = |period_ns: u64, late_us: i64| {
+            let period = punctual_core::time::Period::from_ns(period_ns);
+            let thresholds_ns = vec![50_000, 100_000];
+            let config = RecordingConfig { period, thresholds_ns, ..Default::default() };
+            let mut recording = Recording::new(config);
+            let (mut cycle, mut missed) = (0, 0);
+            while cycle < 20_000 {
+                let is_late = cycle % 10 == 0;
+                let lateness = Span::from_us(if is_late { late_us } else { 5 });
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+                let passed = lateness.as_ns().unsigned_abs() / period_ns;
+                missed += passed;
+                cycle += 1 + passed;
+            }
+            let setup = Setup { cpu: Some(1), period_ns: Some(period_ns), ..Setup::default() };
+            Run::recorded("idle".to_owned(), setup, recording.finish_with(missed, 0))
+        };
+        let labels = &[(25_000, "base thread"), (1_000_000, "servo thread")];
+        let requirement = punctual_analysis::verdict::Requirement {
+            deadline: Deadline::TenthFrom(50_000),
+            p: 1e-4,
+        };
+        let question =
+            Question { requirement, labels, measured_alone: true, ..Question::default() };
+        let envelope = Envelope::of(Program::default(), "check");
+        let runs = vec![run(25_000, 120), run(1_000_000, 1_200)];
+        let judged = judged(runs, &[], &envelope, &question);
+        let lines = judged.headline.expect("measured").loops;
+        let is_number = |c: char| c.is_ascii_digit() || c == '\u{a0}';
+        for (line, subject) in lines.iter().zip(["base", "servo"]) {
+            let parts: Vec<&str> =
+                line.counts.split(is_number).filter(|part| !part.is_empty()).collect();
+            let told = [" on CPU ", ": ", " of ", " releases missed, ", " in all over "];
+            assert_eq!(parts[0], format!("{subject} thread on CPU "), "{}", line.counts);
+            assert_eq!(parts[1..5], told[1..], "{}", line.counts);
+            let counted = line.counts.split(" missed, ").nth(1).and_then(|n| n.split(' ').next());
+            let counted = format!("{} of ", counted.expect("a count"));
+            let period = if subject == "base" { 25e3 } else { 1e6 };
+            let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(period));
+            let statement = &own.expect("its answer").statement;
+            assert!(statement.contains(&counted), "{}: {statement}", line.counts);
+        }
+        assert_eq!(lines.len(), 2);
     }
 
     #[test]

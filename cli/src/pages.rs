@@ -60,8 +60,7 @@ impl Page {
             let FromSamples { series, loaded, notes } = match &stored.samples {
                 // An overview has no time series.
                 _ if many => FromSamples::default(),
-                None if stored.report.body.runs().is_empty() => FromSamples::default(),
-                None => FromSamples::none(samples::NONE.to_owned()),
+                None => FromSamples::missing(&stored.report),
                 Some(path) => samples::read(path, &stored.report, of_one)?,
             };
             let place = stored.path.display().to_string();
@@ -87,7 +86,7 @@ impl Page {
         let file = results.read(SAMPLES);
         let FromSamples { series, loaded, notes } =
             match file.with_context(|| format!("cannot read {}", shown.display()))? {
-                None => FromSamples::none(samples::NONE.to_owned()),
+                None => FromSamples::missing(&report),
                 Some(file) => samples::thinned(file, &shown, &report, drawn)?,
             };
         let place = results.path().display().to_string();

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use punctual_analysis::plot::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
-use punctual_report::{Report, Run};
+use punctual_report::{Body, Report, Run};
 
 use crate::stored;
 
@@ -26,8 +26,7 @@ const OUTLIERS: usize = 4_000;
 const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// The note where there is no sample file.
-pub(super) const NONE: &str =
-    "no sample file next to this result: it has a histogram but no time series";
+const NONE: &str = "no sample file next to this result: it has a histogram but no time series";
 
 /// The most changes of load of a run: a file that has more is not this program's.
 const LOADED_MAX: usize = 2_000;
@@ -55,6 +54,14 @@ pub(super) struct FromSamples {
 }
 
 impl FromSamples {
+    /// Of a result without a sample file: that is noted where its kind has one.
+    pub(super) fn missing(report: &Report) -> Self {
+        match report.body {
+            Body::Check(_) | Body::Periodic(_) | Body::Recorded(_) => Self::none(NONE.to_owned()),
+            _ => Self::default(),
+        }
+    }
+
     /// No time series, and why.
     pub(super) fn none(why: String) -> Self {
         Self { notes: vec![why], ..Self::default() }

@@ -103,6 +103,63 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     assert!(page.contains("Incomplete: the run ended"), "{page}");
 }
 
+/// A result of the program's own tests.
+fn stored(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/kinds").join(name)
+}
+
+#[test]
+fn a_comparison_is_said_once() {
+    let dir = Dir::new("report-once");
+    let mut result = json_file(&stored("check-against.json"));
+    let runs = result["compare"]["pairs"][0]["runs"].as_array().expect("runs").clone();
+    let sentence = |run: &Value| {
+        let part = |key: &str| run[key].as_str().expect("words").to_owned();
+        format!("{}: {}", part("name"), part("statement"))
+    };
+    let sentences: Vec<String> = runs.iter().map(sentence).collect();
+    let against = |at: usize| format!("against b: {}", sentences[at]);
+    result["verdict"]["ok"] = false.into();
+    result["verdict"]["reasons"] = json!([against(0), "idle: max<1us: max is 609 µs"]);
+    result["verdict"]["open"] = json!([against(1)]);
+    let file = dir.path("result.json");
+    fs::write(&file, result.to_string()).expect("writable");
+    let page = report(&[text(&file)], &dir.path("page.html"));
+    for sentence in &sentences {
+        let sentence = sentence.replace('<', "&lt;");
+        assert_eq!(page.matches(&sentence).count(), 1, "{sentence}");
+    }
+    // What the answer comes to, and what is no comparison, stand in the verdict.
+    let verdict = page.split("id=\"compared\"").next().expect("a beginning");
+    assert!(verdict.contains("this run compared with baseline b: "), "{verdict}");
+    assert!(verdict.contains("idle: max&lt;1us: max is 609"), "{verdict}");
+    // A comparison alone has sentences, and is no loop without a verdict.
+    let page = report(&[text(&stored("compare.json"))], &dir.path("compare.html"));
+    assert!(page.contains("idle: better: ") && !page.contains("there is no verdict"));
+}
+
+#[test]
+fn what_never_has_samples_is_not_said_to_lack_them() {
+    let dir = Dir::new("report-samples");
+    for (name, is_noted) in [
+        ("check.json", true),
+        ("periodic.json", true),
+        ("reproduce.json", false),
+        ("wait.json", false),
+        ("soak.json", false),
+    ] {
+        let mut result = json_file(&stored(name));
+        if name == "reproduce.json" {
+            // A paper with loops, which are drawn from their histograms.
+            result["runs"] = json_file(&stored("check.json"))["runs"].clone();
+        }
+        let file = dir.path(name);
+        fs::write(&file, result.to_string()).expect("writable");
+        let page = report(&[text(&file)], &dir.path("page.html"));
+        assert_eq!(page.contains("no sample file next to this result"), is_noted, "{name}");
+    }
+}
+
 #[test]
 fn two_are_set_side_by_side_and_plots_are_files() {
     let dir = Dir::new("report-two");

@@ -9,7 +9,7 @@ use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::view::kinds::{loops, reproduced};
+use crate::view::kinds::{held, loops, reproduced};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -131,11 +131,11 @@ fn criteria(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !verdict.ok && !verdict.is_undecided() {
         blocks.push(banner("A limit or claim failed:".to_owned(), Tone::Bad));
-        blocks.push(listed(&verdict.reasons));
+        blocks.push(listed(&once(report, &verdict.reasons)));
     }
     if !verdict.open.is_empty() {
         blocks.push(banner("Not decided by this run:".to_owned(), Tone::Plain));
-        blocks.push(listed(&verdict.open));
+        blocks.push(listed(&once(report, &verdict.open)));
     }
     if !blocks.is_empty() || verdict.limits.len() + verdict.claims.len() == 0 {
         return blocks;
@@ -146,6 +146,20 @@ fn criteria(report: &Report) -> Vec<Block> {
         some => format!(" {some} of them only if late cycles come alone."),
     };
     vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
+}
+
+/// Reasons, in which what the section of the comparison says of its runs is that it is compared:
+/// once is enough.
+fn once(report: &Report, reasons: &[String]) -> Vec<String> {
+    let pairs = report.body.compare().into_iter().flat_map(|comparison| &comparison.pairs);
+    let said: Vec<String> = pairs
+        .flat_map(|pair| &pair.runs)
+        .map(|run| format!("{}: {}", run.name, run.statement))
+        .collect();
+    let is_said = |reason: &&String| said.iter().any(|sentence| reason.ends_with(sentence));
+    let (compared, others): (Vec<&String>, Vec<&String>) = reasons.iter().partition(is_said);
+    let held = if compared.is_empty() { Vec::new() } else { held(report) };
+    held.into_iter().chain(others.into_iter().cloned()).collect()
 }
 
 /// What a kind of result says of itself.
@@ -160,8 +174,8 @@ fn body_sentences(report: &Report) -> Vec<Block> {
             blocks.push(Block::words(body.blame.sentence.clone()));
         }
         Body::Reproduce(body) => blocks.extend(reproduced::claims(body, false)),
-        // What it measures is no loop: its figures say it all.
-        Body::Measured(_) => {}
+        // What it measures is no loop: its figures say it all, as the sentences of a comparison do.
+        Body::Measured(_) | Body::Compare(_) => {}
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();
             let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());

@@ -110,7 +110,9 @@ fn thread_rows(
         let run = runs.iter().find(|run| run.name == *name);
         let found = histogram(thread, (name, *tuned), published, run);
         match tuned {
-            true => rows.extend(found.map(|row| row.note("settings: row linuxcnc.tuned"))),
+            true => rows.extend(
+                found.map(|row| row.note("settings: the row of those changed at run time")),
+            ),
             false => rows.extend(found),
         }
     }

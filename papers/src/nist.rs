@@ -666,7 +666,7 @@ fn loading(rearm: Option<&MeasuredLoop>, loads: &[LoadAt]) -> Vec<PaperRow> {
             .formula((2.0 * best - S) / T * 100.0)
             .measured(own)
             .note("the text has \"about 20%\" for the cost; measured: CPU time of the loop")
-            .note("at the interval of nist.eq2; the formula for that is in nist.eq1.own"),
+            .note("at the interval of equation 2; its formula stands at the A of this machine"),
     ]
 }
 

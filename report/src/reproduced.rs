@@ -187,6 +187,11 @@ pub struct PaperFigure {
 }
 
 impl PaperFigure {
+    /// What it is, in words: "nist, figure 3: lateness".
+    pub fn words(&self) -> String {
+        in_words(&self.id, &self.what, true)
+    }
+
     /// Lays the series of another result's figure over these, under this name for the other result.
     /// What both have alike, as the paper has it, is there once. Its columns and boxes would hide
     /// these: they stand beside, at names of their own.
@@ -277,9 +282,59 @@ pub struct ReproducedRow {
     pub note: String,
 }
 
+impl ReproducedRow {
+    /// What it is, in words: "figure 3: tail of the lateness"; with its paper's short name before
+    /// that where there are `several`.
+    pub fn words(&self, several: bool) -> String {
+        in_words(&self.id, &self.what, several)
+    }
+}
+
+/// What the thing with this id is, in words: where the paper has it, and this.
+pub fn in_words(id: &str, what: &str, with_paper: bool) -> String {
+    match place_in_words(id, with_paper).as_str() {
+        "" => what.to_owned(),
+        place => format!("{place}: {what}"),
+    }
+}
+
+/// Where a paper has what has this id: "nist, figure 3a"; without its name nothing for what stands
+/// in its text.
+pub fn place_in_words(id: &str, with_paper: bool) -> String {
+    let paper = id.split('.').next().filter(|_| with_paper).map(str::to_owned);
+    let parts: Vec<String> = paper.into_iter().chain(place(id)).collect();
+    parts.join(", ")
+}
+
+fn place(id: &str) -> Option<String> {
+    const KINDS: [(&str, &str); 4] =
+        [("fig", "figure"), ("table", "table"), ("eq", "equation"), ("section", "section")];
+    let part = id.split('.').nth(1)?;
+    KINDS.iter().find_map(|(short, word)| {
+        let number = part.strip_prefix(short)?;
+        number.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("{word} {number}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_become_words_with_the_place_in_the_paper_where_they_say_it() {
+        for (id, words, several) in [
+            ("nist.fig3.second", "figure 3: a tail", "nist, figure 3: a tail"),
+            ("nist.fig3a", "figure 3a: a tail", "nist, figure 3a: a tail"),
+            ("ant.table3.max", "table 3: a tail", "ant, table 3: a tail"),
+            ("nist.eq1.own", "equation 1: a tail", "nist, equation 1: a tail"),
+            ("nist.figure", "a tail", "nist: a tail"),
+            ("nist.tick.compensated", "a tail", "nist: a tail"),
+            ("nist", "a tail", "nist: a tail"),
+        ] {
+            assert_eq!(in_words(id, "a tail", false), words);
+            assert_eq!(in_words(id, "a tail", true), several);
+        }
+    }
 
     fn figure(holds: Holds, at_least: Option<f64>, at_most: Option<f64>) -> ClaimFigure {
         ClaimFigure {

@@ -68,6 +68,28 @@ fn judged(result: &Value, paper: &str, text: &str, page: &str) {
     assert!(!page.contains("so there is no verdict"), "a reproduction has verdicts");
 }
 
+/// That people see words where programs see ids, and no note about samples, which such a result
+/// does not have.
+fn in_words(result: &Value, text: &str, page: &str) {
+    // Attributes and the data of scripts are for programs.
+    let visible: String = page
+        .split("<script")
+        .flat_map(|part| part.split("</script>").last())
+        .flat_map(|part| part.split('<'))
+        .filter_map(|part| part.split_once('>'))
+        .map(|(_, text)| text)
+        .collect();
+    for list in ["rows", "claims", "figures"] {
+        for listed in result[list].as_array().expect("a list") {
+            let id = listed["id"].as_str().expect("an id");
+            for shown in [text, visible.as_str()] {
+                assert!(!shown.contains(id), "{id}: {shown}");
+            }
+        }
+    }
+    assert!(!page.contains("no sample file"), "a reproduction keeps none");
+}
+
 /// Some figures keep the CPU for themselves at SCHED_FIFO, by design: beside them the watchdog ends
 /// the loops of another paper.
 static ONE_PAPER: Mutex<()> = Mutex::new(());
@@ -102,6 +124,7 @@ fn reproduced(paper: &str) -> (Value, String) {
         }
     }
     judged(&stored, paper, &text, &page);
+    in_words(&stored, &text, &page);
     (stored, page)
 }
 
@@ -112,7 +135,14 @@ fn drawn(result: &Value, page: &str, ids: &[&str]) {
         let figure = figures.iter().find(|figure| figure["id"] == *id);
         let title =
             figure.and_then(|figure| figure["what"].as_str()).unwrap_or_else(|| panic!("{id}"));
-        assert!(page.contains(&format!("{id}: {title}")), "{id}: {title}");
+        let mut parts = id.split('.');
+        let paper = parts.next().unwrap_or_default();
+        let shown = match parts.next().and_then(|part| part.strip_prefix("fig")) {
+            // One without a number there.
+            Some("") | None => format!("{paper}: {title}"),
+            Some(number) => format!("{paper}, figure {number}: {title}"),
+        };
+        assert!(page.contains(&shown), "{id}: {shown}");
         let svg = page.split(&format!("id=\"{}-1", id.replace('.', "-"))).count();
         assert!(svg > 1, "{id} is not drawn");
     }
@@ -132,7 +162,7 @@ fn ant_has_its_tables_and_says_where_it_errs() {
     assert_eq!((&most["published"], &most["measured"]), (&"3 or 4".into(), &1.0.into()));
     assert!(most["note"].as_str().is_some_and(|note| note.contains("exactly 1")), "{most}");
     assert!(row(&result, "ant.fig12.most")["measured"].as_f64().is_some_and(|most| most > 1.0));
-    assert!(page.contains("ant.table3.art-linux.max"));
+    assert!(page.contains("table 3: "), "where the paper has it");
     // The loops behind the tables are drawn: that of table 2, and one a period of figure 3.
     let runs = result["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 6);
@@ -285,7 +315,7 @@ fn maruti_has_its_figures() {
             assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{id}");
         }
     }
-    assert!(page.contains("maruti.fig8") && page.contains("512 samples"));
+    assert!(page.contains("maruti, figure 8") && page.contains("512 samples"));
 }
 
 #[test]

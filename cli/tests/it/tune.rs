@@ -824,7 +824,7 @@ fn a_paper_is_measured_with_and_without_the_plan_and_all_is_as_before() {
         assert!(row(&format!("linuxcnc.{name}.latency"))["measured"].is_f64(), "{result}");
     }
     let note = |id: &str| row(id)["note"].as_str().expect("a note");
-    assert!(note("linuxcnc.idle-tuned.latency").contains("row linuxcnc.tuned"), "{result}");
+    assert!(note("linuxcnc.idle-tuned.latency").contains("those changed at run time"), "{result}");
     assert!(note("linuxcnc.tuned").starts_with("/"), "{result}");
     assert!(row("linuxcnc.tuned")["measured"].as_f64().is_some_and(|count| count >= 1.0));
     assert_eq!(files(), before);

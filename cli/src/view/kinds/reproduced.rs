@@ -106,7 +106,7 @@ fn evidence(body: &ReproduceBody) -> Option<Block> {
             Holds::Undecided => "open",
         });
         vec![
-            claim.id.clone(),
+            claim.claim.clone(),
             figure.what.clone(),
             significant(figure.value.value),
             end(figure.value.low),
@@ -136,17 +136,18 @@ pub(super) fn behind(body: &ReproduceBody) -> Option<Section> {
 /// Each figure of a paper beside that of today; a terminal has some rows of each paper.
 pub(super) fn shown(body: &ReproduceBody) -> Section {
     let heads = [
-        words("row"),
+        words("what"),
         numbers("published"),
         numbers("formula"),
         numbers("measured"),
         words("unit"),
-        words("what"),
         words("note"),
     ];
+    let several = body.papers.len() > 1;
     let caption = "Published, by the paper's own formula, and measured here";
-    let table = Table::new(caption, heads, body.rows.iter().map(cells).collect())
-        .fitted(COLUMNS, telling(body));
+    let table =
+        Table::new(caption, heads, body.rows.iter().map(|row| cells(row, several)).collect())
+            .fitted(COLUMNS, telling(body));
     Section {
         id: "reproduced",
         heading: "Papers reproduced",
@@ -154,16 +155,15 @@ pub(super) fn shown(body: &ReproduceBody) -> Section {
     }
 }
 
-fn cells(row: &ReproducedRow) -> Vec<String> {
+fn cells(row: &ReproducedRow, several: bool) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), significant);
     let published = if row.published.is_empty() { "-" } else { &row.published };
     vec![
-        row.id.clone(),
+        row.words(several),
         published.to_owned(),
         number(row.formula),
         number(row.measured),
         row.unit.clone(),
-        row.what.clone(),
         row.note.clone(),
     ]
 }

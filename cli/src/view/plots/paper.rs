@@ -152,7 +152,7 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
         channels => AROUND + channels as f64 * CHANNEL,
     };
     Chart {
-        title: format!("{}: {}", figure.id, figure.what),
+        title: figure.words(),
         titled: false,
         description: format!(
             "{quantity} over {over}: {}.{marks}{note_sentences}",

@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::interval::Interval;
 use crate::plain::grouped;
 use crate::quantile::Probability;
 use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks_at, shown_theta};
@@ -212,6 +213,14 @@ fn probability(
         conditions: conditions(theta) + &lost_count(tails),
         alone,
     }
+}
+
+/// A quantile of lateness with the ends of its interval, which claims of level L2 state; `None`
+/// where n does not support the quantile.
+pub fn quantile_within(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Interval> {
+    let found = QuantileInterval::of(tails, lateness, p, CONFIDENCE)?;
+    let end = |ns: Option<i64>| ns.map(|ns| ns as f64);
+    Some(Interval { value: found.value as f64, low: end(found.lower), high: end(found.upper) })
 }
 
 /// A quantile, rounded up within its bucket, and the interval that encloses it.

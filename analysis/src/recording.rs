@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::count::EventCount;
 use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
-use crate::claim::{Claim, claims};
+use crate::claim::{Claim, claims, quantile_within};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
 use crate::histogram::{Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
+use crate::interval::Interval;
 use crate::jitters::Jitters;
 use crate::plot::HeatColumn;
 use crate::quantile::Probability;
@@ -520,6 +521,12 @@ impl RunFigures {
     /// Releases whose lateness is not known, which may have been later than all others.
     pub fn unknown(&self) -> u64 {
         self.censored.saturating_add(self.unrecorded)
+    }
+
+    /// A quantile of lateness with the ends of its interval, 95 % sure; `None` where there are too
+    /// few releases for the quantile.
+    pub fn quantile_within(&self, p: Probability) -> Option<Interval> {
+        quantile_within(&self.tails, &self.lateness, p)
     }
 
     /// What was counted of the event of a claim: exactly for a threshold that was watched, else

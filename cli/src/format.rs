@@ -9,7 +9,7 @@ pub(crate) use punctual_document::terminal::{
 };
 pub(crate) use punctual_report::format::{
     argument, count, count_or_dash, largest, long, ns, period, period_argument, plain, rate,
-    sentence, share, whole,
+    sentence, share, whole, within,
 };
 
 use crate::stored::STATE;

@@ -22,6 +22,24 @@ pub fn largest(value: Option<f64>, unknown: u64) -> String {
     }
 }
 
+/// The ends of an interval in ns, their unit once where it is the same: `1.20–8.05 ms`; `≥ 1.20 ms`
+/// where it has no upper end, and `-` without any.
+pub fn within(low: Option<f64>, high: Option<f64>) -> String {
+    match (low, high) {
+        (Some(_), Some(_)) => {
+            let (low, high) = (ns(low), ns(high));
+            let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+            match unit(&low) == unit(&high) {
+                true => format!("{}–{high}", low.split(' ').next().unwrap_or_default()),
+                false => format!("{low}–{high}"),
+            }
+        }
+        (Some(_), None) => format!("≥ {}", ns(low)),
+        (None, Some(_)) => format!("≤ {}", ns(high)),
+        (None, None) => "-".to_owned(),
+    }
+}
+
 /// A whole number, without the sign of nothing.
 pub fn whole(value: f64) -> String {
     // -0.4 would be shown as -0.
@@ -125,6 +143,12 @@ mod tests {
             [0, 7, 999, 1_000, 1_234_567].map(count),
             ["0", "7", "999", "1\u{a0}000", "1\u{a0}234\u{a0}567"]
         );
+        assert_eq!(
+            [(1.2e6, 8.05e6), (980e3, 1.2e6)].map(|(low, high)| within(Some(low), Some(high))),
+            ["1.20–8.05 ms", "980 µs–1.20 ms"]
+        );
+        let open = [(Some(1.2e6), None), (None, Some(1.2e6)), (None, None)];
+        assert_eq!(open.map(|(low, high)| within(low, high)), ["≥ 1.20 ms", "≤ 1.20 ms", "-"]);
         assert_eq!(ns(Some(7_609.4)), "7.61 µs");
         assert_eq!([-0.4, 0.4, -3.6, 12.0].map(whole), ["0", "0", "-4", "12"]);
         assert_eq!(

@@ -5,6 +5,7 @@
 
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::compare::{QuantileDifference, RateRatio, Verdict, exceedances, quantile};
+use punctual_analysis::interval::Interval;
 use punctual_analysis::quantile::Probability;
 use punctual_analysis::summary::SummaryStats;
 use punctual_core::wait::Spin;
@@ -29,6 +30,13 @@ pub struct StrategyRow {
     pub unknown: u64,
     /// Lateness of all its releases.
     pub lateness_ns: SummaryStats,
+    /// Their 99 % quantile with the ends of its interval, 95 % sure; an end is null where too few
+    /// releases show it. Null where there are too few for the quantile, and in results of before.
+    #[serde(default)]
+    pub p99_within_ns: Option<Interval>,
+    /// The same of their 99.9 % quantile.
+    #[serde(default)]
+    pub p99_9_within_ns: Option<Interval>,
     /// CPU time of the loop's thread over wall time, in [0, 1].
     pub cpu_load: Option<f64>,
     /// Releases that never ran.
@@ -68,6 +76,8 @@ pub fn rows(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
         releases: run.outcome.releases(),
         unknown: run.outcome.unknown(),
         lateness_ns: run.outcome.lateness_ns.clone(),
+        p99_within_ns: run.outcome.quantile_within(Probability::P99),
+        p99_9_within_ns: run.outcome.quantile_within(Probability::P99_9),
         quiet_p99_ns: beside.and_then(quiet),
         cpu_load: run.cpu_load,
         missed: run.outcome.missed,
@@ -196,6 +206,9 @@ fn words(row: &StrategyRow, is_cheapest: bool) -> String {
     let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
     let margin = margin_ns
         .map_or_else(String::new, |ns| format!(" --margin {}", format::period_argument(ns)));
+    let within = row.p99_within_ns.map_or_else(String::new, |within| {
+        format!(" (95 % sure: {})", format::within(within.low, within.high))
+    });
     let library = match row.name.as_str() {
         // The library has no such constructor.
         "hop" => String::new(),
@@ -205,7 +218,7 @@ fn words(row: &StrategyRow, is_cheapest: bool) -> String {
     };
     format!(
         "--wait {}{margin} (of 'measure periodic' and 'soak'{library}): 1 release in 100 later \
-         than {}, for {} of the CPU; {}",
+         than {}{within}, for {} of the CPU; {}",
         row.name,
         format::ns(row.lateness_ns.p99),
         format::share(row.cpu_load.unwrap_or(0.0)),
@@ -388,6 +401,8 @@ mod tests {
                 name: name.to_owned(),
                 releases,
                 lateness_ns,
+                p99_within_ns: Some(Interval::between(19e3, 20e3, 22e3)),
+                p99_9_within_ns: None,
                 cpu_load: Some(cpu),
                 missed: Some(0),
                 unknown: 0,
@@ -439,6 +454,7 @@ mod tests {
         let WaitAdvice::Use(words) = advised(&ways, 60_000, 1) else { panic!("undecided") };
         assert!(words.starts_with("--wait adaptive (of 'measure periodic' and 'soak'"), "{words}");
         assert!(words.contains("WaitPolicy::adaptive, in C PUNCTUAL_WAIT_ADAPTIVE"), "{words}");
+        assert!(words.contains(" (95 % sure: 19.0–22.0 µs), for "), "{words}");
         ways[0].2 = ways[2].2;
         let WaitAdvice::Use(words) = advised(&ways, 60_000, 1) else { panic!("undecided") };
         assert!(words.starts_with("--wait sleep ("), "{words}");
@@ -464,6 +480,8 @@ mod tests {
             releases: TURNS * EACH,
             unknown: 0,
             lateness_ns: SummaryStats::default(),
+            p99_within_ns: None,
+            p99_9_within_ns: None,
             cpu_load: Some(cpu),
             missed: Some(0),
             phase_ns: None,

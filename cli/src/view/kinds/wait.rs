@@ -23,15 +23,16 @@ type BriefColumn = (&'static str, usize, fn(&StrategyRow) -> String);
 const TYPICAL: BriefColumn = ("typical", 8, |row| format::ns(row.lateness_ns.p50));
 const HUNDREDTH: BriefColumn = ("1 in 100", 8, |row| format::ns(row.lateness_ns.p99));
 const THOUSANDTH: BriefColumn = ("1 in 1000", 9, |row| format::ns(row.lateness_ns.p99_9));
+const WITHIN: BriefColumn = ("95 % sure", 10, within);
 const WORST: BriefColumn = ("worst", 8, worst);
 const CPU: BriefColumn = ("CPU", 5, cpu);
-const MISSED: BriefColumn = ("missed", 6, |row| format::count_or_dash(row.missed));
+const MISSED: BriefColumn = ("missed", 6, missed);
 const CYCLES: BriefColumn = ("n", 6, |row| format::count(row.releases));
 const QUIET: BriefColumn = ("quiet", 7, |row| format::ns(row.quiet_p99_ns));
 
 /// The columns of the ways of `--wait`, and those of a sweep.
-const PLAIN: [&BriefColumn; 6] = [&TYPICAL, &THOUSANDTH, &WORST, &CPU, &MISSED, &CYCLES];
-const SWEPT: [&BriefColumn; 6] = [&TYPICAL, &HUNDREDTH, &THOUSANDTH, &CPU, &CYCLES, &QUIET];
+const PLAIN: [&BriefColumn; 6] = [&TYPICAL, &THOUSANDTH, &WITHIN, &WORST, &CPU, &MISSED];
+const SWEPT: [&BriefColumn; 6] = [&HUNDREDTH, &THOUSANDTH, &WITHIN, &CPU, &CYCLES, &QUIET];
 
 /// The short document of `measure wait`; the long one is that of all loops.
 pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
@@ -65,6 +66,17 @@ pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
     blocks
 }
 
+/// The ends of what 1 in 1000 releases are later than; nothing in results of before.
+fn within(row: &StrategyRow) -> String {
+    let within = row.p99_9_within_ns;
+    format::within(within.and_then(|within| within.low), within.and_then(|within| within.high))
+}
+
+/// How many releases were missed, of how many.
+fn missed(row: &StrategyRow) -> String {
+    format!("{}/{}", format::count_or_dash(row.missed), format::count(row.releases))
+}
+
 fn worst(row: &StrategyRow) -> String {
     format::largest(row.lateness_ns.max, row.unknown)
 }
@@ -81,6 +93,7 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
         numbers("median"),
         numbers("p99"),
         numbers("p99.9"),
+        numbers("p99.9, 95 % sure"),
         numbers("worst"),
         numbers("CPU"),
         numbers("missed"),
@@ -95,6 +108,7 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
             format::ns(times.p50),
             format::ns(times.p99),
             format::ns(times.p99_9),
+            within(row),
             worst(row),
             cpu(row),
             format::count_or_dash(row.missed),
@@ -141,7 +155,39 @@ fn pauses(clock: Option<&Clock>, shares: &[f64]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::interval::Interval;
+    use punctual_document::text;
+
     use super::*;
+
+    #[test]
+    fn one_in_a_thousand_stands_with_its_interval_and_its_n() {
+        let text = include_str!("../../../tests/results/kinds/wait.json");
+        let report = Report::parse(text).expect("a result");
+        let mut rows = report.body.strategies().to_vec();
+        let within = [
+            Some(Interval::between(1.2e6, 2.06e6, 8.05e6)),
+            Some(Interval { value: 2.06e6, low: Some(980e3), high: None }),
+            None,
+        ];
+        for (row, within) in rows.iter_mut().zip(within) {
+            (row.lateness_ns.p99_9, row.p99_9_within_ns) = (Some(2.06e6), within);
+            (row.missed, row.releases) = (Some(38), 20_751);
+        }
+        for swept in [false, true] {
+            let page = text::rendered(&[briefly(&rows, swept).into()]).to_string();
+            let mut lines = page.lines();
+            assert!(page.contains("1 in 1000") && page.contains("95 % sure"), "{page}");
+            assert!(lines.all(|line| line.chars().count() <= 80), "{page}");
+            for (at, shown) in ["1.20–8.05 ms", "≥ 980 µs", "-"].into_iter().enumerate() {
+                let line = page.lines().find(|line| line.contains(&rows[at].name));
+                let line = line.expect("its row");
+                assert!(line.contains(shown) && line.contains("20\u{a0}751"), "{line}");
+            }
+        }
+        let whole = text::rendered(&[ways(&rows).into()]).to_string();
+        assert!(whole.contains("1.20–8.05 ms"), "{whole}");
+    }
 
     #[test]
     fn a_timed_pause_is_shown_with_what_it_saves_or_why_it_is_off() {

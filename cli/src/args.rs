@@ -11,6 +11,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
+use punctual_core::time::Span;
 use punctual_host::root::Root;
 use punctual_lab::periodic::BlameWhen;
 use punctual_lab::waits::{WAITS, WaitRow};
@@ -61,6 +62,28 @@ pub(crate) struct ReportArgs {
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(crate) keep_cold: bool,
+}
+
+/// What ends it before its time.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct StopArgs {
+    /// End at the first release that is later than this, and fail (exit 1): the result is kept, and
+    /// says which release it was and when. The first cycles of a block, which are cold, end nothing
+    /// without --keep-cold
+    #[arg(
+        long = "stop-over",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    over: Option<parse::Duration>,
+}
+
+impl StopArgs {
+    /// The lateness beyond which it ends.
+    pub(crate) fn over(self) -> Option<Span> {
+        self.over.map(|over| over.0)
+    }
 }
 
 /// What is seen while it runs.

@@ -74,6 +74,7 @@ pub(crate) fn envelope<T>(
         ended_by: match finished.end {
             ExperimentEnd::Finished => None,
             ExperimentEnd::Stopped => Some(EndedBy::Interrupt),
+            ExperimentEnd::Late => Some(EndedBy::Late),
             ExperimentEnd::Lost => Some(EndedBy::Link),
             ExperimentEnd::Watchdog(_) => Some(EndedBy::Watchdog),
             ExperimentEnd::Load(_) => Some(EndedBy::Load),

@@ -131,6 +131,8 @@ pub enum ExperimentEnd {
     Finished,
     /// It was stopped.
     Stopped,
+    /// A release was later than may be: the outcome says which.
+    Late,
     /// The link to another machine, or the source of stimuli, was lost: the outcome says how.
     Lost,
     /// The watchdog ended a thread, like this.

@@ -7,6 +7,7 @@
 mod causes;
 mod claims;
 mod prepared;
+mod stop_over;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -50,6 +51,7 @@ pub use causes::{
 pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
 pub use punctual_engine::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
+pub use stop_over::{LateRelease, StopOver};
 
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,6 +235,8 @@ pub struct PeriodicExperiment<'d, D> {
     pub blame: Option<LoopBlamePlan>,
     /// Who changes the machine for each condition, where somebody does.
     pub changes: Option<&'d mut dyn ConditionChanges>,
+    /// Which release ends it before its time; `None` for none.
+    pub stop_over: Option<StopOver>,
     /// Where its samples go.
     pub destination: &'d mut D,
 }
@@ -297,6 +301,8 @@ pub struct PeriodicOutcome<S> {
     pub recording: Option<RecordCost>,
     /// Why its loops were late, where that was to be found.
     pub causes: Option<LoopCauses>,
+    /// The release that ended it ([`StopOver`]); `None` where none did.
+    pub late: Option<LateRelease>,
     /// Why the sample file ends early, if it does.
     pub file_error: Option<io::Error>,
 }
@@ -304,7 +310,8 @@ pub struct PeriodicOutcome<S> {
 impl<S> PeriodicOutcome<S> {
     /// The sink, and the rest without it.
     pub fn without_sink(self) -> (S, PeriodicOutcome<()>) {
-        let Self { plan, run_grids, sink, runs, followed, recording, causes, file_error } = self;
+        let Self { plan, run_grids, sink, runs, followed, recording, causes, late, file_error } =
+            self;
         let rest = PeriodicOutcome {
             plan,
             run_grids,
@@ -313,6 +320,7 @@ impl<S> PeriodicOutcome<S> {
             followed,
             recording,
             causes,
+            late,
             file_error,
         };
         (sink, rest)
@@ -335,9 +343,9 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
-        let Self { plan, follow: reference, known, recording_cost, blame, changes, destination } =
-            self;
-        let mut prepared = Prepared::new(plan.clone()).knowing(known);
+        let Self { plan, follow: reference, known, recording_cost, blame, changes, .. } = self;
+        let Self { stop_over, destination, .. } = self;
+        let mut prepared = Prepared::new(plan.clone()).knowing(known).stopping_over(stop_over);
         if let Some(reference) = reference {
             let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
             prepared = prepared.following(follower);
@@ -362,8 +370,8 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
                 D::lateness_ns(&outcome.sink, stream, condition, share)
             })
         });
-        let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
-            outcome;
+        let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, .. } = outcome;
+        let LoopsOutcome { file_error, end, late, .. } = outcome;
         let taken = taken(&plan, &runs);
         let outcome = PeriodicOutcome {
             plan,
@@ -373,6 +381,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
             followed,
             recording,
             causes,
+            late,
             file_error,
         };
         Ok(Measured { outcome, end, clock, refused, disturbances, taken })
@@ -535,6 +544,8 @@ pub struct LoopsOutcome<S> {
     pub file_error: Option<io::Error>,
     /// Why it is over.
     pub end: ExperimentEnd,
+    /// The release that ended it ([`StopOver`]); `None` where none did.
+    pub late: Option<LateRelease>,
 }
 
 /// What recordings look for.

@@ -19,6 +19,7 @@ use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
 use crate::reproduced::ReproduceBody;
 use crate::run::{BlameRecording, LoadRow, Run};
+use crate::stop_over::StopOver;
 use crate::strategies::{FrontComparison, StrategyRow};
 use crate::supervised::Supervised;
 use crate::verdict::Verdict;
@@ -69,6 +70,10 @@ pub struct LoopsBody {
     /// not there where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
+    /// Which release was to end the run before its time, and whether one did; not there where that
+    /// was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_over: Option<StopOver>,
 }
 
 /// Of `check`.

@@ -25,6 +25,7 @@ mod judge;
 pub mod measured;
 pub mod reproduced;
 mod run;
+mod stop_over;
 pub mod strategies;
 pub mod supervised;
 pub mod trials;
@@ -56,6 +57,7 @@ pub use run::{
     Approach, BlameRecording, KeptWaiting, Load, LoadDeath, LoadRow, OtherThread, OtherThreads,
     RecordedBehind, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
+pub use stop_over::{StopOver, StoppedBy};
 pub use verdict::{Answer, Question, QuestionSpec, Verdict};
 pub use words::{Request, Warning};
 
@@ -365,6 +367,8 @@ pub enum EndedBy {
     Interrupt,
     /// The watchdog, which stopped a loop.
     Watchdog,
+    /// A release that was later than `--stop-over` allows.
+    Late,
     /// A load that could not be started.
     Load,
     /// The link to another machine or the source of stimuli, which was lost.
@@ -388,6 +392,7 @@ impl EndedBy {
         let cause = match cause {
             Some(Self::Interrupt) => "interrupted",
             Some(Self::Watchdog) => "the watchdog ended the run",
+            Some(Self::Late) => "a release was later than --stop-over allows",
             Some(Self::Load) => "a load could not be started",
             Some(Self::Link) => "the link or the source of stimuli was lost",
             Some(Self::Task) => "its tasks ended it",

@@ -23,7 +23,7 @@ use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report
 use super::measure::LoopChoices;
 use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs,
-    RootArgs,
+    RootArgs, StopArgs,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
@@ -75,6 +75,8 @@ pub(super) struct CheckArgs {
     samples: KeptSamples,
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    stop: StopArgs,
     #[command(flatten)]
     live: LiveArgs,
     #[command(flatten)]
@@ -156,6 +158,7 @@ impl Execute for CheckArgs {
             samples: Some(samples),
             follow: None,
             changes: None,
+            stop_over: self.stop.over(),
             question: Some(question),
             gate: self.question.is_gate(),
             notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),

@@ -388,6 +388,7 @@ impl bench::Bench for Bench<'_> {
             samples: None,
             follow: None,
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
+            stop_over: None,
             question: None,
             gate: false,
             live: false,

@@ -26,13 +26,14 @@ use punctual_lab::load::LoadReport;
 use punctual_lab::others::OthersOnCpu;
 use punctual_lab::periodic::{
     Begun, BlameWhen, Destination, EvaluationConfig, LoopBlamePlan, LoopCauses, PeriodicExperiment,
-    PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, Stream, first_waiting,
+    PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, StopOver, Stream,
+    first_waiting,
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
     self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged,
     KeptWaiting, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec,
-    RecordedBehind, Run, RunEvidence, Setup, WorstWake, loads, policy_words,
+    RecordedBehind, Run, RunEvidence, Setup, StoppedBy, WorstWake, loads, policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -74,6 +75,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) follow: Option<FollowedClock>,
     /// Who changes the machine for each condition, where somebody does.
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
+    /// The lateness beyond which a release ends it; `None` for none.
+    pub(crate) stop_over: Option<Span>,
     /// The question that the runs answer; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
     /// Whether a "no" to it fails.
@@ -122,6 +125,7 @@ impl LoopExperiment<'_> {
             samples,
             follow,
             changes,
+            stop_over,
             question,
             gate,
             mut notes,
@@ -162,6 +166,7 @@ impl LoopExperiment<'_> {
             recording_cost: true,
             blame: blame_plan,
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
+            stop_over: stop_over.map(|above| StopOver { above, counts_cold: args.keep_cold }),
             destination: &mut destination,
         };
         let mut observer = live::observer(live, args.quiet).context("--live")?;
@@ -178,6 +183,7 @@ impl LoopExperiment<'_> {
             return Err(why);
         }
         store.keep(&finished.outcome.plan, &finished.outcome.runs);
+        let stop_over = stop_over.map(|above| stopped_over(above, &finished.outcome));
         let failed = trouble.is_some();
         let ended = destination.finish(failed);
         let trouble = trouble.or(ended.err());
@@ -186,6 +192,9 @@ impl LoopExperiment<'_> {
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         let is_asked = blame == Some(BlameWhen::Asked);
         measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
+        let late = stop_over.as_ref().and_then(report::StopOver::sentence);
+        late.into_iter().for_each(|why| measured.envelope.verdict.fail(why));
+        measured.loops.stop_over = stop_over;
         if gate {
             measured.envelope.verdict.judge_answers(&measured.loops.judged.verdicts);
         }
@@ -196,6 +205,24 @@ impl LoopExperiment<'_> {
         }
         Ok(MeasuredLoops { trouble, ..measured })
     }
+}
+
+/// That a run was to end at a release later than this, and which one ended it.
+fn stopped_over<S>(above: Span, outcome: &PeriodicOutcome<S>) -> report::StopOver {
+    let plan = &outcome.plan;
+    let stopped_by = outcome.late.map(|late| {
+        let at = i128::from(late.seen_unix_ns);
+        let at = jiff::Timestamp::from_nanosecond(at).map(|at| format!("{at:.3}"));
+        StoppedBy {
+            run: run_name(plan, &plan.streams[late.stream], &plan.conditions[late.condition].name),
+            cycle: late.cycle,
+            release_ns: late.release.as_ns(),
+            lateness_ns: late.lateness.as_ns().unsigned_abs(),
+            // A clock of this machine is within what can be written.
+            at: at.unwrap_or_default(),
+        }
+    });
+    report::StopOver { above_ns: above.as_ns().unsigned_abs(), stopped_by }
 }
 
 /// So many threads are named.
@@ -343,7 +370,7 @@ fn made(
         .recording
         .map(|cost| report::measured::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let blame = measured.causes.as_ref().map(blame_recording);
-    let loops = LoopsBody { judged, follow, recording, plans, blame };
+    let loops = LoopsBody { judged, follow, recording, plans, blame, stop_over: None };
     MeasuredLoops { envelope, loops, rows, recorded, first, trouble: None }
 }
 
@@ -842,6 +869,7 @@ mod tests {
             recording_cost: false,
             blame: None,
             changes: None,
+            stop_over: None,
             destination: &mut destination,
         };
         let finished = run(experiment, &facts, &mut ()).expect("measured");

@@ -35,6 +35,7 @@ mod run;
 mod saturation;
 mod sched;
 mod soak;
+mod stop_over;
 mod task;
 mod terminal;
 mod timer;

@@ -18,7 +18,7 @@ use punctual_core::ring::{Drain, Ring, RingView, split};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_engine::clocks::{MachineClock, Reading, StampCost};
-use punctual_engine::counting::{SampleRecorder, Words, ring_of};
+use punctual_engine::counting::{Words, ring_of};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::{DrainRequests, Drainage, SampleFile, Sink};
 use punctual_engine::monitor::WatchedProgress;
@@ -32,6 +32,7 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 
+use super::stop_over::{LateRelease, LateWatch, StopOver, StoppingRecorder};
 use super::{
     ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome,
     Stream,
@@ -54,6 +55,7 @@ pub struct Prepared {
     follower: Option<Follower>,
     storage: Vec<Words>,
     known: Vec<KnownWait>,
+    stop_over: Option<StopOver>,
 }
 
 impl Prepared {
@@ -70,13 +72,20 @@ impl Prepared {
             .flat_map(|stream| plan.conditions.iter().map(move |_| stream))
             .map(|stream| ring_of(stream.period))
             .collect();
-        Self { plan, clock, cost, begun, grids, follower: None, storage, known: Vec::new() }
+        let (follower, known, stop_over) = (None, Vec::new(), None);
+        Self { plan, clock, cost, begun, grids, follower, storage, known, stop_over }
     }
 
     /// With what earlier runs learned: waits that learn begin with it.
     #[must_use]
     pub fn knowing(self, known: Vec<KnownWait>) -> Self {
         Self { known, ..self }
+    }
+
+    /// Ending at the first release that is later than a limit, where there is one.
+    #[must_use]
+    pub fn stopping_over(self, stop_over: Option<StopOver>) -> Self {
+        Self { stop_over, ..self }
     }
 
     /// On the timescale of a clock that is followed: its grids lie on that one's time, and
@@ -139,7 +148,9 @@ impl Prepared {
         background: &mut dyn BackgroundLoads,
         stop: &AtomicBool,
     ) -> io::Result<LoopsOutcome<S>> {
-        let Self { plan, mut clock, cost, begun, grids, follower, storage, known } = self;
+        let Self { plan, mut clock, cost, begun, grids, follower, storage, known, stop_over } =
+            self;
+        let late = LateWatch::new(stop_over, stop);
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
@@ -156,6 +167,7 @@ impl Prepared {
             clock: &clock,
             follower: follower.as_ref(),
             stop,
+            late: &late,
             pinned: &pinned,
         };
         let measured = thread::scope(|scope| -> io::Result<_> {
@@ -172,9 +184,14 @@ impl Prepared {
             let drained = drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             // From here on nothing counts: not how it ends either.
             let force = vitals.iter().find_map(|vitals| vitals.watched().ended());
+            let by_itself = match (&tallies.end, late.first()) {
+                (ExperimentEnd::Stopped, Some(_)) => ExperimentEnd::Late,
+                (end, _) => end.clone(),
+            };
             let measured = MeasuredLoops {
                 followed: followed.map(|(follower, began)| FollowedFigures::of(follower, began)),
-                end: force.map_or(tallies.end.clone(), ExperimentEnd::Watchdog),
+                end: force.map_or(by_itself, ExperimentEnd::Watchdog),
+                late: late.first(),
                 tallies,
                 drained,
             };
@@ -184,7 +201,7 @@ impl Prepared {
             Ok(measured)
         })?;
         clock.discipline();
-        let MeasuredLoops { tallies, drained, followed, end } = measured;
+        let MeasuredLoops { tallies, drained, followed, end, late } = measured;
         Ok(LoopsOutcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
@@ -194,6 +211,7 @@ impl Prepared {
             disturbances: drained.disturbances,
             file_error: drained.file_error,
             end,
+            late,
         })
     }
 }
@@ -204,6 +222,7 @@ struct MeasuredLoops<S> {
     drained: Drained<S>,
     followed: Option<FollowedFigures>,
     end: ExperimentEnd,
+    late: Option<LateRelease>,
 }
 
 /// The grid of each run, from `now` on.
@@ -299,6 +318,7 @@ struct RunContext<'a> {
     clock: &'a MachineClock,
     follower: Option<&'a Follower>,
     stop: &'a AtomicBool,
+    late: &'a LateWatch<'a>,
     /// Threads and the CPUs that they were pinned to, once they are.
     pinned: &'a Mutex<Vec<(i32, u32)>>,
 }
@@ -353,6 +373,7 @@ impl StreamThreads {
                 known: context.known,
                 vitals: &context.vitals[number],
                 stop: context.stop,
+                late: context.late,
                 orders: take,
                 answers: to_coordinator.clone(),
             };
@@ -740,6 +761,7 @@ struct Worker<'a> {
     known: &'a [KnownWait],
     vitals: &'a Vitals,
     stop: &'a AtomicBool,
+    late: &'a LateWatch<'a>,
     orders: Receiver<Order>,
     answers: Sender<Answer>,
 }
@@ -755,10 +777,10 @@ impl Drop for PanicNotice {
     }
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
     /// Carries out orders until there are no more, on the timescale of `clock`, with a ring for
     /// each condition. An answer that nobody waits for any more is dropped.
-    fn run<C: Timescale>(self, mut clock: C, rings: Vec<Ring<'_>>) {
+    fn run<C: Timescale>(self, mut clock: C, rings: Vec<Ring<'a>>) {
         let _notice = PanicNotice(self.answers.clone());
         let thread = &self.plan.streams[self.number].thread;
         let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
@@ -814,12 +836,12 @@ impl Worker<'_> {
     }
 
     /// The loop under a condition, ready: a wait that learns has learned.
-    fn made<'r, C: Timescale>(
+    fn made<C: Timescale>(
         &self,
         clock: &mut C,
         condition: usize,
-        ring: Ring<'r>,
-    ) -> ConditionLoop<'r, C> {
+        ring: Ring<'a>,
+    ) -> ConditionLoop<'a, C> {
         let stream = &self.plan.streams[self.number];
         let mut policy = self.plan.policy(stream, condition);
         let known = super::known(self.known, stream, self.plan.wait(stream, condition));
@@ -841,7 +863,7 @@ impl Worker<'_> {
             warm_up.learn(&mut wait, clock, (stream.period, self.plan.phase_ns(stream, condition)));
             self.vitals.watched().disarm();
         }
-        let observe = SampleRecorder::new(ring, self.plan.cold);
+        let observe = StoppingRecorder::new(ring, self.late, (self.number, condition));
         let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grids[condition]);
         ConditionLoop { segments, resumed: known.is_some() && !learns }
     }
@@ -849,7 +871,7 @@ impl Worker<'_> {
 
 /// The loop of a stream under one condition.
 struct ConditionLoop<'a, C> {
-    segments: SegmentedLoop<C, SampleRecorder<'a>>,
+    segments: SegmentedLoop<C, StoppingRecorder<'a>>,
     /// Whether its wait goes on from what was learned before.
     resumed: bool,
 }

@@ -18,7 +18,7 @@ use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
 use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PlanArgs, PolicyName, ReportArgs, RootArgs,
-    WaitName,
+    StopArgs, WaitName,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::follow::FollowedClock;
@@ -103,6 +103,8 @@ pub(super) struct Args {
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
+    stop: StopArgs,
+    #[command(flatten)]
     live: LiveArgs,
     #[command(flatten)]
     plan: PlanArgs,
@@ -173,6 +175,7 @@ impl Execute for Args {
             samples,
             follow,
             changes: None,
+            stop_over: self.stop.over(),
             question: Some(Question {
                 command: Some(("punctual measure periodic", question::option(spec.as_ref()))),
                 ..question::question(spec.as_ref())

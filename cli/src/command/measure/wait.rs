@@ -149,6 +149,7 @@ impl Execute for Args {
             samples: None,
             follow: None,
             changes: None,
+            stop_over: None,
             question: None,
             gate: false,
             live: false,

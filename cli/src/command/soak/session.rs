@@ -229,7 +229,11 @@ impl Session<'_> {
                 ExperimentEnd::Watchdog(force) => {
                     Some(format!("the watchdog ended a loop ({force:?})"))
                 }
-                ExperimentEnd::Finished | ExperimentEnd::Stopped | ExperimentEnd::Lost => None,
+                // Of these no campaign sees but the first two.
+                ExperimentEnd::Finished
+                | ExperimentEnd::Stopped
+                | ExperimentEnd::Late
+                | ExperimentEnd::Lost => None,
             };
             let Some(why) = failed else {
                 failures = 0;
@@ -277,6 +281,7 @@ impl Session<'_> {
             recording_cost: false,
             blame: None,
             changes: None,
+            stop_over: None,
             destination: &mut place,
         };
         let mut line = OnTerminal(io::stderr().is_terminal().then(Line::new));

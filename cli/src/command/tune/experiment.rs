@@ -486,6 +486,7 @@ impl Measure for Bench<'_> {
             samples: None,
             follow: None,
             changes: Some(&mut changes),
+            stop_over: None,
             question: None,
             gate: false,
             live: false,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use punctual_document::{Block, Item};
 use punctual_host::facts::MachineFacts;
-use punctual_report::{EndedBy, Load, Refused, Report, Request, Run};
+use punctual_report::{EndedBy, Load, Refused, Report, Request, Run, StopOver};
 
 use crate::format;
 use crate::stored::PAGE;
@@ -53,8 +53,10 @@ pub(super) fn measured(report: &Report) -> Vec<Block> {
 
 /// That it ended early, where it did.
 pub(super) fn incomplete(report: &Report) -> Option<Block> {
-    let words = || Block::words(EndedBy::words(report.envelope.ended_by));
-    report.envelope.incomplete.then(words)
+    let stop_over = report.body.loops().and_then(|loops| loops.stop_over.as_ref());
+    let late = stop_over.and_then(StopOver::sentence).map(|why| format!("incomplete: {why}"));
+    let words = || late.unwrap_or_else(|| EndedBy::words(report.envelope.ended_by));
+    report.envelope.incomplete.then(|| Block::words(words()))
 }
 
 /// What was refused, its price and the way out.

@@ -1,0 +1,77 @@
+//! `--stop-over`: the run ends at the first release that is later, says which, and is kept.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{Dir, json, json_file, run, stderr, stdout, text};
+
+/// The release that ended a run: which, how late, and when.
+fn stopped(result: &Value) -> (&str, u64, f64) {
+    let stopped = &result["stop_over"]["stopped_by"];
+    let run = stopped["run"].as_str().unwrap_or_else(|| panic!("{result}"));
+    let late_ns = stopped["lateness_ns"].as_f64().expect("a time");
+    (run, stopped["cycle"].as_u64().expect("a number"), late_ns)
+}
+
+#[test]
+fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
+    let dir = Dir::new("stop-over");
+    let samples = dir.path("loop.punctual");
+    // Far longer than it may take; any release is later than that.
+    let over = ["-d", "300s", "--stop-over", "1ns"];
+    let files = ["--samples", text(&samples), "--json", "-"];
+    let out = run([&["measure", "periodic"], &over[..], &files].concat());
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"late".into()));
+    assert_eq!(result["stop_over"]["above_ns"], 1);
+    let (name, cycle, late_ns) = stopped(&result);
+    assert_eq!(name, "idle");
+    // Cold ones ended nothing, and it is the last that was recorded.
+    let own = &result["runs"][0];
+    assert_eq!((&own["cycles"], &own["cold"]), (&11.into(), &10.into()), "{own}");
+    assert_eq!(own["lateness_ns"]["max"].as_f64(), Some(late_ns), "{own}");
+    let reason = result["verdict"]["reasons"][0].as_str().expect("a reason").replace(' ', "");
+    let expected = format!("endedbyrelease{cycle}of\"idle\"");
+    assert!(reason.starts_with(&expected) && reason.contains("Z:laterthan1"), "{reason}");
+    // Its samples say that they end early.
+    let analysed = json(&run(["analyse", text(&samples), "--json", "-"]));
+    assert_eq!(analysed["ended_by"], "recording");
+    // One that nothing is later than.
+    let out = run(["measure", "periodic", "-d", "200ms", "--stop-over", "60s", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert!(
+        result["stop_over"]["stopped_by"].is_null() && !result["incomplete"].as_bool().unwrap()
+    );
+    let out = run(["measure", "periodic", "-d", "200ms", "--json", "-"]);
+    assert!(json(&out).get("stop_over").is_none(), "it was not asked for");
+}
+
+#[test]
+fn a_check_that_a_late_release_ends_keeps_its_result_and_says_which() {
+    let dir = Dir::new("stop-over-check");
+    let results = dir.path("results");
+    let over = ["-d", "300s", "--stop-over", "1ns", "--results", text(&results)];
+    let out = run([&["check"], &over[..]].concat());
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let kept = results.join("latest");
+    let result = json_file(&kept.join("result.json"));
+    let (name, ..) = stopped(&result);
+    assert_eq!(name, "idle", "the first block");
+    let words = stdout(&out).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("incomplete: ended by release"), "{words}");
+    assert!(words.contains(" of \"idle\", which was ") && words.contains("--stop-over"), "{words}");
+    let page = fs::read_to_string(kept.join("report.html")).expect("a page");
+    assert!(page.contains("ended by release") && is_there(&kept.join("samples.punctual")));
+    // With -q its line, and the reason beside it.
+    let out = run([&["check", "-q"], &over[..]].concat());
+    assert_eq!(stdout(&out).lines().count(), 1, "{}", stdout(&out));
+    assert!(stderr(&out).contains("FAILS ended by release"), "{}", stderr(&out));
+}
+
+fn is_there(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.len() > 0)
+}

@@ -1,0 +1,80 @@
+//! The release that may end a run before its time, as `--stop-over` asks.
+//!
+//! Plain data and its sentence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format;
+
+/// That a run was to end at the first release that was later than this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StopOver {
+    /// Later than this, ns.
+    pub above_ns: u64,
+    /// The release that ended it; null where none was later.
+    pub stopped_by: Option<StoppedBy>,
+}
+
+/// The release that ended a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoppedBy {
+    /// The run's name; of several loads that count as one, with the load that ran.
+    pub run: String,
+    /// Its number, as sample files count.
+    pub cycle: u64,
+    /// When it was due, ns on the clock of its grid: CLOCK_MONOTONIC, unless that follows another.
+    pub release_ns: u64,
+    /// How late it was, ns.
+    pub lateness_ns: u64,
+    /// When that was seen, in UTC (RFC 3339).
+    pub at: String,
+}
+
+impl StopOver {
+    /// What was demanded, in words.
+    pub fn demand(&self) -> String {
+        format!("no release later than {} (--stop-over)", shown(self.above_ns))
+    }
+
+    /// Why the run ended before its time; `None` where it did not for this.
+    pub fn sentence(&self) -> Option<String> {
+        let StoppedBy { run, cycle, lateness_ns, at, .. } = self.stopped_by.as_ref()?;
+        Some(format!(
+            "ended by release {} of \"{run}\", which was {} late, at {at}: later than {} \
+             (--stop-over)",
+            format::count(*cycle),
+            shown(*lateness_ns),
+            shown(self.above_ns),
+        ))
+    }
+}
+
+fn shown(ns: u64) -> String {
+    format::ns(Some(ns as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_the_release_its_lateness_its_time_and_the_limit() {
+        let mut stop = StopOver { above_ns: 500_000, stopped_by: None };
+        assert_eq!(stop.sentence(), None);
+        assert!(stop.demand().starts_with("no release later than 500"));
+        stop.stopped_by = Some(StoppedBy {
+            run: "idle".to_owned(),
+            cycle: 4_711,
+            release_ns: 5_000_000_000,
+            lateness_ns: 812_000,
+            at: "2026-11-21T20:01:07.123Z".to_owned(),
+        });
+        let words = stop.sentence().expect("one ended it").replace('\u{a0}', " ");
+        assert_eq!(
+            words,
+            "ended by release 4 711 of \"idle\", which was 812 µs late, at \
+             2026-11-21T20:01:07.123Z: later than 500 µs (--stop-over)"
+        );
+    }
+}

@@ -18,7 +18,7 @@ use punctual_lab::waits::{WAITS, WaitRow};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::UndecidedAs;
 
-use crate::output::OutputArgs;
+use crate::output::{JudgedOutputArgs, OutputArgs};
 use crate::parse;
 use crate::stored::STATE;
 
@@ -52,7 +52,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) undecided: UndecidedArgs,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) judged_output: JudgedOutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
@@ -96,6 +96,11 @@ pub(crate) struct LiveArgs {
 }
 
 impl ReportArgs {
+    /// Where the report goes.
+    pub(crate) fn output(&self) -> OutputArgs {
+        self.judged_output.all()
+    }
+
     /// The detail that is shown, where `usual` is without an option.
     pub(crate) fn detail(&self, usual: Detail) -> Detail {
         Detail::of(self.quiet, self.verbose, usual)
@@ -146,7 +151,7 @@ enum UndecidedWord {
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     /// Print how many cycles and how much time each --claim needs, and measure nothing
-    #[arg(long, requires = "claims")]
+    #[arg(long, requires = "claims", conflicts_with = "junit")]
     pub(crate) plan: bool,
     /// Extremal index for planning claims, in (0, 1], as the claims of an earlier run show it: 1
     /// means that late cycles are independent; half the index doubles the time [default: 1,

@@ -82,25 +82,57 @@ pub(crate) struct OutputArgs {
     /// output and nothing else
     #[arg(long, value_name = "FILE|-")]
     markdown: Option<PathBuf>,
+    /// Of commands that judge: see [`JudgedOutputArgs`].
+    #[arg(skip)]
+    junit: Option<PathBuf>,
+}
+
+/// Options of every command that shows a result and judges it.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct JudgedOutputArgs {
+    #[command(flatten)]
+    shown: OutputArgs,
+    /// Write what was judged as JUnit XML, for a build server, to FILE; '-' writes it to standard
+    /// output and nothing else. Each limit, claim, answer and comparison is a test case: 'failure'
+    /// where the exit status is 1 for it, 'error' where it is not decided (3), 'skipped' where it
+    /// does not count (--undecided pass, or an answer without --gate)
+    #[arg(long, value_name = "FILE|-")]
+    junit: Option<PathBuf>,
+}
+
+impl JudgedOutputArgs {
+    /// All of them.
+    pub(crate) fn all(&self) -> OutputArgs {
+        OutputArgs { junit: self.junit.clone(), ..self.shown.clone() }
+    }
 }
 
 impl OutputArgs {
     /// Opens what they name.
     ///
     /// # Errors
-    /// Both are one file or standard output, or one cannot be written.
+    /// Two are one file or standard output, or one cannot be written.
     pub(crate) fn open(&self) -> Result<Outputs> {
-        let [json, markdown] = [&self.json, &self.markdown].map(Option::as_deref);
-        if [json, markdown].iter().all(|path| *path == Some(Path::new("-"))) {
-            bail!("--json - and --markdown -: standard output takes one of them; name a file");
+        let named = self.named();
+        let to_stdout = named.iter().filter(|(_, path)| *path == Some(Path::new("-")));
+        let to_stdout: Vec<String> = to_stdout.map(|(option, _)| format!("{option} -")).collect();
+        if to_stdout.len() > 1 {
+            bail!("{}: standard output takes one of them; name a file", to_stdout.join(" and "));
         }
-        distinct("--markdown", markdown, json)?;
-        Ok(Outputs { json: OutputTarget::open(json)?, markdown: OutputTarget::open(markdown)? })
+        for (at, (_, used)) in named.iter().enumerate() {
+            named[at + 1..].iter().try_for_each(|(option, path)| distinct(option, *path, *used))?;
+        }
+        let [json, markdown, junit] = named.map(|(_, path)| OutputTarget::open(path));
+        Ok(Outputs { json: json?, markdown: markdown?, junit: junit? })
     }
 
     /// Each with its option.
-    fn named(&self) -> [(&'static str, Option<&Path>); 2] {
-        [("--json", self.json.as_deref()), ("--markdown", self.markdown.as_deref())]
+    fn named(&self) -> [(&'static str, Option<&Path>); 3] {
+        [
+            ("--json", self.json.as_deref()),
+            ("--markdown", self.markdown.as_deref()),
+            ("--junit", self.junit.as_deref()),
+        ]
     }
 
     /// As [`spare`]: refuses one that is an input.
@@ -131,32 +163,40 @@ impl OutputArgs {
 pub(crate) struct Outputs {
     json: OutputTarget,
     markdown: OutputTarget,
+    junit: OutputTarget,
+}
+
+/// The forms of a result that may be written, each made where it is.
+pub(crate) struct ResultForms<'a> {
+    /// For programs; it is always made.
+    pub(crate) json: &'a str,
+    /// For an issue tracker.
+    pub(crate) markdown: &'a dyn Fn() -> String,
+    /// For a build server.
+    pub(crate) junit: &'a dyn Fn() -> String,
 }
 
 impl Outputs {
     /// Whether standard output is one of them, and nothing else goes there.
     pub(crate) fn are_on_stdout(&self) -> bool {
-        matches!(self.json, OutputTarget::Stdout) || matches!(self.markdown, OutputTarget::Stdout)
+        let targets = [&self.json, &self.markdown, &self.junit];
+        targets.iter().any(|target| matches!(target, OutputTarget::Stdout))
     }
 
-    /// Writes a result as `json` and as `markdown`, where that is requested, and its `page` to
-    /// standard output, unless one of them is there.
+    /// Writes a result in each form that is requested, and its `page` to standard output, unless
+    /// one of them is there.
     ///
     /// # Errors
     /// One of them could not be written; each is tried.
-    pub(crate) fn write(
-        self,
-        json: &str,
-        markdown: impl FnOnce() -> String,
-        page: impl Into<Styled>,
-    ) -> Result<()> {
-        let (json, json_kept) = self.json.keep(|| json.to_owned());
-        let (markdown, markdown_kept) = self.markdown.keep(markdown);
-        let shown = match json.or(markdown) {
+    pub(crate) fn write(self, forms: &ResultForms<'_>, page: impl Into<Styled>) -> Result<()> {
+        let (json, json_kept) = self.json.keep(|| forms.json.to_owned());
+        let (markdown, markdown_kept) = self.markdown.keep(forms.markdown);
+        let (junit, junit_kept) = self.junit.keep(forms.junit);
+        let shown = match json.or(markdown).or(junit) {
             Some(text) => data(&text),
             None => show(page),
         };
-        json_kept.and(markdown_kept).and(shown)
+        json_kept.and(markdown_kept).and(junit_kept).and(shown)
     }
 }
 

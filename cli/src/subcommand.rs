@@ -9,7 +9,8 @@ use punctual_report::{PlannedRun, Report};
 
 use crate::args::Detail;
 use crate::experiment::claims;
-use crate::output::{self, Dir, Opened, Outputs};
+use crate::format::Styled;
+use crate::output::{self, Dir, Opened, Outputs, ResultForms};
 use crate::pages::Page;
 use crate::stored::{PAGE, RESULT};
 use crate::view;
@@ -58,8 +59,12 @@ pub(crate) fn planned(report: &Report, duration: Span, outputs: Outputs) -> Resu
     let reach = |plan: &PlannedRun| claims::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
     let plans = view::kinds::plans(report, &reached);
-    let markdown = || punctual_document::markdown::rendered(&plans);
-    outputs.write(&view::json(report)?, markdown, punctual_document::text::rendered(&plans))?;
+    let forms = ResultForms {
+        json: &view::json(report)?,
+        markdown: &|| punctual_document::markdown::rendered(&plans),
+        junit: &|| view::junit(report),
+    };
+    outputs.write(&forms, punctual_document::text::rendered(&plans))?;
     Ok(Exit::Fine)
 }
 
@@ -70,10 +75,20 @@ pub(crate) fn write(report: &Report, outputs: Outputs) -> Result<()> {
 
 /// As [`write`], in as much detail as is asked for.
 pub(crate) fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let (page, markdown) = (view::text(report, None, detail), || view::markdown(report));
-    let shown = outputs.write(&view::json(report)?, markdown, page);
+    let shown = write_page(report, outputs, view::text(report, None, detail));
     name_failures(report, detail);
     shown
+}
+
+/// Writes a report in each form that is requested; `json` is one of them.
+fn in_forms(report: &Report, json: &str, outputs: Outputs, page: Styled) -> Result<()> {
+    let (markdown, junit) = (|| view::markdown(report), || view::junit(report));
+    outputs.write(&ResultForms { json, markdown: &markdown, junit: &junit }, page)
+}
+
+/// Writes a report where that is requested, with this page.
+pub(crate) fn write_page(report: &Report, outputs: Outputs, page: Styled) -> Result<()> {
+    in_forms(report, &view::json(report)?, outputs, page)
 }
 
 /// Where results are kept: each in a directory of its own, with its page.
@@ -128,7 +143,7 @@ pub(crate) fn write_kept(
     let shown = results.path().display().to_string();
     let page = view::text(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
-    let shown = outputs.write(&text, || view::markdown(report), page);
+    let shown = in_forms(report, &text, outputs, page);
     name_failures(report, detail);
     let kept = Opened::replace(results, RESULT, &text);
     let drawn = Page::measured(report, results)

@@ -1,9 +1,10 @@
-//! Views: a report as text, as a page and as Markdown for people, as JSON for machines. No
-//! arithmetic here.
+//! Views: a report as text, as a page and as Markdown for people, as JSON for machines, as JUnit
+//! XML for build servers. No arithmetic here.
 //!
 //! What is shown of each kind of result is a document, made in [`kinds`]; `punctual_document`
 //! renders it.
 
+mod junit;
 pub(crate) mod kinds;
 mod page;
 pub(crate) mod plots;
@@ -34,6 +35,11 @@ pub(crate) fn text(report: &Report, results: Option<&str>, detail: Detail) -> St
 pub(crate) fn markdown(report: &Report) -> String {
     let heading = format!("punctual {}", report.envelope.experiment);
     markdown::headed(&heading, &kinds::complete(report))
+}
+
+/// What a report judges, as test cases in JUnit XML.
+pub(crate) fn junit(report: &Report) -> String {
+    junit::rendered(report, &jiff::Timestamp::now().to_string())
 }
 
 /// The page of one, two or many results.

@@ -60,7 +60,7 @@ pub struct JudgedLimit {
 
 impl JudgedLimit {
     /// Why the whole fails, where it does.
-    fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         let Judgement { text, reason, .. } = &self.judgement;
         format!("{}: {text}: {reason}", self.run)
     }
@@ -124,6 +124,11 @@ impl Overall {
         }
     }
 
+    /// What counts as what where something is not decided.
+    pub(crate) fn counts_undecided_as(&self) -> UndecidedAs {
+        self.undecided
+    }
+
     /// Tells whether nothing failed, and not everything is decided.
     pub fn is_undecided(&self) -> bool {
         !self.ok && self.reasons.is_empty() && !self.open.is_empty()
@@ -132,7 +137,7 @@ impl Overall {
     /// Holds the answers to a question to it: a "no" fails.
     pub fn judge_answers(&mut self, verdicts: &[Verdict]) {
         for verdict in verdicts.iter().filter(|verdict| verdict.is_measured()) {
-            let reason = format!("{}: {}", verdict.subject, verdict.statement);
+            let reason = verdict.sentence();
             match verdict.answer {
                 Answer::Yes => {}
                 Answer::No => self.fail(reason),
@@ -219,7 +224,7 @@ pub struct JudgedClaim {
 
 impl JudgedClaim {
     /// Why the whole fails, where it does.
-    fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         let Judged { statement, reason, .. } = &self.judged;
         format!("{}: {statement}: {reason}", self.run)
     }

@@ -16,6 +16,7 @@
 
 mod advice;
 mod body;
+mod cases;
 mod compared;
 mod follow;
 pub mod format;
@@ -44,6 +45,10 @@ pub use advice::{Advice, Findings};
 pub use body::{
     Body, Campaign, CheckBody, CompareBody, Impact, ImpactBody, JudgedProgram, Kept, Late,
     LoopsBody, Maxima, PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
+};
+pub use cases::{
+    CaseFinding, CaseKind, JudgedCase, ONE_AGAINST_ONE, WORSE, against_words, cases,
+    measured as measured_in,
 };
 pub use compared::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub use follow::{Both, Follow, PhaseError};

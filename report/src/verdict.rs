@@ -113,6 +113,11 @@ impl Verdict {
         self.statement.get(..end).unwrap_or_default()
     }
 
+    /// What it is about, and its statement.
+    pub(crate) fn sentence(&self) -> String {
+        format!("{}: {}", self.subject, self.statement)
+    }
+
     /// Tells whether what it is about was measured.
     pub fn is_measured(&self) -> bool {
         !matches!(self.stands, Some(Stands::Expected | Stands::Unmeasured))

@@ -60,8 +60,8 @@ pub(super) struct AnalyseArgs {
 
 impl Execute for AnalyseArgs {
     fn execute(&self) -> Result<Exit> {
-        self.report.output.spare([self.file.as_path()])?;
-        let outputs = self.report.output.open()?;
+        self.report.output().spare([self.file.as_path()])?;
+        let outputs = self.report.output().open()?;
         if self.column.is_none() && super::soak::is_campaign(&self.file) {
             let report = super::soak::judged(&self.file, &self.report, &self.question)?;
             subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;

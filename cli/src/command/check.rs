@@ -114,7 +114,7 @@ impl Execute for CheckArgs {
             bail!("--duration is shorter than one period");
         }
         let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
-        gate.spare(&self.report.output)?;
+        gate.spare(&self.report.output())?;
         let periodic = plan.of(duration);
         let merge = periodic.counts_as_one(1);
         gate.refuse_others(&experiment::loops::planned(
@@ -123,7 +123,7 @@ impl Execute for CheckArgs {
             self.report.keep_cold,
             None,
         ))?;
-        let outputs = self.report.output.open()?;
+        let outputs = self.report.output().open()?;
         let plans = claims_take(self, &plan, duration);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };

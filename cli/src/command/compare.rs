@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use punctual_report::{CompareBody, Comparison, Overall, Report};
+use punctual_report::{CompareBody, Comparison, Overall, Report, WORSE};
 
 use crate::args::UndecidedArgs;
 use crate::comparison::{Recorded, Side, compare_sides, grid, label, read};
-use crate::output::OutputArgs;
+use crate::output::JudgedOutputArgs;
 use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
 use crate::stored::{RESULT, SAMPLES};
@@ -59,7 +59,7 @@ pub(super) struct CompareArgs {
     #[arg(long)]
     anyway: bool,
     #[command(flatten)]
-    output: OutputArgs,
+    output: JudgedOutputArgs,
 }
 
 /// The most results of one comparison.
@@ -74,7 +74,7 @@ impl Execute for CompareArgs {
         if paths.len() > RESULTS_MAX {
             bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
         }
-        self.output.spare(paths.iter().map(|path| path.as_path()))?;
+        self.output.all().spare(paths.iter().map(|path| path.as_path()))?;
         if !self.anyway {
             refuse_twice(&paths)?;
         }
@@ -82,7 +82,7 @@ impl Execute for CompareArgs {
         let (outputs, comparison) = match on_grid {
             Some(comparison) => {
                 self.refuse_for_grid(&comparison)?;
-                (self.output.open()?, comparison)
+                (self.output.all().open()?, comparison)
             }
             None => {
                 let sides = sides(self)?;
@@ -91,13 +91,13 @@ impl Execute for CompareArgs {
                 }
                 let thresholds: Vec<i64> =
                     self.thresholds.iter().map(|time| time.0.as_ns()).collect();
-                let outputs = self.output.open()?;
+                let outputs = self.output.all().open()?;
                 (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
             }
         };
         let mut verdict = Overall::none(self.undecided.counts_as());
         if self.fail_if_worse {
-            comparison.is_worse().then(|| verdict.fail("worse than the reference".to_owned()));
+            comparison.is_worse().then(|| verdict.fail(WORSE.to_owned()));
             comparison.open().for_each(|why| verdict.leave_open(why));
         }
         let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });

@@ -58,9 +58,9 @@ impl Execute for SoakArgs {
             plan(&planned, measuring)?;
         }
         let given = self.resume.iter().chain(&self.campaign).map(PathBuf::as_path);
-        self.output.spare(given)?;
-        self.output.spare_tree(self.root.path())?;
-        let outputs = self.output.open()?;
+        self.output.all().spare(given)?;
+        self.output.all().spare_tree(self.root.path())?;
+        let outputs = self.output.all().open()?;
         let (directory, found) = take(self)?;
         let path = directory.dir().path().to_owned();
         Opened::chosen(directory.dir(), RESULT)?;
@@ -185,8 +185,8 @@ fn refuse_change(
 
 /// Shows a campaign as it is on disk.
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
-    args.output.spare([dir])?;
-    let outputs = args.output.open()?;
+    args.output.all().spare([dir])?;
+    let outputs = args.output.all().open()?;
     print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs, args.verbose)
 }
 

@@ -35,7 +35,7 @@ use crate::program::PROGRAM;
 use crate::settings::{
     TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted, reverted_line, show,
 };
-use crate::subcommand::{Execute, Exit};
+use crate::subcommand::{self, Execute, Exit};
 use crate::{format, view};
 use formats::{FormatName, PrintedPlan};
 
@@ -168,7 +168,7 @@ impl VerdictArgs {
         let blocks = view::kinds::tune::document(&envelope, &body, self.verbose);
         let page = punctual_document::text::rendered(&blocks);
         let report = Report { envelope, body: body.into() };
-        outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
+        subcommand::write_page(&report, outputs, page)?;
         Ok(Exit::of(&report))
     }
 }

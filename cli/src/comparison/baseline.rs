@@ -14,7 +14,7 @@ use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
-use punctual_report::{Difference, EndedBy, Report, Run};
+use punctual_report::{Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -409,7 +409,8 @@ impl BaselineUse {
     pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Option<Error> {
         let baseline = self.against.as_ref()?;
         let why = compared(baseline, report, runs).err()?;
-        report.envelope.verdict.fail(format!("against {}: {why:#}", baseline.name.as_str()));
+        let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
+        report.envelope.verdict.fail(why_not);
         Some(why)
     }
 
@@ -456,19 +457,16 @@ fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> R
     let comparison = compare_sides(&sides, &[], false)?;
     let verdict = &mut report.envelope.verdict;
     for why in comparison.worse() {
-        verdict.fail(format!("against {name}: {why}"));
+        verdict.fail(against_words(name, &why));
     }
     if comparison.is_worse() {
-        let alone = "one run compared with one: a drift of the machine or a reboot can look \
-                     the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
-                     measured in turn separates them";
-        verdict.fail(format!("against {name}: {alone}"));
+        verdict.fail(against_words(name, ONE_AGAINST_ONE));
     }
     for why in comparison.open() {
-        verdict.leave_open(format!("against {name}: {why}"));
+        verdict.leave_open(against_words(name, &why));
     }
     if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {
-        verdict.fail(format!("against {name}: {why}"));
+        verdict.fail(against_words(name, &why));
     }
     report.body.set_compare(comparison);
     Ok(())

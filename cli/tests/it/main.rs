@@ -20,6 +20,7 @@ mod follow;
 mod guide;
 mod hostile;
 mod impact;
+mod junit;
 mod lateness;
 mod limits;
 mod measure;

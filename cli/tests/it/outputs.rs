@@ -248,10 +248,13 @@ fn an_output_inside_of_a_directory_that_is_read_is_refused() {
         &["soak", "--campaign", a, "--json", &samples],
     ];
     let before = names(a.as_ref());
-    let as_markdown = |args: &&[&str]| args.join("\n").replace("--json", "--markdown");
-    let markdown: Vec<String> = cases.iter().map(as_markdown).collect();
-    let markdown = markdown.iter().map(|args| args.split('\n').collect());
-    for args in cases.iter().map(|args| args.to_vec()).chain(markdown) {
+    let with = |args: &&[&str], option: &str| args.join("\n").replace("--json", option);
+    let judging = |args: &&&[&str]| ["analyse", "compare", "soak"].contains(&args[0]);
+    let markdown = cases.iter().map(|args| with(args, "--markdown"));
+    let junit = cases.iter().filter(judging).map(|args| with(args, "--junit"));
+    let others: Vec<String> = markdown.chain(junit).collect();
+    let others = others.iter().map(|args| args.split('\n').collect());
+    for args in cases.iter().map(|args| args.to_vec()).chain(others) {
         refused(&run(&args), &["would overwrite an input", "name another file"]);
         for made in [a, b, text(&first)] {
             let kept = fs::read_to_string(format!("{made}/samples.punctual")).expect("there");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::junit::case;
 use crate::{Dir, json, json_file, run, stderr, stdout, text};
 
 /// The release that ended a run: which, how late, and when.
@@ -18,10 +19,10 @@ fn stopped(result: &Value) -> (&str, u64, f64) {
 #[test]
 fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
     let dir = Dir::new("stop-over");
-    let samples = dir.path("loop.punctual");
+    let (samples, junit) = (dir.path("loop.punctual"), dir.path("junit.xml"));
     // Far longer than it may take; any release is later than that.
     let over = ["-d", "300s", "--stop-over", "1ns"];
-    let files = ["--samples", text(&samples), "--json", "-"];
+    let files = ["--samples", text(&samples), "--junit", text(&junit), "--json", "-"];
     let out = run([&["measure", "periodic"], &over[..], &files].concat());
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let result = json(&out);
@@ -36,6 +37,9 @@ fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
     let reason = result["verdict"]["reasons"][0].as_str().expect("a reason").replace(' ', "");
     let expected = format!("endedbyrelease{cycle}of\"idle\"");
     assert!(reason.starts_with(&expected) && reason.contains("Z:laterthan1"), "{reason}");
+    let xml = fs::read_to_string(&junit).expect("written");
+    let late = case(&xml, "no release later than 1 ns (--stop-over)");
+    assert!(late.contains("<failure message=\"ended by release"), "{late}");
     // Its samples say that they end early.
     let analysed = json(&run(["analyse", text(&samples), "--json", "-"]));
     assert_eq!(analysed["ended_by"], "recording");

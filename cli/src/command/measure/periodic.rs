@@ -136,9 +136,9 @@ impl Execute for Args {
         let PlannedLoops { mut plan, choice } = choices.plan(&machine.measuring)?;
         let follow =
             self.follow.as_ref().map(|clock| FollowedClock::open(clock, self.phase)).transpose()?;
-        self.report.output.distinct(self.samples.as_deref())?;
+        self.report.output().distinct(self.samples.as_deref())?;
         let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
-        gate.spare(&self.report.output)?;
+        gate.spare(&self.report.output())?;
         let clock = follow.as_ref().map(|target| target.name.as_str());
         gate.refuse_others(&experiment::loops::planned(
             &plan,
@@ -146,7 +146,7 @@ impl Execute for Args {
             self.report.keep_cold,
             clock,
         ))?;
-        let outputs = self.report.output.open()?;
+        let outputs = self.report.output().open()?;
         let conditions = plan.conditions.len();
         let plan_of =
             |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };

@@ -123,7 +123,7 @@ impl Execute for Args {
         let ways = ways(self.period.period()?, self.budget, self.front);
         let turns = Turns::of(&ways, self.front);
         let mut plan = plan(self, (cpu, &machine.measuring), (&ways, &turns), loads)?;
-        let outputs = self.report.output.open()?;
+        let outputs = self.report.output().open()?;
         let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
         let plans =
             experiment::claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);

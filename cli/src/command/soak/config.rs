@@ -15,7 +15,7 @@ use punctual_report::{self as report, QuestionSpec, UndecidedAs};
 
 use crate::args::{PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName};
 use crate::command::measure::{LoopChoices, wait_kind};
-use crate::output::OutputArgs;
+use crate::output::JudgedOutputArgs;
 use crate::parse::{self, Phase};
 use crate::question::{self, QuestionArgs};
 
@@ -115,7 +115,7 @@ pub(crate) struct SoakArgs {
     #[arg(long)]
     pub(super) stop_on_fail: bool,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) output: JudgedOutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short)]
     pub(super) verbose: bool,

@@ -88,7 +88,7 @@ fn or<'a, T: Display>(value: Option<&'a T>, otherwise: &'a str) -> String {
 }
 
 /// The version, the machine and its kernel, in a line.
-pub(super) fn machine(version: &str, facts: &MachineFacts) -> String {
+pub(in crate::view) fn machine(version: &str, facts: &MachineFacts) -> String {
     let guest = match facts.virtualization.virtualization.value().map(String::as_str) {
         None | Some("none") => String::new(),
         Some(host) => format!(", {host} guest"),

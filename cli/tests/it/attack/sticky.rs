@@ -16,8 +16,9 @@ const STRANGER: u32 = 54_321;
 const PROTECTED: &str = "/proc/sys/fs/protected_symlinks";
 
 /// Commands with the file that they write, `OUT`; `DIR` has what they read.
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     "analyse DIR/a.csv --column lateness:us --json OUT",
+    "analyse DIR/a.csv --column lateness:us --junit OUT",
     "report DIR/made -o OUT",
     "export --csv --histogram DIR/made/result.json -o OUT",
     "export --openmetrics DIR/made/result.json --output OUT",

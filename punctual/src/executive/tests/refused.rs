@@ -42,7 +42,7 @@ fn what_cannot_be_is_refused() {
     assert!(refused(twice).contains(&format!("CPU {}", cpus[0])));
     assert!(refused(quick()).contains("no task was given"));
     assert!(refused(one().cpus([])).contains("no CPU was given"));
-    let frame = || crate::Calendar::frame(Period::from_ns(4_000_000).expect("in range"));
+    let frame = || Calendar::frame(Period::from_ns(4_000_000).expect("in range"));
     let twice = one().calendar(frame()).calendar(frame());
     assert!(refused(twice).contains("a second was given"), "it would replace the first");
     let never = big("c").deadline(Duration::from_micros(400));

@@ -1,0 +1,418 @@
+//! What a report judges as the test cases of a build: one for each limit, claim, answer and
+//! comparison, and one for the measurement itself.
+//!
+//! For JUnit files. Pure; says nothing that the report does not, and fails where its exit status
+//! does.
+
+use punctual_analysis::compare;
+use punctual_analysis::compare::RunComparison;
+use punctual_core::time::Span;
+
+use crate::grid::FigureGrid;
+use crate::judge::{JudgedClaim, JudgedLimit, Overall, UndecidedAs};
+use crate::verdict::{Answer, Verdict};
+use crate::{Body, Comparison, EndedBy, Report, StopOver};
+
+/// A test case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedCase {
+    /// What it is about: "idle: p99.9<50us". The same in each run of the same command.
+    pub name: String,
+    /// What kind of judgement it is.
+    pub kind: CaseKind,
+    /// How it came out.
+    pub finding: CaseFinding,
+    /// How long was measured for it.
+    pub took: Span,
+}
+
+/// What kind of judgement a test case is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaseKind {
+    /// A `--limit` on a run.
+    Limit,
+    /// A `--claim` on a run.
+    Claim,
+    /// An answer to the question of the loops.
+    Answer,
+    /// A run, or a figure, held against that of a reference.
+    Comparison,
+    /// That no release is later than `--stop-over` allows.
+    StopOver,
+    /// That the measurement came to its end.
+    Measurement,
+}
+
+impl CaseKind {
+    /// It in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Claim => "claim",
+            Self::Answer => "answer",
+            Self::Comparison => "comparison",
+            Self::StopOver => "stop-over",
+            Self::Measurement => "measurement",
+        }
+    }
+}
+
+/// How a test case came out, with its sentence where that is not well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaseFinding {
+    /// It holds.
+    Holds,
+    /// It fails, and the exit status is 1.
+    Fails(String),
+    /// It could not be decided, and the exit status is 3, or that of an interruption.
+    Undecided(String),
+    /// It does not hold, or is not decided, and was not to count.
+    DoesNotCount(String),
+}
+
+/// The test cases of a report.
+pub fn cases(report: &Report) -> Vec<JudgedCase> {
+    let maker = CaseMaker { verdict: &report.envelope.verdict, body: &report.body };
+    let verdict = maker.verdict;
+    let mut cases: Vec<JudgedCase> = Vec::new();
+    cases.extend(verdict.limits.iter().map(|limit| maker.limit(limit)));
+    cases.extend(verdict.claims.iter().map(|claim| maker.claim(claim)));
+    let measured = report.body.verdicts().iter().filter(|verdict| verdict.is_measured());
+    cases.extend(measured.map(|answer| maker.answer(answer)));
+    cases.extend(report.body.compare().iter().flat_map(|comparison| maker.compared(comparison)));
+    let loops = report.body.loops();
+    cases
+        .extend(loops.and_then(|loops| loops.stop_over.as_ref()).map(|stop| maker.stop_over(stop)));
+    if let Some(measurement) = maker.measurement(report, &cases) {
+        cases.push(measurement);
+    }
+    cases
+}
+
+/// How long a report measured: of conditions in turn all, of loops at once the longest.
+pub fn measured(body: &Body) -> Span {
+    let mut conditions: Vec<(&str, u64)> = Vec::new();
+    for run in body.runs() {
+        let name = run.condition.as_deref().unwrap_or(&run.name);
+        let length_ns = run.setup.duration_ns.unwrap_or(0);
+        match conditions.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, longest_ns)) => *longest_ns = length_ns.max(*longest_ns),
+            None => conditions.push((name, length_ns)),
+        }
+    }
+    span(conditions.iter().map(|(_, ns)| ns).fold(0, |sum, ns| sum.saturating_add(*ns)))
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// What cases are made from.
+struct CaseMaker<'a> {
+    verdict: &'a Overall,
+    body: &'a Body,
+}
+
+impl CaseMaker<'_> {
+    /// A case of this sentence, which the verdict has where it counts; `holds` where it does not
+    /// have it.
+    fn found(&self, sentence: &str, holds: bool) -> CaseFinding {
+        let is_one = |other: &String| other == sentence;
+        let sentence = || sentence.to_owned();
+        if self.verdict.reasons.iter().any(is_one) {
+            return CaseFinding::Fails(sentence());
+        }
+        if self.verdict.open.iter().any(is_one) {
+            return match self.verdict.counts_undecided_as() {
+                UndecidedAs::Held => CaseFinding::DoesNotCount(sentence()),
+                UndecidedAs::Itself | UndecidedAs::Failed => CaseFinding::Undecided(sentence()),
+            };
+        }
+        if holds { CaseFinding::Holds } else { CaseFinding::DoesNotCount(sentence()) }
+    }
+
+    /// How long the run of this name was.
+    fn length(&self, run: &str) -> Span {
+        let run = self.body.runs().iter().find(|other| other.name == run);
+        span(run.and_then(|run| run.setup.duration_ns).unwrap_or(0))
+    }
+
+    fn limit(&self, limit: &JudgedLimit) -> JudgedCase {
+        JudgedCase {
+            name: format!("{}: {}", limit.run, limit.judgement.text),
+            kind: CaseKind::Limit,
+            finding: self.found(&limit.failure(), limit.judgement.ok),
+            took: self.length(&limit.run),
+        }
+    }
+
+    fn claim(&self, claim: &JudgedClaim) -> JudgedCase {
+        JudgedCase {
+            name: format!("{}: {}", claim.run, claim.judged.statement),
+            kind: CaseKind::Claim,
+            finding: self.found(&claim.failure(), true),
+            took: self.length(&claim.run),
+        }
+    }
+
+    fn answer(&self, answer: &Verdict) -> JudgedCase {
+        JudgedCase {
+            name: answer.subject.clone(),
+            kind: CaseKind::Answer,
+            finding: self.found(&answer.sentence(), answer.answer == Answer::Yes),
+            took: measured(self.body),
+        }
+    }
+
+    fn compared(&self, comparison: &Comparison) -> Vec<JudgedCase> {
+        let grid = comparison.grid.iter().flat_map(|grid| self.grid(comparison, grid));
+        let runs = comparison.pairs.iter().flat_map(|pair| {
+            pair.runs.iter().map(|run| JudgedCase {
+                name: format!("{} against {}: {}", pair.b, pair.a, run.name),
+                kind: CaseKind::Comparison,
+                finding: self.run_compared(&pair.a, run),
+                took: self.length(&run.name),
+            })
+        });
+        grid.chain(runs).collect()
+    }
+
+    fn run_compared(&self, reference: &str, run: &RunComparison) -> CaseFinding {
+        let sentence = format!("{}: {}", run.name, run.statement);
+        let is_worse = matches!(run.verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
+        // Of a baseline the verdict has its name before it; of 'compare' one sentence for all.
+        let against = reference.strip_prefix("baseline ");
+        let known = against.map_or_else(|| sentence.clone(), |name| against_words(name, &sentence));
+        if is_worse && against.is_none() {
+            return self.as_all_that_is_worse(sentence);
+        }
+        self.found(&known, !is_worse && !run.is_open())
+    }
+
+    /// Worse than a reference, where all that is worse has one reason.
+    fn as_all_that_is_worse(&self, sentence: String) -> CaseFinding {
+        match self.verdict.reasons.iter().any(|reason| reason == WORSE) {
+            true => CaseFinding::Fails(sentence),
+            false => CaseFinding::DoesNotCount(sentence),
+        }
+    }
+
+    fn grid(&self, comparison: &Comparison, grid: &FigureGrid) -> Vec<JudgedCase> {
+        let (Some(first), others) = (comparison.sides.first(), comparison.sides.iter().skip(1))
+        else {
+            return Vec::new();
+        };
+        let others: Vec<_> = others.enumerate().collect();
+        let mut cases = Vec::new();
+        for row in &grid.rows {
+            for (side, other) in &others {
+                let name = format!(
+                    "{} against {}: {}: {}",
+                    other.label, first.label, row.name, row.figure
+                );
+                let sentence = || format!("{name}: {}", row.word(*side));
+                let finding = match row.verdict(*side) {
+                    compare::Verdict::Worse => self.as_all_that_is_worse(sentence()),
+                    _ => CaseFinding::Holds,
+                };
+                let (kind, took) = (CaseKind::Comparison, Span::ZERO);
+                cases.push(JudgedCase { name, kind, finding, took });
+            }
+        }
+        cases
+    }
+
+    fn stop_over(&self, stop: &StopOver) -> JudgedCase {
+        JudgedCase {
+            name: stop.demand(),
+            kind: CaseKind::StopOver,
+            finding: match stop.sentence() {
+                None => CaseFinding::Holds,
+                Some(sentence) => self.found(&sentence, true),
+            },
+            took: measured(self.body),
+        }
+    }
+
+    /// That it came to its end, and all reasons for a failure that are no other case's; `None`
+    /// where nothing was measured or read.
+    fn measurement(&self, report: &Report, others: &[JudgedCase]) -> Option<JudgedCase> {
+        let envelope = &report.envelope;
+        let is_told = |reason: &&String| {
+            others.iter().any(|case| match &case.finding {
+                CaseFinding::Fails(told) => told == *reason || told.ends_with(reason.as_str()),
+                _ => false,
+            }) || reason.ends_with(ONE_AGAINST_ONE)
+                || *reason == WORSE && others.iter().any(|case| case.is_failure())
+        };
+        let rest: Vec<&str> =
+            self.verdict.reasons.iter().filter(|why| !is_told(why)).map(String::as_str).collect();
+        if matches!(self.body, Body::Compare(_)) && rest.is_empty() {
+            return None;
+        }
+        let is_read = matches!(self.body, Body::Recorded(_) | Body::Soak(_));
+        let ended = || EndedBy::words(envelope.ended_by);
+        let finding = match (rest.is_empty(), envelope.incomplete) {
+            (false, _) => CaseFinding::Fails(rest.join("; ")),
+            (true, false) => CaseFinding::Holds,
+            (true, true) if is_read && !envelope.is_interrupted() => {
+                CaseFinding::DoesNotCount(ended())
+            }
+            // Whoever else ended it has its own case.
+            (true, true) if envelope.ended_by == Some(EndedBy::Late) => {
+                CaseFinding::DoesNotCount(ended())
+            }
+            (true, true) => CaseFinding::Undecided(ended()),
+        };
+        let name = if is_read { "the data are whole" } else { "the measurement came to its end" };
+        let (name, kind) = (name.to_owned(), CaseKind::Measurement);
+        Some(JudgedCase { name, kind, finding, took: measured(self.body) })
+    }
+}
+
+impl JudgedCase {
+    /// Whether it fails.
+    fn is_failure(&self) -> bool {
+        matches!(self.finding, CaseFinding::Fails(_))
+    }
+}
+
+/// Why a comparison fails of which a side is worse.
+pub const WORSE: &str = "worse than the reference";
+
+/// How far one run held against another goes, behind what is worse.
+pub const ONE_AGAINST_ONE: &str = "one run compared with one: a drift of the machine or a reboot \
+                                   can look the same; 'punctual compare --a A1,A2,A3 --b \
+                                   B1,B2,B3' with runs measured in turn separates them";
+
+/// What is said of a run that is held against this baseline.
+pub fn against_words(baseline: &str, words: &str) -> String {
+    format!("against {baseline}: {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::claim::ask::Ask;
+    use punctual_analysis::limit::MetricLimit;
+    use punctual_core::time::{Instant, Period};
+
+    use super::*;
+    use crate::headline::Judged;
+    use crate::run::{Run, Setup};
+    use crate::verdict::Question;
+    use crate::{Envelope, Program, headline, judge};
+
+    /// A run of 3 ms of these latenesses, in µs.
+    fn run(name: &str, late_us: &[i64]) -> Run {
+        use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
+        use punctual_core::sample::{Flags, Sample};
+        let claims = [Ask::parse("p(lateness>50us)<1e-1").expect("a claim")];
+        let mut recording = Recording::new(RecordingConfig {
+            period: Period::from_ns(1_000_000),
+            epoch: Instant::from_ns(0),
+            leave_out_cold: false,
+            thresholds_ns: vec![50_000, 100_000],
+            releases: ReleaseInstants::Known,
+        })
+        .watching(&claims);
+        let sample = |(cycle, &us): (u64, &i64)| Sample {
+            cycle,
+            lateness: Span::from_ns(us * 1_000),
+            flags: Flags::NONE,
+        };
+        let samples: Vec<Sample> = (0..).zip(late_us).map(sample).collect();
+        recording.extend(&samples);
+        let setup =
+            Setup { period_ns: Some(1_000_000), duration_ns: Some(3_000_000), ..Setup::default() };
+        Run::recorded(name.to_owned(), setup, recording.finish_with(0, 0))
+    }
+
+    /// The report of such runs, judged by these.
+    fn report(
+        runs: Vec<Run>,
+        (limits, claims): (&[&str], &[&str]),
+        gate: bool,
+        undecided: UndecidedAs,
+    ) -> Report {
+        let limits: Vec<MetricLimit> =
+            limits.iter().map(|text| text.parse().expect("a limit")).collect();
+        let claims: Vec<Ask> = claims.iter().map(|text| Ask::parse(text).expect("one")).collect();
+        let mut envelope = Envelope::of(Program::default(), "analyse");
+        envelope.verdict = judge(&runs, &limits, false, undecided);
+        envelope.verdict.judge_claims(&runs, (&claims, false), false);
+        let judged: Judged = headline::judged(runs, &[], &envelope, &Question::default());
+        if gate {
+            envelope.verdict.judge_answers(&judged.verdicts);
+        }
+        Report { envelope, body: judged.into() }
+    }
+
+    fn findings(report: &Report, kind: CaseKind) -> Vec<(String, CaseFinding)> {
+        let cases = cases(report).into_iter().filter(|case| case.kind == kind);
+        cases.map(|case| (case.name, case.finding)).collect()
+    }
+
+    #[test]
+    fn a_limit_on_each_run_is_a_case_and_fails_with_its_sentence() {
+        let runs = vec![run("idle", &[10, 20, 30]), run("under load", &[10, 70, 30])];
+        let report = report(runs, (&["max<50us"], &[]), false, UndecidedAs::Itself);
+        let limits = findings(&report, CaseKind::Limit);
+        assert_eq!(limits[0], ("idle: max<50us".to_owned(), CaseFinding::Holds));
+        let (name, CaseFinding::Fails(sentence)) = &limits[1] else { panic!("{limits:?}") };
+        assert_eq!(name, "under load: max<50us");
+        assert_eq!(&report.envelope.verdict.reasons[..], std::slice::from_ref(sentence));
+        assert_eq!(
+            findings(&report, CaseKind::Measurement),
+            [("the data are whole".to_owned(), CaseFinding::Holds)]
+        );
+        assert_eq!(measured(&report.body), Span::from_ns(6_000_000));
+    }
+
+    #[test]
+    fn what_is_undecided_is_what_it_counts_as() {
+        let found = |undecided| {
+            let runs = vec![run("idle", &[10, 20, 30])];
+            let claims = (&[][..], &["p(lateness>50us)<1e-1"][..]);
+            let report = report(runs, claims, false, undecided);
+            let mut found = findings(&report, CaseKind::Claim);
+            assert_eq!(found.len(), 1, "{found:?}");
+            (found.remove(0).1, report.envelope.verdict.ok)
+        };
+        assert!(matches!(found(UndecidedAs::Itself), (CaseFinding::Undecided(_), false)));
+        assert!(matches!(found(UndecidedAs::Failed), (CaseFinding::Fails(_), false)));
+        assert!(matches!(found(UndecidedAs::Held), (CaseFinding::DoesNotCount(_), true)));
+    }
+
+    #[test]
+    fn an_answer_fails_where_it_is_a_gate_and_counts_for_nothing_elsewhere() {
+        let late = [900; 40];
+        for (gate, is_failure) in [(true, true), (false, false)] {
+            let report = report(vec![run("idle", &late)], (&[], &[]), gate, UndecidedAs::Itself);
+            let answers = findings(&report, CaseKind::Answer);
+            let (name, finding) = answers.first().expect("the measured period has an answer");
+            assert!(name.contains("1\u{a0}kHz"), "{name}");
+            assert_eq!(matches!(finding, CaseFinding::Fails(_)), is_failure, "{finding:?}");
+            assert_eq!(matches!(finding, CaseFinding::DoesNotCount(_)), !is_failure);
+            assert_eq!(report.envelope.verdict.ok, !is_failure);
+        }
+    }
+
+    #[test]
+    fn every_reason_for_a_failure_is_in_a_case() {
+        let mut report =
+            report(vec![run("idle", &[10, 20])], (&["max<50us"], &[]), false, UndecidedAs::Itself);
+        report.envelope.verdict.fail("the watchdog ended the run".to_owned());
+        let measurement = findings(&report, CaseKind::Measurement);
+        let failed = CaseFinding::Fails("the watchdog ended the run".to_owned());
+        assert_eq!(measurement[0].1, failed);
+        // Cut off, and nothing fails for it.
+        let mut report =
+            self::report(vec![run("idle", &[1])], (&[], &[]), false, UndecidedAs::Held);
+        report.envelope.end_early(EndedBy::File);
+        let measurement = &findings(&report, CaseKind::Measurement)[0].1;
+        assert!(matches!(measurement, CaseFinding::DoesNotCount(_)), "{measurement:?}");
+        report.envelope.ended_by = Some(EndedBy::Interrupt);
+        let measurement = &findings(&report, CaseKind::Measurement)[0].1;
+        assert!(matches!(measurement, CaseFinding::Undecided(_)), "{measurement:?}");
+    }
+}

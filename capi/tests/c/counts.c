@@ -124,7 +124,7 @@ static void *act(void *unused)
     struct seen *tasks[] = {&inline_task, &unit_task, &own_task, &triggered_task};
 
     for (int at = 0; at < 4; at++)
-        while (tasks[at]->calls < 3)
+        while (tasks[at]->calls < 3 && !is_stopped())
             rest(MS);
     before_ns = punctual_now_ns();
     atomic_store(&disturbs, 1);
@@ -214,13 +214,15 @@ static void run_tasks(void)
     CHECK(pthread_join(beside, NULL) == 0);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     for (int at = 0; at < 5; at++)
-        if (at != 3 && tasks[at]->first_ns < first_ns)
+        if (at != 3 && tasks[at]->calls > 0 && tasks[at]->first_ns < first_ns)
             first_ns = tasks[at]->first_ns;
     for (uint32_t at = 0; at < 5; at++) {
         uint64_t least, most, task_ns = tasks[at]->first_ns;
         CHECK(punctual_executive_task_stats(executive, at, &stats) == 0);
         if (at == 3) /* distances from start to start */
-            least = most = tasks[at]->calls - 1;
+            least = most = tasks[at]->calls > 0 ? tasks[at]->calls - 1 : 0;
+        else if (tasks[at]->calls == 0) /* it ended before: nothing shows its first release */
+            least = 0, most = due(first_ns, after_ns);
         else if (way == TIME) /* what is due at its end is none of it */
             least = most = due(task_ns, first_ns + DURATION - 1);
         else

@@ -5,8 +5,9 @@ use punctual_trace::event::{CodeAddress, ShortName, TaskName, Tid};
 
 use crate::programs::ThreadProgram;
 
-/// Places: some 0.2 MB.
-const PLACES: usize = 1 << 12;
+/// Places: twice as many as numbers of threads where /proc/sys/kernel/pid_max is the usual 32 768,
+/// so that none share one. Some 6 MB once all were used.
+const PLACES: usize = 1 << 16;
 /// Places that come together.
 const CHUNK: usize = 1 << 6;
 

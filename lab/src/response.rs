@@ -1033,7 +1033,7 @@ impl Competitor {
     /// What it does, as conditions are named.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Computes => "an equal that computes",
+            Self::Computes => "an equal",
             Self::Polygons => "polygons",
         }
     }
@@ -1202,10 +1202,7 @@ mod tests {
         let polygons = Some(Competitor::Polygons);
         assert_eq!(condition_name("idle", polygons), "beside polygons");
         assert_eq!(condition_name("cpu", polygons), "cpu, beside polygons");
-        assert_eq!(
-            condition_name("idle", Some(Competitor::Computes)),
-            "beside an equal that computes"
-        );
+        assert_eq!(condition_name("idle", Some(Competitor::Computes)), "beside an equal");
         assert_eq!(condition_name("idle", None), "idle");
     }
 

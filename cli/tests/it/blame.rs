@@ -86,20 +86,25 @@ fn a_thread_that_takes_the_cpu_is_named() {
     let result = json(&out);
     add_up(&result);
     let causes = result["causes"].as_array().expect("causes");
+    let program = std::fs::read_to_string("/proc/self/comm").expect("a process");
+    // Beside the hog of another test it is one of the threads of this program.
+    let names = ["late-hog", program.trim_end()].map(|name| format!("{name} (priority 97"));
     let named = causes.iter().find(|cause| {
-        cause["name"].as_str().is_some_and(|name| name.starts_with("late-hog (priority 97"))
+        let name = cause["name"].as_str().unwrap_or_default();
+        names.iter().any(|named| name.starts_with(named))
     });
     let named = named.unwrap_or_else(|| panic!("{}", result["sentence"]));
-    assert!(named["name"].as_str().is_some_and(|name| name.contains(&tid.to_string())), "{named}");
+    let is_alone = named["threads"] == 1;
+    let name = named["name"].as_str().expect("a name");
+    assert_eq!(name.contains(&tid.to_string()), is_alone, "{named}");
     // Less where records of a wake are missing.
     assert!(named["confidence"].as_f64().is_some_and(|sure| sure > 0.9), "{named}");
     // 40 releases or so fell into it; others may be late for reasons of their own.
     assert!(named["wakes"].as_u64().is_some_and(|wakes| wakes >= 5), "{named}");
     assert!(named["advice"].as_str().is_some_and(|advice| advice.contains("chrt")), "{named}");
     // By the process that it belongs to, which is that of the tests.
-    assert_eq!((&named["threads"], &named["processes"]), (&1.into(), &1.into()), "{named}");
+    assert_eq!(named["processes"], 1, "{named}");
     assert_eq!(named["owner"], "stranger");
-    let program = std::fs::read_to_string("/proc/self/comm").expect("a process");
     assert_eq!(named["program"].as_str(), Some(program.trim_end()));
     in_order(&result);
 }

@@ -139,7 +139,7 @@ fn a_competitor_of_equal_priority_and_a_load_are_conditions_of_their_own() {
     let stored = json_file(&result);
     let rows = stored["response"]["rows"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["condition"].as_str()).collect();
-    let beside = "beside an equal that computes";
+    let beside = "beside an equal";
     assert_eq!(names, [beside.to_owned(), format!("syscall, {beside}")]);
     rows.iter().for_each(adds_up);
     assert_eq!(stored["loads"][0]["name"], "syscall");

@@ -33,7 +33,8 @@ fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
     // Cold ones ended nothing, and it is the last that was recorded.
     let own = &result["runs"][0];
     assert_eq!((&own["cycles"], &own["cold"]), (&11.into(), &10.into()), "{own}");
-    assert_eq!(own["lateness_ns"]["max"].as_f64(), Some(late_ns), "{own}");
+    // Of its wakes: on a busy machine releases were missed before it, which are later.
+    assert_eq!(own["wakes"]["max"].as_f64(), Some(late_ns), "{own}");
     let reason = result["verdict"]["reasons"][0].as_str().expect("a reason").replace(' ', "");
     let expected = format!("endedbyrelease{cycle}of\"idle\"");
     assert!(reason.starts_with(&expected) && reason.contains("Z:laterthan1"), "{reason}");

@@ -143,11 +143,13 @@ fn lines_that_answer_no_release_are_surplus_and_end_no_cycle() {
         let ran = json(&out)["supervised"]["tasks"][0]["cycles"].as_u64().expect("a count");
         let surplus = stderr(&out).contains("sh: surplus lines so far: 1;");
         match cycles {
-            None => assert!(ran == 0, "{ran} cycles of a program that reads nothing"),
+            // The one that began, and never ended, ran as far as it came.
+            None => assert!(ran <= 1, "{ran} cycles of a program that reads nothing"),
             Some(file) => {
                 let read = fs::read_to_string(dir.path(file)).unwrap_or_default();
                 let read: u64 = read.trim().parse().unwrap_or(0);
-                assert!(ran <= read, "{ran} cycles of {read} that were read");
+                // So did the last one, if the end came upon it before the program read it.
+                assert!(ran <= read + 1, "{ran} cycles of {read} that were read");
                 // Where its second line was seen at all.
                 assert!(surplus || ran <= 1, "{}", stderr(&out));
             }

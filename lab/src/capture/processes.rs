@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use punctual_host::threads::RunningProcess;
 use punctual_trace::event::{ShortName, Tid};
 
-/// Threads that are remembered.
-const THREADS: usize = 1 << 12;
+/// Threads that are remembered: as many as attribution has places for, so that both forget alike.
+const THREADS: usize = 1 << 16;
 /// Processes that are remembered; of more all are read anew.
 const PROCESSES: usize = 1 << 12;
 

@@ -126,7 +126,19 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     let mut shown: Vec<usize> = order.iter().take(most).copied().collect();
     shown.sort_unstable();
     let mut rows: Vec<Vec<String>> = shown.iter().map(|&at| brief.rows[at].clone()).collect();
-    let widths = widths(&brief.columns, &rows, true);
+    let mut widths = widths(&brief.columns, &rows, true);
+    // Long names do not crowd out all that is said of them.
+    let beside: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
+    let room = terminal::width().saturating_sub(STEP + beside);
+    let is_alone = STEP + widths.iter().take(2).sum::<usize>() + GAP > terminal::width();
+    if is_alone && widths.len() > 1 && room >= NAMES_MIN {
+        let short: Vec<String> = rows.iter().map(|row| cut(&row[0], room)).collect();
+        let whole: Vec<&String> = rows.iter().map(|row| &row[0]).collect();
+        if different(&short) == different(&whole) {
+            rows.iter_mut().zip(short).for_each(|(row, cell)| row[0] = cell);
+            widths[0] = room;
+        }
+    }
     let ends = widths.iter().scan(STEP, |end, width| {
         *end += width + GAP;
         Some(*end)
@@ -164,6 +176,9 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     };
     text + &line_of(1, &format!("{left_out} in the JSON and its page"))
 }
+
+/// Names are not cut to fewer characters than these.
+const NAMES_MIN: usize = 24;
 
 /// A cell in so many characters, with an ellipsis in its middle where that is not all of it: names
 /// that begin alike often end otherwise.
@@ -325,6 +340,20 @@ mod tests {
         let same = table_of(vec![row("one"), row("one")]);
         assert!(same.contains("xxx…yyy"), "{same}");
         assert_eq!(cut("CPU 1, 25 µs, under load", 15), "CPU 1, …er load");
+    }
+
+    #[test]
+    fn long_names_do_not_crowd_out_what_is_said_of_them() {
+        let columns = [words("what"), numbers("published"), numbers("measured")];
+        let row = |number: u32| {
+            let name = format!("figure {number}: {}, loading {number}", "late ".repeat(14));
+            vec![name, "ten microseconds".to_owned(), "8.26".to_owned()]
+        };
+        let table = Table::new("Reproduced", columns, vec![row(1), row(2)]).folded();
+        let text = rendered(&[table.into()]).to_string();
+        assert!(text.contains("measured") && text.contains("8.26"), "{text}");
+        assert!(text.contains("figure 1: ") && text.contains("loading 2 "), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= terminal::width()), "{text}");
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::quantity::{
     Angle, BitRate, Hertz, Length, LinearSpeed, QuantityError, Share, Size, angle, bit_rate,
     duration, length, linear_speed, rate, share, size,
 };
-use timing::{Lack, Later, Timing};
+use timing::{Exceedance, Lack, Timing};
 
 /// Every model, in the order of `--help` and of the documentation.
 pub static MODELS: &[Model] = &[
@@ -151,7 +151,7 @@ pub struct Application {
     /// How long this loop must run to show it, if it goes on as seen, ns; null where there is an
     /// answer, or no length would give one.
     #[serde(default)]
-    pub needed_ns: Option<f64>,
+    pub duration_needed_ns: Option<f64>,
     /// The command that measures so long; null where the run is not this program's.
     #[serde(default)]
     pub command: Option<String>,
@@ -173,7 +173,7 @@ impl Application {
             basis,
             figures: Vec::new(),
             source: source.to_owned(),
-            needed_ns: None,
+            duration_needed_ns: None,
             command: None,
             severity: Vec::new(),
         }
@@ -204,11 +204,14 @@ impl Application {
     }
 
     /// With the demand that a cycle is later in less than a share `allowed` of all cycles.
-    fn demand_of_tail(self, later: &Later, allowed: f64) -> Self {
-        match later.suits(allowed) {
-            Suits::Yes => self.demand(later.at_most().unwrap_or(1.0), allowed),
-            Suits::No => self.demand(later.at_least().unwrap_or(1.0), allowed),
-            Suits::Unknown => Self { needed_ns: later.needed_ns(allowed), ..self.unknown() },
+    fn demand_of_tail(self, exceedance: &Exceedance, allowed: f64) -> Self {
+        match exceedance.suits(allowed) {
+            Suits::Yes => self.demand(exceedance.at_most().unwrap_or(1.0), allowed),
+            Suits::No => self.demand(exceedance.at_least().unwrap_or(1.0), allowed),
+            Suits::Unknown => Self {
+                duration_needed_ns: exceedance.duration_needed_ns(allowed),
+                ..self.unknown()
+            },
         }
     }
 
@@ -572,8 +575,8 @@ mod tests {
         assert_eq!(later.suits(2e-4), Suits::Unknown);
         assert_eq!(later.suits(1e-5), Suits::No);
         // At the share seen it takes more cycles than there were, each of 1 ms.
-        assert!(later.needed_ns(2.5e-4).unwrap() > 50e9, "{later:?}");
-        assert_eq!(later.needed_ns(2e-4), None, "more cycles would show no such thing");
+        assert!(later.duration_needed_ns(2.5e-4).unwrap() > 50e9, "{later:?}");
+        assert_eq!(later.duration_needed_ns(2e-4), None, "more cycles would show no such thing");
         assert!(timing.exceeded_by(1e-3).unwrap().above_ns < 82_000.0);
         assert_eq!(run_of(&[(5, 10)]).exceeded_by(1e-3), None);
     }

@@ -8,7 +8,7 @@ use punctual_trace::event::{ShortName, TaskName, Tid};
 use crate::cause::{Priority, Who};
 use crate::programs::{ProgramOwner, ThreadProgram, ThreadPrograms};
 
-/// Threads of one cause that are told apart.
+/// Threads of one cause that are kept apart.
 const ROOM: usize = 64;
 /// The threads of this project that run loops.
 const LOOPS: [&[u8]; 2] = [b"punctual-loop", b"punctual-price"];
@@ -155,7 +155,7 @@ impl Culprits {
         self.threads.len()
     }
 
-    /// Whether there are more than were told apart.
+    /// Whether there are more than were kept apart.
     #[must_use]
     pub const fn is_more(&self) -> bool {
         self.is_more

@@ -191,7 +191,7 @@ pub(crate) fn outcome(
         stalls.merge(&input.late.stalls());
         inputs.push((thread, figures, input));
     }
-    // Of a few wakes alone it cannot be told anew.
+    // Of a few wakes alone it cannot be judged anew.
     let shows_stops = recall.and_then(Recall::shows_stops).unwrap_or_else(|| stalls.show_stops());
     let mut together: Option<TableInput> = None;
     let mut outcomes = Vec::new();

@@ -83,7 +83,7 @@ impl TaskTable {
         (known.task.tid == tid && known.anchor_ns != 0).then_some(known.anchor_ns)
     }
 
-    /// The program of a thread is told, mostly before its first event.
+    /// The program of a thread becomes known, mostly before its first event.
     pub(crate) fn set_program(&mut self, tid: Tid, program: ThreadProgram) {
         let place = self.place_mut(tid);
         if place.task.tid != tid {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_be_told_before_its_thread_is_seen() {
+    fn a_program_may_be_known_before_its_thread_is_seen() {
         let mut tasks = TaskTable::default();
         let name = ShortName::new(b"rustc");
         let program = ThreadProgram { pid: 4, name, owner: ProgramOwner::Stranger };

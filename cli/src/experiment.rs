@@ -188,8 +188,8 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
     let cpu = stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
     let period = format::period(stream.period.as_ns());
     match quiet {
-        Some(quiet) if !quiet.is_heard() => format!(
-            "quiet phase: no tick{cpu} was heard; releases every {period} are placed {} away from \
+        Some(quiet) if !quiet.is_detected() => format!(
+            "quiet phase: no tick{cpu} was detected; releases every {period} are placed {} away from \
              where Linux has it since 6.4",
             format::ns(Some(quiet.clear_ns as f64))
         ),

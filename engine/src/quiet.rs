@@ -58,7 +58,7 @@ pub struct Quiet {
     pub tick_ns: u64,
     /// Offset of the tick from multiples of its period on CLOCK_MONOTONIC, ns.
     pub tick_phase_ns: u64,
-    /// The share of the tick's periods that had a gap there; 0 where none was heard, so that the
+    /// The share of the tick's periods that had a gap there; 0 where none was detected, so that the
     /// tick is taken to be where kernels from 6.4 on have it ([`place`]).
     pub share: f64,
 }
@@ -77,10 +77,10 @@ impl Quiet {
         KernelTick { period_ns, phase_ns, share }
     }
 
-    /// Whether the tick was heard, or only taken to be where the kernel has it.
+    /// Whether the tick was detected, or only taken to be where the kernel has it.
     ///
     /// # Real-time: in loop
-    pub fn is_heard(&self) -> bool {
+    pub fn is_detected(&self) -> bool {
         self.share > 0.0
     }
 }
@@ -97,10 +97,10 @@ pub struct KernelTick {
     pub share: f64,
 }
 
-/// Where the tick is that nobody heard: Linux has it at multiples of its period on CLOCK_MONOTONIC
+/// Where the tick is that nobody detected: Linux has it at multiples of its period on CLOCK_MONOTONIC
 /// since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"), unless it is booted
 /// with skew_tick=1; and a millisecond divides its period, but for CONFIG_HZ=300.
-const UNHEARD: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
+const UNDETECTED: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
 /// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
 ///
@@ -130,8 +130,8 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
-    let heard = tick(gaps).and_then(|heard| beside(&heard, period));
-    heard.or_else(|| beside(&UNHEARD, period))
+    let detected = tick(gaps).and_then(|detected| beside(&detected, period));
+    detected.or_else(|| beside(&UNDETECTED, period))
 }
 
 /// The place for a grid of `period` beside this tick; `None` when it comes near it at any phase.
@@ -308,7 +308,7 @@ mod tests {
         (0..n).map(move |k| k * 300_000_000 / n + k * k * 7_919_003 % 3_970_007)
     }
 
-    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it unheard, and eight times as much
+    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it undetected, and eight times as much
     /// noise anywhere.
     fn noisy() -> Vec<Gap> {
         let observed = (0..75u64).filter(|k| k % 10 != 3);
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_grid_is_placed_between_the_ticks() {
         let quiet = place(&noisy(), period(1_000)).expect("a tick");
-        assert_eq!((quiet.tick_ns, quiet.is_heard()), (4_000_000, true));
+        assert_eq!((quiet.tick_ns, quiet.is_detected()), (4_000_000, true));
         assert!((1_180_000..1_225_000).contains(&quiet.tick_phase_ns), "{quiet:?}");
         let after = (quiet.phase_ns + 1_000_000 - quiet.tick_phase_ns % 1_000_000) % 1_000_000;
         assert_eq!((after, quiet.clear_ns), (562_500, 437_500));
@@ -351,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn where_no_tick_is_heard_a_grid_keeps_away_from_where_the_kernel_has_it() {
-        for unheard in [Vec::new(), gaps(noise(600)), gaps((0..6).map(|k| k * 4_000_000))] {
-            let quiet = place(&unheard, period(1_000)).expect("a place");
+    fn where_no_tick_is_detected_a_grid_keeps_away_from_where_the_kernel_has_it() {
+        for undetected in [Vec::new(), gaps(noise(600)), gaps((0..6).map(|k| k * 4_000_000))] {
+            let quiet = place(&undetected, period(1_000)).expect("a place");
             assert_eq!((quiet.phase_ns, quiet.clear_ns), (562_500, 437_500));
-            assert_eq!((quiet.tick_phase_ns, quiet.is_heard()), (0, false));
+            assert_eq!((quiet.tick_phase_ns, quiet.is_detected()), (0, false));
         }
         assert_eq!(place(&[], period(10_000)).map(|quiet| quiet.phase_ns), Some(562_500));
     }
@@ -370,14 +370,14 @@ mod tests {
         assert_eq!((quiet.tick_ns, quiet.phase_ns), (4_000_000, 762_500));
         // Alone it leaves no place for 1 ms; where the kernel has its tick is no place either.
         let quiet = place(&gaps(false_tick), period(1_000)).expect("a place");
-        assert_eq!((quiet.phase_ns, quiet.is_heard()), (562_500, false));
+        assert_eq!((quiet.phase_ns, quiet.is_detected()), (562_500, false));
     }
 
     #[test]
     fn without_a_place_there_is_none() {
-        for heard in [Vec::new(), noisy()] {
-            assert_eq!(place(&heard, period(7)), None);
-            assert_eq!(place(&heard, period(80)), None);
+        for detected in [Vec::new(), noisy()] {
+            assert_eq!(place(&detected, period(7)), None);
+            assert_eq!(place(&detected, period(80)), None);
         }
     }
 

@@ -327,7 +327,7 @@ pub fn strategy<C: Clock>(
 
 /// A wait that is ready to be used, and what was found meanwhile.
 #[derive(Debug)]
-pub struct Readied {
+pub struct ReadyWait {
     /// It has learned what it can before the loop begins.
     pub wait: Strategy,
     /// What cannot be kept of the policy, in words.
@@ -345,7 +345,7 @@ pub fn ready<C: Clock>(
     (period, phase_ns): (Period, u64),
     clock: &mut C,
     discipline: impl Fn(&mut C),
-) -> Readied {
+) -> ReadyWait {
     let (mut wait, warnings) = strategy(policy, period, clock);
     discipline(clock);
     let mut met = None;
@@ -353,7 +353,7 @@ pub fn ready<C: Clock>(
         met = WarmUp::default().learn(&mut wait, clock, (period, phase_ns));
         discipline(clock);
     }
-    Readied { wait, warnings, met }
+    ReadyWait { wait, warnings, met }
 }
 
 /// How a wait that learns does so before its loop begins.
@@ -509,14 +509,14 @@ mod tests {
     #[test]
     fn the_tick_that_releases_meet_while_a_wait_learns_is_found() {
         let period = Period::from_ns(1_000_000).expect("positive");
-        let readied = |phase_ns| {
+        let ready_wait = |phase_ns| {
             let clock = SimClock::new(Instant::from_ns(77), std::iter::empty());
             let mut clock = Ticking { clock, tick_ns: 4_000_000 };
             ready(&WaitPolicy::adaptive(), (period, phase_ns), &mut clock, |_| {})
         };
-        let tick = readied(0).met.expect("each fourth release was late");
+        let tick = ready_wait(0).met.expect("each fourth release was late");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        assert_eq!(readied(562_500).met, None);
+        assert_eq!(ready_wait(562_500).met, None);
     }
 
     #[test]

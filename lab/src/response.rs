@@ -412,7 +412,7 @@ fn waited(raised: &[&Times], stage: usize) -> Vec<i64> {
     waited
 }
 
-/// The fewest starts of which 95 % in the middle are told: one lies beyond each end.
+/// The fewest starts of which 95 % in the middle are known: one lies beyond each end.
 const MIDDLE_MIN: usize = 40;
 
 /// From the quantile 0.025 of these to 0.975, ns: where 95 % of them lie.

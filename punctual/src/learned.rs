@@ -1,8 +1,8 @@
 //! What a wait learned, as bytes that outlive the program: for a start that need not learn first.
 //!
 //! A wait learns for two seconds or so before its first cycle. What it learned holds for the same
-//! machine, kernel and boot parameters, the same CPU and the same period. [`keep`] makes bytes of
-//! it, [`recall`] reads them back; where they lie is the caller's. They are a beginning and no
+//! machine, kernel and boot parameters, the same CPU and the same period. [`to_bytes`] makes bytes of
+//! it, [`from_bytes`] reads them back; where they lie is the caller's. They are a beginning and no
 //! promise: the wait takes a quarter more margin at first, checks them as it goes, and learns anew
 //! where they do not hold. Wrong where the next start has other rights or another load: what it
 //! then needs to learn, it learns late.
@@ -14,7 +14,7 @@
 //! # let file = std::env::temp_dir().join(format!("punctual-learned-{}", std::process::id()));
 //! let period = Period::hz(1_000).expect("in range");
 //! let mut wait = WaitPolicy::adaptive();
-//! match std::fs::read(&file).map(|bytes| learned::recall(&bytes, period)) {
+//! match std::fs::read(&file).map(|bytes| learned::from_bytes(&bytes, period)) {
 //!     Ok(Ok(known)) => wait = wait.learned(known),
 //!     Ok(Err(why)) => eprintln!("{}: {why}", file.display()),
 //!     Err(_) => {} // The first start.
@@ -22,7 +22,7 @@
 //! let looped = Loop::builder(period).thread(RtThread::any().wait(wait)).start()?;
 //! let summary = looped.run_for(Duration::from_millis(50), |_| {});
 //! if let Some(known) = summary.learned() {
-//!     std::fs::write(&file, learned::keep(&known, period))?;
+//!     std::fs::write(&file, learned::to_bytes(&known, period))?;
 //! }
 //! # std::fs::remove_file(&file)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,7 +35,7 @@ use punctual_core::time::Period;
 use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Learned, WakePlan};
 
-/// The length of what [`keep`] gives.
+/// The length of what [`to_bytes`] gives.
 pub const BYTES: usize = 56;
 
 /// The first bytes; the last of them is the version.
@@ -46,11 +46,11 @@ const MAGIC: [u8; 8] = *b"punctlr\x01";
 /// Little-endian.
 ///
 /// # Real-time: setup only
-pub fn keep(learned: &Learned, period: Period) -> [u8; BYTES] {
-    with_digest(learned, period, machine())
+pub fn to_bytes(learned: &Learned, period: Period) -> [u8; BYTES] {
+    encoded(learned, period, machine())
 }
 
-fn with_digest(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
+fn encoded(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
     let mut at = 0;
@@ -71,39 +71,39 @@ fn with_digest(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
 /// The bytes that the checksum is of, which follows them; the last four are zero.
 const SUMMED: usize = 48;
 
-/// What [`keep`] made bytes of, for loops of this period.
+/// What [`to_bytes`] made bytes of, for loops of this period.
 ///
 /// # Errors
 /// They are damaged, of another version, of another machine, kernel or boot parameters, or of
 /// another period.
 ///
 /// # Real-time: setup only
-pub fn recall(bytes: &[u8], period: Period) -> Result<Learned, NotRecalled> {
-    from_bytes(bytes, period, machine())
+pub fn from_bytes(bytes: &[u8], period: Period) -> Result<Learned, FromBytesError> {
+    decoded(bytes, period, machine())
 }
 
-fn from_bytes(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, NotRecalled> {
-    let bytes: &[u8; BYTES] = bytes.try_into().map_err(|_| NotRecalled::Length(bytes.len()))?;
+fn decoded(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, FromBytesError> {
+    let bytes: &[u8; BYTES] = bytes.try_into().map_err(|_| FromBytesError::Length(bytes.len()))?;
     if bytes[..7] != MAGIC[..7] {
-        return Err(NotRecalled::Damaged);
+        return Err(FromBytesError::Damaged);
     }
     if bytes[7] != MAGIC[7] {
-        return Err(NotRecalled::Version(bytes[7]));
+        return Err(FromBytesError::Version(bytes[7]));
     }
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
     if half(SUMMED) != crc32fast::hash(&bytes[..SUMMED]) {
-        return Err(NotRecalled::Damaged);
+        return Err(FromBytesError::Damaged);
     }
     if half(8) != machine {
-        return Err(NotRecalled::Elsewhere);
+        return Err(FromBytesError::Elsewhere);
     }
     let (kept_ns, late) = (word(16), f64::from_bits(word(40)));
     if kept_ns != period.as_ns() {
-        return Err(NotRecalled::Period { got_ns: kept_ns, wanted: period });
+        return Err(FromBytesError::Period { got_ns: kept_ns, wanted: period });
     }
     if !(0.0..=1.0).contains(&late) {
-        return Err(NotRecalled::Damaged);
+        return Err(FromBytesError::Damaged);
     }
     Ok(Learned {
         phase: LearnPhase::Following,
@@ -121,7 +121,7 @@ fn from_bytes(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, Not
 /// Why kept bytes are of no use. The wait learns, as without them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotRecalled {
+pub enum FromBytesError {
     /// They are not as many as [`BYTES`]: so many.
     Length(usize),
     /// They are not what was written.
@@ -139,7 +139,7 @@ pub enum NotRecalled {
     },
 }
 
-impl fmt::Display for NotRecalled {
+impl fmt::Display for FromBytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length(got) => write!(f, "what was learned has {BYTES} bytes, and this {got}"),
@@ -158,7 +158,7 @@ impl fmt::Display for NotRecalled {
     }
 }
 
-impl std::error::Error for NotRecalled {}
+impl std::error::Error for FromBytesError {}
 
 /// A digest of what decides how early a wait must wake: kernel, boot parameters, kind and number of
 /// CPUs. Facts that cannot be read count as empty.
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn bytes_of_elsewhere_of_another_period_and_damaged_ones_are_refused_in_words() {
         let plan = WakePlan { hop_ns: 50_000, hops: 3, margin_ns: 20_000 };
-        let bytes = keep(&learned(plan, 1e-3), period());
-        assert_eq!(recall(&bytes, period()).map(|known| known.plan), Ok(plan));
-        let refused = |bytes: &[u8]| recall(bytes, period()).expect_err("refused").to_string();
+        let bytes = to_bytes(&learned(plan, 1e-3), period());
+        assert_eq!(from_bytes(&bytes, period()).map(|known| known.plan), Ok(plan));
+        let refused = |bytes: &[u8]| from_bytes(bytes, period()).expect_err("refused").to_string();
         assert!(refused(&bytes[1..]).contains("has 56 bytes, and this 55"));
         assert!(refused(&[]).contains("and this 0"));
         for at in 0..SUMMED + 4 {
@@ -215,32 +215,32 @@ mod tests {
             let why = refused(&damaged);
             assert!(why.contains("damaged") || (at == 7 && why.contains("version 17")), "{why}");
         }
-        let elsewhere = with_digest(&learned(plan, 1e-3), period(), machine() ^ 1);
+        let elsewhere = encoded(&learned(plan, 1e-3), period(), machine() ^ 1);
         assert!(refused(&elsewhere).contains("another machine"));
-        let other = keep(&learned(plan, 1e-3), Period::from_ns(500_000).expect("positive"));
+        let other = to_bytes(&learned(plan, 1e-3), Period::from_ns(500_000).expect("positive"));
         assert!(refused(&other).contains("500000 ns"), "{}", refused(&other));
         assert_eq!(
-            refused(&keep(&learned(plan, f64::NAN), period())),
-            NotRecalled::Damaged.to_string()
+            refused(&to_bytes(&learned(plan, f64::NAN), period())),
+            FromBytesError::Damaged.to_string()
         );
         assert_eq!(machine(), machine(), "the facts of a digest stay");
     }
 
     proptest! {
         #[test]
-        fn what_is_kept_is_recalled(
+        fn what_is_written_is_read_back(
             hop_ns: u64, hops: u32, margin_ns: u64, late in 0.0..=1.0, ns in 1..1u64 << 50,
         ) {
             let period = Period::from_ns(ns).expect("positive");
             let kept = learned(WakePlan { hop_ns, hops, margin_ns }, late);
-            let known = recall(&keep(&kept, period), period).expect("the same machine");
+            let known = from_bytes(&to_bytes(&kept, period), period).expect("the same machine");
             prop_assert_eq!((known.plan, known.late), (kept.plan, kept.late));
             prop_assert_eq!((known.phase, known.cycles), (LearnPhase::Following, 0));
         }
 
         #[test]
         fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _refused = recall(&bytes, period());
+            let _refused = from_bytes(&bytes, period());
         }
     }
 }

@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, Readied, WaitPolicy, ready};
+use punctual_engine::wait_policy::{LEAD, ReadyWait, WaitPolicy, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -108,7 +108,7 @@ pub struct Loop<C: Clock = MachineClock> {
     _neighbour: Neighbour,
     refused: Vec<Refusal>,
     warnings: Vec<String>,
-    policy_of_wait: WaitPolicy,
+    wait_policy: WaitPolicy,
 }
 
 impl Loop {
@@ -226,7 +226,7 @@ impl<C: Clock> Loop<C> {
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, mut warnings) = (std::mem::take(refused), std::mem::take(warnings));
         let tasks = vec![handle.stats()];
-        warnings.extend(self.policy_of_wait.out_of_reach(&wait));
+        warnings.extend(self.wait_policy.out_of_reach(&wait));
         Summary {
             end,
             tasks,
@@ -446,13 +446,13 @@ impl LoopBuilder {
         };
         let mut ready_at =
             |phase_ns| ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline);
-        let Readied { mut wait, mut warnings, met } = ready_at(phase_ns);
+        let ReadyWait { mut wait, mut warnings, met } = ready_at(phase_ns);
         // Listening may mistake something else for the tick; a place that was given stays.
         let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, period));
         if let Some(place) = elsewhere {
             warnings.push(moved_words(phase_ns, &place));
             (quiet, phase_ns) = (Some(place), place.phase_ns);
-            Readied { wait, .. } = ready_at(phase_ns);
+            ReadyWait { wait, .. } = ready_at(phase_ns);
         }
         warnings.extend(beside);
         warnings.extend(cautions.iter().map(Caution::to_string));
@@ -479,7 +479,7 @@ impl LoopBuilder {
             _neighbour: neighbour,
             refused,
             warnings,
-            policy_of_wait: *thread.wait_policy(),
+            wait_policy: *thread.wait_policy(),
         })
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compared::Comparison;
 use crate::follow::Follow;
-use crate::grid::{self, FigureGrid, GridSide};
+use crate::grid::{self, FigureGrid, SideFigures};
 use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
@@ -191,7 +191,7 @@ impl Body {
     }
 
     /// What a result of a kind that has a grid puts there; `None` of the other kinds.
-    fn on_grid(&self) -> Option<GridSide> {
+    fn on_grid(&self) -> Option<SideFigures> {
         let figures = match self {
             Self::Measured(Measured::Response(body)) => grid::of_response(&body.response),
             Self::Measured(Measured::Saturation(body)) => grid::of_saturation(&body.saturation),
@@ -200,7 +200,7 @@ impl Body {
             Self::Reproduce(body) => return Some(body.on_grid()),
             _ => return None,
         };
-        Some(GridSide { figures, claims: Vec::new() })
+        Some(SideFigures { figures, claims: Vec::new() })
     }
 
     /// The body in a result of this experiment; `None` for one that is not known.

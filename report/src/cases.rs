@@ -238,15 +238,15 @@ impl CaseMaker<'_> {
     /// where nothing was measured or read.
     fn measurement(&self, report: &Report, others: &[JudgedCase]) -> Option<JudgedCase> {
         let envelope = &report.envelope;
-        let is_told = |reason: &&String| {
+        let is_named = |reason: &&String| {
             others.iter().any(|case| match &case.finding {
-                CaseFinding::Fails(told) => told == *reason || told.ends_with(reason.as_str()),
+                CaseFinding::Fails(named) => named == *reason || named.ends_with(reason.as_str()),
                 _ => false,
             }) || reason.ends_with(ONE_AGAINST_ONE)
                 || *reason == WORSE && others.iter().any(|case| case.is_failure())
         };
         let rest: Vec<&str> =
-            self.verdict.reasons.iter().filter(|why| !is_told(why)).map(String::as_str).collect();
+            self.verdict.reasons.iter().filter(|why| !is_named(why)).map(String::as_str).collect();
         if matches!(self.body, Body::Compare(_)) && rest.is_empty() {
             return None;
         }

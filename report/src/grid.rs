@@ -167,7 +167,7 @@ impl GridClaim {
 impl FigureGrid {
     /// The grid of results of this experiment by what each puts there, the first of which is what
     /// others are held against.
-    pub(crate) fn of(experiment: &str, sides: Vec<GridSide>) -> Self {
+    pub(crate) fn of(experiment: &str, sides: Vec<SideFigures>) -> Self {
         let (count, claims) = (sides.len(), claims(&sides));
         let mut places: HashMap<(String, String), usize> = HashMap::new();
         let mut rows: Vec<GridRow> = Vec::new();
@@ -197,7 +197,7 @@ impl FigureGrid {
 }
 
 /// What one result puts on a grid.
-pub(crate) struct GridSide {
+pub(crate) struct SideFigures {
     /// Its figures.
     pub(crate) figures: Vec<GridFigure>,
     /// The claims of a paper that it judges; none of other kinds.
@@ -217,7 +217,7 @@ pub(crate) struct SideClaim {
 }
 
 /// The claims that results judge.
-fn claims(sides: &[GridSide]) -> Vec<GridClaim> {
+fn claims(sides: &[SideFigures]) -> Vec<GridClaim> {
     let mut claims: Vec<GridClaim> = Vec::new();
     for (side, shown) in sides.iter().enumerate() {
         for judged in &shown.claims {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compared::Comparison;
-use crate::grid::{GridFigure, GridSide, SideClaim, bare};
+use crate::grid::{GridFigure, SideClaim, SideFigures, bare};
 use crate::run::Run;
 
 /// Of `reproduce`.
@@ -43,7 +43,7 @@ pub struct ReproduceBody {
 
 impl ReproduceBody {
     /// What papers print of the machine, the figures of their claims, and the claims.
-    pub(crate) fn on_grid(&self) -> GridSide {
+    pub(crate) fn on_grid(&self) -> SideFigures {
         let row = |row: &ReproducedRow| {
             let formula = row.formula.filter(|_| row.published.is_empty());
             let formula = formula.map(|value| format!("{value:.4} by its formula"));
@@ -59,7 +59,7 @@ impl ReproduceBody {
             holds: judged.holds,
             because: judged.in_short(),
         });
-        GridSide {
+        SideFigures {
             figures: self.rows.iter().filter_map(row).chain(claimed).collect(),
             claims: claims.collect(),
         }

@@ -256,7 +256,7 @@ mod tests {
         let bounds = impact.statement.contains(" ms to ") && impact.statement.contains(" apart");
         assert!(bounds, "{}", impact.statement);
         assert!(impact.margin.unwrap() < -1e4, "{:?}", impact.margin);
-        assert_eq!(impact.basis[0].beyond, Some(500));
+        assert_eq!(impact.basis[0].exceedances, Some(500));
         // The same where no buffer is long enough.
         let stalled = run_of(&[(1_000, 500), (300_000_000, 500)]);
         let any = Audio { frames: None, ..audio(1, Some(3_600e9)) };
@@ -270,10 +270,10 @@ mod tests {
         assert_eq!(open.answer, Some(Suits::Unknown));
         // 3/p cycles of 1 ms, p = 1.33 ms/1 h, over the extremal index.
         let least_ns = 2.99 * 3_600e9 / 1.333_333e6 * 1e6;
-        let needed_ns = open.needed_ns.unwrap();
-        assert!((least_ns..10.0 * least_ns).contains(&needed_ns), "{needed_ns}");
+        let duration_needed_ns = open.duration_needed_ns.unwrap();
+        assert!((least_ns..10.0 * least_ns).contains(&duration_needed_ns), "{duration_needed_ns}");
         let shown = audio(64, Some(1e9)).impact(&timing).unwrap();
-        assert_eq!((shown.answer, shown.needed_ns), (Some(Suits::Yes), None));
+        assert_eq!((shown.answer, shown.duration_needed_ns), (Some(Suits::Yes), None));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Basis {
     pub n: Option<u64>,
     /// How many of them were beyond the value, at least; null where they were not counted.
     #[serde(default)]
-    pub beyond: Option<u64>,
+    pub exceedances: Option<u64>,
     /// Upper bound of the probability that a cycle is beyond the value; null where none is known.
     pub p: Option<f64>,
     /// Of that bound: 0.95.
@@ -161,7 +161,7 @@ impl Latenesses {
 
 /// What is known of how often a cycle is later than something.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Later {
+pub(super) struct Exceedance {
     /// Than what, ns.
     above_ns: f64,
     /// How many were; `None` where they were not counted.
@@ -178,7 +178,7 @@ pub(super) struct Later {
     n: Option<u64>,
 }
 
-impl Later {
+impl Exceedance {
     /// The upper bound of the probability, at 95 %.
     pub(super) fn at_most(&self) -> Option<f64> {
         self.upper.map(|bound| bound.p)
@@ -207,7 +207,7 @@ impl Later {
 
     /// How long a loop shows that it happens in less than a share `allowed` of the cycles, if it
     /// goes on as seen, ns; `None` where more cycles would not, or nothing was counted.
-    pub(super) fn needed_ns(&self, allowed: f64) -> Option<f64> {
+    pub(super) fn duration_needed_ns(&self, allowed: f64) -> Option<f64> {
         let (seen, period_ns) = (self.seen?, self.period_ns?);
         let event = ClaimEvent::Lateness { above_ns: self.above_ns as i64 };
         let ask = Ask::new(event, allowed, Probability::from_share(CONFIDENCE)?)?;
@@ -235,7 +235,7 @@ impl Later {
             value_ns: self.seen.map_or(self.upper?.above_ns, |_| self.above_ns),
             level: (!self.given).then_some(self.upper.map_or(Level::L1, |bound| bound.level)),
             n: self.seen.map(|seen| seen.n).or(self.n),
-            beyond: self.seen.map(|seen| seen.least),
+            exceedances: self.seen.map(|seen| seen.least),
             p: self.at_most(),
             confidence: self.upper.map(|_| CONFIDENCE),
         })
@@ -375,7 +375,7 @@ impl Timing {
     }
 
     /// What is known of how often a cycle is later than that, in ns.
-    pub(super) fn later_than(&self, above_ns: f64) -> Later {
+    pub(super) fn later_than(&self, above_ns: f64) -> Exceedance {
         let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
         let by_count = seen.map(|seen| Bound {
             above_ns,
@@ -386,7 +386,7 @@ impl Timing {
         let lower = seen.map_or(0.0, |seen| {
             p_lower_at(seen.least as f64, seen.n as f64, seen.theta, CONFIDENCE)
         });
-        Later {
+        Exceedance {
             above_ns,
             seen,
             upper: upper.min_by(|a, b| a.p.total_cmp(&b.p)),
@@ -409,7 +409,7 @@ impl Timing {
             value_ns,
             level: (!self.given).then_some(Level::L0),
             n: self.n,
-            beyond: None,
+            exceedances: None,
             p,
             confidence: p.map(|_| CONFIDENCE),
         })
@@ -436,7 +436,7 @@ impl Basis {
         match self.level {
             Some(level @ (Level::L1 | Level::L2)) => {
                 let n = grouped(self.n.unwrap_or(0));
-                let from = match self.beyond {
+                let from = match self.exceedances {
                     Some(0) => format!("none of {n} cycles"),
                     Some(beyond) => format!("{} of {n} cycles", grouped(beyond)),
                     None => format!("from {n} cycles"),

@@ -84,7 +84,7 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
                 impact.run = Some(run.name.clone());
-                impact.command = impact.needed_ns.and_then(|ns| measuring(run, ns));
+                impact.command = impact.duration_needed_ns.and_then(|ns| measuring(run, ns));
                 if worst.as_ref().is_none_or(|worst| impact.is_worse_than(worst)) {
                     worst = Some(impact);
                 }

@@ -235,7 +235,7 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     let page = stdout(&no).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.starts_with("no: a wake may be 5.33 ms late, and 2 500 of 5 000 were"), "{page}");
     assert!(page.contains("2 500 of 5 000 cycles"), "{page}");
-    assert_eq!(json(&audio(&["--json", "-"]))["impact"]["basis"][0]["beyond"], 2_500);
+    assert_eq!(json(&audio(&["--json", "-"]))["impact"]["basis"][0]["exceedances"], 2_500);
     // None was that late, of too few.
     run_of(6_000);
     let open = audio(&[]);

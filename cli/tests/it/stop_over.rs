@@ -52,7 +52,7 @@ fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
         result["stop_over"]["stopped_by"].is_null() && !result["incomplete"].as_bool().unwrap()
     );
     let out = run(["measure", "periodic", "-d", "200ms", "--json", "-"]);
-    assert!(json(&out).get("stop_over").is_none(), "it was not asked for");
+    assert!(json(&out).get("stop_over").is_none(), "it was not requested");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which process each thread belongs to, as records of perf tell it.
 //!
-//! Of fixed size: of two threads whose numbers share a place the later one is known, and told anew.
+//! Of fixed size: of two threads whose numbers share a place the later one is known, and given anew.
 //! A process is read when its first thread is met, and one that ended before that has no name.
 
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_is_told_once_and_its_process_read_once() {
+    fn each_thread_is_given_once_and_its_process_read_once() {
         let mut book = ProcessBook::default();
         let cargo = process(50, "cargo");
         assert_eq!(book.see(51, 50, |_| Some(cargo.clone())), Some((51, cargo.clone())));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_process_is_not_told() {
+    fn what_has_no_process_is_not_given() {
         let mut book = ProcessBook::default();
         let read = |pid: Tid| Some(process(pid, "x"));
         for (tid, pid) in [(0, 0), (7, 0), (7, u32::MAX), (u32::MAX, 7)] {

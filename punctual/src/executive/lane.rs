@@ -23,7 +23,7 @@ use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::ThreadSession;
-use punctual_engine::wait_policy::{Readied, ready};
+use punctual_engine::wait_policy::{ReadyWait, ready};
 use punctual_os::futex;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -268,7 +268,7 @@ impl<'env> Lane<'env> {
         let lane = &shared.lanes[at];
         let (_neighbour, beside) = Neighbour::enter(thread.pinned_to());
         let phase_ns = epoch.as_ns() % period.as_ns();
-        let Readied { wait, warnings, .. } =
+        let ReadyWait { wait, warnings, .. } =
             ready(thread.wait_policy(), (period, phase_ns), &mut clock, startup.discipline());
         startup.warn(beside.into_iter().chain(warnings));
         let (mut ranked, mut names, mut counting) = (Vec::new(), Vec::new(), Vec::new());

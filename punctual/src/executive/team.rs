@@ -25,7 +25,7 @@ use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::safety::check_period;
 use punctual_engine::session::ProcessSession;
-use punctual_engine::wait_policy::{Readied, ready};
+use punctual_engine::wait_policy::{ReadyWait, ready};
 use punctual_os::affinity::CpuMask;
 use punctual_os::scheduler::SchedPolicy;
 
@@ -491,7 +491,7 @@ fn supervise<C: Clock + Clone + Send>(
     let thread = &shared.rules.thread;
     let mut clock = MachineClock::best();
     let at = (shortest, epoch.as_ns() % shortest.as_ns());
-    let Readied { wait, warnings, .. } =
+    let ReadyWait { wait, warnings, .. } =
         ready(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
     startup.warn(warnings);
     startup.ready();

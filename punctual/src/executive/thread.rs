@@ -233,9 +233,9 @@ impl ThreadTask {
             let at = (period, epoch.as_ns() % period.as_ns());
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
-            let readied = ready(&policy, at, &mut clock, startup.discipline());
-            startup.warn(readied.warnings);
-            wait = Some(readied.wait);
+            let ready_wait = ready(&policy, at, &mut clock, startup.discipline());
+            startup.warn(ready_wait.warnings);
+            wait = Some(ready_wait.wait);
         }
         startup.ready();
         let Some(times) = startup.await_go(false, || Instant::from_ns(0)) else { return };

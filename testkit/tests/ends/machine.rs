@@ -235,7 +235,7 @@ fn run(run: Run) -> Ended {
     builder = builder.external(task(process(run), run, Kind::Process), child());
     if process(run) == "process-aborts" {
         // With the last process the supervisor ends.
-        builder = builder.external(task("keeper", run, Kind::Inline), child());
+        builder = builder.external(task("other", run, Kind::Inline), child());
     }
     let added = body(Kind::Added);
     let (executive, ids) = builder.build().expect("fine");

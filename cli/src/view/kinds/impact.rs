@@ -82,7 +82,7 @@ fn application(impact: &Application) -> Vec<Block> {
         None => "",
     };
     let mut blocks = vec![Block::words(format!("{answer}{}", impact.statement))];
-    if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.needed_ns) {
+    if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.duration_needed_ns) {
         let length = format::long(needed_ns);
         blocks.push(Block::words_at(
             1,

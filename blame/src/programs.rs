@@ -7,6 +7,10 @@
 use punctual_trace::event::{ShortName, Tid};
 use serde::{Deserialize, Serialize};
 
+/// Threads whose names and programs are remembered, by number: twice as many as there are numbers
+/// where /proc/sys/kernel/pid_max is the usual 32 768, so that none share a place.
+pub const THREADS: usize = 1 << 16;
+
 /// Whose a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

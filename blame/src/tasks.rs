@@ -3,11 +3,10 @@
 
 use punctual_trace::event::{CodeAddress, ShortName, TaskName, Tid};
 
-use crate::programs::ThreadProgram;
+use crate::programs::{THREADS, ThreadProgram};
 
-/// Places: twice as many as numbers of threads where /proc/sys/kernel/pid_max is the usual 32 768,
-/// so that none share one. Some 6 MB once all were used.
-const PLACES: usize = 1 << 16;
+/// Places: some 6 MB once all were used.
+const PLACES: usize = THREADS;
 /// Places that come together.
 const CHUNK: usize = 1 << 6;
 

@@ -189,8 +189,8 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
     let period = format::period(stream.period.as_ns());
     match quiet {
         Some(quiet) if !quiet.is_detected() => format!(
-            "quiet phase: no tick{cpu} was detected; releases every {period} are placed {} away from \
-             where Linux has it since 6.4",
+            "quiet phase: no tick{cpu} was detected; releases every {period} are placed {} away \
+             from where Linux has it since 6.4",
             format::ns(Some(quiet.clear_ns as f64))
         ),
         Some(quiet) => format!(

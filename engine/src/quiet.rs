@@ -97,9 +97,10 @@ pub struct KernelTick {
     pub share: f64,
 }
 
-/// Where the tick is that nobody detected: Linux has it at multiples of its period on CLOCK_MONOTONIC
-/// since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"), unless it is booted
-/// with skew_tick=1; and a millisecond divides its period, but for CONFIG_HZ=300.
+/// Where the tick is that was not detected: Linux has it at multiples of its period on
+/// CLOCK_MONOTONIC since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"),
+/// unless it is booted with skew_tick=1; and a millisecond divides its period, but for
+/// CONFIG_HZ=300.
 const UNDETECTED: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
 /// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
@@ -308,8 +309,8 @@ mod tests {
         (0..n).map(move |k| k * 300_000_000 / n + k * k * 7_919_003 % 3_970_007)
     }
 
-    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it undetected, and eight times as much
-    /// noise anywhere.
+    /// A tick of 4 ms at 1.2 ms, give or take 5 µs, a tenth of it undetected, and eight times as
+    /// much noise anywhere.
     fn noisy() -> Vec<Gap> {
         let observed = (0..75u64).filter(|k| k % 10 != 3);
         let tick = observed.map(|k| k * 4_000_000 + 1_200_000 + k * 7_919 % 5_000);

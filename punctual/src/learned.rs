@@ -1,11 +1,11 @@
 //! What a wait learned, as bytes that outlive the program: for a start that need not learn first.
 //!
 //! A wait learns for two seconds or so before its first cycle. What it learned holds for the same
-//! machine, kernel and boot parameters, the same CPU and the same period. [`to_bytes`] makes bytes of
-//! it, [`from_bytes`] reads them back; where they lie is the caller's. They are a beginning and no
-//! promise: the wait takes a quarter more margin at first, checks them as it goes, and learns anew
-//! where they do not hold. Wrong where the next start has other rights or another load: what it
-//! then needs to learn, it learns late.
+//! machine, kernel and boot parameters, the same CPU and the same period. [`to_bytes`] makes bytes
+//! of it, [`from_bytes`] reads them back; where they lie is the caller's. They are a beginning and
+//! no promise: the wait takes a quarter more margin at first, checks them as it goes, and learns
+//! anew where they do not hold. Wrong where the next start has other rights or another load: what
+//! it then needs to learn, it learns late.
 //!
 //! ```
 //! use std::time::Duration;

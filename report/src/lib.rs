@@ -63,7 +63,7 @@ pub use run::{
     RecordedBehind, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
 pub use stop_over::{StopOver, StoppedBy};
-pub use verdict::{Answer, Question, QuestionSpec, Verdict};
+pub use verdict::{Answer, Question, QuestionSpec, SPARE, Verdict};
 pub use words::{Request, Warning};
 
 /// The version of this schema.

@@ -259,8 +259,9 @@ fn options(requirement: Requirement) -> String {
     deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
 }
 
-/// For loads that start late and blocks that do not come out even.
-const SPARE: f64 = 1.1;
+/// How much longer to measure than the cycles that are needed take: for cold cycles, loads that
+/// start late and blocks that do not come out even.
+pub const SPARE: f64 = 1.1;
 /// The least time to measure where too many releases were late, in ns.
 const REFUTE_NS: f64 = 60e9;
 

@@ -3,7 +3,8 @@
 //! [`browser`]: a headless Chromium for pages. [`sim`]: simulated clocks. [`random`]: numbers that
 //! a seed decides. [`parsers`]: bodies of the fuzz targets. [`control_group`]: a group of a test's
 //! own. [`skip`]: tests that lack a part say so. [`python`]: the interpreter that has their
-//! packages. Depends on the crates under test, never the other way round but as a dev-dependency.
+//! packages. [`task`]: a test program as a task of its own. Depends on the crates under test, never
+//! the other way round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
 pub mod browser;
@@ -13,3 +14,4 @@ pub mod python;
 pub mod random;
 pub mod sim;
 pub mod skip;
+pub mod task;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::bound::{CONFIDENCE, events_upper, p_lower_at, p_upper, p_upper_at};
 use crate::claim::count::EventCount;
-use crate::claim::plan::cycles_needed_at;
+use crate::claim::judge::{StoppingRule, judge};
 use crate::claim::{Claim, Level};
 use crate::imported::ImportedQuantity;
 use crate::plain::grouped;
@@ -211,8 +211,8 @@ impl Exceedance {
         let (seen, period_ns) = (self.seen?, self.period_ns?);
         let event = ClaimEvent::Lateness { above_ns: self.above_ns as i64 };
         let ask = Ask::new(event, allowed, Probability::from_share(CONFIDENCE)?)?;
-        let cycles = cycles_needed_at(&ask, seen.most, seen.n, seen.theta)?;
-        Some(cycles as f64 * period_ns)
+        let period_ns = Some(period_ns as u64);
+        judge(&ask, &Ok(seen), StoppingRule::AsPlanned, period_ns).duration_needed_ns
     }
 
     /// How many were later, as a clause: "3 of 60 000 were later"; `None` where they were not

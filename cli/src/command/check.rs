@@ -18,7 +18,7 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{
     Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
 };
-use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
+use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report, SPARE};
 
 use super::measure::LoopChoices;
 use crate::args::{
@@ -270,9 +270,6 @@ const ANSWERS: usize = 8;
 
 /// The row of a loop of this library, as it makes one by default.
 const LIBRARY: &str = "library loop, idle";
-
-/// For cold cycles and blocks that do not come out even, as a factor.
-const SPARE: f64 = 1.1;
 
 /// The plan of a measurement, as far as it is known without the time that it takes.
 struct Plan<'a> {

@@ -20,7 +20,7 @@ use punctual_analysis::impact::{
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 use punctual_document::terminal::quoted;
-use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
+use punctual_report::{Envelope, Impact, ImpactBody, Report, Run, SPARE};
 
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
@@ -117,9 +117,6 @@ fn measuring(run: &Run, needed_ns: f64) -> Option<String> {
     }
     Some(format!("{command} -d {length}"))
 }
-
-/// For loads that start late.
-const SPARE: f64 = 1.1;
 
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";

@@ -1,15 +1,15 @@
 //! Which process each thread belongs to, as records of perf tell it.
 //!
-//! Of fixed size: of two threads whose numbers share a place the later one is known, and given anew.
-//! A process is read when its first thread is met, and one that ended before that has no name.
+//! Of fixed size: of two threads whose numbers share a place the later one is known, and given
+//! anew. A process is read when its first thread is met, and one that ended before that has
+//! no name.
 
 use std::collections::HashMap;
 
+use punctual_blame::programs::THREADS;
 use punctual_host::threads::RunningProcess;
 use punctual_trace::event::{ShortName, Tid};
 
-/// Threads that are remembered: as many as attribution has places for, so that both forget alike.
-const THREADS: usize = 1 << 16;
 /// Processes that are remembered; of more all are read anew.
 const PROCESSES: usize = 1 << 12;
 

@@ -373,7 +373,7 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
 #[test]
 fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
     let period = Period::hz(1_000).expect("in range");
-    // Something was detected every 4 ms, and no tick: the place half a period from it is the tick's.
+    // What comes every 4 ms is taken for the tick: the place half a period from it is the tick's.
     let detected = (0..75).map(|turn| Gap {
         at: Instant::from_ns(turn * 4_000_000 + 437_500),
         length: Span::from_us(3),

@@ -13,27 +13,17 @@ use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{OnOverrun, Period, Task};
 use punctual_engine::process::{
-    BLOCK_VARIABLE, Event, EventKind, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE,
+    BLOCK_VARIABLE, Event, EventKind, Finished, Registration, Spec, Stop, Supervisor,
 };
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{process, scheduler, threads};
+use punctual_testkit::task;
 
-/// A task ends at the latest by its alarm, so that a test that fails leaves nothing that runs on.
-const AT_MOST_S: u32 = 300;
-
-/// Behaves as its name says, where a supervisor started it. Ends without a word of the harness, or
-/// its result would be counted with those of the tests.
+/// Behaves as its name says, where a supervisor started it.
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this process is a task of the tests, and ends as one"
-)]
 fn a_task() {
-    let Ok(name) = std::env::var(TASK_VARIABLE) else { return };
-    process::alarm_s(AT_MOST_S);
-    let behaved = std::panic::catch_unwind(|| behave(&name));
-    std::process::exit(if behaved.is_ok() { 0 } else { 101 });
+    task::behave_if_started(behave);
 }
 
 fn behave(name: &str) {

@@ -4,13 +4,9 @@
 use std::time::Duration;
 
 use punctual::Registration;
-use punctual_engine::process::TASK_VARIABLE;
-use punctual_os::process;
+use punctual_testkit::task;
 
 use crate::machine::PERIOD_NS;
-
-/// A task ends at the latest by its alarm, so that a test that fails leaves nothing that runs on.
-const AT_MOST_S: u32 = 300;
 
 /// The call of the body in which it does what its name says.
 const DISTURBED: u64 = 4;
@@ -22,14 +18,10 @@ pub(crate) fn words() -> Vec<std::ffi::OsString> {
     std::iter::once(own).chain(words.map(Into::into)).collect()
 }
 
-/// Behaves as its name says, where an executive started it. Ends without a word of the harness, or
-/// its result would be counted with those of the tests.
+/// Behaves as its name says, where an executive started it.
 #[test]
 fn a_task() {
-    let Ok(name) = std::env::var(TASK_VARIABLE) else { return };
-    process::alarm_s(AT_MOST_S);
-    let behaved = std::panic::catch_unwind(|| behave(&name));
-    std::process::exit(if behaved.is_ok() { 0 } else { 101 });
+    task::behave_if_started(behave);
 }
 
 fn behave(name: &str) {

@@ -151,7 +151,11 @@ fn side(side: &Side) -> ComparedSide {
         kernel: result.kernel(),
         incomplete: result.incomplete,
     };
-    ComparedSide { label: side.label.clone(), results: side.results.iter().map(result).collect() }
+    ComparedSide {
+        label: side.label.clone(),
+        baseline: None,
+        results: side.results.iter().map(result).collect(),
+    }
 }
 
 /// The names of a side's runs, quoted: a name may have commas.

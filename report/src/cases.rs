@@ -166,24 +166,27 @@ impl CaseMaker<'_> {
 
     fn compared(&self, comparison: &Comparison) -> Vec<JudgedCase> {
         let grid = comparison.grid.iter().flat_map(|grid| self.grid(comparison, grid));
+        let baseline = comparison.baseline();
         let runs = comparison.pairs.iter().flat_map(|pair| {
             pair.runs.iter().map(|run| JudgedCase {
                 name: format!("{} against {}: {}", pair.b, pair.a, run.name),
                 kind: CaseKind::Comparison,
-                finding: self.run_compared(&pair.a, run),
+                finding: self.run_compared(baseline, run),
                 took: self.length(&run.name),
             })
         });
         grid.chain(runs).collect()
     }
 
-    fn run_compared(&self, reference: &str, run: &RunComparison) -> CaseFinding {
+    fn run_compared(&self, baseline: Option<&str>, run: &RunComparison) -> CaseFinding {
         let sentence = format!("{}: {}", run.name, run.statement);
         let is_worse = matches!(run.verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
         // Of a baseline the verdict has its name before it; of 'compare' one sentence for all.
-        let against = reference.strip_prefix("baseline ");
-        let known = against.map_or_else(|| sentence.clone(), |name| against_words(name, &sentence));
-        if is_worse && against.is_none() {
+        let known = match baseline {
+            Some(name) => against_words(name, &sentence),
+            None => sentence.clone(),
+        };
+        if is_worse && baseline.is_none() {
             return self.as_all_that_is_worse(sentence);
         }
         self.found(&known, !is_worse && !run.is_open())
@@ -238,11 +241,13 @@ impl CaseMaker<'_> {
     /// where nothing was measured or read.
     fn measurement(&self, report: &Report, others: &[JudgedCase]) -> Option<JudgedCase> {
         let envelope = &report.envelope;
+        let baseline = report.body.compare().and_then(Comparison::baseline);
+        let caveat = baseline.map(|name| against_words(name, ONE_AGAINST_ONE));
         let is_named = |reason: &&String| {
             others.iter().any(|case| match &case.finding {
-                CaseFinding::Fails(named) => named == *reason || named.ends_with(reason.as_str()),
+                CaseFinding::Fails(named) => named == *reason,
                 _ => false,
-            }) || reason.ends_with(ONE_AGAINST_ONE)
+            }) || caveat.as_ref() == Some(*reason)
                 || *reason == WORSE && others.iter().any(|case| case.is_failure())
         };
         let rest: Vec<&str> =

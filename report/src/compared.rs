@@ -32,6 +32,11 @@ impl Comparison {
             || self.grid.as_ref().is_some_and(FigureGrid::is_worse)
     }
 
+    /// The name of the baseline that the first side is; `None` where that is no baseline.
+    pub fn baseline(&self) -> Option<&str> {
+        self.sides.first()?.baseline.as_deref()
+    }
+
     /// Each run that is worse, with its sentence.
     pub fn worse(&self) -> impl Iterator<Item = String> {
         let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
@@ -53,6 +58,9 @@ impl Comparison {
 pub struct ComparedSide {
     /// "A", "B", "baseline NAME", "this run".
     pub label: String,
+    /// The name of the baseline that it is; not there where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Its results.
     pub results: Vec<ComparedResult>,
 }

@@ -454,7 +454,10 @@ fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> R
             results: vec![Recorded::measured(report, runs, "this run")],
         },
     ];
-    let comparison = compare_sides(&sides, &[], false)?;
+    let mut comparison = compare_sides(&sides, &[], false)?;
+    if let Some(reference) = comparison.sides.first_mut() {
+        reference.baseline = Some(name.to_owned());
+    }
     let verdict = &mut report.envelope.verdict;
     for why in comparison.worse() {
         verdict.fail(against_words(name, &why));

@@ -134,7 +134,7 @@ fn a_competitor_of_equal_priority_and_a_load_are_conditions_of_their_own() {
     let out = run(args.map(str::to_owned).into_iter().chain([result.display().to_string()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
-    assert!(text.contains("start of each stage") && text.contains("load syscall"), "{text}");
+    assert!(text.contains("start of stage 1 (") && text.contains("load syscall"), "{text}");
     fits(&text);
     let stored = json_file(&result);
     let rows = stored["response"]["rows"].as_array().expect("rows");

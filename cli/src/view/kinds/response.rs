@@ -17,7 +17,7 @@ pub(super) fn shown(body: &ResponseBody) -> Section {
     let outcome = &body.response;
     let mut parts = vec![starts(outcome), completions(outcome), Block::words(floor(outcome))];
     parts.extend(outcome.rows.iter().filter_map(kernel).map(Block::words));
-    parts.extend(outcome.rows.iter().filter_map(competitor).map(Block::words));
+    parts.extend(competitors(&outcome.rows).into_iter().map(Block::words));
     parts.extend(
         outcome.rows.iter().filter_map(|row| limited(row, outcome.period_ns)).map(Block::words),
     );
@@ -36,12 +36,20 @@ pub(super) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
     body.response.rows.iter().enumerate().map(figure).collect()
 }
 
-/// `idle 1 FIFO 90`.
+/// `idle, 1`.
 fn name(row: &ResponseRow, stage: &StageRow) -> String {
-    let policy = stage.policy.trim_start_matches("SCHED_");
-    let policy =
-        stage.priority.map_or_else(|| policy.to_owned(), |priority| format!("{policy} {priority}"));
-    format!("{} {} {policy}", format::plain(&row.condition), stage.stage)
+    format!("{}, {}", format::plain(&row.condition), stage.stage)
+}
+
+/// `stage 1 (FIFO 90) and stage 2 (RR 70)`: the same in each condition.
+fn stages(outcome: &ResponseOutcome) -> String {
+    let stages = outcome.rows.first().map_or(&[][..], |row| &row.stages);
+    let scheduled = |stage: &StageRow| {
+        let policy = stage.policy.trim_start_matches("SCHED_");
+        let priority = stage.priority.map_or_else(String::new, |priority| format!(" {priority}"));
+        format!("stage {} ({policy}{priority})", stage.stage)
+    };
+    stages.iter().map(scheduled).collect::<Vec<_>>().join(" and ")
 }
 
 fn rows(outcome: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> Vec<Vec<String>> {
@@ -54,7 +62,7 @@ fn rows(outcome: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> 
 
 fn starts(outcome: &ResponseOutcome) -> Block {
     let heads = [
-        words("stage"),
+        words("condition, stage"),
         numbers("min"),
         numbers("mean"),
         numbers("median"),
@@ -70,27 +78,28 @@ fn starts(outcome: &ResponseOutcome) -> Block {
         cells.push(format::count(stage.answered));
         cells
     };
-    Table::new("From the stimulus to the start of each stage", heads, rows(outcome, cells)).into()
+    let caption = format!("From the stimulus to the start of {}", stages(outcome));
+    Table::new(&caption, heads, rows(outcome, cells)).into()
 }
 
 fn completions(outcome: &ResponseOutcome) -> Block {
     let heads = [
-        words("stage"),
+        words("condition, stage"),
         numbers("median"),
         numbers("1 in 1000"),
         numbers("worst"),
         numbers("served"),
-        numbers("late"),
         numbers("skipped"),
     ];
     let cells = |stage: &StageRow| {
         let ns = &stage.complete_ns;
         let mut cells: Vec<String> = [ns.p50, ns.p99_9, ns.max].map(format::ns).into();
-        let counts = [stage.served, stage.answered - stage.served, stage.skipped];
+        let counts = [stage.served, stage.skipped];
         cells.extend(counts.map(format::count));
         cells
     };
-    let caption = "To the complete answer; served: before the next stimulus is due";
+    let caption = "To the complete answer; served: before the next stimulus is due; skipped: \
+                   no answer; the others came late";
     Table::new(caption, heads, rows(outcome, cells)).into()
 }
 
@@ -131,16 +140,32 @@ fn kernel(row: &ResponseRow) -> Option<String> {
     ))
 }
 
-/// What ran with stage 2's priority, and for how long at a stretch.
-fn competitor(row: &ResponseRow) -> Option<String> {
-    let drew = row.competitor_rate.map(|rate| {
-        format!("the competitor drew {} polygons a second", format::count(rate.round() as u64))
-    });
-    let slice = row.stages.iter().find_map(|stage| stage.slice_ns).map(|ns| {
-        format!("an equal has its turn after {} (SCHED_RR)", format::ns(Some(ns as f64)))
-    });
-    let words: Vec<String> = drew.into_iter().chain(slice).collect();
-    (!words.is_empty()).then(|| format!("{}: {}", format::plain(&row.condition), words.join("; ")))
+/// What ran with stage 2's priority, and for how long at a stretch; conditions of which the same is
+/// to be said share a line.
+fn competitors(rows: &[ResponseRow]) -> Vec<String> {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    for row in rows {
+        let drew = row.competitor_rate.map(|rate| {
+            format!("the competitor drew {} polygons a second", format::count(rate.round() as u64))
+        });
+        let slice = row.stages.iter().find_map(|stage| stage.slice_ns).map(|ns| {
+            format!("an equal has its turn after {} (SCHED_RR)", format::ns(Some(ns as f64)))
+        });
+        let said = drew.into_iter().chain(slice).collect::<Vec<_>>().join("; ");
+        match lines.iter_mut().find(|(_, line)| *line == said) {
+            _ if said.is_empty() => {}
+            Some((conditions, _)) => conditions.push(&row.condition),
+            None => lines.push((vec![&row.condition], said)),
+        }
+    }
+    let line = |(conditions, said): (Vec<&str>, String)| {
+        if conditions.len() == rows.len() {
+            return said;
+        }
+        let conditions: Vec<String> = conditions.into_iter().map(format::plain).collect();
+        format!("{}: {said}", conditions.join(" | "))
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// Where the one who raises stimuli is the limit.
@@ -148,23 +173,22 @@ fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
     let late = row.raised_late_ns.p99.unwrap_or(0.0);
     let slow = late > LIMITED * period_ns as f64;
     (slow || row.not_raised > 0 || row.unexpected > 0 || row.lost.is_some()).then(|| {
-        let mut words = vec![format!("{}:", format::plain(&row.condition))];
+        let mut limits = Vec::new();
         if slow {
-            words.push(format!("stimuli were {} late (1 in 100);", format::ns(Some(late))));
+            limits.push(format!("{} late (1 in 100)", format::ns(Some(late))));
         }
         if row.not_raised > 0 {
-            let count = format::count(row.not_raised);
-            words.push(format!("not raised: {count} (the generator was late by a period);"));
+            limits.push(format!("{} not raised, late by a period", format::count(row.not_raised)));
         }
         if row.unexpected > 0 {
             let count = format::count(row.unexpected);
-            words.push(format!("events that are no stimuli: {count} (noise, or another sender);"));
+            limits.push(format!("{count} events that are none (noise, or another sender)"));
         }
         if let Some(lost) = &row.lost {
-            words.push(format!("the source was lost: {};", format::plain(lost)));
+            limits.push(format!("source lost: {}", format::plain(lost)));
         }
-        words.push("the result is limited by that".to_owned());
-        words.join(" ")
+        let condition = format::plain(&row.condition);
+        format!("{condition}: limited by its stimuli: {}", limits.join(", "))
     })
 }
 
@@ -194,17 +218,18 @@ mod tests {
     #[test]
     fn a_competitor_is_named_with_its_rate_and_the_slice_of_both() {
         let stage = StageRow { slice_ns: Some(100_000_000), ..StageRow::default() };
-        let row = ResponseRow {
-            condition: "beside polygons".to_owned(),
+        let beside = |condition: &str| ResponseRow {
+            condition: condition.to_owned(),
             competitor_rate: Some(1_234.4),
-            stages: vec![StageRow::default(), stage],
+            stages: vec![StageRow::default(), stage.clone()],
             ..ResponseRow::default()
         };
-        let words = competitor(&row).expect("there is one");
-        let drew =
-            format!("beside polygons: the competitor drew {} polygons", format::count(1_234));
-        let turn = format!("its turn after {} (SCHED_RR)", format::ns(Some(1e8)));
-        assert!(words.starts_with(&drew) && words.contains(&turn), "{words}");
-        assert_eq!(competitor(&ResponseRow::default()), None);
+        let drew = format!("the competitor drew {} polygons a second", format::count(1_234));
+        let said =
+            format!("{drew}; an equal has its turn after {} (SCHED_RR)", format::ns(Some(1e8)));
+        let rows = [ResponseRow::default(), beside("one"), beside("two")];
+        assert_eq!(competitors(&rows[..1]), Vec::<String>::new());
+        assert_eq!(competitors(&rows[1..]).join(", "), said);
+        assert_eq!(competitors(&rows), [format!("one | two: {said}")]);
     }
 }

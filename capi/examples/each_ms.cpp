@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <thread>
 
@@ -17,14 +16,32 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Prints once a second how it goes; never disturbs the loop.
-void watch(const punctual::loop &each_ms, const std::atomic<bool> &done) {
-    for (auto at = punctual::now() + 1s; !done; at += 1s) {
-        punctual::wait_until(at);
-        punctual_stats stats = each_ms.stats();
-        std::cout << stats.ran << " cycles, " << stats.missed << " missed\n";
+// Prints once a second how it goes, until it goes itself; never disturbs the loop.
+class watcher {
+public:
+    explicit watcher(const punctual::loop &each_ms) : thread([&] { watch(each_ms); }) {}
+
+    // Also where the loop throws: a thread that nobody joins would end the program.
+    ~watcher() {
+        done = true;
+        thread.join();
     }
-}
+
+    watcher(const watcher &) = delete;
+    watcher &operator=(const watcher &) = delete;
+
+private:
+    void watch(const punctual::loop &each_ms) {
+        for (auto at = punctual::now() + 1s; !done; at += 1s) {
+            punctual::wait_until(at);
+            punctual_stats stats = each_ms.stats();
+            std::cout << stats.ran << " cycles, " << stats.missed << " missed\n";
+        }
+    }
+
+    std::atomic<bool> done{false};
+    std::thread thread;
+};
 
 } // namespace
 
@@ -35,20 +52,18 @@ int main(int argc, char **argv) try {
         options.cpu = std::atoi(argv[2]);
     }
     punctual::loop each_ms(options);
-    std::atomic<bool> done{false};
-    std::thread watcher(watch, std::cref(each_ms), std::cref(done));
-
     std::chrono::duration<double> integral{0};
-    for (std::uint64_t n = 0; n < cycles; n++) {
-        const punctual_cycle *cycle = each_ms.wait();
-        if (cycle == nullptr) {
-            break;
+    {
+        watcher prints(each_ms);
+        for (std::uint64_t n = 0; n < cycles; n++) {
+            const punctual_cycle *cycle = each_ms.wait();
+            if (cycle == nullptr) {
+                break;
+            }
+            integral += punctual::duration(cycle->dt_ns); // the work: read, compute, write
         }
-        integral += punctual::duration(cycle->dt_ns); // the work: read, compute, write
     }
 
-    done = true;
-    watcher.join();
     punctual_stats did = each_ms.finish();
     std::cout << integral.count() << " s of loop, late by at most " << did.max_ns << " ns\n";
     return EXIT_SUCCESS;

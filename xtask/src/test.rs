@@ -220,9 +220,27 @@ impl fmt::Display for Report {
         for line in &self.failures {
             writeln!(f, "{line}")?;
         }
+        for line in reasons(&self.failures) {
+            writeln!(f, "FAILED {line}")?;
+        }
         let Counts { passed, failed, skipped } = self.counts;
         writeln!(f, "{passed} passed, {failed} failed, {skipped} skipped")
     }
+}
+
+/// Characters of a failure's own words that are repeated at the end.
+const REASON: usize = 200;
+
+/// Where each test panicked, and the first of what it said.
+fn reasons(failures: &[String]) -> Vec<String> {
+    let panics = failures
+        .windows(2)
+        .filter(|lines| lines[0].contains("' panicked at ") || lines[0].contains(") panicked at "));
+    let reason = |lines: &[String]| {
+        let said: String = lines[1].chars().take(REASON).collect();
+        format!("{} {said}", lines[0])
+    };
+    panics.map(reason).collect()
 }
 
 /// How the tests ended.
@@ -389,6 +407,8 @@ struct Failures {
     kept: Vec<String>,
     /// Lines of this program that are kept; none outside of its failures.
     lines: Option<usize>,
+    /// In a backtrace, which says less than the words before it and is longer.
+    is_trace: bool,
 }
 
 impl Failures {
@@ -397,6 +417,10 @@ impl Failures {
             self.lines = self.lines.or(Some(0));
         } else if line.starts_with("test result: ") {
             self.lines = None;
+        } else if line == "stack backtrace:" {
+            self.is_trace = true;
+        } else if self.is_trace && !line.is_empty() {
+            self.is_trace = !line.starts_with("note: ");
         } else if let Some(lines) = &mut self.lines
             && !line.is_empty()
         {
@@ -602,6 +626,9 @@ mod tests {
             "",
             "---- a stdout ----",
             "thread 'a' panicked at a.rs:1:2:",
+            "stack backtrace:",
+            "   0: a",
+            "note: more",
             "failures:",
             "    a",
             "test result: FAILED. 0 passed; 1 failed",
@@ -611,6 +638,14 @@ mod tests {
         }
         let kept = ["---- a stdout ----", "thread 'a' panicked at a.rs:1:2:", "    a"];
         assert_eq!(failures.kept, kept);
+    }
+
+    #[test]
+    fn where_each_test_failed_stands_at_the_end() {
+        let long = "x".repeat(300);
+        let kept = ["---- a stdout ----", "thread 'a' (7) panicked at a.rs:1:2:", &long, "    a"];
+        let shown = reasons(&kept.map(str::to_owned));
+        assert_eq!(shown, [format!("{} {}", kept[1], &long[..REASON])]);
     }
 
     #[test]

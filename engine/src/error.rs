@@ -154,7 +154,7 @@ impl Error {
             Kind::Executive(why) => why.kind(),
             Kind::Follow(why) => why.kind(),
             Kind::Task(why) => why.kind(),
-            Kind::Tasks(BuildError::Overload(..) | BuildError::Late(_))
+            Kind::Tasks(BuildError::Overload(..) | BuildError::Late(..))
             | Kind::Calendar(
                 CalendarError::Outside(..)
                 | CalendarError::Overlap(..)

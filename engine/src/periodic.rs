@@ -127,10 +127,18 @@ impl Periodic {
         }
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
-            return Err(BuildError::overload(load, &self.tasks));
+            return Err(overload(load, &self.tasks));
         }
         Ok(names)
     }
+}
+
+/// That the budgets of these tasks ask for `load`, a share of a CPU above 1.
+///
+/// # Real-time: setup only
+pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> BuildError {
+    let budget = |task: &Task| Some((task.name().to_owned(), task.budget_ns()?, task.period()));
+    BuildError::Overload(load, None, tasks.into_iter().filter_map(budget).collect())
 }
 
 fn check_task(task: &Task) -> Result<(), BuildError> {

@@ -9,7 +9,6 @@ use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::Period;
 
 use crate::duration::span;
-use crate::periodic::{LateTask, Task};
 
 /// Why tasks cannot be an executive.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +45,9 @@ pub enum BuildError {
     /// The budgets ask for this share of a CPU, of this one where it is known; the tasks that have
     /// one, with it in ns.
     Overload(f64, Option<u32>, Vec<(String, u64, Period)>),
-    /// A task is late whatever the phases, behind one that cannot be preempted.
-    Late(Box<LateTask>),
+    /// A task is late whatever the phases, behind one that cannot be preempted: its name, and what
+    /// [`LateTask`](crate::periodic::LateTask) says of it.
+    Late(String, String),
     /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
     Priority(u8, u8, u8),
     /// Background work in slices of zero length.
@@ -65,15 +65,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The budgets of these tasks ask for this share of a CPU.
-    ///
-    /// # Real-time: setup only
-    pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> Self {
-        let budget = |task: &Task| Some((task.name().to_owned(), task.budget_ns()?, task.period()));
-        Self::Overload(load, None, tasks.into_iter().filter_map(budget).collect())
-    }
-
-    /// The same, of the tasks of this CPU, where that is known.
+    /// The same, of the tasks of this CPU, where an overload's is known.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -98,8 +90,8 @@ impl BuildError {
             | Self::Unknown(name, _)
             | Self::After(name, _)
             | Self::SomePriorities(name, _)
-            | Self::Cannot(name, _) => Some(name),
-            Self::Late(late) => Some(late.name()),
+            | Self::Cannot(name, _)
+            | Self::Late(name, _) => Some(name),
             Self::Overload(_, _, budgets) => budgets.first().map(|(name, ..)| name.as_str()),
             _ => None,
         }
@@ -156,7 +148,7 @@ impl fmt::Display for BuildError {
             Self::Priority(priority, least, most) => {
                 write!(f, "an executive's priority must be from {least} to {most} (got {priority})")
             }
-            Self::Late(late) => write!(f, "{late}; without `strict` this is a warning"),
+            Self::Late(_, why) => write!(f, "{why}; without `strict` this is a warning"),
             Self::Share(share) => {
                 write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
             }

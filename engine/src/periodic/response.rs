@@ -14,6 +14,7 @@ use punctual_core::time::Period;
 
 use super::Plan;
 use crate::duration::span;
+use crate::error::BuildError;
 
 /// Steps after which an analysis of one task is given up.
 const STEPS: u64 = 100_000;
@@ -92,6 +93,12 @@ impl LateTask {
             }
             LateReason::Together(_) => false,
         }
+    }
+}
+
+impl From<&LateTask> for BuildError {
+    fn from(late: &LateTask) -> Self {
+        Self::Late(late.name.clone(), late.to_string())
     }
 }
 

@@ -262,7 +262,7 @@ mod successor {
         let before = all(&[half("a")]).build().expect("a plan");
         let refused = |tasks: &[Task]| all(tasks).build_after(&before).err();
         let both = [half("a"), half("b")];
-        assert_eq!(refused(&both), Some(BuildError::overload(1.2, &both)));
+        assert_eq!(refused(&both), Some(overload(1.2, &both)));
         assert_eq!(refused(&[half("a"), half("a")]), Some(BuildError::SameName("a".to_owned())));
         let lost = task("b", 5, 1).after("c", Duration::ZERO);
         let unknown = BuildError::Unknown("b".to_owned(), "c".to_owned());

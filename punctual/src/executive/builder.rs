@@ -348,7 +348,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         cautions.extend(late_tasks.iter().map(LateTask::to_string));
         let refuses = thread.is_strict() && !overload;
         if let Some(late) = late_tasks.into_iter().find(|late| refuses && late.is_certain()) {
-            return Err(BuildError::Late(Box::new(late)).into());
+            return Err(BuildError::from(&late).into());
         }
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let tasks = (entries, lane_tasks);

@@ -26,7 +26,7 @@ use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::{self, Stats};
 use punctual_engine::pack::{Placed, place};
-use punctual_engine::periodic::{LateTask, Periodic, Plan, Response, Successor};
+use punctual_engine::periodic::{self, LateTask, Periodic, Plan, Response, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Caution, Demand, check_demands};
@@ -153,7 +153,7 @@ impl Rules {
         let load: f64 = on_cpu.iter().copied().map(Task::load).sum();
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
-            let why = BuildError::overload(load, on_cpu);
+            let why = periodic::overload(load, on_cpu);
             return Err(why.on_cpu(self.thread.pinned_to()).into());
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Rules {
         let warnings = late.iter().map(LateTask::to_string).collect();
         let refuses = self.thread.is_strict() && !self.overload;
         match late.into_iter().find(|late| refuses && late.is_certain()) {
-            Some(late) => Err(BuildError::Late(Box::new(late)).into()),
+            Some(late) => Err(BuildError::from(&late).into()),
             None => Ok(warnings),
         }
     }

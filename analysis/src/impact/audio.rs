@@ -152,6 +152,11 @@ impl Audio {
                 seconds(least_ns),
                 seconds(most_ns)
             ),
+            (Some(least_ns), None) if later.was_seen() => format!(
+                "dropouts are at least {} apart on average; at most is unknown: they came in too \
+                 few bursts",
+                seconds(least_ns)
+            ),
             (Some(least_ns), None) => {
                 format!("dropouts are at least {} apart on average", seconds(least_ns))
             }

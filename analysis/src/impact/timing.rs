@@ -184,9 +184,16 @@ impl Exceedance {
         self.upper.map(|bound| bound.p)
     }
 
-    /// The lower bound of the probability, at 95 %; `None` where no cycle is known to be later.
+    /// The lower bound of the probability, at 95 %; `None` where no cycle is known to be later, or
+    /// those that are came in so few bursts that they show less than a single one by itself would.
     pub(super) fn at_least(&self) -> Option<f64> {
-        (self.lower > 0.0).then_some(self.lower)
+        let single = p_lower_at(1.0, self.seen?.n as f64, 1.0, CONFIDENCE);
+        (self.lower >= single).then_some(self.lower)
+    }
+
+    /// Whether cycles were later.
+    pub(super) fn was_seen(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.least > 0)
     }
 
     /// What tells the worse of two runs: the larger the worse. What is unknown is no better than
@@ -465,4 +472,31 @@ fn bound(claim: &Claim) -> Option<Bound> {
         _ => return None,
     };
     (claim.given && (0.0..=1.0).contains(&p)).then_some(Bound { above_ns, p, level: claim.level })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_bursts_bound_a_share_from_above_alone() {
+        let at_least = |theta| {
+            let seen = EventCount { theta, ..EventCount::of_buckets(9, [(0, 9, 9_992)], 8) };
+            let lower = p_lower_at(8.0, 10_000.0, theta, CONFIDENCE);
+            let exceedance = Exceedance {
+                above_ns: 9.0,
+                seen: Some(seen),
+                upper: None,
+                lower,
+                period_ns: None,
+                given: false,
+                n: Some(10_000),
+            };
+            assert!(exceedance.was_seen() && lower > 0.0, "{exceedance:?}");
+            exceedance.at_least()
+        };
+        assert!(at_least(1.0).is_some_and(|share| share > 3e-4));
+        assert!(at_least(0.5).is_some_and(|share| share > 2e-5));
+        assert_eq!(at_least(0.02), None, "less than one cycle by itself shows");
+    }
 }

@@ -34,7 +34,8 @@ impl Census {
     }
 
     /// What ran on a CPU since `before`, in `wall_ns`: threads whose last CPU it is. One that moved
-    /// counts where it is now; one that ended meanwhile is not seen.
+    /// counts where it is now; where that is more time than passed, each has its share of what did.
+    /// One that ended meanwhile is not seen.
     pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
         self.named_since(before, cpu, wall_ns, |thread| named(thread).to_owned())
     }
@@ -55,8 +56,10 @@ impl Census {
                 *by_name.entry(name(thread)).or_default() += ran_ns;
             }
         }
-        let run_ns = by_name.values().sum::<u64>().min(wall_ns);
-        let threads = by_name.into_iter().collect();
+        let all_ns = by_name.values().sum::<u64>();
+        let run_ns = all_ns.min(wall_ns);
+        let share = |ns: u64| u128::from(ns) * u128::from(run_ns) / u128::from(all_ns.max(1));
+        let threads = by_name.into_iter().map(|(name, ns)| (name, share(ns) as u64)).collect();
         let mut others = OthersOnCpu { wall_ns, run_ns, threads };
         others.sort();
         others
@@ -200,7 +203,10 @@ mod tests {
         let expected = expected.map(|(name, ns)| (name.to_owned(), ns));
         assert_eq!((others.run_ns, &others.threads[..]), (610, &expected[..]));
         assert_eq!(others.share(), Some(0.61));
-        assert_eq!(after.since(&before, 1, 400).run_ns, 400, "no more than there was");
+        let short = after.since(&before, 1, 305);
+        let halves = [("rustc", 250), ("sh", 50), ("kworker/1:2", 5)];
+        let halves = halves.map(|(name, ns)| (name.to_owned(), ns));
+        assert_eq!((short.run_ns, &short.threads[..]), (305, &halves[..]), "no more than passed");
         let mut sum = others;
         sum.add(&OthersOnCpu {
             wall_ns: 1_000,

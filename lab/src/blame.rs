@@ -196,6 +196,10 @@ impl Experiment for BlameExperiment {
         vec![self.loads.clone()]
     }
 
+    fn has_own_threads(&self) -> bool {
+        matches!(self.subject, BlameSubject::Loop { .. })
+    }
+
     fn run(self, context: Context<'_, '_>) -> Result<Measured<BlameResult>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();

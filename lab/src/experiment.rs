@@ -58,6 +58,12 @@ pub trait Experiment: Sized {
         Ok(())
     }
 
+    /// Whether it measures threads of its own: idle states are held off for them. Those of other
+    /// programs are left what they run under.
+    fn has_own_threads(&self) -> bool {
+        true
+    }
+
     /// Measures, until its end or until `context.stop` is set.
     ///
     /// # Errors
@@ -189,7 +195,7 @@ pub fn run<E: Experiment>(
     experiment.check().map_err(ExperimentError::Refused)?;
     let planned = judge(&experiment.demands(), facts).map_err(ExperimentError::Refused)?;
     signal::catch_stop().map_err(ExperimentError::Signal)?;
-    let process = ProcessSession::enter();
+    let process = ProcessSession::ask(true, experiment.has_own_threads());
     let mut loading = Loading::new(experiment.conditions(), bounds(facts), launcher, observer);
     let context = Context { loading: &mut loading, stop: signal::stop_flag() };
     let measured = experiment.run(context);

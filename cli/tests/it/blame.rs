@@ -450,6 +450,7 @@ fn a_program_that_runs_is_followed_without_a_period() {
     let python = runs.iter().find(|run| run["tid"] == pid);
     let python = python.unwrap_or_else(|| panic!("{result}"));
     assert!(python["wakes"].as_u64().is_some_and(|wakes| wakes > 10), "{python}");
+    assert_eq!(result["session"]["idle_states_held"], false, "it keeps what it runs under");
 }
 
 #[test]

@@ -778,7 +778,7 @@ int punctual_executive_run(punctual_executive *executive, const punctual_options
 /*
  * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
  * Takes effect after the task that runs; where all wait, as with a loop, of which releases count as
- * well. A later run returns 0 at once.
+ * well; in the set-up of a run within some 50 ms. A later run returns 0 at once.
  * Real-time: in loop
  */
 int punctual_executive_stop(punctual_executive *executive) PUNCTUAL_NOEXCEPT;

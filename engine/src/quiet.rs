@@ -103,16 +103,16 @@ pub struct KernelTick {
 /// CONFIG_HZ=300.
 const UNDETECTED: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
-/// Listens for about `length`, nine tenths of it spinning; the gaps of [`Spin::STALL`] or longer.
+/// Listens for about `length`, nine tenths of it spinning, or until `stop` is set; the gaps of
+/// [`Spin::STALL`] or longer.
 ///
 /// # Real-time: setup only
-pub fn listen<C: Clock>(clock: &mut C, length: Span) -> Vec<Gap> {
+pub fn listen<C: Clock>(clock: &mut C, length: Span, stop: &AtomicBool) -> Vec<Gap> {
     let mut gaps = Vec::with_capacity(GAPS_MAX);
-    let (never, threshold) = (AtomicBool::new(false), Spin::STALL);
     let end = clock.now() + length;
-    while clock.now() < end {
+    while clock.now() < end && !stop.load(Ordering::Relaxed) {
         let until = clock.wake() + SPIN_LENGTH;
-        spin(clock, until, threshold, &never, |gap| {
+        spin(clock, until, Spin::STALL, stop, |gap| {
             if gaps.len() < GAPS_MAX {
                 gaps.push(gap);
             }
@@ -468,6 +468,18 @@ mod tests {
             });
             prop_assert_eq!((found, spun), model(begin_ns, &steps_ns, end_ns, threshold_ns));
         }
+    }
+
+    #[test]
+    fn a_stop_ends_the_listening_with_the_spin_that_runs() {
+        let listened = |stop| {
+            let mut clock = Scripted::new(0, vec![20, 5_000, 20]);
+            let gaps = listen(&mut clock, LISTEN, &AtomicBool::new(stop));
+            (clock.now(), gaps.len())
+        };
+        assert_eq!(listened(true), (Instant::from_ns(0), 0));
+        let (end, gaps) = listened(false);
+        assert!(end >= Instant::from_ns(0) + LISTEN && gaps == 1, "{end:?} {gaps}");
     }
 
     #[test]

@@ -336,26 +336,6 @@ pub struct ReadyWait {
     pub met: Option<KernelTick>,
 }
 
-/// A wait by this policy for releases of `period` and `phase_ns`, on the calling thread.
-/// `discipline` takes in what was learned of the clock's rate meanwhile.
-///
-/// # Real-time: setup only
-pub fn ready<C: Clock>(
-    policy: &WaitPolicy,
-    (period, phase_ns): (Period, u64),
-    clock: &mut C,
-    discipline: impl Fn(&mut C),
-) -> ReadyWait {
-    let (mut wait, warnings) = strategy(policy, period, clock);
-    discipline(clock);
-    let mut met = None;
-    if policy.learn_first {
-        met = WarmUp::default().learn(&mut wait, clock, (period, phase_ns));
-        discipline(clock);
-    }
-    ReadyWait { wait, warnings, met }
-}
-
 /// How a wait that learns does so before its loop begins.
 #[derive(Clone, Copy, Debug)]
 pub struct WarmUp<'a> {
@@ -368,14 +348,37 @@ pub struct WarmUp<'a> {
     pub watched: Option<&'a Watched>,
 }
 
-impl Default for WarmUp<'_> {
-    fn default() -> Self {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        Self { longest: WARM_UP_MAX, stop: &NEVER, watched: None }
+impl<'a> WarmUp<'a> {
+    /// As the loops of this library learn, until `stop` is set.
+    ///
+    /// # Real-time: setup only
+    pub fn until(stop: &'a AtomicBool) -> Self {
+        Self { longest: WARM_UP_MAX, stop, watched: None }
     }
 }
 
 impl WarmUp<'_> {
+    /// A wait by this policy for releases of `period` and `phase_ns`, on the calling thread.
+    /// `discipline` takes in what was learned of the clock's rate meanwhile.
+    ///
+    /// # Real-time: setup only
+    pub fn ready<C: Clock>(
+        &self,
+        policy: &WaitPolicy,
+        (period, phase_ns): (Period, u64),
+        clock: &mut C,
+        discipline: impl Fn(&mut C),
+    ) -> ReadyWait {
+        let (mut wait, warnings) = strategy(policy, period, clock);
+        discipline(clock);
+        let mut met = None;
+        if policy.learn_first {
+            met = self.learn(&mut wait, clock, (period, phase_ns));
+            discipline(clock);
+        }
+        ReadyWait { wait, warnings, met }
+    }
+
     /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread. Does
     /// nothing to one that learns nothing, or has learned. The kernel's tick, where they met it.
     ///
@@ -512,7 +515,9 @@ mod tests {
         let ready_wait = |phase_ns| {
             let clock = SimClock::new(Instant::from_ns(77), std::iter::empty());
             let mut clock = Ticking { clock, tick_ns: 4_000_000 };
-            ready(&WaitPolicy::adaptive(), (period, phase_ns), &mut clock, |_| {})
+            let never = AtomicBool::new(false);
+            let policy = WaitPolicy::adaptive();
+            WarmUp::until(&never).ready(&policy, (period, phase_ns), &mut clock, |_| {})
         };
         let tick = ready_wait(0).met.expect("each fourth release was late");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));

@@ -3,6 +3,7 @@
 //! For `--phase quiet`. Runs a thread as the loop will run; never prints.
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 
 use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
@@ -19,7 +20,7 @@ use punctual_os::scheduler::SchedPolicy;
 pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result<Option<Quiet>> {
     let find = move || -> Vec<Gap> {
         let _session = ThreadSession::enter(cpu, policy);
-        listen(&mut MachineClock::best(), LISTEN)
+        listen(&mut MachineClock::best(), LISTEN, &AtomicBool::new(false))
     };
     let gaps = spawn::plain("punctual-quiet", find)?.join();
     Ok(place(&gaps.unwrap_or_default(), period))

@@ -130,7 +130,7 @@ fn main() -> std::io::Result<()> {
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
     let thread = session::ThreadSession::enter(cpu, SchedPolicy::Fifo(90));
     let mut clock = MachineClock::best();
-    let gaps = quiet::listen(&mut clock, Span::from_ms(300));
+    let gaps = quiet::listen(&mut clock, Span::from_ms(300), &AtomicBool::new(false));
     let place = quiet::place(&gaps, Period::from_ns(FRAME_NS / 4).expect("positive"));
     // The first unit is 100 µs into the frame.
     let epoch_ns = place.map_or(0, |at| (at.phase_ns + FRAME_NS - 100_000) % FRAME_NS);

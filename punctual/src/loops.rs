@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, ReadyWait, WaitPolicy, ready};
+use punctual_engine::wait_policy::{LEAD, ReadyWait, WaitPolicy, WarmUp};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -329,12 +329,14 @@ pub struct LoopBuilder {
     phase: Phase,
     thread: RtThread,
     samples: Option<PathBuf>,
+    stops_on_signals: bool,
 }
 
 impl LoopBuilder {
     /// A loop of this period at a quiet phase, on a thread with the defaults of [`RtThread`].
     fn new(period: Period) -> Self {
-        Self { period, phase: Phase::Quiet, thread: RtThread::any(), samples: None }
+        let (phase, thread, samples) = (Phase::Quiet, RtThread::any(), None);
+        Self { period, phase, thread, samples, stops_on_signals: false }
     }
 
     /// Sets where its releases lie.
@@ -364,6 +366,15 @@ impl LoopBuilder {
         self
     }
 
+    /// As [`LoopHandle::stop_on_signals`], from the beginning of its start on: a signal then ends
+    /// what is left of the setup, and the first [`Loop::wait`] gives `None`.
+    ///
+    /// # Real-time: setup only
+    pub fn stop_on_signals(mut self) -> Self {
+        self.stops_on_signals = true;
+        self
+    }
+
     /// Whether all of it can be, as far as that is known without trying: the clock, whose stamps a
     /// period must leave room for, and the sample file are tried by [`LoopBuilder::start`].
     ///
@@ -387,15 +398,18 @@ impl LoopBuilder {
     ///
     /// # Errors
     /// A setting that cannot be; a companion thread that cannot be started, a sample file that
-    /// cannot be written; with [`RtThread::strict`] what the kernel refused.
+    /// cannot be written; with [`RtThread::strict`] what the kernel refused; with
+    /// [`LoopBuilder::stop_on_signals`] as [`LoopHandle::stop_on_signals`].
     ///
     /// # Real-time: setup only
     pub fn start(self) -> Result<Loop, Error> {
         let phase = self.phase;
-        let clock = |period: Period| {
+        let clock = |period: Period, stop: &AtomicBool| {
             let mut clock = MachineClock::best();
             let quiet = match phase {
-                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, quiet::LISTEN), period),
+                Phase::Quiet => {
+                    quiet::place(&quiet::listen(&mut clock, quiet::LISTEN, stop), period)
+                }
                 _ => None,
             };
             (clock, quiet)
@@ -413,21 +427,35 @@ impl LoopBuilder {
     ///
     /// # Real-time: setup only
     pub fn start_on<C: Clock>(self, clock: C) -> Result<Loop<C>, Error> {
-        self.start_with(|_| (clock, None), |_| {})
+        self.start_with(|_, _| (clock, None), |_| {})
     }
 
     /// Makes the clock on the thread that is the loop's by then; `discipline` takes in what was
     /// learned of its rate.
     fn start_with<C: Clock>(
         self,
-        clock: impl FnOnce(Period) -> (C, Option<Quiet>),
+        clock: impl FnOnce(Period, &AtomicBool) -> (C, Option<Quiet>),
         discipline: impl Fn(&mut C),
     ) -> Result<Loop<C>, Error> {
         self.check()?;
-        let Self { period, phase, thread, samples } = self;
+        let shared = Arc::<LoopShared>::default();
+        if self.stops_on_signals {
+            shared.stop_on_signals()?;
+        }
+        let started = self.set_up(Arc::clone(&shared), clock, discipline);
+        // A loop that never ran keeps no place among those that signals stop.
+        started.inspect_err(|_| shared.request_stop())
+    }
+
+    fn set_up<C: Clock>(
+        self,
+        shared: Arc<LoopShared>,
+        clock: impl FnOnce(Period, &AtomicBool) -> (C, Option<Quiet>),
+        discipline: impl Fn(&mut C),
+    ) -> Result<Loop<C>, Error> {
+        let Self { period, phase, thread, samples, .. } = self;
         let cautions = check_demands(&[thread.demand(period)])?;
         let process = ProcessSession::ask(thread.locks_memory(), thread.holds_idle_states());
-        let shared = Arc::<LoopShared>::default();
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::over(Arc::clone(&shared), bound));
         let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
@@ -438,14 +466,16 @@ impl LoopBuilder {
             return Err(Kind::Refused(refused).into());
         }
         let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
-        let (mut clock, mut quiet) = clock(period);
+        let (mut clock, mut quiet) = clock(period, shared.stop.flag());
         check_period(period, &mut clock)?;
         let mut phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let mut ready_at =
-            |phase_ns| ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline);
+        let warm_up = WarmUp::until(shared.stop.flag());
+        let mut ready_at = |phase_ns| {
+            warm_up.ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline)
+        };
         let ReadyWait { mut wait, mut warnings, met } = ready_at(phase_ns);
         // Listening may mistake something else for the tick; a place that was given stays.
         let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, period));
@@ -509,13 +539,14 @@ impl LoopHandle {
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {
-        self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+        self.shared.request_stop();
     }
 
     /// Has SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it, unless SIGHUP is ignored as under nohup(1):
     /// in the handler itself, as [`LoopHandle::stop`] does. Counts, summary and sample file stay
     /// whole. A second signal half a second later, or more, ends the process. Where one came
-    /// before, also for another loop, it stops at once.
+    /// before, also for another loop, it stops at once. [`LoopBuilder::stop_on_signals`] does so
+    /// from the beginning of the start on, which takes seconds.
     ///
     /// The program's own handlers of the three are replaced, for good. A signal handler may run at
     /// any time, so that what the loop shares with its handles, some hundred bytes, is never freed.
@@ -542,8 +573,7 @@ impl LoopHandle {
     /// # Ok::<(), punctual::Error>(())
     /// ```
     pub fn stop_on_signals(&self) -> Result<(), Error> {
-        let shared: &'static Arc<LoopShared> = Box::leak(Box::new(Arc::clone(&self.shared)));
-        stop_by_signals([&shared.stop])
+        self.shared.stop_on_signals()
     }
 
     /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
@@ -610,6 +640,15 @@ impl LoopShared {
     #[inline]
     fn is_forked(&self) -> bool {
         !self.origin.is_here()
+    }
+
+    fn request_stop(&self) {
+        self.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+    }
+
+    fn stop_on_signals(self: &Arc<Self>) -> Result<(), Error> {
+        let shared: &'static Arc<Self> = Box::leak(Box::new(Arc::clone(self)));
+        stop_by_signals([&shared.stop])
     }
 }
 

@@ -90,6 +90,12 @@ fn a_loop_ends_at_ctrl_c_with_its_counts() {
     let mut late = builder.start().expect("it starts");
     late.handle().stop_on_signals().expect("there is room");
     assert!(late.wait().is_none());
+    // And one that says so before its setup has none.
+    let builder = Loop::builder(period()).thread(RtThread::any()).stop_on_signals();
+    let mut late = builder.start().expect("it starts");
+    assert!(late.wait().is_none());
+    assert!(late.wait_status().learned.is_some_and(|learned| learned.cycles == 0));
+    assert_eq!(late.finish().end, End::Stopped);
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub struct StopHandle(pub(super) Arc<Ending>);
 
 impl StopHandle {
     /// Ends the executive: at once where it spins, within 100 ms where it sleeps, whatever its
-    /// periods, and where a task runs when that returns. Stays so. Releases from now on are none of
-    /// its run: what was due before and never ran is missed.
+    /// periods, where a task runs when that returns, and in its setup within some 50 ms. Stays so.
+    /// Releases from now on are none of its run: what was due before and never ran is missed.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {

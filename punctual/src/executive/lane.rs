@@ -9,6 +9,7 @@ use std::time::Duration;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::Ended;
 use punctual_core::executive::{Cancelling, Many};
+use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_engine::calendar::CalendarPlan;
@@ -23,7 +24,7 @@ use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::ThreadSession;
-use punctual_engine::wait_policy::{ReadyWait, ready};
+use punctual_engine::wait_policy::{ReadyWait, WarmUp};
 use punctual_os::futex;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -268,8 +269,14 @@ impl<'env> Lane<'env> {
         let lane = &shared.lanes[at];
         let (_neighbour, beside) = Neighbour::enter(thread.pinned_to());
         let phase_ns = epoch.as_ns() % period.as_ns();
-        let ReadyWait { wait, warnings, .. } =
-            ready(thread.wait_policy(), (period, phase_ns), &mut clock, startup.discipline());
+        let ending = &*shared.ending;
+        let warm_up = WarmUp::until(ending.stop.flag());
+        let ReadyWait { wait, warnings, .. } = warm_up.ready(
+            thread.wait_policy(),
+            (period, phase_ns),
+            &mut clock,
+            startup.discipline(),
+        );
         startup.warn(beside.into_iter().chain(warnings));
         let (mut ranked, mut names, mut counting) = (Vec::new(), Vec::new(), Vec::new());
         for LaneRank { name, body, entry } in ranks {
@@ -277,7 +284,6 @@ impl<'env> Lane<'env> {
             names.push(name);
             counting.push(entry.and_then(|entry| run.counting(entry, epoch)));
         }
-        let ending = &*shared.ending;
         let wait = Filling { wait, idle, counts: &shared.idle, ending };
         let elsewhere = remotes.len();
         let bodies = Bodies { ranked, names, remotes, watched: &lane.watched, ending };

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::CancelToken;
+use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
@@ -25,7 +26,7 @@ use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::safety::check_period;
 use punctual_engine::session::ProcessSession;
-use punctual_engine::wait_policy::{ReadyWait, ready};
+use punctual_engine::wait_policy::{ReadyWait, WarmUp};
 use punctual_os::affinity::CpuMask;
 use punctual_os::scheduler::SchedPolicy;
 
@@ -312,7 +313,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             startup.fail(why);
         }
         let quiet = match phase {
-            Phase::Quiet => (clocking.quiet)(&mut clock, common),
+            Phase::Quiet => (clocking.quiet)(&mut clock, common, startup.ending().stop.flag()),
             _ => None,
         };
         let epoch = Instant::from_ns(match (phase, quiet) {
@@ -429,8 +430,8 @@ pub(super) struct Clocking<'env, C> {
     make: Box<dyn FnOnce() -> C + Send + 'env>,
     /// Takes in what was learned of its rate.
     discipline: fn(&mut C),
-    /// Finds a quiet phase, where its time is the kernel's.
-    quiet: fn(&mut C, Period) -> Option<Quiet>,
+    /// Finds a quiet phase, where its time is the kernel's, until it is stopped.
+    quiet: fn(&mut C, Period, &AtomicBool) -> Option<Quiet>,
     /// True where its time is CLOCK_MONOTONIC's.
     is_machine: bool,
 }
@@ -445,8 +446,8 @@ impl<C> Clocking<'_, C> {
 impl<'env> Clocking<'env, MachineClock> {
     /// The machine's, calibrated.
     pub(super) fn machine() -> Self {
-        let quiet = |clock: &mut MachineClock, period| {
-            quiet::place(&quiet::listen(clock, quiet::LISTEN), period)
+        let quiet = |clock: &mut MachineClock, period, stop: &AtomicBool| {
+            quiet::place(&quiet::listen(clock, quiet::LISTEN, stop), period)
         };
         Self {
             make: Box::new(MachineClock::best),
@@ -463,7 +464,7 @@ impl<'env, C: Clock + Send + 'env> Clocking<'env, C> {
         Self {
             make: Box::new(move || clock),
             discipline: |_| {},
-            quiet: |_, _| None,
+            quiet: |_, _, _| None,
             is_machine: false,
         }
     }
@@ -491,8 +492,9 @@ fn supervise<C: Clock + Clone + Send>(
     let thread = &shared.rules.thread;
     let mut clock = MachineClock::best();
     let at = (shortest, epoch.as_ns() % shortest.as_ns());
+    let warm_up = WarmUp::until(shared.ending.stop.flag());
     let ReadyWait { wait, warnings, .. } =
-        ready(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
+        warm_up.ready(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
     startup.warn(warnings);
     startup.ready();
     let times = startup.await_go(false, || epoch)?;

@@ -32,7 +32,7 @@ use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
-use punctual_engine::wait_policy::{WaitPolicy, ready};
+use punctual_engine::wait_policy::{WaitPolicy, WarmUp};
 use punctual_os::futex::{self, Scope};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -233,7 +233,8 @@ impl ThreadTask {
             let at = (period, epoch.as_ns() % period.as_ns());
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
-            let ready_wait = ready(&policy, at, &mut clock, startup.discipline());
+            let warm_up = WarmUp::until(startup.ending().stop.flag());
+            let ready_wait = warm_up.ready(&policy, at, &mut clock, startup.discipline());
             startup.warn(ready_wait.warnings);
             wait = Some(ready_wait.wait);
         }

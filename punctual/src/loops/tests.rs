@@ -385,7 +385,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         SimulatedClock::new().stall_every(every, length)
     };
     let adaptive = || Loop::builder(period).thread(thread(WaitPolicy::adaptive()));
-    let mut moved = adaptive().start_with(|_| (tick(), Some(mistaken)), |_| {}).expect("a loop");
+    let mut moved = adaptive().start_with(|_, _| (tick(), Some(mistaken)), |_| {}).expect("a loop");
     assert_eq!(
         (moved.phase_ns(), moved.quiet().map(|quiet| quiet.clear_ns)),
         (781_250, Some(218_750))
@@ -397,9 +397,25 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         assert!(cycle.lateness < Span::from_us(1), "{cycle:?}");
     }
     // A phase that was given stays where it is.
-    let given = adaptive().phase(Phase::At(0)).start_with(|_| (tick(), None), |_| {});
+    let given = adaptive().phase(Phase::At(0)).start_with(|_, _| (tick(), None), |_| {});
     let given = given.expect("a loop");
     assert_eq!((given.phase_ns(), given.warnings()), (0, &[][..]));
+}
+
+#[test]
+fn a_stop_in_the_setup_ends_what_is_left_of_it() {
+    let builder = quick(1_000, WaitPolicy::adaptive());
+    let clock = |_, stop: &AtomicBool| {
+        // As a signal that comes while the clock is made.
+        stop.store(true, Ordering::Relaxed);
+        (SimulatedClock::new(), None)
+    };
+    let mut stopped = builder.start_with(clock, |_| {}).expect("a loop");
+    let learned = stopped.wait_status().learned.expect("it learns");
+    assert_eq!((learned.phase, learned.cycles), (LearnPhase::Calibrating, 0));
+    assert!(stopped.wait().is_none());
+    let Counts { ran, missed, censored, .. } = stopped.finish().tasks[0].counts;
+    assert_eq!((ran, missed, censored), (0, 0, 0));
 }
 
 #[test]

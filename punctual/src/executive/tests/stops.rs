@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
+use punctual_core::wait::adaptive::LearnPhase;
 
 use super::*;
 
@@ -104,6 +105,29 @@ fn a_stop_in_a_sleep_misses_nothing_however_it_waits() {
             let Counts { ran, missed, censored, .. } = stats(&summary, "a").counts;
             assert_eq!((ran, missed, censored), (4, 0, 0), "{wait:?} {way:?}: {summary}");
         }
+    }
+}
+
+#[test]
+fn a_stop_in_the_setup_ends_what_is_left_of_it_and_misses_nothing() {
+    let apart = task("apart", 2_000).on_overrun(OnOverrun::Delay);
+    let apart = apart.placed(Placement::thread(ordinary(WaitPolicy::adaptive())));
+    let (plan, _) = Executive::builder()
+        .thread(ordinary(WaitPolicy::adaptive()))
+        .task(task("a", 1_000), |_| ())
+        .task(apart, |_| ())
+        .build()
+        .expect("fine");
+    plan.stop_handle().stop();
+    let summary = plan.run().expect("it starts");
+    assert_eq!(summary.end, End::Stopped);
+    // It neither listened for the tick nor learned.
+    assert!(summary.quiet.is_some_and(|quiet| !quiet.is_detected()), "{summary}");
+    let learned = summary.wait.learned.expect("it learns");
+    assert_eq!((learned.phase, learned.cycles), (LearnPhase::Calibrating, 0));
+    for task in &summary.tasks {
+        let Counts { ran, missed, censored, .. } = task.counts;
+        assert_eq!((ran, missed, censored), (0, 0, 0), "{summary}");
     }
 }
 

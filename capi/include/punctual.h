@@ -745,6 +745,18 @@ int punctual_executive_build(punctual_executive *executive,
 int punctual_executive_peak(const punctual_executive *executive, uint64_t *to) PUNCTUAL_NOEXCEPT;
 
 /*
+ * What is to be said of it before it runs, a line each: which tasks may be late by their budgets, and
+ * what throttling will do; empty when nothing. As it was built last; what comes with tasks that are
+ * added later, and with a run, is in punctual_executive_summary(). Cut to size bytes, the closing zero
+ * included.
+ *   -EINVAL  also: not built yet
+ *   -ERANGE  it was cut
+ * Real-time: reader side
+ */
+int punctual_executive_warnings(const punctual_executive *executive, char *text,
+                                size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
  * Where a task is, or the task of a unit: as it was built last, and as tasks came and went since.
  *   -EINVAL   also: not built yet
  *   -ENOENT   no task or unit of this index

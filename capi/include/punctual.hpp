@@ -484,6 +484,9 @@ public:
         return peak;
     }
 
+    // punctual_executive_warnings()
+    std::string warnings() const { return text(punctual_executive_warnings); }
+
     // punctual_executive_wait_info()
     punctual_wait_info wait_info() const {
         punctual_wait_info info;

@@ -633,6 +633,8 @@ impl Specs {
 struct Built {
     config: Config,
     peak: u64,
+    /// What is to be said of it, a line each.
+    warnings: String,
     /// By the name of the task.
     layouts: HashMap<String, Layout>,
 }
@@ -642,7 +644,8 @@ impl Built {
     fn of<C>(executive: &punctual::Executive<'static, C>, config: Config) -> Self {
         let layout = executive.layout();
         let layouts = layout.iter().map(|placed| (placed.name.clone(), Layout::of(placed)));
-        Self { peak: executive.peak(), layouts: layouts.collect(), config }
+        let warnings = executive.warnings().join("\n");
+        Self { peak: executive.peak(), warnings, layouts: layouts.collect(), config }
     }
 
     /// The executive that these make, laid out and not run.
@@ -930,6 +933,21 @@ unsafe extern "C" fn punctual_executive_peak(executive: *const Executive, to: *m
         let peak = executive.with_built(|_, built| Ok(built.peak))?;
         // SAFETY: null or writable, says the header.
         unsafe { ffi::put(to, peak) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_warnings(
+    executive: *const Executive,
+    to: *mut c_char,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        let warnings = executive.with_built(|_, built| Ok(built.warnings.clone()))?;
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { ffi::put_text(to, size, &warnings) }
     })
 }
 

@@ -128,6 +128,14 @@ impl<'env, C> Executive<'env, C> {
     pub fn peak(&self) -> u64 {
         self.peak
     }
+
+    /// What is to be said of it before it runs, a sentence each: which tasks may be late by their
+    /// budgets, and what throttling will do. The summary has them too, with what its run adds.
+    ///
+    /// # Real-time: setup only
+    pub fn warnings(&self) -> &[String] {
+        &self.assembly.cautions
+    }
 }
 
 /// The companion of an executive that has none.

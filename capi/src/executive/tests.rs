@@ -15,7 +15,7 @@ use super::*;
 use super::{
     punctual_executive_peak, punctual_executive_refused, punctual_executive_summary,
     punctual_executive_task_layout, punctual_executive_task_quantile_ns,
-    punctual_executive_task_stats, punctual_executive_wait_info,
+    punctual_executive_task_stats, punctual_executive_wait_info, punctual_executive_warnings,
 };
 use crate::errors;
 use crate::executive::Layout;
@@ -359,6 +359,8 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
         assert_eq!(punctual_executive_refused(executive, null_mut(), 0), fault);
         panics();
         assert_eq!(punctual_executive_summary(executive, null_mut(), 0), fault);
+        panics();
+        assert_eq!(punctual_executive_warnings(executive, null_mut(), 0), fault);
         panics();
         assert_eq!(punctual_executive_destroy(executive), fault);
     }

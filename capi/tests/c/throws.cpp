@@ -65,6 +65,20 @@ static void bodies() {
     CHECK(executive.wait_info().learns == 0);
 }
 
+static void warnings() {
+    punctual::executive executive;
+    punctual::task plan(100'000'000);
+    plan.budget_ns = 20'000'000;
+    auto nothing = [](const punctual_cycle &) { return 0; };
+    executive.add("plan", plan, nothing);
+    executive.build(plain(0));
+    CHECK(executive.warnings().empty());
+    std::uint32_t index = executive.add("servo", punctual::task(1'000'000), nothing);
+    CHECK(executive.warnings().find("\"servo\"") != std::string::npos);
+    executive.remove(index);
+    CHECK(executive.warnings().empty());
+}
+
 static void units() {
     punctual::executive executive;
     punctual::unit wide;
@@ -225,6 +239,7 @@ int main() {
     failures();
     processes();
     bodies();
+    warnings();
     units();
     threads();
     triggers();

@@ -77,6 +77,10 @@ fn a_long_body_that_keeps_a_short_period_waiting_is_warned_of() {
             assert!(warning.contains(part), "{part:?} in {warning}");
         }
     }
+    // Also before it runs.
+    let (built, _) = beside_long(servo(), inline(), sleeping()).build().expect("a warning");
+    let [before] = &warned(built.warnings())[..] else { panic!("one warning") };
+    assert_eq!(warned(&built.run_for(ms(5)).expect("it starts").warnings), [before.clone()]);
     let apart = Placement::thread(RtThread::any());
     assert_eq!(warned(&warnings(servo(), apart)), [""; 0]);
     assert_eq!(warned(&warnings(task("servo", 20_000), inline())), [""; 0]);

@@ -5,12 +5,18 @@
 
 use std::ffi::{c_char, c_int};
 
+use punctual::Span;
 use punctual::follow::{self, Follower, Reference, Settings};
 use punctual_os::fork::Origin;
 
 use crate::failure::Failure;
 use crate::ffi::{self, Object};
 use crate::record::{self, Record, named};
+
+/// What is known ahead of a clock that is followed unless its loops need more: the library's own.
+const LEAD: Span = Span::from_ms(100);
+/// For longer periods a reading comes once in so many, as by default once in so many leads.
+const READING_PERIODS: i64 = 5;
 
 const REFERENCE_TAI: c_int = 0;
 const REFERENCE_PTP: c_int = 1;
@@ -52,7 +58,14 @@ impl Follow {
         };
         let period_ns = (period_ns > 0).then_some(period_ns);
         let settings = Settings { period_ns, ..Settings::default() };
-        let follower = follow::Follow::new(reference).settings(settings).start();
+        let mut follow = follow::Follow::new(reference).settings(settings);
+        let period =
+            period_ns.map_or(Span::ZERO, |ns| Span::from_ns(ns.try_into().unwrap_or(i64::MAX)));
+        if period > LEAD {
+            let every = Span::from_ns(period.as_ns().saturating_mul(READING_PERIODS));
+            follow = follow.every(every, period);
+        }
+        let follower = follow.start();
         Ok(Self(follower.map_err(|why| Failure::of(&why))?, Origin::here()))
     }
 }

@@ -4,7 +4,7 @@
 //! alike.
 //! Touches nothing itself.
 
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 /// A clock that can be read and slept on. Its instants are on CLOCK_MONOTONIC, on the clock that it
 /// follows, or simulated: a loop mixes no two.
@@ -57,6 +57,14 @@ pub trait Clock {
     ///
     /// # Real-time: in loop
     fn at_monotonic(&mut self, _at: Instant) -> Option<Instant> {
+        None
+    }
+
+    /// How long before it takes effect a change of its pace is known: no sleep on it may be longer.
+    /// `None` for one whose pace does not change.
+    ///
+    /// # Real-time: in loop
+    fn lead(&self) -> Option<Span> {
         None
     }
 

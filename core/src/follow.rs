@@ -89,6 +89,7 @@ pub struct Following<S, C> {
     shared: S,
     turn: u64,
     map: Map,
+    lead: Option<Span>,
 }
 
 impl<S: AsRef<Shared>, C: Clock> Following<S, C> {
@@ -98,7 +99,15 @@ impl<S: AsRef<Shared>, C: Clock> Following<S, C> {
     pub fn new(clock: C, shared: S) -> Option<Self> {
         let turn = shared.as_ref().turn();
         let map = shared.as_ref().view()?.map;
-        Some(Self { clock, shared, turn, map })
+        Some(Self { clock, shared, turn, map, lead: None })
+    }
+
+    /// Each bend of the map is shared so long before it.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn known_ahead(self, lead: Span) -> Self {
+        Self { lead: Some(lead), ..self }
     }
 
     /// The map that it runs on.
@@ -155,6 +164,10 @@ impl<S: AsRef<Shared>, C: Clock> Clock for Following<S, C> {
 
     fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
         Some(self.map.grid(self.clock.at_monotonic(at)?))
+    }
+
+    fn lead(&self) -> Option<Span> {
+        self.lead
     }
 
     #[inline]

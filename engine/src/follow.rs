@@ -88,8 +88,9 @@ impl Follow {
     }
 
     /// Sets the time between two readings, at least a millisecond, and how long before it takes
-    /// effect a correction is published. `lead` must be at least the longest period of all loops
-    /// on this clock, and shorter than `every`.
+    /// effect a correction is published [default: 500 ms, 100 ms]. `lead` must be at least the
+    /// longest period of all loops on this clock, which is refused otherwise, and shorter than
+    /// `every`. An executive looks every 100 ms, so that its periods may be longer than that.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -129,7 +130,7 @@ impl Follow {
             }
         }
         servo.begin();
-        let common = Arc::new(Common::new(self.settings));
+        let common = Arc::new(Common::new(self.settings, self.lead));
         common.shared.publish(&servo);
         let (theirs, origin) = (Arc::clone(&common), Origin::here());
         let run = move || {
@@ -221,7 +222,7 @@ impl Follower {
         }
         loop {
             if let Some(following) = Following::new(clock.clone(), self.clone()) {
-                return following;
+                return following.known_ahead(self.0.common.lead);
             }
             std::hint::spin_loop();
         }
@@ -277,16 +278,18 @@ impl Drop for Thread {
 struct Common {
     shared: Shared,
     settings: Settings,
+    lead: Span,
     unread: AtomicU64,
     late: AtomicU64,
     over: AtomicBool,
 }
 
 impl Common {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: Settings, lead: Span) -> Self {
         Self {
             shared: Shared::default(),
             settings,
+            lead,
             unread: AtomicU64::new(0),
             late: AtomicU64::new(0),
             over: AtomicBool::new(false),
@@ -461,7 +464,7 @@ mod tests {
 
     #[test]
     fn what_was_thought_of_too_late_is_not_published() {
-        let common = Common::new(Settings::default());
+        let common = Common::new(Settings::default(), Span::from_ms(100));
         let reading = |ns: u64| {
             let at = Instant::from_ns(ns);
             ClockReading {

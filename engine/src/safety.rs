@@ -12,7 +12,7 @@ use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::{MachineClock, StampCost};
-use crate::error::{Error, Kind};
+use crate::error::{Error, FollowError, Kind};
 use crate::wait_policy::rest_share;
 
 pub use crate::error::NoCpuLeft;
@@ -239,6 +239,20 @@ pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error>
     match is_too_short(period, stamp_ns) {
         true => Err(Kind::ShortPeriod { got: period, stamp_ns, stamps: STAMPS_IN_A_PERIOD }.into()),
         false => Ok(()),
+    }
+}
+
+/// Whether a loop on this clock, which may sleep for `longest`, knows of each change of the clock's
+/// pace before it sleeps over it.
+///
+/// # Errors
+/// That it does not.
+///
+/// # Real-time: setup only
+pub fn check_lead(longest: Span, clock: &impl Clock) -> Result<(), Error> {
+    match clock.lead() {
+        Some(lead) if longest > lead => Err(FollowError::Sleeps { got: longest, lead }.into()),
+        _ => Ok(()),
     }
 }
 

@@ -31,7 +31,7 @@ use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Caution;
-use punctual_engine::safety::{check_demands, check_period};
+use punctual_engine::safety::{check_demands, check_lead, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
@@ -419,8 +419,10 @@ impl LoopBuilder {
 
     /// The same on a clock of the caller's: one that is followed
     /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
-    /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
-    /// and a grid that drifts against it passes through it wherever it begins.
+    /// on its time; a period is at most what is known of its pace ahead
+    /// ([`Follow::every`](crate::follow::Follow::every)). [`Phase::Quiet`] is zero there: the
+    /// kernel's tick keeps to CLOCK_MONOTONIC, and a grid that drifts against it passes through it
+    /// wherever it begins.
     ///
     /// # Errors
     /// As [`LoopBuilder::start`].
@@ -468,6 +470,7 @@ impl LoopBuilder {
         let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
         let (mut clock, mut quiet) = clock(period, shared.stop.flag());
         check_period(period, &mut clock)?;
+        check_lead(period.as_span(), &clock)?;
         let mut phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),

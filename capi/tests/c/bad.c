@@ -80,6 +80,7 @@ static void bad_loops(void)
     static const uint64_t periods[] = {0, ((uint64_t)1 << 62) + 1, UINT64_MAX};
     punctual_loop *loop = (punctual_loop *)8;
     punctual_options options;
+    punctual_follow *follow;
     struct {
         punctual_options options;
         uint64_t newer;
@@ -112,6 +113,19 @@ static void bad_loops(void)
     CHECK(punctual_loop_quantile_ns(loop, 2.0, NULL) == -EINVAL);
     CHECK(punctual_loop_wait(loop, NULL) == 0);
     CHECK(punctual_loop_quantile_ns(loop, 0.5, NULL) == -EINVAL);
+    CHECK(punctual_loop_destroy(loop) == 0);
+
+    /* A period of 200 ms is longer than the pace of a clock is known ahead, unless it is said. */
+    options = plain(200000000);
+    CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_TAI, NULL, 0) == 0);
+    options.follow = follow;
+    CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "period_ns of punctual_follow_create()") != NULL);
+    CHECK(punctual_follow_destroy(follow) == 0);
+    CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_TAI, NULL, 200000000) == 0);
+    options.follow = follow;
+    CHECK(punctual_loop_create(&loop, &options) == 0);
+    CHECK(punctual_follow_destroy(follow) == 0);
     CHECK(punctual_loop_destroy(loop) == 0);
 }
 

@@ -34,6 +34,13 @@ pub enum FollowError {
         /// The most that their limit may be, parts in 10⁹.
         limit_max_ppb: i64,
     },
+    /// A loop would sleep for longer than a change of the clock's pace is known ahead.
+    Sleeps {
+        /// For how long.
+        got: Span,
+        /// How long before it takes effect a change is known.
+        lead: Span,
+    },
     /// The thread cannot be started.
     Thread(io::Error),
 }
@@ -74,6 +81,12 @@ impl fmt::Display for FollowError {
                 f,
                 "limit must be from 0 to {limit_max_ppb} parts in 10^9 (got {limit_ppb}), and step \
                  must not be negative (got {step})"
+            ),
+            Self::Sleeps { got, lead } => write!(
+                f,
+                "a loop on a clock that is followed must not sleep for longer than changes of its \
+                 pace are known ahead, {lead} (got a period of {got}): follow it with a longer \
+                 lead (`Follow::every`; in C the period_ns of punctual_follow_create())"
             ),
             Self::Thread(why) => why.fmt(f),
         }

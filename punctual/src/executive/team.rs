@@ -18,13 +18,14 @@ use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::duration::span;
 use punctual_engine::error::{Error, Kind};
+use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside};
 use punctual_engine::outcome::{End, Samples};
 use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Over, Stop, Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
-use punctual_engine::safety::check_period;
+use punctual_engine::safety::{check_lead, check_period};
 use punctual_engine::session::ProcessSession;
 use punctual_engine::wait_policy::{ReadyWait, WarmUp};
 use punctual_os::affinity::CpuMask;
@@ -105,7 +106,10 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
         let common = common_period(&periods).unwrap_or(IDLE);
         let shortest = periods.iter().copied().chain(threads.iter().map(ThreadTask::period)).min();
-        let start = MainStart { clocking, phase, common, shortest };
+        let in_loops = lanes.iter().map(Lane::adapts_to);
+        let longest = in_loops.chain(threads.iter().map(ThreadTask::period)).max().unwrap_or(IDLE);
+        let sleeps = longest.as_span().min(LOOK);
+        let start = MainStart { clocking, phase, common, shortest, sleeps };
         let beside = beside.map(|beside| || beside(&handle));
         let (ends, returned) = std::thread::scope(|scope| {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)
@@ -192,6 +196,8 @@ struct MainStart<'env, C> {
     common: Period,
     /// The shortest of all.
     shortest: Option<Period>,
+    /// How long one of its threads may sleep at a time.
+    sleeps: Span,
 }
 
 /// The state in which all threads ended.
@@ -303,13 +309,16 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
 
     /// The main loop: finds the clock and the epoch for all.
     fn main_loop(&self, lane: Lane<'env>, start: MainStart<'env, C>) -> EndedLoop<'r> {
-        let (run, MainStart { clocking, phase, common, shortest }) = (self.run, start);
+        let (run, MainStart { clocking, phase, common, shortest, sleeps }) = (self.run, start);
         let startup = run.startup();
         // A clock of the caller's may panic: the others wait for this thread.
         let _abort = Abort(startup);
         let session = lane.enter(run);
         let mut clock = startup.ending().callback(clocking.make);
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
+            startup.fail(why);
+        }
+        if let Err(why) = check_lead(sleeps, &clock) {
             startup.fail(why);
         }
         let quiet = match phase {

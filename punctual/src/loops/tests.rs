@@ -5,11 +5,13 @@ use std::sync::Arc;
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
 use punctual_engine::rt_thread::RtThread;
+use punctual_engine::task::Task;
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 use super::*;
+use crate::executive::Executive;
 use crate::sim::SimulatedClock;
 use punctual_engine::quiet::{Gap, place};
 
@@ -357,6 +359,17 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
         Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
     }));
     let follower = Follow::new(made_up).start().expect("readable");
+    // Of a change of its pace a loop of 5 Hz would hear when it is over.
+    let why = sleeping(5).start_on(follower.over(Vdso)).expect_err("too long");
+    for part in ["known ahead, 100 ms", "a period of 200 ms", "`Follow::every`"] {
+        assert!(why.to_string().contains(part), "{part}: {why}");
+    }
+    let plan = Executive::builder().clock(follower.over(Vdso)).thread(thread(WaitPolicy::sleep()));
+    let (plan, _) = plan
+        .task(Task::every("slow", Period::hz(5).expect("in range")), |_| Flow::Stop)
+        .build()
+        .expect("fine");
+    assert_eq!(plan.run().expect("it looks every 100 ms").tasks[0].counts.ran, 1);
     let builder = sleeping(500).phase(Phase::Quiet);
     let mut looped = builder.start_on(follower.over(Vdso)).expect("a loop");
     assert_eq!((looped.phase_ns(), looped.quiet()), (0, None));

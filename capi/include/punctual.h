@@ -10,7 +10,8 @@
  * Answers. A function that can fail returns 0 or a negative errno, never anything else.
  *   punctual_strerror() says what a number means here, punctual_last_error() says it of the last
  *   failure with names and numbers. Common to all:
- *     -EINVAL           a null pointer or an argument that cannot be
+ *     -EINVAL           a null pointer or an argument that cannot be; punctual_last_error() names
+ *                       a pointer that is null
  *     -E2BIG            a struct of a newer version that asks for what this library does not know
  *     -ECHILD           the object is of the process that fork(2) made this one of (see Fork)
  *     -ENOTRECOVERABLE  a fault of the library's own, caught at its border: destroy the object

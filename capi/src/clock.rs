@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use punctual_core::time::{Instant, Span};
 use punctual_engine::clocks::{monotonic_now, wait_until};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -36,7 +36,7 @@ unsafe extern "C" fn punctual_ns_from_timespec(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a timespec, says the header.
-        let from = unsafe { ffi::pointee(from) }?;
+        let from = unsafe { ffi::pointee(from, null!("from", "a timespec")) }?;
         let in_second = u64::try_from(from.tv_nsec).ok().filter(|&ns| ns < NS_PER_S);
         let seconds = u64::try_from(from.tv_sec).ok();
         let (Some(in_second), Some(seconds)) = (in_second, seconds) else {
@@ -44,7 +44,13 @@ unsafe extern "C" fn punctual_ns_from_timespec(
         };
         let ns = seconds.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(in_second));
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_ns, ns.ok_or(Failure::bare(libc::ERANGE))?) }
+        unsafe {
+            ffi::put(
+                to_ns,
+                null!("to_ns", "where the answer goes"),
+                ns.ok_or(Failure::bare(libc::ERANGE))?,
+            )
+        }
     })
 }
 
@@ -58,7 +64,7 @@ unsafe extern "C" fn punctual_timespec_from_ns(from_ns: u64, to: *mut libc::time
             tv_nsec: (from_ns % NS_PER_S) as libc::c_long,
         };
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, timespec) }
+        unsafe { ffi::put(to, null!("to", "a timespec"), timespec) }
     })
 }
 

@@ -5,7 +5,7 @@
 //! it; any thread stops it and reads what its tasks do, which disturbs no loop.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::BorrowedFd;
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::fork::Origin;
 
 use crate::callback::{Body, Callback, Plain};
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi::{self, Exclusive, Object};
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record, named};
@@ -53,6 +53,8 @@ struct Executive {
 }
 
 impl Object for Executive {
+    const NULL: &'static CStr = null!("executive", "what punctual_executive_create() gave");
+
     fn origin(&self) -> Origin {
         self.origin
     }
@@ -730,10 +732,10 @@ impl Stop {
 unsafe extern "C" fn punctual_executive_create(to: *mut *mut Executive) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("executive", "where the handle goes"), std::ptr::null_mut()) }?;
         let made = Box::into_raw(Box::default());
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, made) }
+        unsafe { ffi::put(to, null!("executive", "where the handle goes"), made) }
     })
 }
 
@@ -747,7 +749,7 @@ unsafe fn add(executive: &Executive, spec: &Spec, to_index: *mut u32) -> Result<
         return Ok(());
     }
     // SAFETY: not null, and then writable, says the caller.
-    unsafe { ffi::put(to_index, index) }
+    unsafe { ffi::put(to_index, null!("index", "where the answer goes"), index) }
 }
 
 #[unsafe(no_mangle)]
@@ -915,7 +917,7 @@ unsafe extern "C" fn punctual_executive_stopped(
         // SAFETY: null or an executive, says the header.
         let stopped = unsafe { ffi::object(executive) }?.stop.is_stopped();
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, c_int::from(stopped)) }
+        unsafe { ffi::put(to, null!("to", "where the answer goes"), c_int::from(stopped)) }
     })
 }
 
@@ -932,7 +934,7 @@ unsafe extern "C" fn punctual_executive_peak(executive: *const Executive, to: *m
         let executive = unsafe { ffi::object(executive) }?;
         let peak = executive.with_built(|_, built| Ok(built.peak))?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, peak) }
+        unsafe { ffi::put(to, null!("to", "where the answer goes"), peak) }
     })
 }
 
@@ -1004,7 +1006,7 @@ unsafe extern "C" fn punctual_executive_task_quantile_ns(
             |share| ran.and_then(|(handle, id, _)| handle.quantile(id, share).ok().flatten());
         let quantile_ns = stats::quantile_ns(quantile, share)?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_ns, quantile_ns) }
+        unsafe { ffi::put(to_ns, null!("to_ns", "where the answer goes"), quantile_ns) }
     })
 }
 

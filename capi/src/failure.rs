@@ -16,6 +16,21 @@ pub(crate) struct Failure {
     pub(crate) words: Words,
 }
 
+/// The words of an argument that is null, by the name that it has in the header, and what it is to
+/// point to; they allocate nothing.
+macro_rules! null {
+    ($name:literal, $what:literal) => {
+        const {
+            let text = concat!($name, " is null: it must point to ", $what, "\0");
+            match std::ffi::CStr::from_bytes_with_nul(text.as_bytes()) {
+                Ok(text) => text,
+                Err(_) => panic!("one zero byte, at its end"),
+            }
+        }
+    };
+}
+pub(crate) use null;
+
 /// The words of a failure.
 #[derive(Debug)]
 pub(crate) enum Words {
@@ -38,7 +53,7 @@ impl Failure {
         Self { errno, words: Words::None }
     }
 
-    /// With words that allocate nothing, for what a loop calls.
+    /// With words that allocate nothing, for what a loop calls. Of a null pointer [`null!`].
     pub(crate) const fn fixed(errno: c_int, text: &'static CStr) -> Self {
         Self { errno, words: Words::Fixed(text) }
     }

@@ -62,17 +62,20 @@ fn message(payload: &(dyn Any + Send)) -> String {
     format!("a fault of libpunctual's own: {}", text.unwrap_or("a panic"))
 }
 
-/// The value that a pointer points to, or EINVAL for null.
+/// The value that a pointer points to, or EINVAL in these words for null.
 ///
 /// # Safety
 /// A pointer that is not null points to what its type says.
-pub(crate) unsafe fn pointee<'a, T>(from: *const T) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn pointee<'a, T>(from: *const T, null: &'static CStr) -> Result<&'a T, Failure> {
     // SAFETY: null or as its type, says the caller.
-    unsafe { from.as_ref() }.ok_or(Failure::bare(libc::EINVAL))
+    unsafe { from.as_ref() }.ok_or(Failure::fixed(libc::EINVAL, null))
 }
 
 /// An object behind a handle.
 pub(crate) trait Object {
+    /// What is said of a handle that is null, by [`null!`](crate::failure::null).
+    const NULL: &'static CStr;
+
     /// The process that it belongs to.
     fn origin(&self) -> Origin;
 }
@@ -84,7 +87,7 @@ pub(crate) trait Object {
 /// A handle that is not null is one that this library gave and that was not destroyed since.
 pub(crate) unsafe fn object<'a, T: Object>(handle: *const T) -> Result<&'a T, Failure> {
     // SAFETY: null or alive, says the caller.
-    let object = unsafe { pointee(handle) }?;
+    let object = unsafe { pointee(handle, T::NULL) }?;
     if object.origin().is_here() { Ok(object) } else { Err(Failure::bare(libc::ECHILD)) }
 }
 
@@ -117,13 +120,13 @@ pub(crate) fn dropped<T>(own: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a value where the caller wants it; EINVAL for null.
+/// Writes a value where the caller wants it; EINVAL in these words for null.
 ///
 /// # Safety
 /// A pointer that is not null may be written to.
-pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
+pub(crate) unsafe fn put<T>(to: *mut T, null: &'static CStr, value: T) -> Result<(), Failure> {
     if to.is_null() {
-        return Err(Failure::bare(libc::EINVAL));
+        return Err(Failure::fixed(libc::EINVAL, null));
     }
     // SAFETY: not null, and then writable, says the caller; C's alignment is the type's.
     unsafe { to.write(value) };
@@ -160,7 +163,9 @@ pub(crate) unsafe fn path(from: *const c_char) -> Option<PathBuf> {
 /// `size` bytes from `to` on may be written to, when it is not null.
 pub(crate) unsafe fn put_text(to: *mut c_char, size: usize, text: &str) -> Result<(), Failure> {
     let Some(most) = size.checked_sub(1).filter(|_| !to.is_null()) else {
-        return Err(Failure::bare(libc::EINVAL));
+        let text = c"text must be room for size bytes, the closing zero included: it is null, or \
+                     size is 0";
+        return Err(Failure::fixed(libc::EINVAL, text));
     };
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -212,6 +217,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::errors;
+    use crate::failure::null;
 
     thread_local! {
         static PANICS: Cell<bool> = const { Cell::new(false) };
@@ -258,6 +264,8 @@ pub(crate) mod tests {
     }
 
     impl Object for Counted<'_> {
+        const NULL: &'static CStr = null!("counted", "a counted object");
+
         fn origin(&self) -> Origin {
             Origin::here()
         }

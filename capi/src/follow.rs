@@ -3,13 +3,13 @@
 //! The entries over `punctual::follow`. Whoever runs on it holds a share, so that it may be
 //! destroyed first.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use punctual::Span;
 use punctual::follow::{self, Follower, Reference, Settings};
 use punctual_os::fork::Origin;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
 use crate::record::{self, Record, named};
 
@@ -25,6 +25,8 @@ const REFERENCE_PTP: c_int = 1;
 pub(crate) struct Follow(Follower, Origin);
 
 impl Object for Follow {
+    const NULL: &'static CStr = null!("follow", "what punctual_follow_create() gave");
+
     fn origin(&self) -> Origin {
         self.1
     }
@@ -93,7 +95,7 @@ const _: () = assert!(size_of::<FollowInfo>() == 96);
 // SAFETY: `repr(C)` of twelve words, without padding, the size first.
 unsafe impl Record for FollowInfo {
     const LEAST: usize = 96;
-    named!("follow_info");
+    named!("follow_info", "info");
 
     fn blank() -> Self {
         Self { size: size_of::<Self>(), ..Self::default() }
@@ -129,11 +131,13 @@ unsafe extern "C" fn punctual_follow_create(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("follow", "where the handle goes"), std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
         let follow = unsafe { Follow::start(reference, device, period_ns) }?;
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, Box::into_raw(Box::new(follow))) }
+        unsafe {
+            ffi::put(to, null!("follow", "where the handle goes"), Box::into_raw(Box::new(follow)))
+        }
     })
 }
 
@@ -195,9 +199,9 @@ pub(crate) mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_named() {
-        let create = |reference, device: Option<&std::ffi::CStr>| {
+        let create = |reference, device: Option<&CStr>| {
             let mut follow = std::ptr::dangling_mut();
-            let device = device.map_or(null(), std::ffi::CStr::as_ptr);
+            let device = device.map_or(null(), CStr::as_ptr);
             // SAFETY: all is local or null.
             let answer = unsafe { punctual_follow_create(&raw mut follow, reference, device, 0) };
             assert!(follow.is_null());

@@ -2,13 +2,13 @@
 //!
 //! The entries over `punctual::Registration`. All of it is the registering thread's.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use punctual::Error;
 use punctual_engine::process::Registration;
 use punctual_os::fork::Origin;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
 use crate::record;
 use crate::stats::Cycle;
@@ -21,6 +21,9 @@ struct Process {
 }
 
 impl Object for Process {
+    const NULL: &'static CStr =
+        null!("process", "what punctual_register() or punctual_join() gave");
+
     fn origin(&self) -> Origin {
         self.origin
     }
@@ -43,12 +46,12 @@ pub(crate) fn errno(why: &Error) -> c_int {
 unsafe extern "C" fn punctual_register(to: *mut *mut Process, task: *const c_char) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("process", "where the handle goes"), std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
         let task = unsafe { ffi::text(task, "the task's name") }?;
         let made = Process::of(Registration::from_env(task.as_deref()))?;
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, made) }
+        unsafe { ffi::put(to, null!("process", "where the handle goes"), made) }
     })
 }
 
@@ -60,17 +63,19 @@ unsafe extern "C" fn punctual_join(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("process", "where the handle goes"), std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
         let supervisor = unsafe { ffi::text(supervisor, "the supervisor's name") }?;
         // SAFETY: as above.
         let task = unsafe { ffi::text(task, "the task's name") }?;
         let (Some(supervisor), Some(task)) = (supervisor, task) else {
-            return Err(Failure::invalid("a supervisor and a task are joined by name"));
+            return Err(Failure::invalid(
+                "supervisor and task must not be null: a task joins by their names",
+            ));
         };
         let made = Process::of(Registration::join(&supervisor, &task))?;
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, made) }
+        unsafe { ffi::put(to, null!("process", "where the handle goes"), made) }
     })
 }
 
@@ -102,7 +107,7 @@ unsafe extern "C" fn punctual_cancelled(process: *mut Process, to: *mut c_int) -
         let process = unsafe { ffi::object(process) }?;
         let cancelled = process.own.with(|registration| Ok(registration.cancelled()))?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, c_int::from(cancelled)) }
+        unsafe { ffi::put(to, null!("to", "where the answer goes"), c_int::from(cancelled)) }
     })
 }
 
@@ -115,8 +120,11 @@ unsafe extern "C" fn punctual_commit(
     ffi::enter(|| {
         // SAFETY: null or registered, says the header.
         let process = unsafe { ffi::object(process) }?;
-        if bytes.is_null() || isize::try_from(size).is_err() {
-            return Err(Failure::bare(libc::EINVAL));
+        if bytes.is_null() {
+            return Err(Failure::fixed(libc::EINVAL, null!("bytes", "what is to be given out")));
+        }
+        if isize::try_from(size).is_err() {
+            return Err(Failure::fixed(libc::EINVAL, c"size is beyond any memory"));
         }
         process.own.with(|registration| {
             let most = registration.terms().output_words.saturating_mul(8);

@@ -23,14 +23,34 @@ pub(crate) unsafe trait Record: Copy {
     const NAME: &'static str;
     /// What one is said to lack whose size was never set; allocates nothing.
     const UNSET: &'static CStr;
+    /// What is said where there is none; allocates nothing.
+    const NULL: &'static CStr;
 
     /// All fields with their defaults, for the size of this version.
     fn blank() -> Self;
 }
 
-/// The name of a record, without `punctual_`, and the words for one without a size.
+/// The name of a record, without `punctual_`, the one that it has as an argument where that is
+/// another, and the words for one without a size and for none.
 macro_rules! named {
     ($name:literal) => {
+        named!($name, $name);
+    };
+    ($name:literal, $argument:literal) => {
+        const NULL: &'static std::ffi::CStr = match std::ffi::CStr::from_bytes_with_nul(
+            concat!(
+                $argument,
+                " is null, or not aligned: it must point to a punctual_",
+                $name,
+                " that punctual_",
+                $name,
+                "_init() filled in\0"
+            )
+            .as_bytes(),
+        ) {
+            Ok(text) => text,
+            Err(_) => panic!("one zero byte, at its end"),
+        };
         const NAME: &'static str = concat!("punctual_", $name);
         const UNSET: &'static std::ffi::CStr = match std::ffi::CStr::from_bytes_with_nul(
             concat!(
@@ -68,7 +88,7 @@ fn size_errno<T: Record>(size: usize) -> Option<c_int> {
 /// `from` is null or points to a struct that begins with its size.
 unsafe fn stated<T: Record>(from: *const T) -> Result<usize, Failure> {
     if from.is_null() || !from.is_aligned() {
-        return Err(Failure::bare(libc::EINVAL));
+        return Err(Failure::fixed(libc::EINVAL, T::NULL));
     }
     // SAFETY: not null, aligned, and begins with it, says the caller.
     Ok(unsafe { from.cast::<usize>().read() })
@@ -143,7 +163,7 @@ pub(crate) unsafe fn give<T: Record>(to: *mut T, value: &T) -> Result<(), Failur
 /// `size` bytes from `to` on are writable, when it is not null.
 pub(crate) unsafe fn init<T: Record>(to: *mut T, size: usize) -> Result<(), Failure> {
     if to.is_null() || !to.is_aligned() {
-        return Err(Failure::bare(libc::EINVAL));
+        return Err(Failure::fixed(libc::EINVAL, T::NULL));
     }
     if let Some(errno) = size_errno::<T>(size) {
         return Err(Failure::fixed(errno, T::UNSET));
@@ -211,8 +231,10 @@ mod tests {
         assert_eq!(taken(&[15, 5, 6]), Err(libc::EINVAL));
         assert_eq!(taken(&[u64::MAX, 5, 6]), Err(libc::E2BIG));
         // SAFETY: null is allowed.
-        let null = unsafe { take(std::ptr::null::<Two>()) };
-        assert_eq!(null.expect_err("null").errno, libc::EINVAL);
+        let null = unsafe { take(std::ptr::null::<Two>()) }.expect_err("null");
+        assert_eq!(null.errno, libc::EINVAL);
+        let Words::Fixed(text) = null.words else { panic!("{null:?} allocates") };
+        assert!(text.to_string_lossy().starts_with("two is null"), "{text:?}");
     }
 
     #[test]

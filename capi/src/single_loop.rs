@@ -3,13 +3,13 @@
 //! The object behind the handle, and its entries. Other threads stop it and read its page; all else
 //! is its own thread's.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use punctual::follow::FollowedClock;
 use punctual::{Loop, LoopHandle, Samples};
 use punctual_os::fork::Origin;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
 use crate::options::Options;
 use crate::record;
@@ -42,6 +42,8 @@ struct SingleLoop {
 }
 
 impl Object for SingleLoop {
+    const NULL: &'static CStr = null!("loop", "what punctual_loop_create() gave");
+
     fn origin(&self) -> Origin {
         self.origin
     }
@@ -99,13 +101,13 @@ unsafe extern "C" fn punctual_loop_create(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("loop", "where the handle goes"), std::ptr::null_mut()) }?;
         // SAFETY: null or a struct that says its size, says the header.
         let options = unsafe { record::take(options) }?;
         // SAFETY: its pointers are what the header says.
         let made = Box::into_raw(Box::new(unsafe { SingleLoop::create(&options) }?));
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, made) }
+        unsafe { ffi::put(to, null!("loop", "where the handle goes"), made) }
     })
 }
 
@@ -147,7 +149,7 @@ unsafe extern "C" fn punctual_loop_stopped(single: *const SingleLoop, to: *mut c
         // SAFETY: null or a loop, says the header.
         let stopped = unsafe { ffi::object(single) }?.handle.stopped();
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, c_int::from(stopped)) }
+        unsafe { ffi::put(to, null!("to", "where the answer goes"), c_int::from(stopped)) }
     })
 }
 
@@ -176,7 +178,7 @@ unsafe extern "C" fn punctual_loop_quantile_ns(
         single.count()?;
         let quantile_ns = stats::quantile_ns(|share| single.handle.quantile(share), share)?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_ns, quantile_ns) }
+        unsafe { ffi::put(to_ns, null!("to_ns", "where the answer goes"), quantile_ns) }
     })
 }
 

@@ -40,7 +40,7 @@ const _: () = assert!(size_of::<WaitInfo>() == 104);
 // SAFETY: `repr(C)`; 9 words and eight halves of one make 104 bytes, so that there is no padding.
 unsafe impl Record for WaitInfo {
     const LEAST: usize = 104;
-    named!("wait_info");
+    named!("wait_info", "info");
 
     fn blank() -> Self {
         Self {

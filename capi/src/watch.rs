@@ -3,7 +3,7 @@
 //! The entries over `punctual::Watch`. Any thread reads, several at a time; the memory is mapped
 //! for reading alone.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use punctual_core::block::Source;
 use punctual_core::stats::View;
@@ -11,7 +11,7 @@ use punctual_engine::outcome;
 use punctual_engine::process::Watch;
 use punctual_os::fork::Origin;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
 use crate::process;
 use crate::record;
@@ -23,6 +23,8 @@ const OUTPUT_SAFE: c_int = 1;
 
 /// It reads shared memory, of which a child has its share: a watch works there too.
 impl Object for Watch {
+    const NULL: &'static CStr = null!("watch", "what punctual_watch_open() gave");
+
     fn origin(&self) -> Origin {
         Origin::here()
     }
@@ -50,18 +52,22 @@ unsafe extern "C" fn punctual_watch_open(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, std::ptr::null_mut()) }?;
+        unsafe { ffi::put(to, null!("watch", "where the handle goes"), std::ptr::null_mut()) }?;
         // SAFETY: null or a text that ends, says the header.
         let supervisor = unsafe { ffi::text(supervisor, "the supervisor's name") }?;
         // SAFETY: as above.
         let task = unsafe { ffi::text(task, "the task's name") }?;
         let (Some(supervisor), Some(task)) = (supervisor, task) else {
-            return Err(Failure::invalid("a task of a supervisor is watched by their names"));
+            return Err(Failure::invalid(
+                "supervisor and task must not be null: a task is watched by their names",
+            ));
         };
         let watch = Watch::open(&supervisor, &task)
             .map_err(|why| Failure::new(process::errno(&why), why.to_string()))?;
         // SAFETY: it was writable above.
-        unsafe { ffi::put(to, Box::into_raw(Box::new(watch))) }
+        unsafe {
+            ffi::put(to, null!("watch", "where the handle goes"), Box::into_raw(Box::new(watch)))
+        }
     })
 }
 
@@ -75,9 +81,17 @@ unsafe extern "C" fn punctual_watch_period(
         // SAFETY: null or a watch, says the header.
         let releases = unsafe { ffi::object(watch) }?.terms().releases;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_num_ns, releases.period().num_ns()) }?;
+        unsafe {
+            ffi::put(
+                to_num_ns,
+                null!("to_num_ns", "where the answer goes"),
+                releases.period().num_ns(),
+            )
+        }?;
         // SAFETY: as above.
-        unsafe { ffi::put(to_den, releases.period().den()) }
+        unsafe {
+            ffi::put(to_den, null!("to_den", "where the answer goes"), releases.period().den())
+        }
     })
 }
 
@@ -102,7 +116,7 @@ unsafe extern "C" fn punctual_watch_quantile_ns(
         let view = page(unsafe { ffi::object(watch) }?)?;
         let quantile_ns = stats::quantile_ns(|share| outcome::quantile(&view, share), share)?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to_ns, quantile_ns) }
+        unsafe { ffi::put(to_ns, null!("to_ns", "where the answer goes"), quantile_ns) }
     })
 }
 
@@ -112,7 +126,7 @@ unsafe extern "C" fn punctual_watch_output_size(watch: *const Watch, to: *mut us
         // SAFETY: null or a watch, says the header.
         let bytes = output_bytes(unsafe { ffi::object(watch) }?);
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, bytes) }
+        unsafe { ffi::put(to, null!("to", "where the answer goes"), bytes) }
     })
 }
 
@@ -127,7 +141,7 @@ unsafe extern "C" fn punctual_watch_output(
         // SAFETY: null or a watch, says the header.
         let watch = unsafe { ffi::object(watch) }?;
         if to.is_null() {
-            return Err(Failure::bare(libc::EINVAL));
+            return Err(Failure::fixed(libc::EINVAL, null!("to", "where the output goes")));
         }
         if size > output_bytes(watch) {
             return Err(Failure::bare(libc::EMSGSIZE));
@@ -145,7 +159,7 @@ unsafe extern "C" fn punctual_watch_output(
             return Ok(());
         }
         // SAFETY: not null, and then writable, says the header.
-        unsafe { ffi::put(to_whose, whose) }
+        unsafe { ffi::put(to_whose, null!("whose", "where the answer goes"), whose) }
     })
 }
 
@@ -155,7 +169,9 @@ unsafe extern "C" fn punctual_watch_supervised(watch: *const Watch, to: *mut c_i
         // SAFETY: null or a watch, says the header.
         let watch = unsafe { ffi::object(watch) }?;
         // SAFETY: null or writable, says the header.
-        unsafe { ffi::put(to, c_int::from(watch.is_supervised())) }
+        unsafe {
+            ffi::put(to, null!("to", "where the answer goes"), c_int::from(watch.is_supervised()))
+        }
     })
 }
 

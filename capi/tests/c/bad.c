@@ -4,6 +4,14 @@
 
 #include "check.h"
 
+/* The call is refused, and its words begin with the argument that is null. */
+#define NULL_IS(name, call)                                                     \
+    do {                                                                        \
+        CHECK(call == -EINVAL);                                                 \
+        CHECK(strncmp(punctual_last_error(), name " ", sizeof name) == 0);      \
+        CHECK(strstr(punctual_last_error(), " must ") != NULL);                 \
+    } while (0)
+
 static int body(void *data, const punctual_cycle *cycle)
 {
     (void)data;
@@ -24,55 +32,80 @@ static void no_objects(void)
     punctual_layout layout;
     punctual_task task;
     punctual_unit unit;
+    punctual_process *process;
+    punctual_watch *watch;
+    struct timespec instant = {1, 0};
+    size_t bytes;
     uint64_t peak;
     char text[8];
     int64_t ns;
     int stopped;
 
-    CHECK(punctual_options_init(NULL, sizeof options) == -EINVAL);
+    NULL_IS("options", punctual_options_init(NULL, sizeof options));
     CHECK(punctual_options_init(&options, 8) == -EINVAL);
     CHECK(punctual_options_init(&options, 1 << 20) == -E2BIG);
-    CHECK(punctual_task_init(NULL, sizeof task) == -EINVAL);
-    CHECK(punctual_cycle_init(NULL, sizeof cycle) == -EINVAL);
+    NULL_IS("task", punctual_task_init(NULL, sizeof task));
+    NULL_IS("cycle", punctual_cycle_init(NULL, sizeof cycle));
+    NULL_IS("stats", punctual_stats_init(NULL, sizeof stats));
     CHECK(punctual_stats_init(&stats, 0) == -EINVAL);
-    CHECK(punctual_wait_info_init(NULL, 0) == -EINVAL);
+    NULL_IS("info", punctual_wait_info_init(NULL, 0));
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
-    CHECK(punctual_loop_create(NULL, &options) == -EINVAL);
-    CHECK(punctual_loop_wait(NULL, &cycle) == -EINVAL);
-    CHECK(punctual_loop_stop(NULL) == -EINVAL);
-    CHECK(punctual_loop_stopped(NULL, NULL) == -EINVAL);
-    CHECK(punctual_loop_stats(NULL, &stats) == -EINVAL);
-    CHECK(punctual_loop_quantile_ns(NULL, 0.5, &ns) == -EINVAL);
-    CHECK(punctual_loop_wait_info(NULL, &info) == -EINVAL);
-    CHECK(punctual_loop_refused(NULL, text, sizeof text) == -EINVAL);
+    NULL_IS("loop", punctual_loop_create(NULL, &options));
+    NULL_IS("loop", punctual_loop_wait(NULL, &cycle));
+    NULL_IS("loop", punctual_loop_stop(NULL));
+    NULL_IS("loop", punctual_loop_stopped(NULL, NULL));
+    NULL_IS("loop", punctual_loop_stats(NULL, &stats));
+    NULL_IS("loop", punctual_loop_quantile_ns(NULL, 0.5, &ns));
+    NULL_IS("loop", punctual_loop_wait_info(NULL, &info));
+    NULL_IS("loop", punctual_loop_refused(NULL, text, sizeof text));
     CHECK(punctual_loop_destroy(NULL) == 0);
-    CHECK(punctual_executive_create(NULL) == -EINVAL);
-    CHECK(punctual_executive_add(NULL, &task, NULL) == -EINVAL);
-    CHECK(punctual_executive_add_unit(NULL, &unit, NULL) == -EINVAL);
-    CHECK(punctual_executive_remove(NULL, 0) == -EINVAL);
-    CHECK(punctual_executive_frame(NULL, 1000000, 1) == -EINVAL);
-    CHECK(punctual_executive_idle(NULL, 1000, no_cycle, NULL) == -EINVAL);
-    CHECK(punctual_executive_allow_overload(NULL) == -EINVAL);
-    CHECK(punctual_executive_build(NULL, NULL) == -EINVAL);
-    CHECK(punctual_executive_peak(NULL, &peak) == -EINVAL);
-    CHECK(punctual_executive_task_layout(NULL, 0, &layout) == -EINVAL);
-    CHECK(punctual_executive_run(NULL, &options, 1) == -EINVAL);
-    CHECK(punctual_executive_stop(NULL) == -EINVAL);
-    CHECK(punctual_executive_stopped(NULL, &stopped) == -EINVAL);
-    CHECK(punctual_executive_task_stats(NULL, 0, &stats) == -EINVAL);
-    CHECK(punctual_executive_task_quantile_ns(NULL, 0, 0.5, &ns) == -EINVAL);
-    CHECK(punctual_executive_wait_info(NULL, &info) == -EINVAL);
-    CHECK(punctual_executive_refused(NULL, text, sizeof text) == -EINVAL);
-    CHECK(punctual_executive_summary(NULL, text, sizeof text) == -EINVAL);
+    NULL_IS("executive", punctual_executive_create(NULL));
+    NULL_IS("executive", punctual_executive_add(NULL, &task, NULL));
+    NULL_IS("executive", punctual_executive_add_unit(NULL, &unit, NULL));
+    NULL_IS("executive", punctual_executive_remove(NULL, 0));
+    NULL_IS("executive", punctual_executive_frame(NULL, 1000000, 1));
+    NULL_IS("executive", punctual_executive_idle(NULL, 1000, no_cycle, NULL));
+    NULL_IS("executive", punctual_executive_allow_overload(NULL));
+    NULL_IS("executive", punctual_executive_build(NULL, NULL));
+    NULL_IS("executive", punctual_executive_peak(NULL, &peak));
+    NULL_IS("executive", punctual_executive_warnings(NULL, text, sizeof text));
+    NULL_IS("executive", punctual_executive_task_layout(NULL, 0, &layout));
+    NULL_IS("executive", punctual_executive_run(NULL, &options, 1));
+    NULL_IS("executive", punctual_executive_stop(NULL));
+    NULL_IS("executive", punctual_executive_stopped(NULL, &stopped));
+    NULL_IS("executive", punctual_executive_task_stats(NULL, 0, &stats));
+    NULL_IS("executive", punctual_executive_task_quantile_ns(NULL, 0, 0.5, &ns));
+    NULL_IS("executive", punctual_executive_wait_info(NULL, &info));
+    NULL_IS("executive", punctual_executive_refused(NULL, text, sizeof text));
+    NULL_IS("executive", punctual_executive_summary(NULL, text, sizeof text));
     CHECK(punctual_executive_destroy(NULL) == 0);
-    CHECK(punctual_unit_init(NULL, sizeof unit) == -EINVAL);
+    NULL_IS("unit", punctual_unit_init(NULL, sizeof unit));
+    NULL_IS("layout", punctual_layout_init(NULL, sizeof layout));
     CHECK(punctual_layout_init(&layout, 8) == -EINVAL);
-    CHECK(punctual_follow_info_init(NULL, 0) == -EINVAL);
-    CHECK(punctual_follow_create(NULL, PUNCTUAL_REFERENCE_TAI, NULL, 0) == -EINVAL);
-    CHECK(punctual_follow_status(NULL, NULL) == -EINVAL);
+    NULL_IS("info", punctual_follow_info_init(NULL, 0));
+    NULL_IS("follow", punctual_follow_create(NULL, PUNCTUAL_REFERENCE_TAI, NULL, 0));
+    NULL_IS("follow", punctual_follow_status(NULL, NULL));
     CHECK(punctual_follow_destroy(NULL) == 0);
-    CHECK(punctual_ns_from_timespec(NULL, NULL) == -EINVAL);
-    CHECK(punctual_timespec_from_ns(0, NULL) == -EINVAL);
+    NULL_IS("executive", punctual_executive_schedule(NULL));
+    NULL_IS("from", punctual_ns_from_timespec(NULL, NULL));
+    NULL_IS("to_ns", punctual_ns_from_timespec(&instant, NULL));
+    NULL_IS("to", punctual_timespec_from_ns(0, NULL));
+    NULL_IS("process", punctual_register(NULL, NULL));
+    NULL_IS("process", punctual_join(NULL, "a", "b"));
+    NULL_IS("supervisor", punctual_join(&process, NULL, "b"));
+    NULL_IS("process", punctual_wait(NULL, &cycle));
+    NULL_IS("process", punctual_cancelled(NULL, &stopped));
+    NULL_IS("process", punctual_commit(NULL, text, sizeof text));
+    CHECK(punctual_unregister(NULL) == 0);
+    NULL_IS("watch", punctual_watch_open(NULL, "a", "b"));
+    NULL_IS("supervisor", punctual_watch_open(&watch, "a", NULL));
+    NULL_IS("watch", punctual_watch_period(NULL, &peak, &peak));
+    NULL_IS("watch", punctual_watch_stats(NULL, &stats));
+    NULL_IS("watch", punctual_watch_quantile_ns(NULL, 0.5, &ns));
+    NULL_IS("watch", punctual_watch_output_size(NULL, &bytes));
+    NULL_IS("watch", punctual_watch_output(NULL, text, sizeof text, NULL));
+    NULL_IS("watch", punctual_watch_supervised(NULL, &stopped));
+    CHECK(punctual_watch_close(NULL) == 0);
 }
 
 static void bad_loops(void)
@@ -91,8 +124,7 @@ static void bad_loops(void)
         CHECK(punctual_loop_create(&loop, &options) == -EINVAL && loop == NULL);
         CHECK(strstr(punctual_last_error(), "a period of") != NULL);
     }
-    CHECK(punctual_loop_create(&loop, NULL) == -EINVAL);
-    CHECK(strcmp(punctual_last_error(), "") == 0);
+    NULL_IS("options", punctual_loop_create(&loop, NULL));
     options = plain(1000000);
     options.size = 1;
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
@@ -112,7 +144,11 @@ static void bad_loops(void)
     CHECK(punctual_loop_create(&loop, &larger.options) == 0);
     CHECK(punctual_loop_quantile_ns(loop, 2.0, NULL) == -EINVAL);
     CHECK(punctual_loop_wait(loop, NULL) == 0);
-    CHECK(punctual_loop_quantile_ns(loop, 0.5, NULL) == -EINVAL);
+    NULL_IS("to_ns", punctual_loop_quantile_ns(loop, 0.5, NULL));
+    NULL_IS("to", punctual_loop_stopped(loop, NULL));
+    NULL_IS("stats", punctual_loop_stats(loop, NULL));
+    NULL_IS("info", punctual_loop_wait_info(loop, NULL));
+    NULL_IS("text", punctual_loop_refused(loop, NULL, 8));
     CHECK(punctual_loop_destroy(loop) == 0);
 
     /* A period of 200 ms is longer than the pace of a clock is known ahead, unless it is said. */
@@ -142,10 +178,11 @@ static void bad_tasks(void)
     CHECK(punctual_executive_create(&executive) == 0);
     CHECK(punctual_executive_build(executive, NULL) == -EINVAL);
     CHECK(punctual_executive_run(executive, NULL, 1) == -EINVAL);
-    CHECK(punctual_executive_stopped(executive, NULL) == -EINVAL);
+    NULL_IS("to", punctual_executive_stopped(executive, NULL));
     CHECK(punctual_executive_stopped(executive, &stopped) == 0 && stopped == 0);
     CHECK(punctual_task_init(&task, sizeof task) == 0);
-    CHECK(punctual_executive_add(executive, NULL, NULL) == -EINVAL);
+    NULL_IS("task", punctual_executive_add(executive, NULL, NULL));
+    NULL_IS("unit", punctual_executive_add_unit(executive, NULL, NULL));
     task.size = 0;
     CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL && index == 7);
     CHECK(strstr(punctual_last_error(), "call punctual_task_init(&task, sizeof task)") != NULL);
@@ -193,6 +230,9 @@ static void bad_tasks(void)
     CHECK(punctual_executive_task_layout(executive, 0, &layout) == -EINVAL);
     CHECK(punctual_executive_build(executive, &options) == 0);
     CHECK(punctual_executive_task_layout(executive, 0, &layout) == 0 && layout.rank == 0);
+    NULL_IS("layout", punctual_executive_task_layout(executive, 0, NULL));
+    NULL_IS("to", punctual_executive_peak(executive, NULL));
+    NULL_IS("stats", punctual_executive_task_stats(executive, 0, NULL));
     CHECK(layout.response_ns == 0 && layout.deadline_ns == 1000000);
     CHECK(punctual_executive_task_layout(executive, 1, &layout) == -ENOENT);
     options.period_num_ns = 1000000;
@@ -240,7 +280,6 @@ static void bad_units(void)
     CHECK(punctual_executive_add_unit(executive, &unit, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "\"later\": it is after another unit") != NULL);
     /* With places made for them both fit; a third of the same length does not. */
-    CHECK(punctual_executive_schedule(NULL) == -EINVAL);
     CHECK(punctual_executive_schedule(executive) == 0);
     CHECK(punctual_executive_build(executive, &options) == 0);
     unit.at_ns = 0;
@@ -295,7 +334,7 @@ static void bad_follows(void)
     CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_PTP, NULL, 0) == -EINVAL);
     CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_PTP, "/nowhere/ptp0", 0) == -ENOENT);
     CHECK(punctual_follow_create(&follow, PUNCTUAL_REFERENCE_TAI, NULL, 0) == 0);
-    CHECK(punctual_follow_status(follow, NULL) == -EINVAL);
+    NULL_IS("info", punctual_follow_status(follow, NULL));
     CHECK(punctual_follow_destroy(follow) == 0);
 }
 

@@ -54,6 +54,29 @@ fn each_function_says_what_it_does_and_where_it_may_be_called() {
     }
 }
 
+/// What stands between the brackets of each place that has `name(`, and what follows it.
+fn calls<'t>(text: &'t str, name: &str) -> Vec<(&'t str, &'t str)> {
+    let call = format!("{name}(");
+    text.split(&call).skip(1).filter_map(|rest| rest.split_once(')')).collect()
+}
+
+#[test]
+fn each_function_that_takes_a_pointer_is_tried_with_null() {
+    let (text, bad) = (read("include/punctual.h"), read("tests/c/bad.c"));
+    let mut tried = 0;
+    for name in names() {
+        let declared = calls(&text, &name);
+        let mut declared = declared.iter().filter(|(_, after)| after.starts_with(" PUNCTUAL_NO"));
+        let (parameters, _) = declared.next().expect("it is declared");
+        if parameters.contains('*') {
+            let null = calls(&bad, &name).iter().any(|(given, _)| given.contains("NULL"));
+            assert!(null, "{name} is not called with null in tests/c/bad.c");
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried}");
+}
+
 #[test]
 fn the_list_of_exports_is_the_headers() {
     let map = read("punctual.map");

@@ -203,7 +203,8 @@ pub enum Flow {
 /// What the body of a task may return: nothing, or a [`Flow`].
 ///
 /// ```compile_fail,E0277
-/// fn body<R: punctual_core::cycle::IntoFlow>(_: impl Fn() -> R) {}
+/// # mod punctual { pub use punctual_core::cycle::IntoFlow; }
+/// fn body<R: punctual::IntoFlow>(_: impl Fn() -> R) {}
 /// body(|| true);
 /// ```
 #[diagnostic::on_unimplemented(

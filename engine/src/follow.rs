@@ -1,22 +1,26 @@
 //! Releases on the time of another clock than CLOCK_MONOTONIC: TAI, the time of day, PTP, a bus.
 //!
 //! For loops whose releases have to lie on that clock's timescale. A thread reads the reference
-//! beside CLOCK_MONOTONIC and steers a map from one to the other ([`punctual_core::follow`]);
+//! beside CLOCK_MONOTONIC and steers a map from one to the other;
 //! [`Follower::clock`] is a clock on the reference's time, for a loop or an executive. No period is
 //! longer or shorter than the limit allows. Steps and stops of the reference are counted. A clock
 //! that the system does not have, a bus's or a sound card's, is read by a
 //! [callback](Reference::Callback).
 //!
 //! ```
-//! use punctual_core::clock::Clock;
-//! use punctual_engine::follow::{Follow, Reference};
+//! # mod punctual {
+//! #     pub use punctual_core::clock::Clock;
+//! #     pub use punctual_engine::{error::Error, follow};
+//! # }
+//! use punctual::Clock;
+//! use punctual::follow::{Follow, Reference};
 //!
 //! let follower = Follow::new(Reference::Tai).start()?;
 //! let mut clock = follower.clock();
 //! // Nanoseconds since 1970, not since the machine started.
 //! assert!(clock.now().as_ns() > 1_000_000_000_000_000_000);
 //! assert_eq!(follower.status().steps, 0);
-//! # Ok::<(), punctual_engine::error::Error>(())
+//! # Ok::<(), punctual::Error>(())
 //! ```
 
 mod reference;

@@ -25,7 +25,8 @@ use crate::process::tid;
 /// nobody could act on a poisoned lock; whoever must know keeps a flag beside the data.
 ///
 /// ```
-/// use punctual_os::pi_mutex::PiMutex;
+/// # mod punctual { pub use punctual_os::pi_mutex::PiMutex; }
+/// use punctual::PiMutex;
 ///
 /// static TARGET: PiMutex<(f64, f64)> = PiMutex::new((0.0, 0.0));
 /// TARGET.lock().0 = 0.5;

@@ -127,8 +127,8 @@ impl<C: Clock> Loop<C> {
     ///
     /// The first call fixes which release is the first, one that is still to come, and starts the
     /// watchdog. A cycle is counted at the beginning of the next wait, so that readers are a cycle
-    /// behind; what stands between the wake and the return: [`punctual_core::gate`], and the
-    /// watchdog's heartbeat.
+    /// behind. Between the wake and the return stand the clock's new anchor after a sleep, the spin
+    /// where the wait has one, a look at the stop, what was missed, and the watchdog's heartbeat.
     ///
     /// # Real-time: in loop, waits
     #[inline]

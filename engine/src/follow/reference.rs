@@ -44,8 +44,12 @@ pub enum Reference {
     /// at once: the frames that were played, and when.
     ///
     /// ```
-    /// use punctual_engine::follow::{ClockReading, Follow, Reference};
-    /// use punctual_core::time::{Instant, Span};
+    /// # mod punctual {
+    /// #     pub use punctual_core::time::{Instant, Span};
+    /// #     pub use punctual_engine::{error::Error, follow};
+    /// # }
+    /// use punctual::follow::{ClockReading, Follow, Reference};
+    /// use punctual::{Instant, Span};
     /// # use punctual_os::clock::{ClockId, now_ns};
     /// # struct Status { frames_played: u64, stamp_ns: u64 }
     /// # struct Card;
@@ -66,7 +70,7 @@ pub enum Reference {
     ///     })
     /// }));
     /// let follower = Follow::new(audio).start()?;
-    /// # Ok::<(), punctual_engine::error::Error>(())
+    /// # Ok::<(), punctual::Error>(())
     /// ```
     ///
     /// A time that comes with each frame of a bus, as EtherCAT's distributed clocks do, reaches
@@ -78,9 +82,13 @@ pub enum Reference {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use punctual_engine::follow::{ClockReading, Follow, Last, Reference};
-    /// use punctual_core::clock::Clock;
-    /// use punctual_core::time::{Instant, Span};
+    /// # mod punctual {
+    /// #     pub use punctual_core::clock::Clock;
+    /// #     pub use punctual_core::time::{Instant, Span};
+    /// #     pub use punctual_engine::{error::Error, follow};
+    /// # }
+    /// use punctual::follow::{ClockReading, Follow, Last, Reference};
+    /// use punctual::{Clock, Instant, Span};
     /// # use punctual_engine::clocks::Vdso;
     /// # fn now() -> Instant { Vdso.now() }
     /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
@@ -104,7 +112,7 @@ pub enum Reference {
     /// let mut clock = follower.clock();
     /// // The loop's clock from here on. Releases at multiples of its period are the bus's SYNC0.
     /// assert!(clock.now() > now());
-    /// # Ok::<(), punctual_engine::error::Error>(())
+    /// # Ok::<(), punctual::Error>(())
     /// ```
     Callback(Box<dyn FnMut() -> Option<ClockReading> + Send>),
 }

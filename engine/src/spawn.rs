@@ -13,6 +13,7 @@ use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use punctual_os::fork::Origin;
 use punctual_os::{Errno, affinity};
 
+use crate::error::{Error, Kind};
 use crate::session::ThreadSession;
 
 /// Starts a thread that may outlive its caller. The kernel shows the first 15 bytes of `name`.
@@ -34,19 +35,28 @@ pub fn plain<R: Send + 'static>(
 /// the first 15 bytes of `name`.
 ///
 /// # Errors
-/// As [`plain`].
+/// [`ErrorKind::Thread`](crate::error::ErrorKind::Thread): the thread cannot be started, with its
+/// name and the limit that was reached.
 ///
 /// # Real-time: setup only
+///
+/// ```
+/// # mod punctual { pub use punctual_engine::{error::Error, spawn::spawn_elsewhere}; }
+/// let printer = punctual::spawn_elsewhere("printer", || 5)?;
+/// assert_eq!(printer.join().expect("no panic"), 5);
+/// # Ok::<(), punctual::Error>(())
+/// ```
 pub fn spawn_elsewhere<R: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> R + Send + 'static,
-) -> io::Result<JoinHandle<R>> {
+) -> Result<JoinHandle<R>, Error> {
     let cpus = ThreadSession::cpus_before();
-    plain(name, move || {
+    let thread = plain(name, move || {
         // They were its starter's: the kernel allows them again, unless its cgroup changed.
         let _allowed = cpus.map(|cpus| affinity::set(0, &cpus));
         run()
-    })
+    });
+    thread.map_err(|why| Kind::Thread(why).into())
 }
 
 /// As [`plain`], with so much stack.

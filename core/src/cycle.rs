@@ -187,7 +187,8 @@ impl<'c> Cycle<'c> {
     }
 }
 
-/// The answer of a task at the end of its cycle: whether its loop goes on.
+/// The answer of a task at the end of its cycle: whether its loop goes on. These three are all:
+/// whoever wraps a body must answer each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// Go on: this cycle is done.

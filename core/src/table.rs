@@ -40,6 +40,7 @@ pub struct Mask {
 
 /// What happens to a task that was still waiting or running at its next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnOverrun {
     /// The releases that passed are missed, exactly counted; the phase stays. Of those that passed
     /// before it could start the oldest one runs; a task that overran by itself goes on at its next

@@ -793,7 +793,7 @@ impl<'p> Combination<'p> {
         let load = calendar.load() + periodic.load();
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 {
-            return Err(CalendarError::Overload(load));
+            return Err(CalendarError::Overload(load, None));
         }
         Ok(Self { calendar, periodic, gap })
     }

@@ -159,7 +159,7 @@ impl Error {
                 CalendarError::Outside(..)
                 | CalendarError::Overlap(..)
                 | CalendarError::NoGap(..)
-                | CalendarError::Overload(_)
+                | CalendarError::Overload(..)
                 | CalendarError::Chain { .. }
                 | CalendarError::Demand { .. }
                 | CalendarError::NoOrder(_)
@@ -260,6 +260,7 @@ impl fmt::Display for Error {
                 "the watchdog's bound must be at least two periods of {period} (got {bound})"
             ),
             Kind::Phase(got, period) => {
+                let period = exact(*period);
                 write!(f, "phase must be below the period of {period} (got {got} ns)")
             }
             Kind::Margin(got, period) => {
@@ -329,6 +330,15 @@ impl fmt::Debug for Error {
 /// What is said in a child.
 const FORKED: &str = "it was made by another process, of which fork(2) made this one: its threads \
                       and priorities stayed there; make another one here";
+
+/// A period that is held against a number of nanoseconds, in the same unit: two that differ by less
+/// than a figure that is shown would look alike.
+fn exact(period: Period) -> String {
+    match period.den() {
+        1 => format!("{} ns", period.num_ns()),
+        den => format!("{}/{den} ns", period.num_ns()),
+    }
+}
 
 /// All of them, as one text.
 fn listed(items: &[impl ToString]) -> String {
@@ -495,6 +505,9 @@ mod tests {
         let sentence = "a loop's priority must be from 1 to 98 (got 99): 99 is its watchdog's";
         assert_eq!(format!("{priority:?}"), sentence);
         assert_eq!(format!("{priority}"), sentence);
+        let phase = Error::from(Kind::Phase(1_000_001, Period::from_ns(1_000_000).expect("fine")));
+        let sentence = "phase must be below the period of 1000000 ns (got 1000001 ns)";
+        assert_eq!(phase.to_string(), sentence, "one unit, in which they differ");
         let parts = format!("{priority:#?}");
         assert!(parts.contains("Priority") && parts.contains("99"), "{parts}");
     }

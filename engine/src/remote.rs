@@ -82,7 +82,7 @@ impl RemoteOverrun {
             OnOverrun::Burst(most) => (most, Self::Nothing),
             OnOverrun::Terminate => (0, Self::Cancel),
             OnOverrun::Stop => (0, Self::Stop),
-            OnOverrun::Skip | OnOverrun::Delay => (0, Self::Nothing),
+            _ => (0, Self::Nothing),
         }
     }
 }

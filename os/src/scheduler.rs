@@ -4,7 +4,7 @@
 
 use crate::Errno;
 
-/// A scheduling policy, see sched(7).
+/// A scheduling policy, see sched(7). All of them: one that is not named is `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedPolicy {
     /// SCHED_OTHER: the default, no real-time policy.

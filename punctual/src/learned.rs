@@ -152,7 +152,8 @@ impl fmt::Display for FromBytesError {
                 "this was learned on another machine, kernel, or with other boot parameters",
             ),
             Self::Period { got_ns, wanted } => {
-                write!(f, "this was learned for a period of {got_ns} ns, and not of {wanted}")
+                let wanted_ns = wanted.as_ns();
+                write!(f, "this was learned for a period of {got_ns} ns, and not of {wanted_ns} ns")
             }
         }
     }

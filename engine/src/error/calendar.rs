@@ -49,8 +49,9 @@ pub enum CalendarError {
     Gap(i64),
     /// A task of the calendar and a periodic one have this name.
     Shared(String),
-    /// Units and periodic tasks together ask for this share of the CPU.
-    Overload(f64),
+    /// Units and periodic tasks together ask for this share of a CPU, which is this one where that
+    /// is known.
+    Overload(f64, Option<u32>),
     /// A unit has a period or excludes a task, and its places were not made.
     Unscheduled(String),
     /// The places of a unit were made already, or it is not of the cycles of its task.
@@ -103,6 +104,17 @@ pub enum CalendarError {
 }
 
 impl CalendarError {
+    /// The same, of what runs on this CPU, where that is known.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn on_cpu(mut self, cpu: Option<u32>) -> Self {
+        if let Self::Overload(_, overfull) = &mut self {
+            *overfull = cpu;
+        }
+        self
+    }
+
     /// The unit or the task that it is about, of several the first; `None` for all together. A
     /// further run of a unit has its number behind its name.
     ///
@@ -114,7 +126,7 @@ impl CalendarError {
             | Self::Frame(_)
             | Self::NoName
             | Self::Gap(_)
-            | Self::Overload(_) => None,
+            | Self::Overload(..) => None,
             Self::SameName(name)
             | Self::Budget(name)
             | Self::Deadline(name, ..)
@@ -201,9 +213,11 @@ impl fmt::Display for CalendarError {
             Self::Shared(name) => {
                 write!(f, "a task of the calendar and a periodic one are both named {name:?}")
             }
-            Self::Overload(load) => {
-                write!(f, "units and tasks add up to {load:.3} of the CPU: at most 1 is possible")
-            }
+            Self::Overload(load, cpu) => write!(
+                f,
+                "units and tasks add up to {load:.3} of {}: at most 1 is possible; shorten budgets",
+                cpu.map_or_else(|| "the CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+            ),
             Self::Unscheduled(name) => write!(
                 f,
                 "unit {name:?} has a period or excludes a task: its calendar must be scheduled"

@@ -8,6 +8,7 @@ use std::time::Duration;
 use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::Period;
 
+use super::exact;
 use crate::duration::span;
 
 /// Why tasks cannot be an executive.
@@ -110,6 +111,7 @@ impl fmt::Display for BuildError {
             Self::TooMany(n) => write!(f, "an executive has at most {RANKS_MAX} tasks (got {n})"),
             Self::Budget(name, 0, _) => write!(f, "task {name:?}: budget must be greater than 0"),
             Self::Budget(name, budget, period) => {
+                let period = exact(*period);
                 write!(
                     f,
                     "task {name:?}: budget must be at most its period of {period} (got {budget} ns)"
@@ -127,6 +129,7 @@ impl fmt::Display for BuildError {
             ),
             Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
             Self::Phase(name, phase, period) => {
+                let period = exact(*period);
                 write!(
                     f,
                     "task {name:?}: phase must be below its period of {period} (got {phase} ns)"

@@ -323,7 +323,8 @@ pub(super) enum Act {
 /// How a task is started again when its process has ended; by default never. Limited, and slower
 /// each time, so that a task that cannot run takes nothing from the others.
 ///
-/// `Restart { most: 2, ..Restart::ON_FAILURE }`
+/// `Restart { most: 2, ..Restart::ON_FAILURE }`: with `..` also where all is said, for fields may
+/// come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
     /// How often in a row, 0 for never: a process that ran for [`Restart::WELL`] begins a new one.

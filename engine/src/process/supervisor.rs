@@ -260,7 +260,7 @@ impl Supervisor {
         let load = self.specs.iter().map(|spec| self.share(spec)).sum::<f64>();
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if plan.units() > 0 && load > 1.0 + 1e-9 && !self.overload {
-            return Err(CalendarError::Overload(load).into());
+            return Err(CalendarError::Overload(load, self.thread.pinned_to()).into());
         }
         Ok(plan)
     }

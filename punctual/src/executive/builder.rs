@@ -738,7 +738,7 @@ impl<'env> Calendar<'env> {
             Some(gap) => Combination::with_gap(&plan, lane.plan(), gap),
             None => Combination::new(&plan, lane.plan()),
         };
-        let gap = combined?.gap();
+        let gap = combined.map_err(|why| why.on_cpu(lane.cpu()))?.gap();
         let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
         for (task, body) in bodies {
             if by_task.insert(task.clone(), body).is_some() {

@@ -512,7 +512,8 @@ impl<'env> Shared<'env> {
         };
         let calendar = self.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
-            Combination::with_gap(calendar, &plan, *gap)?;
+            Combination::with_gap(calendar, &plan, *gap)
+                .map_err(|why| why.on_cpu(self.lanes[at].cpu))?;
         }
         // The calendar's tasks come first, and stay.
         let units = self.rules.units();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual_engine::calendar::Unit;
 use punctual_testkit::skip;
 
 use super::*;
@@ -52,6 +53,17 @@ fn what_cannot_be_is_refused() {
     let overfull = refused(one().task(big("b"), go).task(big("c"), go));
     assert!(overfull.contains("\"b\" 900 µs of 1.00 ms, \"c\" 900 µs of 1.00 ms"), "{overfull}");
     assert!(one().allow_overload().task(big("b"), go).task(big("c"), go).build().is_ok());
+}
+
+#[test]
+fn budgets_that_are_too_much_beside_a_calendar_name_the_cpu() {
+    let cpu = cpus()[0];
+    let frame = Calendar::frame(Period::from_ns(2_000_000).expect("in range"));
+    let calendar = frame.unit(Unit::new("unit", Duration::from_micros(1_600)), go);
+    let beside = task("a", 1_000).budget(Duration::from_micros(300));
+    let executive = quick().thread(sleeping().pinned(Some(cpu))).calendar(calendar);
+    let message = refused(executive.task(beside, go));
+    assert!(message.contains(&format!("add up to 1.100 of CPU {cpu}: at most 1")), "{message}");
 }
 
 /// A task of 1 kHz beside one of 10 Hz that takes 20 ms.

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <list>
 #include <memory>
@@ -401,7 +402,8 @@ public:
             with.data = enter(own, std::move(run));
         }
         std::uint32_t index = 0;
-        keep(punctual_executive_add_unit(handle.get(), &with, &index), own);
+        int answer = punctual_executive_add_unit(handle.get(), &with, &index);
+        keep(answer, own, index);
         return index;
     }
 
@@ -418,11 +420,23 @@ public:
     void idle(span slice, plain_body run) {
         entries own;
         void *data = enter_plain(own, std::move(run), PUNCTUAL_STOP);
-        keep(punctual_executive_idle(handle.get(), slice, &executive::call_plain, data), own);
+        keep(punctual_executive_idle(handle.get(), slice, &executive::call_plain, data), own,
+             std::nullopt);
     }
 
-    // punctual_executive_remove(). Its body is kept as long as this.
-    void remove(std::uint32_t index) { check(punctual_executive_remove(handle.get(), index)); }
+    // punctual_executive_remove(). Its body, and what triggers it, are freed here.
+    void remove(std::uint32_t index) {
+        check(punctual_executive_remove(handle.get(), index));
+        entries gone; // freed unlocked: what they hold may come here
+        std::lock_guard<std::mutex> locked(keeping);
+        for (auto at = kept.begin(); at != kept.end();) {
+            auto next = std::next(at);
+            if (at->index == index) {
+                gone.splice(gone.end(), kept, at);
+            }
+            at = next;
+        }
+    }
 
     // punctual_executive_allow_overload()
     void allow_overload() { check(punctual_executive_allow_overload(handle.get())); }
@@ -510,6 +524,7 @@ private:
         plain_body plain;
         int otherwise;
         executive *of;
+        std::optional<std::uint32_t> index; // of its task; none of background work
     };
 
     using entries = std::list<entry>; // their places do not change, be they handed on
@@ -519,26 +534,30 @@ private:
         with.run = &executive::call;
         with.data = enter(own, std::move(run));
         std::uint32_t index = 0;
-        keep(punctual_executive_add(handle.get(), &with, &index), own);
+        int answer = punctual_executive_add(handle.get(), &with, &index);
+        keep(answer, own, index);
         return index;
     }
 
     void *enter(entries &own, body run) {
-        own.push_back({std::move(run), nullptr, PUNCTUAL_STOP, this});
+        own.push_back({std::move(run), nullptr, PUNCTUAL_STOP, this, std::nullopt});
         return &own.back();
     }
 
     void *enter_plain(entries &own, plain_body run, int otherwise) {
-        own.push_back({nullptr, std::move(run), otherwise, this});
+        own.push_back({nullptr, std::move(run), otherwise, this, std::nullopt});
         return &own.back();
     }
 
     // Keeps what the library has now, and throws what failed: what it refused goes with `own`. After a
     // fault of the library's own it may have it. Locked for a moment and never over a call of the
     // library, which may wait for a loop, whose bodies may come here.
-    void keep(int answer, entries &own) {
+    void keep(int answer, entries &own, std::optional<std::uint32_t> index) {
         if (answer == 0 || answer == -ENOTRECOVERABLE) {
             std::lock_guard<std::mutex> locked(keeping);
+            for (entry &each : own) {
+                each.index = answer == 0 ? index : std::nullopt;
+            }
             kept.splice(kept.end(), own);
         }
         check(answer);

@@ -4,6 +4,7 @@
 // is answered, and not made to wait for the thread.
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -41,10 +42,13 @@ static void come_and_go(punctual::executive &executive, const std::string &name)
     for (unsigned round = 0; round < rounds; round++) {
         std::atomic<unsigned> ran{0};
         std::uint32_t index = 0;
+        std::weak_ptr<int> held;
         std::string own = name + std::to_string(round);
         auto add = [&] {
+            auto holds = std::make_shared<int>(0);
+            held = holds;
             index = executive.add(own.c_str(), punctual::task(1'000'000),
-                                  [&ran](const punctual_cycle &) { return ++ran, 0; });
+                                  [&ran, holds](const punctual_cycle &) { return ++ran, *holds; });
         };
         while (answer(add, EBUSY, EBUSY) != 0) {
             punctual_wait_until_ns(punctual::now_ns() + 100'000, 0);
@@ -52,9 +56,11 @@ static void come_and_go(punctual::executive &executive, const std::string &name)
         while (ran == 0) {
             punctual_wait_until_ns(punctual::now_ns() + 1'000'000, 0);
         }
+        CHECK(!held.expired());
         while (answer([&] { executive.remove(index); }, EBUSY, EBUSY) != 0) {
             punctual_wait_until_ns(punctual::now_ns() + 100'000, 0);
         }
+        CHECK(held.expired()); // a body that was removed is freed
     }
 }
 

@@ -73,6 +73,13 @@ impl Origin {
     }
 }
 
+/// The mark of this process, which no child of it has; `None` where no child is seen.
+pub(crate) fn mark() -> Option<u64> {
+    let Origin(own) = Origin::here();
+    let is_wiped = !ptr::eq(PAGE.load(Ordering::Relaxed), &raw const NO_PAGE);
+    is_wiped.then_some(own)
+}
+
 /// Ends a child of this process when it is dropped there.
 struct EndsChild(Origin);
 
@@ -139,6 +146,16 @@ mod tests {
         // SAFETY: `status` is writable.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    }
+
+    #[test]
+    fn a_child_and_another_thread_know_their_own_number() {
+        let is_own = || process::known_tid() == process::tid();
+        assert!(is_own() && is_own());
+        for raw in [false, true] {
+            assert!(in_child(raw, || is_own() && is_own()), "raw: {raw}");
+        }
+        assert!(std::thread::spawn(move || is_own() && is_own()).join().expect("no panic"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! For data that a real-time loop shares with a thread below it: what the owner does inside delays
 //! the loop, and a thread between the two does not. The kernel lends the priority. Free and taken
-//! are a number in memory; the kernel is called where somebody waits, and for the caller's number.
+//! are a number in memory; the kernel is called where somebody waits, and once in each thread for
+//! its number.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_long;
@@ -12,7 +13,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::Errno;
-use crate::process::tid;
+use crate::process::known_tid;
 
 /// A mutex with priority inheritance (`FUTEX_LOCK_PI`), for the threads of one process.
 ///
@@ -78,7 +79,7 @@ impl<T: ?Sized> PiMutex<T> {
     /// # Real-time: in loop
     #[inline]
     pub fn try_lock(&self) -> Option<PiGuard<'_, T>> {
-        let owner = tid().cast_unsigned();
+        let owner = known_tid().cast_unsigned();
         let taken = self.word.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed);
         taken.ok().map(|_| PiGuard { mutex: self, owner, of_thread: PhantomData })
     }
@@ -96,7 +97,7 @@ impl<T: ?Sized> PiMutex<T> {
         }
         // Who had it before gave it back to the kernel, behind a fence of its own.
         fence(Ordering::Acquire);
-        PiGuard { mutex: self, owner: tid().cast_unsigned(), of_thread: PhantomData }
+        PiGuard { mutex: self, owner: known_tid().cast_unsigned(), of_thread: PhantomData }
     }
 
     /// The data, of a mutex that nobody else has.

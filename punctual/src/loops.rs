@@ -517,8 +517,8 @@ impl LoopBuilder {
     }
 }
 
-/// That a loop's releases were moved away from the kernel's tick, which they met.
-fn moved_words(phase_ns: u64, place: &Quiet) -> String {
+/// Words for releases that were moved away from the kernel's tick, which they met.
+pub(crate) fn moved_words(phase_ns: u64, place: &Quiet) -> String {
     format!(
         "releases {} after multiples of the period met what comes every {}, as the kernel's tick \
          does: they are {} after them now",

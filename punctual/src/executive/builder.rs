@@ -187,7 +187,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Sets where the releases of all tasks lie: away from the kernel's tick ([`Phase::Quiet`],
-    /// the default), or with release 0 of phase 0 at zero or a given instant of the clock.
+    /// the default; where its own loop meets the tick all the same, as its wait learns, they are
+    /// moved, with a warning, unless it has processes), or with release 0 of phase 0 at zero or a
+    /// given instant of the clock.
     ///
     /// # Real-time: setup only
     pub fn phase(mut self, phase: Phase) -> Self {

@@ -11,20 +11,20 @@ use punctual_core::cycle::Ended;
 use punctual_core::executive::{Cancelling, Many};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Wait, WaitStatus};
+use punctual_core::wait::{Strategy, Wait, WaitStatus};
 use punctual_engine::calendar::CalendarPlan;
 use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::{Plan, Response};
-use punctual_engine::quiet::Quiet;
+use punctual_engine::quiet::{KernelTick, Quiet};
 use punctual_engine::remote::{RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::ThreadSession;
-use punctual_engine::wait_policy::{ReadyWait, WarmUp};
+use punctual_engine::wait_policy::WarmUp;
 use punctual_os::futex;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -55,6 +55,12 @@ pub(super) struct Lane<'env> {
     /// The calendar's tasks, then the table's.
     ranks: Vec<LaneRank<'env>>,
     idle: Option<Idle<'env>>,
+}
+
+/// What the thread of a loop has while it runs.
+pub(super) struct LaneSession {
+    session: ThreadSession,
+    _neighbour: Neighbour,
 }
 
 /// The state in which a loop ended.
@@ -156,10 +162,28 @@ impl<'env> Lane<'env> {
     }
 
     /// Makes the calling thread run as it is to; what the kernel refuses is noted.
-    pub(super) fn enter<C: Clock + Clone + Send>(&self, run: &Run<'_, '_, C>) -> ThreadSession {
+    pub(super) fn enter<C: Clock + Clone + Send>(&self, run: &Run<'_, '_, C>) -> LaneSession {
         let session = ThreadSession::enter(self.cpu(), self.thread.policy());
         run.startup().refuse(session.refused());
-        session
+        let (neighbour, beside) = Neighbour::enter(self.cpu());
+        run.startup().warn(beside);
+        LaneSession { session, _neighbour: neighbour }
+    }
+
+    /// Its wait, which learns on the calling thread what it can before all begin, and the kernel's
+    /// tick where it met it at this epoch.
+    pub(super) fn learn<C: Clock + Clone + Send>(
+        &self,
+        run: &Run<'_, '_, C>,
+        clock: &mut C,
+        epoch: Instant,
+    ) -> (Strategy, Option<KernelTick>) {
+        let (startup, period) = (run.startup(), self.adapts_to());
+        let at = (period, epoch.as_ns() % period.as_ns());
+        let warm_up = WarmUp::until(startup.ending().stop.flag());
+        let ready = warm_up.ready(self.thread.wait_policy(), at, clock, startup.discipline());
+        startup.warn(ready.warnings);
+        (ready.wait, ready.met)
     }
 
     /// The period of the task of this rank, and where its releases lie in it, ns; of a calendar's
@@ -259,25 +283,14 @@ impl<'env> Lane<'env> {
     pub(super) fn run<'r, C: Clock + Clone + Send>(
         self,
         run: &'r Run<'_, 'env, C>,
-        (mut clock, epoch, quiet): (C, Instant, Option<Quiet>),
-        remotes: Vec<RemoteTask<'r, CycleCounting>>,
-        session: ThreadSession,
+        (clock, epoch, quiet): (C, Instant, Option<Quiet>),
+        (wait, remotes): (Strategy, Vec<RemoteTask<'r, CycleCounting>>),
+        LaneSession { session, _neighbour }: LaneSession,
     ) -> EndedLoop<'r> {
-        let period = self.adapts_to();
         let Self { at, thread, plan, calendar, ranks, idle } = self;
         let (shared, startup) = (run.shared(), run.startup());
         let lane = &shared.lanes[at];
-        let (_neighbour, beside) = Neighbour::enter(thread.pinned_to());
-        let phase_ns = epoch.as_ns() % period.as_ns();
         let ending = &*shared.ending;
-        let warm_up = WarmUp::until(ending.stop.flag());
-        let ReadyWait { wait, warnings, .. } = warm_up.ready(
-            thread.wait_policy(),
-            (period, phase_ns),
-            &mut clock,
-            startup.discipline(),
-        );
-        startup.warn(beside.into_iter().chain(warnings));
         let (mut ranked, mut names, mut counting) = (Vec::new(), Vec::new(), Vec::new());
         for LaneRank { name, body, entry } in ranks {
             ranked.push(body);

@@ -39,8 +39,10 @@ pub(super) struct Times {
 
 /// How far the setup of all threads is.
 struct Setup<C> {
-    /// The clock and the epoch, once the main loop has found them.
+    /// The clock and where the epoch is likely to be, once the main loop has found them.
     settled: Option<(C, Instant)>,
+    /// The epoch, once the main loop's wait has learned: it may have met the kernel's tick.
+    epoch: Option<Instant>,
     /// When all begin.
     times: Option<Times>,
     /// Nothing will run, and why.
@@ -100,6 +102,7 @@ impl<C> Setup<C> {
     fn shared() -> Mutex<Self> {
         Mutex::new(Self {
             settled: None,
+            epoch: None,
             times: None,
             failed: None,
             refused: Vec::new(),
@@ -185,19 +188,34 @@ impl<C: Clock + Clone + Send> Startup<C> {
         })
     }
 
-    /// The main loop has found its clock and its epoch.
+    /// The main loop has found its clock, and where its epoch is likely to be.
     pub(super) fn settle(&self, clock: C, epoch: Instant) {
         self.with(|setup| setup.settled = Some((clock, epoch)));
     }
 
-    /// The clock and the epoch, once they are found; `None` where nothing will run.
+    /// The epoch stays here.
+    pub(super) fn settle_epoch(&self, epoch: Instant) {
+        self.with(|setup| setup.epoch = Some(epoch));
+    }
+
+    /// The clock and where the epoch is likely to be, for waits to learn on, once they are found;
+    /// `None` where nothing will run.
     pub(super) fn await_settled(&self) -> Option<(C, Instant)> {
+        self.await_some(|setup| setup.settled.clone())
+    }
+
+    /// The epoch, once the main loop's wait has learned; `None` where nothing will run.
+    pub(super) fn await_epoch(&self) -> Option<Instant> {
+        self.await_some(|setup| setup.epoch)
+    }
+
+    fn await_some<R>(&self, read: impl Fn(&mut Setup<C>) -> Option<R>) -> Option<R> {
         loop {
             if self.aborted.load(Ordering::Acquire) {
                 return None;
             }
-            if let Some(settled) = self.with(|setup| setup.settled.clone()) {
-                return Some(settled);
+            if let Some(found) = self.with(&read) {
+                return Some(found);
             }
             pause();
         }
@@ -226,19 +244,11 @@ impl<C: Clock + Clone + Send> Startup<C> {
             }
             let from = now() + LEAD;
             self.with(|setup| {
-                let epoch = setup.settled.as_ref().map_or(from, |settled| settled.1);
+                let epoch = setup.epoch.unwrap_or(from);
                 setup.times = Some(self.timing.times(epoch, from));
             });
         }
-        loop {
-            if self.aborted.load(Ordering::Acquire) {
-                return None;
-            }
-            if let Some(times) = self.with(|setup| setup.times) {
-                return Some(times);
-            }
-            pause();
-        }
+        self.await_some(|setup| setup.times)
     }
 
     /// Starts a thread; where there is none nothing will run.

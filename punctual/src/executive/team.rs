@@ -38,7 +38,7 @@ use super::shared::{Closing, IDLE, RunState, Shared};
 use super::startup::{Startup, Timing, try_start_thread};
 use super::thread::{ThreadBlock, ThreadSlot, ThreadTask};
 use super::work::Work;
-use crate::loops::Phase;
+use crate::loops::{Phase, moved_words};
 use crate::summary::Summary;
 
 /// All parts of an executive, laid out and checked, before it runs.
@@ -109,7 +109,8 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
         let in_loops = lanes.iter().map(Lane::adapts_to);
         let longest = in_loops.chain(threads.iter().map(ThreadTask::period)).max().unwrap_or(IDLE);
         let sleeps = longest.as_span().min(LOOK);
-        let start = MainStart { clocking, phase, common, shortest, sleeps };
+        let has_processes = supervisor.is_some();
+        let start = MainStart { clocking, phase, common, shortest, sleeps, has_processes };
         let beside = beside.map(|beside| || beside(&handle));
         let (ends, returned) = std::thread::scope(|scope| {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)
@@ -198,6 +199,8 @@ struct MainStart<'env, C> {
     shortest: Option<Period>,
     /// How long one of its threads may sleep at a time.
     sleeps: Span,
+    /// Whether processes join it, which the epoch is told before any wait has learned.
+    has_processes: bool,
 }
 
 /// The state in which all threads ended.
@@ -309,7 +312,8 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
 
     /// The main loop: finds the clock and the epoch for all.
     fn main_loop(&self, lane: Lane<'env>, start: MainStart<'env, C>) -> EndedLoop<'r> {
-        let (run, MainStart { clocking, phase, common, shortest, sleeps }) = (self.run, start);
+        let run = self.run;
+        let MainStart { clocking, phase, common, shortest, sleeps, has_processes } = start;
         let startup = run.startup();
         // A clock of the caller's may panic: the others wait for this thread.
         let _abort = Abort(startup);
@@ -321,14 +325,27 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         if let Err(why) = check_lead(sleeps, &clock) {
             startup.fail(why);
         }
-        let quiet = match phase {
+        let mut quiet = match phase {
             Phase::Quiet => (clocking.quiet)(&mut clock, common, startup.ending().stop.flag()),
             _ => None,
         };
-        let epoch = Instant::from_ns(match (phase, quiet) {
+        let mut epoch = Instant::from_ns(match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
+        startup.settle(clock.clone(), epoch);
+        if has_processes {
+            startup.settle_epoch(epoch);
+        }
+        let (mut wait, met) = lane.learn(run, &mut clock, epoch);
+        // Listening may mistake something else for the tick; a place that was given stays.
+        let met = met.filter(|_| !has_processes);
+        let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, common));
+        if let Some(place) = elsewhere {
+            startup.warn([moved_words(epoch.as_ns(), &place)]);
+            (quiet, epoch) = (Some(place), Instant::from_ns(place.phase_ns));
+            (wait, _) = lane.learn(run, &mut clock, epoch);
+        }
         let threads = self.threads.iter().zip(self.blocks);
         let remotes = threads.filter_map(|(task, block)| {
             block.remote(task, epoch, run.counting(task.entry(), epoch)?)
@@ -338,13 +355,15 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         if let Some(recording) = self.recording {
             recording.begin(epoch);
         }
-        startup.settle(clock.clone(), epoch);
-        lane.run(run, (clock, epoch, quiet), remotes, session)
+        startup.settle_epoch(epoch);
+        lane.run(run, (clock, epoch, quiet), (wait, remotes), session)
     }
 
     /// The monitor of all loops and of the tasks beside them.
     fn watch(&self) {
-        let Some((mut clock, epoch)) = self.run.startup().await_settled() else { return };
+        let startup = self.run.startup();
+        let Some((mut clock, _)) = startup.await_settled() else { return };
+        let Some(epoch) = startup.await_epoch() else { return };
         let Shared { lanes, threads: slots, cancels, ending, .. } = self.run.shared();
         let threads = self.threads.iter().zip(self.blocks);
         let mut rules: Vec<RunawayRule<'_>> =
@@ -382,8 +401,10 @@ fn side_loop<'env, C: Clock + Clone + Send>(
 ) -> Option<()> {
     let _abort = Abort(run.startup());
     let session = lane.enter(run);
-    let (clock, epoch) = run.startup().await_settled()?;
-    let _end = lane.run(run, (clock, epoch, None), Vec::new(), session);
+    let (mut clock, likely) = run.startup().await_settled()?;
+    let (wait, _) = lane.learn(run, &mut clock, likely);
+    let epoch = run.startup().await_epoch()?;
+    let _end = lane.run(run, (clock, epoch, None), (wait, Vec::new()), session);
     Some(())
 }
 
@@ -446,6 +467,12 @@ pub(super) struct Clocking<'env, C> {
 }
 
 impl<C> Clocking<'_, C> {
+    /// With this quiet phase, whatever its clock.
+    #[cfg(test)]
+    pub(super) fn quiet_at(&mut self, quiet: fn(&mut C, Period, &AtomicBool) -> Option<Quiet>) {
+        self.quiet = quiet;
+    }
+
     /// True where its time is CLOCK_MONOTONIC's.
     pub(super) fn is_machine(&self) -> bool {
         self.is_machine
@@ -486,7 +513,7 @@ fn supervise<C: Clock + Clone + Send>(
     entries: &[usize],
 ) -> Option<Vec<TaskOutcome>> {
     let (shared, startup) = (run.shared(), run.startup());
-    let (_, epoch) = startup.await_settled()?;
+    let epoch = startup.await_epoch()?;
     let processes = match supervisor.epoch(epoch).build() {
         Ok(processes) => processes,
         Err(why) => {

@@ -223,14 +223,14 @@ impl ThreadTask {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
         startup.refuse(session.refused());
-        let Some((mut clock, epoch)) = startup.await_settled() else { return };
+        let Some((mut clock, likely)) = startup.await_settled() else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
             block.demotable.arm(process::tid());
         }
         let mut wait = None;
         if let ReleasedBy::Itself(_) = self.released_by {
             let period = self.period();
-            let at = (period, epoch.as_ns() % period.as_ns());
+            let at = (period, likely.as_ns() % period.as_ns());
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp::until(startup.ending().stop.flag());
@@ -238,6 +238,7 @@ impl ThreadTask {
             startup.warn(ready_wait.warnings);
             wait = Some(ready_wait.wait);
         }
+        let Some(epoch) = startup.await_epoch() else { return };
         startup.ready();
         let Some(times) = startup.await_go(false, || Instant::from_ns(0)) else { return };
         slot.runs();

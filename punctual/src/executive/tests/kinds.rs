@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
 use punctual_engine::calendar::Unit;
 use punctual_engine::clocks::MachineClock;
 
@@ -255,18 +256,18 @@ fn releases_are_on_the_clock_that_is_given() {
     /// The machine's clock, an hour ahead.
     #[derive(Clone, Debug)]
     struct Ahead(MachineClock);
-    const HOUR: punctual_core::time::Span = punctual_core::time::Span::from_ms(3_600_000);
+    const HOUR: Span = Span::from_ms(3_600_000);
     impl Clock for Ahead {
-        fn now(&mut self) -> punctual_core::time::Instant {
+        fn now(&mut self) -> Instant {
             self.0.now() + HOUR
         }
-        fn poll(&mut self) -> punctual_core::time::Instant {
+        fn poll(&mut self) -> Instant {
             self.0.poll() + HOUR
         }
-        fn sleep_until(&mut self, at: punctual_core::time::Instant) {
+        fn sleep_until(&mut self, at: Instant) {
             self.0.sleep_until(at - HOUR);
         }
-        fn wake(&mut self) -> punctual_core::time::Instant {
+        fn wake(&mut self) -> Instant {
             self.0.wake() + HOUR
         }
         fn relax(&mut self) {
@@ -293,4 +294,36 @@ fn releases_are_on_the_clock_that_is_given() {
     assert_eq!(summary.end, End::Finished);
     assert!(first.load(Ordering::Relaxed) >= earliest.as_ns());
     assert!(stats(&summary, "own").counts.ran > 0, "{summary}");
+}
+
+#[test]
+fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
+    use punctual_engine::quiet::{Gap, place};
+
+    let (every, length) = (ms(4), Duration::from_micros(17));
+    let clock = crate::sim::SimulatedClock::new().stall_every(every, length);
+    let late_ns = AtomicU64::new(0);
+    let (mut plan, _) = Executive::builder()
+        .clock(clock)
+        .thread(stops::ordinary(WaitPolicy::adaptive()))
+        .task(task("a", 1_000), |cycle| {
+            late_ns.fetch_max(cycle.lateness.as_ns().unsigned_abs(), Ordering::Relaxed);
+        })
+        .build()
+        .expect("fine");
+    // What comes every 4 ms is taken for the tick: the place half a period from it is the tick's.
+    plan.assembly.clocking.quiet_at(|_, period, _| {
+        let detected = (0..75).map(|turn| Gap {
+            at: Instant::from_ns(turn * 4_000_000 + 437_500),
+            length: Span::from_us(3),
+        });
+        place(&detected.collect::<Vec<_>>(), period)
+    });
+    let summary = plan.run_for(ms(100)).expect("it starts");
+    let moved = summary.quiet.map(|quiet| (quiet.phase_ns, quiet.clear_ns));
+    assert_eq!((moved, summary.epoch.as_ns()), (Some((781_250, 218_750)), 781_250), "{summary}");
+    assert_eq!(stats(&summary, "a").counts.ran, 100, "{summary}");
+    assert!(late_ns.load(Ordering::Relaxed) < 1_000, "{summary}");
+    let words = summary.warnings.join("\n");
+    assert!(words.contains(" met what comes every 4.00 ms, as the"), "{words}");
 }

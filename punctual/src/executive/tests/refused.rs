@@ -1,5 +1,6 @@
 //! What cannot be is named when an executive is built.
 
+use std::slice;
 use std::time::Duration;
 
 use punctual_engine::calendar::Unit;
@@ -92,7 +93,7 @@ fn a_long_body_that_keeps_a_short_period_waiting_is_warned_of() {
     // Also before it runs.
     let (built, _) = beside_long(servo(), inline(), sleeping()).build().expect("a warning");
     let [before] = &warned(built.warnings())[..] else { panic!("one warning") };
-    assert_eq!(warned(&built.run_for(ms(5)).expect("it starts").warnings), [before.clone()]);
+    assert_eq!(warned(&built.run_for(ms(5)).expect("it starts").warnings), slice::from_ref(before));
     let apart = Placement::thread(RtThread::any());
     assert_eq!(warned(&warnings(servo(), apart)), [""; 0]);
     assert_eq!(warned(&warnings(task("servo", 20_000), inline())), [""; 0]);

@@ -414,12 +414,19 @@ impl BaselineUse {
         Some(why)
     }
 
-    /// Keeps the report as the baseline, where that is requested and it ran to its end.
+    /// Keeps the report as the baseline, where that is requested and it ran to its end. One that a
+    /// late release ended, as `--stop-over` asks, is not kept, and that is no error.
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
             let why = EndedBy::brief(report.envelope.ended_by);
-            bail!("not saved as baseline {}: {why}", name.as_str());
+            let unsaved = format!("not saved as baseline {}: {why}", name.as_str());
+            if report.envelope.ended_by == Some(EndedBy::Late) {
+                // As was asked for: the verdict fails by it, and is what the exit status says.
+                output::message(&unsaved);
+                return Ok(());
+            }
+            bail!("{unsaved}");
         }
         let from = format!("baseline {}", name.as_str());
         if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {

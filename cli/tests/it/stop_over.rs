@@ -77,6 +77,34 @@ fn a_check_that_a_late_release_ends_keeps_its_result_and_says_which() {
     assert!(stderr(&out).contains("FAILS ended by release"), "{}", stderr(&out));
 }
 
+#[test]
+fn a_run_that_a_late_release_ends_is_no_baseline_and_is_compared_by_what_it_has() {
+    let dir = Dir::new("stop-over-baseline");
+    let baselines = dir.path("baselines");
+    let (before, results) = (["--baselines", text(&baselines)], dir.path("results"));
+    let over = ["-d", "300s", "--stop-over", "1ns"];
+    let check = ["check", "--results", text(&results)];
+    for (command, name) in [(&["measure", "periodic"][..], "one"), (&check, "two")] {
+        let kept = ["-d", "300ms", "--baseline", name];
+        let out = run([command, &kept, &before].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        // What was to be kept is said, and the release decides: that is no error of the command.
+        let out = run([command, &over, &["--baseline", "late"], &before].concat());
+        assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+        let said = stderr(&out);
+        assert!(said.contains("not saved as baseline late: incomplete: a release"), "{said}");
+        assert!(!baselines.join("late.json").exists());
+        // Held against one: so few releases decide nothing, and the late one fails it.
+        let out = run([command, &over, &["--against", name, "--json", "-"], &before].concat());
+        assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+        let result = json(&out);
+        let reasons = result["verdict"]["reasons"].as_array().expect("reasons");
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert_eq!(result["compare"]["pairs"][0]["verdict"], "undecided");
+        assert!(result["verdict"]["open"][0].as_str().is_some(), "{}", result["verdict"]);
+    }
+}
+
 fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.len() > 0)
 }

@@ -27,8 +27,12 @@ const GAIN_MIN: u8 = 4;
 pub struct Advice {
     /// "cause", "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
     pub topic: String,
-    /// The fact.
+    /// The fact, in a sentence.
     pub text: String,
+    /// What else is known of it and what helps, for documents that have room; not there where that
+    /// is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// A command that shows more, or changes it; null where none does.
     pub command: Option<String>,
 }
@@ -78,7 +82,21 @@ pub(crate) fn of(
 
 fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
     let command = command.map(ToOwned::to_owned);
-    Some(Advice { topic: topic.to_owned(), text: text.into(), command })
+    Some(Advice { topic: topic.to_owned(), text: text.into(), detail: None, command })
+}
+
+impl Advice {
+    /// The fact alone.
+    pub fn short(&self) -> String {
+        self.text.clone()
+    }
+
+    /// The fact with all that is known of it.
+    pub fn whole(&self) -> String {
+        self.detail
+            .as_ref()
+            .map_or_else(|| self.text.clone(), |more| format!("{}. {more}", self.text))
+    }
 }
 
 /// What was seen to make them late: who had the CPU of a loop that waited for it, then what the
@@ -95,11 +113,10 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     };
     let seen = runs.iter().filter_map(|run| Some((run, seen(run)?)));
     let (run, (_, sentence, cpu)) = seen.max_by_key(|(_, (waited_ns, ..))| *waited_ns)?;
-    let text = format!(
-        "{}{sentence}. Give it a priority below the loop's, or keep it off CPU {cpu}",
-        of_run(run, runs)
-    );
-    advice("cause", text, Some(&again(run, rows)))
+    let text = format!("{}{sentence}", of_run(run, runs));
+    let detail = format!("Give it a priority below the loop's, or keep it off CPU {cpu}");
+    let first = advice("cause", text, Some(&again(run, rows)))?;
+    Some(Advice { detail: Some(detail), ..first })
 }
 
 /// "idle: ", where there are several runs.
@@ -122,25 +139,45 @@ fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let blame = run.blame.as_ref()?;
     let sentence = blame.sentence.as_ref()?;
     let recorded_ns = run.causes.iter().map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
-    let was_missed = blame.behind_ns.is_some() && recorded_ns * NOT_AGAIN < worst(&run);
+    let behind = blame.behind_ns.is_some();
+    let was_missed = behind && recorded_ns * NOT_AGAIN < worst(&run);
     let named = run.first_cause().filter(|_| blame.late >= LATE_MIN && !was_missed);
-    let remedy = match named {
-        Some(cause) => format!(" {}", cause.advice.trim()),
-        None if was_missed => format!(
-            " That was behind the measurement, whose worst, {}, did not come again: it is not \
-             explained by this. --blame on records while it measures",
-            format::long(worst(&run))
+    let bar = blame.threshold_ns.map_or_else(
+        || "late wakes".to_owned(),
+        |ns| format!("wakes later than {}", format::ns(Some(ns as f64))),
+    );
+    let (late, place) =
+        (format::count(blame.late), if behind { " behind the measurement" } else { "" });
+    let (text, remedy) = match named {
+        Some(cause) => {
+            let (wakes, worst) =
+                (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
+            let text = format!("{wakes} of {late} {bar}{place}: {}, worst {worst}", cause.name);
+            (text, format!(" {}", cause.advice.trim()))
+        }
+        None if was_missed => (
+            format!(
+                "the worst, {}, did not come again behind the measurement, and is not explained: \
+                 --blame on records while it measures",
+                format::long(worst(&run))
+            ),
+            String::new(),
         ),
-        None => String::new(),
+        None if blame.late < LATE_MIN => {
+            (format!("{late} {bar}{place} are too few to say why"), String::new())
+        }
+        None => (format!("no cause was seen of {late} {bar}{place}"), String::new()),
     };
-    let text = format!("{}{sentence}{remedy}", of_run(run, runs));
+    let text = format!("{}{text}", of_run(run, runs));
+    let detail = format!("{}{remedy}", format::sentence(sentence.trim_end_matches('.')));
     let cpu = run.setup.cpu;
     let command = match (named.and_then(|cause| cause.tune_rule.as_ref()), cpu) {
         (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),
         _ => again(run, rows),
     };
+    let first = advice("cause", text, Some(&command))?;
     // What follows is the command.
-    advice("cause", text.trim_end_matches('.'), Some(&command))
+    Some(Advice { detail: Some(detail.trim_end_matches('.').to_owned()), ..first })
 }
 
 /// The command that shows a run's late wakes as they passed.
@@ -273,7 +310,7 @@ fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
         ),
         _ => format!("{}: {}", finding.knob, finding.found),
     };
-    Advice { topic: topic.to_owned(), text, command }
+    Advice { topic: topic.to_owned(), text, detail: None, command }
 }
 
 #[cfg(test)]
@@ -396,8 +433,16 @@ mod tests {
         ];
         let advice = of_runs(&[blamed(plain(), 15, &causes)]);
         assert_eq!((advice[0].topic.as_str(), advice[1].topic.as_str()), ("cause", "host"));
-        assert!(advice[0].text.starts_with("50 % of the 15 wakes"), "{advice:?}");
-        assert!(advice[0].text.ends_with(". Mend softirq"), "what wakes on time take is no cause");
+        // What wakes on time take is no cause.
+        let short = advice[0].text.replace('\u{a0}', " ");
+        assert_eq!(short, "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs");
+        let whole = advice[0].whole();
+        assert!(whole.contains("worst 300") && whole.ends_with(". Mend softirq"), "{whole}");
+        assert!(whole.contains(". 50 % of the 15 wakes") && !whole.contains(".."), "{whole}");
+        let few = of_runs(&[blamed(plain(), 9, &causes)]);
+        assert!(few[0].text.ends_with("are too few to say why"), "{few:?}");
+        let none = of_runs(&[blamed(plain(), 15, &causes[..1])]);
+        assert!(none[0].text.starts_with("no cause was seen of 15 wakes"), "{none:?}");
         let again = "sudo punctual blame --cpu 1 --period 1ms";
         assert_eq!(advice[0].command.as_deref(), Some(again));
         // Where a setting moves it, the command that plans it.

@@ -41,7 +41,7 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     blocks.extend(judged::limits(report));
     blocks.extend(judged::claims(report));
     blocks.extend(compare::against_briefly(report));
-    blocks.extend(next(report, results));
+    blocks.extend(next(report, results, Advice::short));
     blocks
 }
 
@@ -61,7 +61,7 @@ pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
         judged::limits(report),
         judged::claims(report),
         compare::against(report),
-        next(report, results),
+        next(report, results, Advice::whole),
     ]
     .concat()
 }
@@ -318,11 +318,12 @@ fn histograms(report: &Report) -> Vec<Block> {
 }
 
 /// Why, where that was seen, and what next; the details last.
-fn next(report: &Report, results: Option<&str>) -> Vec<Block> {
+fn next(report: &Report, results: Option<&str>, words: fn(&Advice) -> String) -> Vec<Block> {
     let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
     let advice = headline.map_or(&[][..], |headline| &headline.advice);
     let title = headline.map_or("What next", Headline::advice_heading);
-    let items: Vec<Item> = advised(advice).into_iter().chain(results.map(head::details)).collect();
+    let advised = advised(advice, words).into_iter();
+    let items: Vec<Item> = advised.chain(results.map(head::details)).collect();
     if items.is_empty() {
         return Vec::new();
     }
@@ -330,11 +331,11 @@ fn next(report: &Report, results: Option<&str>) -> Vec<Block> {
     vec![Block::Heading(title.to_owned()), items.into()]
 }
 
-/// Advice as items: the topic, the fact, the command.
-pub(crate) fn advised(advice: &[Advice]) -> Vec<Item> {
+/// Advice as items: the topic, the fact in so many words, the command.
+pub(crate) fn advised(advice: &[Advice], words: fn(&Advice) -> String) -> Vec<Item> {
     let item = |advice: &Advice| Item {
         command: advice.command.clone(),
-        ..Item::new(&advice.topic, &advice.text)
+        ..Item::new(&advice.topic, words(advice))
     };
     advice.iter().map(item).collect()
 }
@@ -682,5 +683,28 @@ mod tests {
         let follow = Follow { clock: "/dev/\u{1b}[2J\nptp".to_owned(), ..Follow::default() };
         let line = followed(&follow);
         assert!(!line.contains(['\u{1b}', '\n']), "{line:?}");
+    }
+
+    #[test]
+    fn a_cause_is_four_lines_at_most_in_the_first_page_and_whole_elsewhere() {
+        let stored = include_str!("../../../tests/results/kinds/check.json");
+        let mut stored: serde_json::Value = serde_json::from_str(stored).expect("JSON");
+        let text = "under load: 2 018 of 3 207 wakes later than 40.0 µs: interrupt virtio1-req.0 \
+                    of virtio_blk, worst 4.12 ms";
+        stored["headline"]["advice"] = serde_json::json!([{
+            "topic": "cause",
+            "text": text,
+            "detail": format!("{}Move it", "50 % of the 3.20 s lost by the 3 207 wakes. ".repeat(4)),
+            "command": "punctual tune plan --cpus 1",
+        }]);
+        let report = Report::parse(&stored.to_string()).expect("a result");
+        let page = crate::view::text(&report, None, crate::args::Detail::Short).to_string();
+        let why = page.split("Why, and what next\n").nth(1).expect("its heading");
+        assert!(why.lines().count() <= 4, "{why}");
+        assert!(why.contains("worst 4.12 ms: ") && !why.contains("Move it"), "{why}");
+        let markdown = crate::view::markdown(&report);
+        assert!(markdown.contains("worst 4.12 ms. 50 %") && markdown.contains("Move it"));
+        let long = crate::view::text(&report, None, crate::args::Detail::Long).to_string();
+        assert!(long.contains("Move it"), "{long}");
     }
 }

@@ -4,7 +4,7 @@ use punctual_analysis::claim::judge::Holds;
 use punctual_document::html::Origin;
 use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use punctual_report::measured::Measured;
-use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
+use punctual_report::{Advice, Answer, Body, EndedBy, Report, Stands, Verdict};
 
 use super::source::{Source, some};
 use crate::format;
@@ -195,7 +195,7 @@ fn body_sentences(report: &Report) -> Vec<Block> {
 fn next(report: &Report) -> Vec<Block> {
     let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
     headline.map_or_else(Vec::new, |headline| {
-        let items = Items::new(ItemsKind::Notes, loops::advised(&headline.advice));
+        let items = Items::new(ItemsKind::Notes, loops::advised(&headline.advice, Advice::whole));
         vec![Block::Heading(headline.advice_heading().to_owned()), items.into()]
     })
 }

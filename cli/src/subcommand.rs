@@ -115,21 +115,23 @@ impl ResultsArgs {
     /// # Errors
     /// It cannot be made.
     pub(crate) fn begin(&self) -> Result<Dir> {
-        output::results_dir(self.path(), jiff::Timestamp::now()).map_err(|why| self.elsewhere(why))
+        output::results_dir(self.path(), jiff::Timestamp::now())
+            .map_err(|why| elsewhere(why, self.path(), "--results"))
     }
+}
 
-    /// A directory that an earlier run as root left is the usual reason: there is another.
-    fn elsewhere(&self, why: Error) -> Error {
-        let denied = |cause: &(dyn std::error::Error + 'static)| {
-            let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-            kind == Some(io::ErrorKind::PermissionDenied)
-        };
-        if why.chain().any(denied) {
-            let results = self.path().display();
-            return anyhow!("{why:#}; use another directory than {results} with --results DIR");
-        }
-        why
+/// The way out where results cannot be kept in a directory. One that an earlier run as root left is
+/// the usual reason, or a file system that cannot be written: there is another.
+pub(crate) fn elsewhere(why: Error, results: &Path, option: &str) -> Error {
+    let denied = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        matches!(kind, Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))
+    };
+    if why.chain().any(denied) {
+        let results = results.display();
+        return anyhow!("{why:#}; use another directory than {results} with {option} DIR");
     }
+    why
 }
 
 /// As [`write_in`], and the result with its page into its directory.
@@ -161,5 +163,25 @@ pub(crate) fn name_failures(report: &Report, detail: Detail) {
     if detail == Detail::Line {
         view::kinds::held(report).iter().for_each(|held| output::message(held));
         report.envelope.verdict.failures().for_each(|why| output::message(&why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_refused_with_the_option_that_names_another() {
+        let refused = |errno| {
+            let why = Error::from(io::Error::from_raw_os_error(errno)).context("cannot make r");
+            format!("{:#}", elsewhere(why, Path::new("r"), "--results"))
+        };
+        // EACCES and EROFS; ENOSPC says what to do itself.
+        for errno in [13, 30] {
+            let why = refused(errno);
+            assert!(why.starts_with("cannot make r: "), "{why}");
+            assert!(why.ends_with("; use another directory than r with --results DIR"), "{why}");
+        }
+        assert!(!refused(28).contains("another directory"));
     }
 }

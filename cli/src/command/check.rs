@@ -18,6 +18,7 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{
     Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
 };
+use punctual_os::signal;
 use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report, SPARE};
 
 use super::measure::LoopChoices;
@@ -136,6 +137,8 @@ impl Execute for CheckArgs {
             plan.library = library;
             placed.push(note);
         }
+        // From here on an interruption ends it with what there is, not with an empty directory.
+        signal::catch_stop().context("cannot catch SIGINT")?;
         let results = self.results.begin()?;
         let samples = Opened::chosen(&results, SAMPLES)?;
         experiment::claims::announce(&plans, duration);

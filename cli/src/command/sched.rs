@@ -539,6 +539,10 @@ fn named(root: &Root, text: &str) -> Result<i32> {
         let runs = !RunningThread::of_process(root, pid).is_empty();
         return runs.then_some(pid).ok_or_else(|| anyhow!("no process {pid} runs"));
     }
+    // Threads of the kernel have no command line, whose last part would be this.
+    if text.is_empty() {
+        bail!("an empty name is no process: give its number, or its name as 'ps -e' has it");
+    }
     let own = std::process::id().cast_signed();
     let is_last = |word: &str| word.rsplit('/').next() == Some(text);
     let is_named = |pid: &i32| {

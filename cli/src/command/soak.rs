@@ -28,7 +28,7 @@ use crate::output;
 use crate::output::Opened;
 use crate::question::QuestionArgs;
 use crate::stored::RESULT;
-use crate::subcommand::{Execute, Exit};
+use crate::subcommand::{self, Execute, Exit};
 use config::CampaignConfig;
 use directory::{Directory, Found};
 use pages::SessionFacts;
@@ -131,7 +131,9 @@ fn take(args: &SoakArgs) -> Result<(Directory, Option<Found>)> {
         (Some(dir), _) => Directory::take(dir, false),
         (None, Some(dir)) => Directory::take(dir, true),
         (None, None) => {
-            let dir = output::results_dir(Path::new(RESULTS), jiff::Timestamp::now())?;
+            let results = Path::new(RESULTS);
+            let dir = output::results_dir(results, jiff::Timestamp::now())
+                .map_err(|why| subcommand::elsewhere(why, results, "--campaign"))?;
             Directory::lock(dir, true)
         }
     }

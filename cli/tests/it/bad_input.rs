@@ -36,6 +36,11 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["analyze", "/nonexistent"], &["/nonexistent"]),
         (&["analyse", "/nonexistent"], &["/nonexistent"]),
         (&["analyse", "/proc"], &["/proc", "directory"]),
+        (&["sched", "check", ""], &["an empty name", "number"]),
+        (
+            &["baseline", "show", "x", "--baselines", "/nonexistent"],
+            &["no baseline x", "'punctual baseline list'", "'punctual check --baseline x'"],
+        ),
     ];
     for (args, words) in cases {
         refused(&run(*args), words);

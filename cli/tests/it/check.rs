@@ -296,3 +296,22 @@ fn a_setting_that_somebody_else_changes_meanwhile_is_named_with_both_values() {
         assert!(warnings.to_string().contains(&change), "{args:?}: {change:?} in {warnings}");
     }
 }
+
+#[test]
+fn an_interruption_before_the_first_cycle_leaves_no_empty_directory() {
+    let dir = Dir::new("check-early-stop");
+    let results = dir.path("results");
+    let mut check = punctual();
+    check.args(["check", "-d", "60s", "--results", text(&results)]);
+    let mut check = check.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    // Its own directory is made just before it measures.
+    let made = || fs::read_dir(&results).ok()?.flatten().next().map(|entry| entry.path());
+    until("its directory", || made().is_some());
+    let pid = check.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().is_ok_and(|kill| kill.success()));
+    check.wait().expect("it ends");
+    if let Some(kept) = made() {
+        let result = json_file(&kept.join("result.json"));
+        assert_eq!(result["ended_by"], "interrupt", "{result}");
+    }
+}

@@ -31,6 +31,9 @@ pub struct Judgement {
     pub text: String,
     /// Whether it holds.
     pub ok: bool,
+    /// Whether the data leave it open: `ok` is false then, and it is not shown to fail either.
+    #[serde(default)]
+    pub open: bool,
     /// What was measured: ns, or a count; null when the run does not have it.
     pub measured: Option<f64>,
     /// One line: what was measured against what, or why it could not be.
@@ -87,8 +90,10 @@ impl MetricLimit {
 
     /// Judges a run.
     pub fn judge(&self, outcome: &RunFigures) -> Judgement {
-        let judgement =
-            |ok, measured, reason| Judgement { text: self.text.clone(), ok, measured, reason };
+        let judgement = |ok, measured, reason| {
+            let (text, open) = (self.text.clone(), false);
+            Judgement { text, ok, open, measured, reason }
+        };
         let measured = match self.metric.measured(outcome) {
             Ok(measured) => measured,
             Err(why) => return judgement(false, None, why),
@@ -101,6 +106,16 @@ impl MetricLimit {
             let shown = Span::from_ns(measured.round() as i64);
             let reason = format!("{} {is} {shown}, but {open} may have been later", self.metric);
             return judgement(false, Some(measured), reason);
+        }
+        if !ok && let Some((least, most)) = self.between_buckets(outcome) {
+            let Judgement { text, measured, .. } = judgement(ok, Some(measured), String::new());
+            let reason = format!(
+                "{} cannot be told from the buckets of the histogram: between {least} and {most} \
+                 releases were later than {}; the samples decide it",
+                self.metric,
+                Span::from_ns(self.bound)
+            );
+            return Judgement { text, ok: false, open: true, measured, reason };
         }
         let relation = match (ok, self.or_equal) {
             (true, true) => "at most",
@@ -115,6 +130,24 @@ impl MetricLimit {
             format!("{} is {shown}, {relation} {}", self.metric, Span::from_ns(self.bound))
         };
         judgement(ok, Some(measured), reason)
+    }
+
+    /// The least and the most releases beyond its bound that the buckets of a stored histogram
+    /// allow, where a quantile is on either side of it by them; `None` where they decide it.
+    fn between_buckets(&self, outcome: &RunFigures) -> Option<(u64, u64)> {
+        let Metric::Quantile(p) = self.metric else { return None };
+        if outcome.lateness_ns.quantile(p).is_some() {
+            // It is stored as it was.
+            return None;
+        }
+        // A threshold that was not watched is decided by the histogram in full resolution.
+        outcome.tails.exceedances(self.bound)?;
+        let n = outcome.lateness.count().saturating_add(outcome.unknown());
+        let counted = outcome.tails.counted(self.bound);
+        // What went unrecorded counts as later in any case.
+        let least = counted.least.saturating_add(outcome.unknown());
+        let allowed = n.saturating_sub(p.rank(n));
+        (counted.most > least && least <= allowed).then_some((least, counted.most))
     }
 }
 
@@ -330,8 +363,11 @@ impl Metric {
                 {
                     return Err(format!("{self} may be among the {which}"));
                 }
-                let value = outcome.lateness.quantile_below(p, lost);
-                (value.map(|ns| ns as f64), p.samples_needed())
+                let value = outcome.lateness.quantile_below(p, lost).map(|ns| ns as f64);
+                // A result has those of its summary as they were, finer than its buckets.
+                let stored = outcome.lateness_ns.quantile(p);
+                let value = value.map(|ns| stored.filter(|stored| *stored <= ns).unwrap_or(ns));
+                (value, p.samples_needed())
             }
             // A run without releases lost nothing, and shows nothing.
             _ if self.is_count() && outcome.cycles == 0 && outcome.missed.unwrap_or(0) == 0 => {
@@ -497,6 +533,47 @@ mod tests {
         }
         assert!(judged(1, "min<1ms").ok && judged(1, "missed<1").ok);
         assert!(judged(1, "max<10us").reason.contains("not below"), "broken all the same");
+    }
+
+    #[test]
+    fn a_quantile_within_a_bucket_of_a_stored_result_is_open_and_others_are_decided() {
+        let mut recording = Recording::new(RecordingConfig {
+            period: Period::from_ns(10_000_000),
+            ..RecordingConfig::default()
+        });
+        // 1 µs to 3 ms: many octaves, so that the buckets of a result are wide.
+        (0..3_000u64).for_each(|cycle| {
+            let lateness = Span::from_us(cycle as i64 + 1);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        });
+        let whole = recording.finish(0);
+        let text = serde_json::to_string(&whole).expect("figures");
+        let judged = |text: String| {
+            let stored: RunFigures = serde_json::from_str(&text).expect("the same");
+            move |limit: &str| {
+                let limit = MetricLimit::parse(limit).unwrap();
+                let stored = stored.clone().read_back(&[limit.threshold_ns().unwrap()]);
+                (limit.judge(&stored.expect("sound")), limit.judge(&whole))
+            }
+        };
+        let judged = judged(text);
+        let mut open = 0;
+        for us in 2_300..2_500 {
+            for metric in ["p80", "p90", "p99"] {
+                let (read, exact) = judged(&format!("{metric}<{us}us"));
+                assert!(!exact.open);
+                match read.open {
+                    true => {
+                        open += 1;
+                        assert!(!read.ok && read.reason.contains("buckets"), "{read:?}");
+                        // Those of the summary are stored as they were.
+                        assert_eq!(metric, "p80", "{read:?}");
+                    }
+                    false => assert_eq!(read.ok, exact.ok, "{read:?} {exact:?}"),
+                }
+            }
+        }
+        assert!((1..50).contains(&open), "{open} of 200 lie in its bucket");
     }
 
     #[test]

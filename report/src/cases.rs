@@ -8,8 +8,9 @@ use punctual_analysis::compare;
 use punctual_analysis::compare::RunComparison;
 use punctual_core::time::Span;
 
+use crate::compared::run_words;
 use crate::grid::FigureGrid;
-use crate::judge::{JudgedClaim, JudgedLimit, Overall, UndecidedAs};
+use crate::judge::{About, JudgedClaim, JudgedLimit, Overall, Reason, UndecidedAs};
 use crate::verdict::{Answer, Verdict};
 use crate::{Body, Comparison, EndedBy, Report, StopOver};
 
@@ -18,6 +19,8 @@ use crate::{Body, Comparison, EndedBy, Report, StopOver};
 pub struct JudgedCase {
     /// What it is about: "idle: p99.9<50us". The same in each run of the same command.
     pub name: String,
+    /// What programs know its figure by, where it is one of a paper: "nist.fig3.second".
+    pub id: Option<String>,
     /// What kind of judgement it is.
     pub kind: CaseKind,
     /// How it came out.
@@ -75,15 +78,16 @@ pub fn cases(report: &Report) -> Vec<JudgedCase> {
     let maker = CaseMaker { verdict: &report.envelope.verdict, body: &report.body };
     let verdict = maker.verdict;
     let mut cases: Vec<JudgedCase> = Vec::new();
-    cases.extend(verdict.limits.iter().map(|limit| maker.limit(limit)));
-    cases.extend(verdict.claims.iter().map(|claim| maker.claim(claim)));
-    let measured = report.body.verdicts().iter().filter(|verdict| verdict.is_measured());
-    cases.extend(measured.map(|answer| maker.answer(answer)));
+    cases.extend(verdict.limits.iter().enumerate().map(|(at, limit)| maker.limit(at, limit)));
+    cases.extend(verdict.claims.iter().enumerate().map(|(at, claim)| maker.claim(at, claim)));
+    let answers = report.body.verdicts().iter().enumerate();
+    let measured = answers.filter(|(_, verdict)| verdict.is_measured());
+    cases.extend(measured.map(|(at, answer)| maker.answer(at, answer)));
     cases.extend(report.body.compare().iter().flat_map(|comparison| maker.compared(comparison)));
     let loops = report.body.loops();
     cases
         .extend(loops.and_then(|loops| loops.stop_over.as_ref()).map(|stop| maker.stop_over(stop)));
-    if let Some(measurement) = maker.measurement(report, &cases) {
+    if let Some(measurement) = maker.measurement(report) {
         cases.push(measurement);
     }
     cases
@@ -114,21 +118,19 @@ struct CaseMaker<'a> {
 }
 
 impl CaseMaker<'_> {
-    /// A case of this sentence, which the verdict has where it counts; `holds` where it does not
-    /// have it.
-    fn found(&self, sentence: &str, holds: bool) -> CaseFinding {
-        let is_one = |other: &String| other == sentence;
-        let sentence = || sentence.to_owned();
-        if self.verdict.reasons.iter().any(is_one) {
-            return CaseFinding::Fails(sentence());
+    /// A case about this, with its sentence, which the verdict has where it counts; `holds` where
+    /// it does not have it.
+    fn found(&self, about: About, sentence: String, holds: bool) -> CaseFinding {
+        if self.verdict.fails_by(about) {
+            return CaseFinding::Fails(sentence);
         }
-        if self.verdict.open.iter().any(is_one) {
+        if self.verdict.is_open(about) {
             return match self.verdict.counts_undecided_as() {
-                UndecidedAs::Held => CaseFinding::DoesNotCount(sentence()),
-                UndecidedAs::Itself | UndecidedAs::Failed => CaseFinding::Undecided(sentence()),
+                UndecidedAs::Held => CaseFinding::DoesNotCount(sentence),
+                UndecidedAs::Itself | UndecidedAs::Failed => CaseFinding::Undecided(sentence),
             };
         }
-        if holds { CaseFinding::Holds } else { CaseFinding::DoesNotCount(sentence()) }
+        if holds { CaseFinding::Holds } else { CaseFinding::DoesNotCount(sentence) }
     }
 
     /// How long the run of this name was.
@@ -137,29 +139,33 @@ impl CaseMaker<'_> {
         span(run.and_then(|run| run.setup.duration_ns).unwrap_or(0))
     }
 
-    fn limit(&self, limit: &JudgedLimit) -> JudgedCase {
+    fn limit(&self, at: usize, limit: &JudgedLimit) -> JudgedCase {
         JudgedCase {
             name: format!("{}: {}", limit.run, limit.judgement.text),
+            id: None,
             kind: CaseKind::Limit,
-            finding: self.found(&limit.failure(), limit.judgement.ok),
+            finding: self.found(About::Limit { at }, limit.failure(), limit.judgement.ok),
             took: self.length(&limit.run),
         }
     }
 
-    fn claim(&self, claim: &JudgedClaim) -> JudgedCase {
+    fn claim(&self, at: usize, claim: &JudgedClaim) -> JudgedCase {
         JudgedCase {
             name: format!("{}: {}", claim.run, claim.judged.statement),
+            id: None,
             kind: CaseKind::Claim,
-            finding: self.found(&claim.failure(), true),
+            finding: self.found(About::Claim { at }, claim.failure(), true),
             took: self.length(&claim.run),
         }
     }
 
-    fn answer(&self, answer: &Verdict) -> JudgedCase {
+    fn answer(&self, at: usize, answer: &Verdict) -> JudgedCase {
+        let is_yes = answer.answer == Answer::Yes;
         JudgedCase {
             name: answer.subject.clone(),
+            id: None,
             kind: CaseKind::Answer,
-            finding: self.found(&answer.sentence(), answer.answer == Answer::Yes),
+            finding: self.found(About::Answer { at }, answer.sentence(), is_yes),
             took: measured(self.body),
         }
     }
@@ -167,19 +173,26 @@ impl CaseMaker<'_> {
     fn compared(&self, comparison: &Comparison) -> Vec<JudgedCase> {
         let grid = comparison.grid.iter().flat_map(|grid| self.grid(comparison, grid));
         let baseline = comparison.baseline();
-        let runs = comparison.pairs.iter().flat_map(|pair| {
-            pair.runs.iter().map(|run| JudgedCase {
+        let pairs = comparison.pairs.iter().enumerate();
+        let runs = pairs.flat_map(|(number, pair)| {
+            pair.runs.iter().enumerate().map(move |(at, run)| JudgedCase {
                 name: format!("{} against {}: {}", pair.b, pair.a, run.name),
+                id: None,
                 kind: CaseKind::Comparison,
-                finding: self.run_compared(baseline, run),
+                finding: self.run_compared(About::Run { pair: number, at }, baseline, run),
                 took: self.length(&run.name),
             })
         });
         grid.chain(runs).collect()
     }
 
-    fn run_compared(&self, baseline: Option<&str>, run: &RunComparison) -> CaseFinding {
-        let sentence = format!("{}: {}", run.name, run.statement);
+    fn run_compared(
+        &self,
+        about: About,
+        baseline: Option<&str>,
+        run: &RunComparison,
+    ) -> CaseFinding {
+        let sentence = run_words(run);
         let is_worse = matches!(run.verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
         // Of a baseline the verdict has its name before it; of 'compare' one sentence for all.
         let known = match baseline {
@@ -189,12 +202,12 @@ impl CaseMaker<'_> {
         if is_worse && baseline.is_none() {
             return self.as_all_that_is_worse(sentence);
         }
-        self.found(&known, !is_worse && !run.is_open())
+        self.found(about, known, !is_worse && !run.is_open())
     }
 
     /// Worse than a reference, where all that is worse has one reason.
     fn as_all_that_is_worse(&self, sentence: String) -> CaseFinding {
-        match self.verdict.reasons.iter().any(|reason| reason == WORSE) {
+        match self.verdict.fails_by(About::Worse) {
             true => CaseFinding::Fails(sentence),
             false => CaseFinding::DoesNotCount(sentence),
         }
@@ -209,17 +222,17 @@ impl CaseMaker<'_> {
         let mut cases = Vec::new();
         for row in &grid.rows {
             for (side, other) in &others {
-                let name = format!(
-                    "{} against {}: {}: {}",
-                    other.label, first.label, row.name, row.figure
-                );
+                let owner = grid.owner_words(row);
+                let name =
+                    format!("{} against {}: {owner}: {}", other.label, first.label, row.figure);
+                let id = grid.is_of_papers().then(|| row.name.clone());
                 let sentence = || format!("{name}: {}", row.word(*side));
                 let finding = match row.verdict(*side) {
                     compare::Verdict::Worse => self.as_all_that_is_worse(sentence()),
                     _ => CaseFinding::Holds,
                 };
                 let (kind, took) = (CaseKind::Comparison, Span::ZERO);
-                cases.push(JudgedCase { name, kind, finding, took });
+                cases.push(JudgedCase { name, id, kind, finding, took });
             }
         }
         cases
@@ -228,10 +241,11 @@ impl CaseMaker<'_> {
     fn stop_over(&self, stop: &StopOver) -> JudgedCase {
         JudgedCase {
             name: stop.demand(),
+            id: None,
             kind: CaseKind::StopOver,
             finding: match stop.sentence() {
                 None => CaseFinding::Holds,
-                Some(sentence) => self.found(&sentence, true),
+                Some(sentence) => self.found(About::StopOver, sentence, true),
             },
             took: measured(self.body),
         }
@@ -239,19 +253,12 @@ impl CaseMaker<'_> {
 
     /// That it came to its end, and all reasons for a failure that are no other case's; `None`
     /// where nothing was measured or read.
-    fn measurement(&self, report: &Report, others: &[JudgedCase]) -> Option<JudgedCase> {
+    fn measurement(&self, report: &Report) -> Option<JudgedCase> {
         let envelope = &report.envelope;
-        let baseline = report.body.compare().and_then(Comparison::baseline);
-        let caveat = baseline.map(|name| against_words(name, ONE_AGAINST_ONE));
-        let is_named = |reason: &&String| {
-            others.iter().any(|case| match &case.finding {
-                CaseFinding::Fails(named) => named == *reason,
-                _ => false,
-            }) || caveat.as_ref() == Some(*reason)
-                || *reason == WORSE && others.iter().any(|case| case.is_failure())
-        };
+        let is_its_own =
+            |reason: &Reason<'_>| matches!(reason.about, About::EndedEarly | About::Other);
         let rest: Vec<&str> =
-            self.verdict.reasons.iter().filter(|why| !is_named(why)).map(String::as_str).collect();
+            self.verdict.reasons().filter(is_its_own).map(|reason| reason.text).collect();
         if matches!(self.body, Body::Compare(_)) && rest.is_empty() {
             return None;
         }
@@ -271,14 +278,7 @@ impl CaseMaker<'_> {
         };
         let name = if is_read { "the data are whole" } else { "the measurement came to its end" };
         let (name, kind) = (name.to_owned(), CaseKind::Measurement);
-        Some(JudgedCase { name, kind, finding, took: measured(self.body) })
-    }
-}
-
-impl JudgedCase {
-    /// Whether it fails.
-    fn is_failure(&self) -> bool {
-        matches!(self.finding, CaseFinding::Fails(_))
+        Some(JudgedCase { name, id: None, kind, finding, took: measured(self.body) })
     }
 }
 
@@ -365,7 +365,8 @@ mod tests {
         assert_eq!(limits[0], ("idle: max<50us".to_owned(), CaseFinding::Holds));
         let (name, CaseFinding::Fails(sentence)) = &limits[1] else { panic!("{limits:?}") };
         assert_eq!(name, "under load: max<50us");
-        assert_eq!(&report.envelope.verdict.reasons[..], std::slice::from_ref(sentence));
+        let reasons: Vec<_> = report.envelope.verdict.reasons().collect();
+        assert_eq!(reasons, [Reason { text: sentence, about: About::Limit { at: 1 } }]);
         assert_eq!(
             findings(&report, CaseKind::Measurement),
             [("the data are whole".to_owned(), CaseFinding::Holds)]
@@ -419,5 +420,30 @@ mod tests {
         report.envelope.ended_by = Some(EndedBy::Interrupt);
         let measurement = &findings(&report, CaseKind::Measurement)[0].1;
         assert!(matches!(measurement, CaseFinding::Undecided(_)), "{measurement:?}");
+    }
+
+    #[test]
+    fn a_case_is_known_by_its_place_and_not_by_its_words() {
+        // The same limit twice, and a reason of another kind with the very words of one that holds.
+        let runs = vec![run("idle", &[10, 70])];
+        let mut report =
+            report(runs, (&["max<50us", "max<50us", "max<1s"], &[]), false, UndecidedAs::Itself);
+        let holds = report.envelope.verdict.limits[2].failure();
+        report.envelope.verdict.fail(holds.clone());
+        let limits = findings(&report, CaseKind::Limit);
+        assert!(limits[..2].iter().all(|(_, found)| matches!(found, CaseFinding::Fails(_))));
+        assert_eq!(limits[2].1, CaseFinding::Holds);
+        assert_eq!(findings(&report, CaseKind::Measurement)[0].1, CaseFinding::Fails(holds));
+        // It comes back from a file as it was; in one of before nothing is known of them.
+        let stored = serde_json::to_string(&report.envelope.verdict).expect("plain data");
+        let read: Overall = serde_json::from_str(&stored).expect("the same");
+        assert!(read.reasons().eq(report.envelope.verdict.reasons()));
+        let before: Overall =
+            serde_json::from_str("{\"ok\":false,\"limits\":[],\"reasons\":[\"a\"]}")
+                .expect("before");
+        assert_eq!(
+            before.reasons().collect::<Vec<_>>(),
+            [Reason { text: "a", about: About::Other }]
+        );
     }
 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::grid::FigureGrid;
+use crate::judge::About;
 
 /// Results compared with each other.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -38,19 +39,32 @@ impl Comparison {
     }
 
     /// Each run that is worse, with its sentence.
-    pub fn worse(&self) -> impl Iterator<Item = String> {
-        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
+    pub fn worse(&self) -> impl Iterator<Item = (About, String)> {
         let is_worse =
             |verdict| matches!(verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
-        let worse = runs.filter(move |run| is_worse(run.verdict));
-        worse.map(|run| format!("{}: {}", run.name, run.statement))
+        let worse = self.runs().filter(move |(_, run)| is_worse(run.verdict));
+        worse.map(|(about, run)| (about, run_words(run)))
     }
 
     /// Each run of which it cannot be told whether it is worse, with its sentence.
-    pub fn open(&self) -> impl Iterator<Item = String> {
-        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
-        runs.filter(|run| run.is_open()).map(|run| format!("{}: {}", run.name, run.statement))
+    pub fn open(&self) -> impl Iterator<Item = (About, String)> {
+        let open = self.runs().filter(|(_, run)| run.is_open());
+        open.map(|(about, run)| (about, run_words(run)))
     }
+
+    /// All runs, each with its place.
+    fn runs(&self) -> impl Iterator<Item = (About, &RunComparison)> {
+        let pairs = self.pairs.iter().enumerate();
+        pairs.flat_map(|(pair, sides)| {
+            let runs = sides.runs.iter().enumerate();
+            runs.map(move |(at, run)| (About::Run { pair, at }, run))
+        })
+    }
+}
+
+/// What a comparison says of a run.
+pub(crate) fn run_words(run: &RunComparison) -> String {
+    format!("{}: {}", run.name, run.statement)
 }
 
 /// One side.

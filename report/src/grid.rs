@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measured::ExecutiveBody;
+use crate::reproduced::place_in_words;
 
 /// Figures of several results, beside each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -187,6 +188,21 @@ impl FigureGrid {
             row.relations = others.map(|other| Relation::of(first, other.as_ref())).collect();
         }
         Self { experiment: experiment.to_owned(), rows, claims }
+    }
+
+    /// What has the figure of a row, in words: of a paper's, whose name is an id for programs, the
+    /// claim that rests on it, or its place in the paper.
+    pub fn owner_words(&self, row: &GridRow) -> String {
+        if !self.is_of_papers() {
+            return row.name.clone();
+        }
+        let claim = self.claims.iter().find(|claim| claim.id == row.name);
+        claim.map_or_else(|| place_in_words(&row.name, true), |claim| claim.claim.clone())
+    }
+
+    /// Whether its figures are those of papers, whose rows are named by ids.
+    pub fn is_of_papers(&self) -> bool {
+        self.experiment == "reproduce"
     }
 
     /// Whether a side after the first is worse in any row.

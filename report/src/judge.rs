@@ -26,11 +26,17 @@ pub struct Overall {
     #[serde(default)]
     pub claims: Vec<JudgedClaim>,
     /// The reasons for a failure, one line each.
-    pub reasons: Vec<String>,
-    /// What could not be decided, one line each: claims, comparisons and answers that need more
-    /// data than there are.
+    reasons: Vec<String>,
+    /// What each of `reasons` is about, in the same order; empty in results of before.
     #[serde(default)]
-    pub open: Vec<String>,
+    reasons_about: Vec<About>,
+    /// What could not be decided, one line each: limits, claims, comparisons and answers that need
+    /// more data than there are.
+    #[serde(default)]
+    open: Vec<String>,
+    /// What each of `open` is about, in the same order; empty in results of before.
+    #[serde(default)]
+    open_about: Vec<About>,
     /// What they count as.
     #[serde(skip)]
     undecided: UndecidedAs,
@@ -48,6 +54,54 @@ pub enum UndecidedAs {
     Failed,
 }
 
+/// What a reason is about. Places are counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum About {
+    /// One of `limits`.
+    Limit {
+        /// Its place.
+        at: usize,
+    },
+    /// One of `claims`.
+    Claim {
+        /// Its place.
+        at: usize,
+    },
+    /// One of the answers, `verdicts`.
+    Answer {
+        /// Its place.
+        at: usize,
+    },
+    /// A run that is held against another.
+    Run {
+        /// The place of its pair of sides in `compare.pairs`.
+        pair: usize,
+        /// Its place in `runs` of that.
+        at: usize,
+    },
+    /// All that is worse than the reference, as one.
+    Worse,
+    /// How far one run held against one goes.
+    OneAgainstOne,
+    /// A release that was later than `--stop-over` allows.
+    StopOver,
+    /// Limits that were not checked, as the run ended before its time.
+    EndedEarly,
+    /// The measurement itself, or what is none of these.
+    #[default]
+    Other,
+}
+
+/// What failed, or is open: its sentence, and what that is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason<'a> {
+    /// The sentence.
+    pub text: &'a str,
+    /// What it is about.
+    pub about: About,
+}
+
 /// A limit, judged on one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedLimit {
@@ -59,6 +113,15 @@ pub struct JudgedLimit {
 }
 
 impl JudgedLimit {
+    /// How it came out, in a word: what fails is in capitals.
+    pub fn word(&self) -> &'static str {
+        match (self.judgement.ok, self.judgement.open) {
+            (true, _) => "holds",
+            (false, true) => "OPEN",
+            (false, false) => "FAILS",
+        }
+    }
+
     /// Why the whole fails, where it does.
     pub(crate) fn failure(&self) -> String {
         let Judgement { text, reason, .. } = &self.judgement;
@@ -67,7 +130,7 @@ impl JudgedLimit {
 }
 
 /// The reason for which the limits of a run fail that ended before its time.
-pub const ENDED_EARLY: &str =
+const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
 /// Holds every run to every limit. A run that ended before its time, or whose loads did, did not
@@ -94,10 +157,18 @@ pub fn judge(
             })
         })
         .collect();
-    let cut = (incomplete && !limits.is_empty()).then(|| ENDED_EARLY.to_owned());
-    let failed = judged.iter().filter(|limit| !limit.judgement.ok);
-    let reasons: Vec<String> = cut.into_iter().chain(failed.map(JudgedLimit::failure)).collect();
-    Overall { ok: reasons.is_empty(), limits: judged, reasons, undecided, ..Overall::default() }
+    let mut verdict = Overall::none(undecided);
+    if incomplete && !limits.is_empty() {
+        verdict.fail_about(About::EndedEarly, ENDED_EARLY.to_owned());
+    }
+    for (at, limit) in judged.iter().enumerate().filter(|(_, limit)| !limit.judgement.ok) {
+        let about = About::Limit { at };
+        match limit.judgement.open {
+            true => verdict.leave_open(about, limit.failure()),
+            false => verdict.fail_about(about, limit.failure()),
+        }
+    }
+    Overall { limits: judged, ..verdict }
 }
 
 impl Overall {
@@ -106,22 +177,49 @@ impl Overall {
         Self { ok: true, undecided, ..Self::default() }
     }
 
-    /// Fails, for this reason.
+    /// Fails, for this reason, which is about nothing that is judged by itself.
     pub fn fail(&mut self, reason: String) {
+        self.fail_about(About::Other, reason);
+    }
+
+    /// Fails, for this reason.
+    pub fn fail_about(&mut self, about: About, reason: String) {
+        // Those of results of before are about nothing that is known.
+        self.reasons_about.resize(self.reasons.len(), About::Other);
         self.reasons.push(reason);
+        self.reasons_about.push(about);
         self.ok = false;
     }
 
     /// Leaves this open; what that counts as was chosen before.
-    pub fn leave_open(&mut self, reason: String) {
-        match self.undecided {
-            UndecidedAs::Failed => self.fail(reason),
-            UndecidedAs::Held => self.open.push(reason),
-            UndecidedAs::Itself => {
-                self.open.push(reason);
-                self.ok = false;
-            }
+    pub fn leave_open(&mut self, about: About, reason: String) {
+        if self.undecided == UndecidedAs::Failed {
+            return self.fail_about(about, reason);
         }
+        self.open_about.resize(self.open.len(), About::Other);
+        self.open.push(reason);
+        self.open_about.push(about);
+        self.ok &= self.undecided == UndecidedAs::Held;
+    }
+
+    /// The reasons for a failure.
+    pub fn reasons(&self) -> impl Iterator<Item = Reason<'_>> {
+        told_apart(&self.reasons, &self.reasons_about)
+    }
+
+    /// What could not be decided.
+    pub fn open(&self) -> impl Iterator<Item = Reason<'_>> {
+        told_apart(&self.open, &self.open_about)
+    }
+
+    /// Whether it fails by this.
+    pub(crate) fn fails_by(&self, about: About) -> bool {
+        self.reasons().any(|reason| reason.about == about)
+    }
+
+    /// Whether this is open.
+    pub(crate) fn is_open(&self, about: About) -> bool {
+        self.open().any(|reason| reason.about == about)
     }
 
     /// What counts as what where something is not decided.
@@ -136,12 +234,13 @@ impl Overall {
 
     /// Holds the answers to a question to it: a "no" fails.
     pub fn judge_answers(&mut self, verdicts: &[Verdict]) {
-        for verdict in verdicts.iter().filter(|verdict| verdict.is_measured()) {
-            let reason = verdict.sentence();
+        let measured = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_measured());
+        for (at, verdict) in measured {
+            let (about, reason) = (About::Answer { at }, verdict.sentence());
             match verdict.answer {
                 Answer::Yes => {}
-                Answer::No => self.fail(reason),
-                Answer::Unknown => self.leave_open(reason),
+                Answer::No => self.fail_about(about, reason),
+                Answer::Unknown => self.leave_open(about, reason),
             }
         }
     }
@@ -169,11 +268,12 @@ impl Overall {
     /// only if late cycles come alone; one for which too little was seen is left open.
     pub fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
         let claim = JudgedClaim { run, judged };
+        let about = About::Claim { at: self.claims.len() };
         match claim.judged.holds {
             Holds::Yes => {}
             Holds::IfAlone if !strict => {}
-            Holds::IfAlone | Holds::No => self.fail(claim.failure()),
-            Holds::Undecided => self.leave_open(claim.failure()),
+            Holds::IfAlone | Holds::No => self.fail_about(about, claim.failure()),
+            Holds::Undecided => self.leave_open(about, claim.failure()),
         }
         self.claims.push(claim);
     }
@@ -181,12 +281,21 @@ impl Overall {
     /// The reasons for a failure and what is open, each behind its word: FAILS, OPEN, or that of a
     /// claim.
     pub fn failures(&self) -> impl Iterator<Item = String> {
-        let failed = self.reasons.iter().map(|reason| {
-            let claim = self.claims.iter().find(|claim| claim.failure() == *reason);
-            format!("{} {reason}", claim.map_or("FAILS", JudgedClaim::word))
+        let failed = self.reasons().map(|Reason { text, about }| {
+            let claim = match about {
+                About::Claim { at } => self.claims.get(at),
+                _ => None,
+            };
+            format!("{} {text}", claim.map_or("FAILS", JudgedClaim::word))
         });
-        failed.chain(self.open.iter().map(|reason| format!("OPEN {reason}")))
+        failed.chain(self.open().map(|reason| format!("OPEN {}", reason.text)))
     }
+}
+
+/// Sentences, each with what it is about.
+fn told_apart<'a>(texts: &'a [String], abouts: &'a [About]) -> impl Iterator<Item = Reason<'a>> {
+    let abouts = abouts.iter().copied().chain(std::iter::repeat(About::Other));
+    texts.iter().zip(abouts).map(|(text, about)| Reason { text, about })
 }
 
 /// A claim is not shown by a run whose loads died: a part of it was not under load.

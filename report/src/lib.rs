@@ -54,7 +54,7 @@ pub use compared::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};
 pub use judge::{
-    ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, UndecidedAs, judge,
+    About, JudgedClaim, JudgedLimit, Overall, PlannedRun, Reason, UndecidedAs, judge,
     open_where_loads_died, thresholds,
 };
 pub use punctual_analysis::verdict::Stands;

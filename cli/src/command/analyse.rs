@@ -300,8 +300,8 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
     read.envelope.warn(
         "read back from the histograms of a result, without the order of cycles: limits are held \
-         against its figures; answers and claims count between what its buckets allow, and \
-         clusters of late cycles would not show"
+         against its figures, and are open where a quantile lies within a bucket; answers and \
+         claims count between what its buckets allow, and clusters of late cycles would not show"
             .to_owned(),
     );
     let requirement =

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use punctual_report::{CompareBody, Comparison, Overall, Report, WORSE};
+use punctual_report::{About, CompareBody, Comparison, Overall, Report, WORSE};
 
 use crate::args::UndecidedArgs;
 use crate::comparison::{Recorded, Side, compare_sides, grid, label, read};
@@ -97,8 +97,8 @@ impl Execute for CompareArgs {
         };
         let mut verdict = Overall::none(self.undecided.counts_as());
         if self.fail_if_worse {
-            comparison.is_worse().then(|| verdict.fail(WORSE.to_owned()));
-            comparison.open().for_each(|why| verdict.leave_open(why));
+            comparison.is_worse().then(|| verdict.fail_about(About::Worse, WORSE.to_owned()));
+            comparison.open().for_each(|(about, why)| verdict.leave_open(about, why));
         }
         let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
         report.envelope.verdict = verdict;

@@ -67,8 +67,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     };
     let suits = impact.answer;
     if let Some(Suits::No | Suits::Unknown) = suits {
-        envelope.verdict.ok = false;
-        envelope.verdict.reasons.push(impact.statement.clone());
+        envelope.verdict.fail(impact.statement.clone());
     }
     let body = ImpactBody { impact: Impact::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };

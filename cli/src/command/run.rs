@@ -111,8 +111,8 @@ impl Execute for RunArgs {
         report.envelope.ended_by = cut_short_by(&finished, self.duration.is_some());
         report.envelope.incomplete = report.envelope.ended_by.is_some();
         report.envelope.warn_of(warnings);
-        report.envelope.verdict.reasons = reasons(&finished, &registered);
-        report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
+        let failures = reasons(&finished, &registered).into_iter();
+        failures.for_each(|why| report.envelope.verdict.fail(why));
         subcommand::write(&report, outputs)?;
         Ok(Exit::of(&report))
     }

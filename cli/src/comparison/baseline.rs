@@ -14,7 +14,7 @@ use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
-use punctual_report::{Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
+use punctual_report::{About, Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -113,7 +113,8 @@ impl Store {
         let shown = path.display();
         if !path.exists() {
             bail!(
-                "there is no baseline {} in {}: create one with --baseline {}",
+                "there is no baseline {} in {}: 'punctual baseline list' has those that are there; \
+                 create one with 'punctual check --baseline {}'",
                 name.as_str(),
                 self.dir.display(),
                 name.as_str()
@@ -466,14 +467,14 @@ fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> R
         reference.baseline = Some(name.to_owned());
     }
     let verdict = &mut report.envelope.verdict;
-    for why in comparison.worse() {
-        verdict.fail(against_words(name, &why));
+    for (about, why) in comparison.worse() {
+        verdict.fail_about(about, against_words(name, &why));
     }
     if comparison.is_worse() {
-        verdict.fail(against_words(name, ONE_AGAINST_ONE));
+        verdict.fail_about(About::OneAgainstOne, against_words(name, ONE_AGAINST_ONE));
     }
-    for why in comparison.open() {
-        verdict.leave_open(against_words(name, &why));
+    for (about, why) in comparison.open() {
+        verdict.leave_open(about, against_words(name, &why));
     }
     if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {
         verdict.fail(against_words(name, &why));

@@ -31,7 +31,7 @@ use punctual_lab::periodic::{
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
-    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged,
+    self as report, About, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged,
     KeptWaiting, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec,
     RecordedBehind, Run, RunEvidence, Setup, StoppedBy, WorstWake, loads, policy_words,
 };
@@ -193,7 +193,8 @@ impl LoopExperiment<'_> {
         let is_asked = blame == Some(BlameWhen::Asked);
         measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
         let late = stop_over.as_ref().and_then(report::StopOver::sentence);
-        late.into_iter().for_each(|why| measured.envelope.verdict.fail(why));
+        let verdict = &mut measured.envelope.verdict;
+        late.into_iter().for_each(|why| verdict.fail_about(About::StopOver, why));
         measured.loops.stop_over = stop_over;
         if gate {
             measured.envelope.verdict.judge_answers(&measured.loops.judged.verdicts);

@@ -88,7 +88,7 @@ fn properties(xml: &mut Xml, report: &Report) -> io::Result<()> {
 fn test_case(xml: &mut Xml, experiment: &str, case: &JudgedCase) -> io::Result<()> {
     let attributes = [
         ("name", shown(&case.name)),
-        ("classname", class(experiment)),
+        ("classname", class_of(experiment, case)),
         ("time", seconds(case.took)),
     ];
     let element = xml.create_element("testcase").with_attributes(pairs(&attributes));
@@ -114,6 +114,12 @@ fn pairs<'a>(attributes: &'a [(&'static str, String)]) -> impl Iterator<Item = (
 /// The class of all test cases of a subcommand, as build servers group them: `punctual.check`.
 fn class(experiment: &str) -> String {
     shown(&format!("punctual.{}", experiment.replace(' ', ".")))
+}
+
+/// The class of a test case: that of its subcommand, for a figure of a paper with its id.
+fn class_of(experiment: &str, case: &JudgedCase) -> String {
+    let class = class(experiment);
+    case.id.as_ref().map_or_else(|| class.clone(), |id| format!("{class}.{}", shown(id)))
 }
 
 /// A time of day in UTC as the schema of Ant has it: whole seconds, and no zone.
@@ -322,5 +328,30 @@ mod tests {
             |c: char| c == '\n' || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'));
         let text = rendered(&report, NOW);
         assert!(text.chars().all(is_char) && !text.contains("]]>"), "{text}");
+    }
+
+    #[test]
+    fn figures_of_papers_are_named_in_words_and_their_classes_have_the_ids() {
+        use crate::comparison::grid::{self, GridSide};
+        use punctual_report::CompareBody;
+
+        let stored = include_str!("../../tests/results/kinds/reproduce.json");
+        let stored = Report::parse(stored).expect("a result");
+        let sides = ["A", "B"].map(|label| GridSide { label, from: label, report: &stored });
+        let compare = grid::of(&sides).expect("one kind").expect("a grid");
+        let ids: Vec<String> =
+            compare.grid.iter().flat_map(|grid| &grid.rows).map(|row| row.name.clone()).collect();
+        let report = Report::new(PROGRAM, "compare", CompareBody { compare });
+        let suite = suite_of(&report);
+        let cases: Vec<&Element> =
+            suite.inside.iter().filter(|child| child.name == "testcase").collect();
+        assert_eq!(cases.len(), ids.len());
+        let mut identities = std::collections::BTreeSet::new();
+        for (case, id) in cases.into_iter().zip(&ids) {
+            let (name, class) = (&case.attributes["name"], &case.attributes["classname"]);
+            assert!(name.starts_with("B against A: ") && !name.contains(id.as_str()), "{name}");
+            assert_eq!(*class, format!("punctual.compare.{id}"));
+            assert!(identities.insert((class.clone(), name.clone())), "twice: {class} {name}");
+        }
     }
 }

@@ -121,7 +121,9 @@ fn a_comparison_is_said_once() {
     let against = |at: usize| format!("against b: {}", sentences[at]);
     result["verdict"]["ok"] = false.into();
     result["verdict"]["reasons"] = json!([against(0), "idle: max<1us: max is 609 µs"]);
+    result["verdict"]["reasons_about"] = json!([{"kind": "run", "pair": 0, "at": 0}]);
     result["verdict"]["open"] = json!([against(1)]);
+    result["verdict"]["open_about"] = json!([{"kind": "run", "pair": 0, "at": 1}]);
     let file = dir.path("result.json");
     fs::write(&file, result.to_string()).expect("writable");
     let page = report(&[text(&file)], &dir.path("page.html"));

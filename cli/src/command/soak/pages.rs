@@ -260,7 +260,7 @@ fn recorded_runs(campaign: &Campaign) -> impl Iterator<Item = (usize, usize, &Po
 
 fn limit_broken(limit: &MetricLimit, outcome: &RunFigures) -> Option<String> {
     let judgement = limit.judge(outcome);
-    if judgement.ok || judgement.measured.is_none() {
+    if judgement.ok || judgement.open || judgement.measured.is_none() {
         return None;
     }
     let reason = || format!("{}: {}", judgement.text, judgement.reason);

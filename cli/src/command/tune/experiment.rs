@@ -202,9 +202,9 @@ fn report(envelope: Option<Envelope>, body: TrialsBody) -> Report {
         experiment: NAME.to_owned(),
         ..envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME))
     };
-    let reason = |change: &String| format!("changed by somebody else while it was tried: {change}");
-    envelope.verdict.reasons.extend(body.changed.iter().map(reason));
-    envelope.verdict.ok &= body.changed.is_empty();
+    for change in &body.changed {
+        envelope.verdict.fail(format!("changed by somebody else while it was tried: {change}"));
+    }
     Report { envelope, body: Body::Measured(body.into()) }
 }
 

@@ -5,7 +5,7 @@ use punctual_analysis::interval::Interval;
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::grid::{Agreement, FigureGrid, GridCell, GridClaim, GridRow};
-use punctual_report::reproduced::{ReproducedClaim, in_words, place_in_words};
+use punctual_report::reproduced::{ReproducedClaim, in_words};
 use punctual_report::{ComparedSide, Comparison};
 
 use crate::format;
@@ -78,21 +78,15 @@ fn figures(sides: &[ComparedSide], grid: &FigureGrid) -> Block {
     let against = |label: &str| words(&format!("{label} against {}", sides[0].label));
     others(&mut heads, &against);
     others(&mut brief, &|label| if sides.len() == 2 { words("verdict") } else { against(label) });
-    // Rows of papers have ids for programs; their figures say what they are.
-    let is_of_papers = grid.experiment == "reproduce";
     let cells = |row: &GridRow| {
-        let (name, figure) = match is_of_papers {
-            true => (place(grid, row), row.figure.clone()),
-            false => (row.name.clone(), row.figure.clone()),
-        };
-        let mut cells = vec![name, figure, row.unit.clone()];
+        let mut cells = vec![grid.owner_words(row), row.figure.clone(), row.unit.clone()];
         cells.extend(has_paper.then(|| row.published.clone()));
         cells.extend(row.cells.iter().map(whole));
         cells.extend(verdicts(row));
         cells
     };
     let brief_cells = |row: &GridRow| {
-        let name = match is_of_papers {
+        let name = match grid.is_of_papers() {
             true => format!("{}, {}", in_words(&row.name, &row.figure, false), row.unit),
             false => format!("{}: {}, {}", row.name, row.figure, row.unit),
         };
@@ -107,12 +101,6 @@ fn figures(sides: &[ComparedSide], grid: &FigureGrid) -> Block {
     let caption = "Figures side by side; in brackets the interval of each";
     let brief_rows = grid.rows.iter().map(brief_cells).collect();
     Table::new(caption, heads, rows).brief(Frame::Bare, brief, brief_rows).into()
-}
-
-/// What has a figure of a paper: the claim that rests on it, or its place in the paper.
-fn place(grid: &FigureGrid, row: &GridRow) -> String {
-    let claim = grid.claims.iter().find(|claim| claim.id == row.name);
-    claim.map_or_else(|| place_in_words(&row.name, true), |claim| claim.claim.clone())
 }
 
 fn verdicts(row: &GridRow) -> impl Iterator<Item = String> {

@@ -3,7 +3,7 @@
 use punctual_analysis::claim::Level;
 use punctual_analysis::claim::judge::Holds;
 use punctual_document::{Block, Item, Items, ItemsKind, Table, numbers};
-use punctual_report::{Answer, ENDED_EARLY, Report, Stands, Verdict};
+use punctual_report::{About, Answer, Report, Stands, Verdict};
 
 use crate::format::{self, Paint};
 
@@ -118,12 +118,14 @@ pub(super) fn limits(report: &Report) -> Vec<Block> {
         return Vec::new();
     }
     let limits = verdict.limits.iter().map(|limit| {
-        let word = if limit.judgement.ok { "holds" } else { "FAILS" };
         let judgement = &limit.judgement;
-        Item::new(word, format!("{} for {}: {}", judgement.text, limit.run, judgement.reason))
+        Item::new(
+            limit.word(),
+            format!("{} for {}: {}", judgement.text, limit.run, judgement.reason),
+        )
     });
-    let ended = verdict.reasons.iter().filter(|&reason| reason == ENDED_EARLY);
-    let items = limits.chain(ended.map(|reason| Item::new("FAILS", reason))).collect();
+    let ended = verdict.reasons().filter(|reason| reason.about == About::EndedEarly);
+    let items = limits.chain(ended.map(|reason| Item::new("FAILS", reason.text))).collect();
     let items = Items::new(ItemsKind::Notes, items).spaced(WORD, 1);
     vec![Block::Heading("Limits".to_owned()), items.into()]
 }

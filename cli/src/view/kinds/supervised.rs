@@ -15,8 +15,8 @@ pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
     blocks.extend(supervised.tasks.iter().filter_map(notes));
     let warnings = report.envelope.warnings.iter();
     blocks.extend(warnings.map(|warning| Block::words_at(1, warning.text())));
-    let reasons = report.envelope.verdict.reasons.iter();
-    blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {reason}"))));
+    let reasons = report.envelope.verdict.reasons();
+    blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {}", reason.text))));
     blocks
 }
 

@@ -251,7 +251,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
             rows.push(vec![
                 limit.judgement.text.clone(),
                 format!("{}{suffix}", limit.run),
-                if limit.judgement.ok { "holds" } else { "FAILS" }.to_owned(),
+                limit.word().to_owned(),
                 limit.judgement.reason.clone(),
             ]);
         }

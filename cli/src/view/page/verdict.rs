@@ -4,7 +4,7 @@ use punctual_analysis::claim::judge::Holds;
 use punctual_document::html::Origin;
 use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use punctual_report::measured::Measured;
-use punctual_report::{Advice, Answer, Body, EndedBy, Report, Stands, Verdict};
+use punctual_report::{About, Advice, Answer, Body, EndedBy, Reason, Report, Stands, Verdict};
 
 use super::source::{Source, some};
 use crate::format;
@@ -124,18 +124,18 @@ fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
 fn criteria(report: &Report) -> Vec<Block> {
     let verdict = &report.envelope.verdict;
     let banner = |text: String, tone| Block::from(Words::new(text).toned(tone));
-    let listed = |reasons: &[String]| {
-        let reasons = reasons.iter().map(|reason| Item::new("", reason)).collect();
+    let listed = |reasons: Vec<String>| {
+        let reasons = reasons.into_iter().map(|reason| Item::new("", reason)).collect();
         Block::from(Items::new(ItemsKind::Plain, reasons))
     };
     let mut blocks = Vec::new();
     if !verdict.ok && !verdict.is_undecided() {
         blocks.push(banner("A limit or claim failed:".to_owned(), Tone::Bad));
-        blocks.push(listed(&once(report, &verdict.reasons)));
+        blocks.push(listed(once(report, verdict.reasons())));
     }
-    if !verdict.open.is_empty() {
+    if verdict.open().next().is_some() {
         blocks.push(banner("Not decided by this run:".to_owned(), Tone::Plain));
-        blocks.push(listed(&once(report, &verdict.open)));
+        blocks.push(listed(once(report, verdict.open())));
     }
     if !blocks.is_empty() || verdict.limits.len() + verdict.claims.len() == 0 {
         return blocks;
@@ -150,16 +150,11 @@ fn criteria(report: &Report) -> Vec<Block> {
 
 /// Reasons, in which what the section of the comparison says of its runs is that it is compared:
 /// once is enough.
-fn once(report: &Report, reasons: &[String]) -> Vec<String> {
-    let pairs = report.body.compare().into_iter().flat_map(|comparison| &comparison.pairs);
-    let said: Vec<String> = pairs
-        .flat_map(|pair| &pair.runs)
-        .map(|run| format!("{}: {}", run.name, run.statement))
-        .collect();
-    let is_said = |reason: &&String| said.iter().any(|sentence| reason.ends_with(sentence));
-    let (compared, others): (Vec<&String>, Vec<&String>) = reasons.iter().partition(is_said);
+fn once<'a>(report: &Report, reasons: impl Iterator<Item = Reason<'a>>) -> Vec<String> {
+    let is_said = |reason: &Reason<'_>| matches!(reason.about, About::Run { .. });
+    let (compared, others): (Vec<_>, Vec<_>) = reasons.partition(is_said);
     let held = if compared.is_empty() { Vec::new() } else { held(report) };
-    held.into_iter().chain(others.into_iter().cloned()).collect()
+    held.into_iter().chain(others.into_iter().map(|reason| reason.text.to_owned())).collect()
 }
 
 /// What a kind of result says of itself.

@@ -53,6 +53,8 @@ pub struct WakePart {
     pub rule: RuleId,
     /// How sure that rule is.
     pub certainty: Certainty,
+    /// Whether no event shows who ran in it: it lies before the first one of its CPU, which does.
+    pub is_inferred: bool,
 }
 
 impl WakePart {
@@ -107,16 +109,25 @@ pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
 /// Adds a part, to the one before where only its times differ.
 fn add(parts: &mut Vec<WakePart>, piece: Piece, found: (LateCause, RuleId, Certainty)) {
     let (cause, rule, certainty) = found;
-    let Piece { from_ns, to_ns, phase, activity, cpu, .. } = piece;
-    let part = WakePart { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty };
+    let Piece { from_ns, to_ns, phase, activity, cpu, is_inferred, .. } = piece;
+    let certainty = if is_inferred { inferred(certainty, &cause) } else { certainty };
+    let part =
+        WakePart { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred };
     let is_like = |last: &WakePart| {
         (last.phase, last.activity, last.cpu) == (phase, activity, cpu)
-            && (last.cause, last.rule) == (cause, rule)
+            && (last.cause, last.rule, last.is_inferred) == (cause, rule, is_inferred)
     };
     match parts.last_mut() {
         Some(last) if is_like(last) => last.to_ns = to_ns,
         _ => parts.push(part),
     }
+}
+
+/// How sure a cause is where the first event of the CPU shows only later who ran. A thread that
+/// nothing names has no priority either.
+fn inferred(certainty: Certainty, cause: &LateCause) -> Certainty {
+    let is_nameless = cause.culprit().is_some_and(|task| task.name.as_bytes().is_empty());
+    certainty.min(if is_nameless { Certainty::Weak } else { Certainty::Strong })
 }
 
 /// A piece, cut where the timer was programmed and at the latest expiry that its slack allows.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
+use crate::beginning::{Beginning, RunnableThread};
 use crate::config::BlameConfig;
 use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
@@ -36,6 +37,9 @@ const IRQ_THREAD_NS: u64 = 10_000_000;
 const WITNESSES: usize = 64;
 /// Functions of timers that have been seen to wake, and bear no name.
 const WAKING: usize = 16;
+/// A wait that began before the recording, or goes on at its end, counts from this length on, ns:
+/// of a shorter one it is open whether it is late.
+const OPEN_WAIT_NS: u64 = 1_000_000;
 /// Instants beyond this are refused: 146 years.
 const LAST_NS: u64 = 1 << 62;
 
@@ -60,6 +64,8 @@ struct Cpu {
     steal: StealBook,
     companion: Option<CompanionBook>,
     expiring: Option<Expiring>,
+    /// Who ran here when the recording began, by its own look: the highest of those that could.
+    first: Option<TaskName>,
     /// The end of the segment before the event that is handled.
     before_ns: u64,
 }
@@ -81,6 +87,7 @@ pub struct Blame {
     court: Court,
     now_ns: u64,
     first_ns: Option<u64>,
+    beginning: Option<Beginning>,
     has_flags: bool,
     has_timer_ends: bool,
     unthrottle_ns: Option<u64>,
@@ -94,7 +101,8 @@ impl Blame {
     /// With what is followed and what is late.
     #[must_use]
     pub fn new(config: BlameConfig) -> Self {
-        Self {
+        let recalled = config.recall.as_ref().and_then(|recall| recall.beginning.clone());
+        let mut blame = Self {
             cpus: Vec::new(),
             threads: Vec::new(),
             places: Vec::new(),
@@ -106,6 +114,7 @@ impl Blame {
             court: Court::new(&config),
             now_ns: 0,
             first_ns: None,
+            beginning: None,
             has_flags: false,
             has_timer_ends: false,
             unthrottle_ns: None,
@@ -114,7 +123,11 @@ impl Blame {
             finished: VecDeque::new(),
             counts: BlameCounts::default(),
             config,
+        };
+        if let Some(beginning) = recalled {
+            blame.begin(&beginning);
         }
+        blame
     }
 
     /// Counts system management interrupts of the capture, which are read when it ends.
@@ -134,6 +147,29 @@ impl Blame {
     /// A thread belongs to this program, from now on: before its first event where that can be.
     pub fn set_program(&mut self, tid: Tid, program: ThreadProgram) {
         self.tasks.set_program(tid, program);
+    }
+
+    /// The recording begins, and these threads run, or wait for a CPU. Before the first event.
+    pub fn begin(&mut self, beginning: &Beginning) {
+        if beginning.at_ns >= LAST_NS {
+            self.counts.refused += 1;
+            return;
+        }
+        let at_ns = beginning.at_ns.max(self.now_ns);
+        self.now_ns = at_ns;
+        self.beginning = Some(beginning.clone());
+        self.first_ns.get_or_insert(at_ns);
+        for &RunnableThread { task, cpu: number } in &beginning.runnable {
+            let Some(cpu) = self.cpu(number, at_ns) else { continue };
+            if cpu.first.is_none_or(|first| task.kernel_priority < first.kernel_priority) {
+                cpu.first = Some(task);
+            }
+            self.tasks.see(task);
+            if let Some(place) = self.follow(task, at_ns) {
+                self.threads[place].find_ready(at_ns);
+                self.set_state(place, ThreadState::Ready(number));
+            }
+        }
     }
 
     /// A companion spins on a CPU from now on, or has since then: what is rare is measured from
@@ -162,12 +198,15 @@ impl Blame {
             self.cpus.resize(place + 1, None);
         }
         let bounds = self.config.bounds;
+        let since_ns = self.first_ns.map_or(at_ns, |first_ns| first_ns.min(at_ns));
         let cpu = self.cpus[place].get_or_insert_with(|| {
+            let segments = bounds.segments.max(4);
             Box::new(Cpu {
-                timeline: CpuTimeline::new(at_ns, bounds.segments.max(4), bounds.chains),
+                timeline: CpuTimeline::new(since_ns, at_ns, segments, bounds.chains),
                 steal: StealBook::default(),
                 companion: None,
                 expiring: None,
+                first: None,
                 before_ns: at_ns,
             })
         });
@@ -326,10 +365,23 @@ impl Blame {
             }
             return;
         }
-        let task = place.map_or_else(|| self.tasks.get(event.tid), |at| self.threads[at].task);
+        let task = match event.kind {
+            TraceKind::Switch { previous, .. } if previous.tid == event.tid => previous,
+            _ => place.map_or_else(|| self.tasks.get(event.tid), |at| self.threads[at].task),
+        };
         let mode = place.map_or(TaskMode::Code, |place| self.threads[place].mode());
+        let is_first = cpu.timeline.is_untouched();
+        if let Some(place) = place.filter(|_| is_first)
+            && self.threads[place].was_not_ready()
+        {
+            self.set_state(place, ThreadState::Unknown);
+        }
         if let Some(cpu) = self.known_cpu_mut(event.cpu) {
-            cpu.timeline.discover(task, mode);
+            if is_first {
+                cpu.timeline.discover_first(task, mode);
+            } else {
+                cpu.timeline.discover(task, mode);
+            }
             cpu.steal.begin(task.tid, at_ns);
         }
         if let Some(old) = current.and_then(|task| self.place(task.tid))
@@ -355,7 +407,7 @@ impl Blame {
         self.threads[place].adopt(at_ns);
         self.settle(place, at_ns, Some(number));
         let before = TaskName::default();
-        self.complete(place, Run { cpu: number, from_ns, at_ns, before });
+        self.complete(place, Run { cpu: number, from_ns, at_ns, before, is_end: false });
         self.set_state(place, ThreadState::Running(number));
     }
 
@@ -445,6 +497,15 @@ impl Blame {
     fn complete(&mut self, place: usize, run: Run) {
         let thread = &mut self.threads[place];
         let Some(activation) = thread.answer(run.at_ns) else { return };
+        if run.is_end || activation.anchor == ReleaseAnchor::Unseen {
+            let threshold_ns = match self.config.late.absolute_ns() {
+                u64::MAX => OPEN_WAIT_NS,
+                threshold_ns => threshold_ns.max(OPEN_WAIT_NS),
+            };
+            if run.at_ns.saturating_sub(activation.release_ns) <= threshold_ns {
+                return;
+            }
+        }
         if activation.release_ns > run.at_ns {
             self.counts.early += 1;
         }
@@ -475,6 +536,7 @@ impl Blame {
             stalls: self.stalls(&window),
             window,
             is_unthrottled,
+            is_waiting: run.is_end,
             is_whole: activation.is_whole && !has_gap,
         };
         let mut finished = FinishedWake::new(&wake);
@@ -815,7 +877,10 @@ impl Blame {
     fn release(&mut self, place: usize, number: u32, at_ns: u64, expiring: Expiring) {
         let Expiring { timer, function, arm, release_ns, latest_ns } = expiring;
         match arm {
-            None => self.counts.unknown_releases += 1,
+            None => {
+                self.counts.unknown_releases += 1;
+                self.threads[place].find_ready(at_ns);
+            }
             Some(arm) => self.threads[place].release(Activation {
                 anchor: ReleaseAnchor::Timer { timer, function },
                 release_ns,
@@ -853,7 +918,12 @@ impl Blame {
             return;
         }
         if let ThreadState::Ready(_) = self.threads[place].state() {
-            return;
+            if !self.threads[place].was_not_ready() {
+                return;
+            }
+            // Who is woken slept: so it did not wait since the recording began.
+            self.settle(place, at_ns, None);
+            self.set_state(place, ThreadState::Sleeping);
         }
         match expiring {
             Some(expiring) => self.release(place, event.cpu, at_ns, expiring),
@@ -930,7 +1000,7 @@ impl Blame {
         if let Some(expiring) = own {
             self.release(place, number, at_ns, expiring);
             let cpu = self.threads[place].state().cpu().unwrap_or(number);
-            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before: task });
+            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before: task, is_end: false });
         }
     }
 
@@ -977,7 +1047,8 @@ impl Blame {
         if let Some(place) = place {
             self.threads[place].adopt(at_ns);
             self.settle(place, at_ns, Some(number));
-            let run = Run { cpu: number, from_ns: at_ns, at_ns, before: previous };
+            let (cpu, from_ns, before) = (number, at_ns, previous);
+            let run = Run { cpu, from_ns, at_ns, before, is_end: false };
             self.complete(place, run);
             if let ThreadState::Running(elsewhere) = self.threads[place].state()
                 && elsewhere != number
@@ -1034,14 +1105,42 @@ impl Blame {
         counts
     }
 
-    /// Ends: what is open is left out, all others are judged.
+    /// Ends: who waits for a CPU since long is judged up to now, what else is open is left out.
     #[must_use]
     pub fn finish(mut self) -> BlameOutcome {
+        self.end_waits();
         let known = Known { config: &self.config, tasks: &self.tasks };
         self.court.settle_all(&mut self.threads, known);
         let counts = self.counts();
         let duration_ns = self.now_ns - self.first_ns.unwrap_or(self.now_ns);
         outcome(&self.config, &self.threads, &self.court, &self.senders, counts, duration_ns)
+            .begun(self.beginning)
+    }
+}
+
+/// The end of the recording.
+impl Blame {
+    /// Who waits for a CPU at the end, of whose wait nothing else would be told.
+    fn end_waits(&mut self) {
+        for cpu in self.cpus.iter_mut().flatten() {
+            // Not one event came from it.
+            if let Some(first) = cpu.first.filter(|_| cpu.timeline.is_untouched()) {
+                cpu.timeline.close(self.now_ns);
+                cpu.timeline.discover_first(first, TaskMode::Code);
+            }
+        }
+        let at_ns = self.now_ns;
+        for place in 0..self.threads.len() {
+            let thread = &self.threads[place];
+            let ThreadState::Ready(cpu) = thread.state() else { continue };
+            let current = self.known_cpu(cpu).and_then(|cpu| cpu.timeline.current());
+            let before = current.unwrap_or_default();
+            if !thread.has_release() || before.tid == thread.task.tid {
+                continue;
+            }
+            self.settle(place, at_ns, None);
+            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before, is_end: true });
+        }
     }
 }
 
@@ -1061,6 +1160,8 @@ struct Run {
     from_ns: u64,
     at_ns: u64,
     before: TaskName,
+    /// Whether it is the end of the recording instead, while it still waits.
+    is_end: bool,
 }
 
 /// An expiry as it was recorded.
@@ -1122,6 +1223,7 @@ fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
         let whole = Piece {
             chain: segment.chain,
             is_hole: segment.is_hole && is_end,
+            is_inferred: segment.is_inferred,
             ..piece(from_ns, to_ns, segment.activity)
         };
         if to_ns > from_ns {

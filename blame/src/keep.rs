@@ -246,6 +246,7 @@ mod tests {
             cause: LateCause::Nmi,
             rule: RuleId::Interrupt,
             certainty: Certainty::Certain,
+            is_inferred: false,
         }
     }
 

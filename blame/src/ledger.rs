@@ -13,7 +13,7 @@ use crate::rules::{Certainty, RuleId};
 use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
 use crate::stall::StallSums;
 use crate::timeline::Activity;
-use crate::wake::Wake;
+use crate::wake::{ReleaseAnchor, Wake};
 
 /// Buckets an octave of lateness, as a power of two: 16, each at most 6.3 % wide.
 const COARSE: u32 = 4;
@@ -32,6 +32,8 @@ pub(crate) struct CauseSum {
     pub(crate) worst_ns: u64,
     /// Σ confidence · time.
     pub(crate) trust_ns: f64,
+    /// Wakes of which a part of it lies before the first event of its CPU.
+    pub(crate) inferred: u64,
     /// Its stretches without an event.
     pub(crate) stalls: StallSums,
 }
@@ -43,6 +45,7 @@ impl CauseSum {
         self.time_ns = self.time_ns.saturating_add(from.time_ns);
         self.worst_ns = self.worst_ns.max(from.worst_ns);
         self.trust_ns += from.trust_ns;
+        self.inferred += from.inferred;
         self.stalls.merge(&from.stalls);
     }
 
@@ -207,6 +210,22 @@ impl LatePart {
     }
 }
 
+/// Wakes that reach out of the recording: later than what counts as their lateness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenWakes {
+    /// Those that waited when it began, or whose timer was programmed before that.
+    pub begun: u64,
+    /// Those that still waited when it ended.
+    pub waiting: u64,
+}
+
+impl OpenWakes {
+    pub(crate) const fn merge(&mut self, from: Self) {
+        self.begun += from.begun;
+        self.waiting += from.waiting;
+    }
+}
+
 /// The sums.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
@@ -219,6 +238,8 @@ pub(crate) struct Ledger {
     most: Spread,
     censored: u64,
     broken: u64,
+    begun: u64,
+    waiting: u64,
     over: u64,
     uncounted: u64,
 }
@@ -254,6 +275,11 @@ impl Ledger {
         self.broken
     }
 
+    /// Wakes that waited before the recording began, and those that still did at its end.
+    pub(crate) const fn open(&self) -> OpenWakes {
+        OpenWakes { begun: self.begun, waiting: self.waiting }
+    }
+
     /// Wakes beyond the absolute threshold.
     pub(crate) const fn over(&self) -> u64 {
         self.over
@@ -271,6 +297,8 @@ impl Ledger {
         self.over += u64::from(wake.least_ns() > threshold_ns);
         self.censored += u64::from(wake.is_censored());
         self.broken += u64::from(!wake.is_whole);
+        self.begun += u64::from(wake.anchor == ReleaseAnchor::Unseen);
+        self.waiting += u64::from(wake.is_waiting);
     }
 
     fn cell(wake: &Wake, threshold_ns: u64) -> Cell {
@@ -374,6 +402,7 @@ impl Ledger {
                 time_ns,
                 worst_ns: time_ns,
                 trust_ns: of_cause().map(trust).sum::<f64>() * sound,
+                inferred: u64::from(of_cause().any(|part| part.is_inferred)),
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());

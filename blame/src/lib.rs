@@ -11,6 +11,7 @@
 //! | [`config`] | who is followed, what is late, bounds |
 //! | [`symbols`] | names of kernel addresses; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
+//! | [`beginning`] | who ran before the first event |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
@@ -34,6 +35,7 @@
 pub mod account;
 mod addresses;
 pub mod advice;
+pub mod beginning;
 pub mod blame;
 pub mod cause;
 pub mod config;

@@ -3,6 +3,7 @@
 use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::addresses::RepeatedAddress;
+use crate::beginning::Beginning;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
@@ -16,6 +17,7 @@ use crate::table::{CauseTable, TableInput, name, name_by, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 
+pub use crate::ledger::OpenWakes;
 pub use crate::spread::LatenessBounds;
 pub use crate::thread::ThreadSnapshot;
 
@@ -70,6 +72,8 @@ pub struct ThreadOutcome {
     pub censored: u64,
     /// Wakes of which something is missing.
     pub broken: u64,
+    /// Wakes that are later than they count, for they reach out of the recording.
+    pub open: OpenWakes,
     /// Its causes.
     pub table: CauseTable,
 }
@@ -94,10 +98,16 @@ pub struct BlameOutcome {
     repeated: Vec<RepeatedAddress>,
     /// Whether more than chance shows that CPUs did not run.
     shows_stops: bool,
+    beginning: Option<Beginning>,
     config: BlameConfig,
 }
 
 impl BlameOutcome {
+    /// Of a recording that began so.
+    pub(crate) fn begun(self, beginning: Option<Beginning>) -> Self {
+        Self { beginning, ..self }
+    }
+
     /// The name of a cause, with those of this machine.
     #[must_use]
     pub fn name(&self, cause: &LateCause) -> String {
@@ -150,6 +160,7 @@ impl BlameOutcome {
             shows_stops: Some(self.shows_stops),
             kernel_files: self.config.kernel_files.clone(),
             clock_offsets_ns: self.config.clock_offsets_ns.clone(),
+            beginning: self.beginning.clone(),
             duration_ns: self.duration_ns,
             threads: threads.collect(),
             addresses: addresses.collect(),
@@ -186,6 +197,7 @@ pub(crate) fn outcome(
             wakes: figures.wakes,
             worst: figures.max,
             late: thread.ledger.late(selection),
+            open: thread.ledger.open(),
             duration_ns,
         };
         stalls.merge(&input.late.stalls());
@@ -207,6 +219,7 @@ pub(crate) fn outcome(
             figures,
             censored: thread.ledger.censored(),
             broken: thread.ledger.broken(),
+            open: thread.ledger.open(),
             table: table(&input, config, &senders),
         });
     }
@@ -237,6 +250,7 @@ pub(crate) fn outcome(
         counts,
         repeated: court.repeated(),
         shows_stops,
+        beginning: None,
         config: config.clone(),
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Piece {
     pub(crate) chain: Option<u64>,
     /// Whether its end is not sure: a switch was not recorded.
     pub(crate) is_hole: bool,
+    /// Whether it lies before the first event of its CPU.
+    pub(crate) is_inferred: bool,
     /// Whether the scheduler chose a lower thread although this one was ready.
     pub(crate) is_passed_over: bool,
     /// Whether no event has ended it yet: what follows under the same label belongs to it.
@@ -54,7 +56,8 @@ impl Piece {
 
     /// Whether another one differs in nothing but its times.
     fn is_like(&self, next: &Self) -> bool {
-        (self.phase, self.cpu, self.is_passed_over) == (next.phase, next.cpu, next.is_passed_over)
+        (self.phase, self.cpu, self.is_passed_over, self.is_inferred)
+            == (next.phase, next.cpu, next.is_passed_over, next.is_inferred)
             && self.activity == next.activity
     }
 }
@@ -233,6 +236,7 @@ pub(crate) const fn unseen(from_ns: u64, to_ns: u64) -> Piece {
         cpu: 0,
         chain: None,
         is_hole: false,
+        is_inferred: false,
         is_passed_over: false,
         is_open: false,
     }

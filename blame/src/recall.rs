@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
+use crate::beginning::Beginning;
 use crate::normal::WakeTimes;
 
 /// Longer times than these are taken for these, ns: 13 days.
@@ -60,6 +61,9 @@ pub struct Recall {
     #[serde(default)]
     pub(crate) kernel_files: KernelFiles,
     pub(crate) clock_offsets_ns: Vec<i64>,
+    /// Who ran or waited when it was begun; `None` where nobody looked.
+    #[serde(default)]
+    pub(crate) beginning: Option<Beginning>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,
     pub(crate) addresses: Vec<RepeatedAddress>,

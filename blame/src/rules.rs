@@ -285,7 +285,9 @@ impl Scene<'_> {
     fn is_own(&self, timer: u64, armer: TaskName) -> bool {
         let own = match self.wake.anchor {
             ReleaseAnchor::Timer { timer: own, .. } => own == timer,
-            ReleaseAnchor::Interrupt | ReleaseAnchor::Thread { .. } => false,
+            ReleaseAnchor::Interrupt | ReleaseAnchor::Thread { .. } | ReleaseAnchor::Unseen => {
+                false
+            }
         };
         own || armer.tid != 0 && armer.tid == self.wake.task.tid
     }

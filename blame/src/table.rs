@@ -9,7 +9,7 @@ use crate::advice::{AdviceContext, CauseAdvice, advice};
 use crate::cause::{CauseKind, LateCause, Who};
 use crate::config::{BlameConfig, LateThreshold, Platform};
 use crate::culprits::{Culprits, who};
-use crate::ledger::{CauseDetail, CauseSum, LatePart};
+use crate::ledger::{CauseDetail, CauseSum, LatePart, OpenWakes};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
 use crate::spread::LatenessBounds;
@@ -120,6 +120,7 @@ pub(crate) struct TableInput {
     pub(crate) wakes: u64,
     pub(crate) worst: LatenessBounds,
     pub(crate) late: LatePart,
+    pub(crate) open: OpenWakes,
     pub(crate) duration_ns: u64,
 }
 
@@ -129,6 +130,7 @@ impl TableInput {
         self.threshold_ns = self.threshold_ns.filter(|_| self.threshold_ns == with.threshold_ns);
         self.wakes += with.wakes;
         self.worst = self.worst.max(with.worst);
+        self.open.merge(with.open);
         self.late.late += with.late.late;
         self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
         self.late.no_single += with.late.no_single;
@@ -213,7 +215,7 @@ pub(crate) fn table(
         undecided,
         sentence: String::new(),
     };
-    table.sentence = sentence(&table, config);
+    table.sentence = sentence(&table, input.open, config);
     table
 }
 
@@ -354,6 +356,14 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
     if let Some(count) = config.smi_count.filter(|_| is_silent) {
         text.push_str(&format!("; {count} SMIs counted"));
     }
+    if sum.inferred > 0 {
+        let wakes = if sum.inferred == 1 { "wake" } else { "wakes" };
+        text.push_str(&format!(
+            "; in {} {wakes} it ran already when the recording began, as the first event of its \
+             CPU shows",
+            sum.inferred
+        ));
+    }
     if let LateCause::Ipi { sender: Some(_) } = cause {
         let is_it = |count: &&SenderCount| detail.culprits.have(count.sender);
         let sent: Vec<&SenderCount> = senders.iter().filter(is_it).collect();
@@ -397,7 +407,7 @@ pub fn shown_duration(duration_ns: u64) -> String {
     }
 }
 
-fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
+fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> String {
     let CauseTable { wakes, late, worst, .. } = *table;
     if wakes == 0 {
         return "No wake was seen.".to_owned();
@@ -450,7 +460,19 @@ fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
         let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
         format!(" The worst was {late} late, {time} of it: {}.", worst.name)
     });
-    [Some(answer), open, worst].into_iter().flatten().collect()
+    [Some(answer), open, worst, reaching_out(outside)].into_iter().flatten().collect()
+}
+
+/// That some wakes are later than they count.
+fn reaching_out(outside: OpenWakes) -> Option<String> {
+    let wakes = |count: u64| if count == 1 { "wake" } else { "wakes" };
+    let OpenWakes { begun, waiting } = outside;
+    let begun = (begun > 0).then(|| format!("{begun} {} waited before it began", wakes(begun)));
+    let waiting =
+        (waiting > 0).then(|| format!("{waiting} {} still waited at its end", wakes(waiting)));
+    let both: Vec<String> = [begun, waiting].into_iter().flatten().collect();
+    let are = if both.is_empty() { return None } else { both.join(", ") };
+    Some(format!(" What is outside of the recording does not count: {are}."))
 }
 
 /// A share of the time with a name.

@@ -86,6 +86,19 @@ pub(crate) struct Activation {
     pub(crate) is_whole: bool,
 }
 
+impl Activation {
+    /// One that came before what is recorded, of a thread that is ready at this instant.
+    pub(crate) const fn unseen(at_ns: u64) -> Self {
+        Self {
+            anchor: ReleaseAnchor::Unseen,
+            release_ns: at_ns,
+            latest_ns: at_ns,
+            armed_ns: None,
+            is_whole: true,
+        }
+    }
+}
+
 /// The last release that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LastWake {
@@ -378,6 +391,24 @@ impl Thread {
         }
     }
 
+    /// It waits for its CPU already when the recording begins.
+    pub(crate) const fn find_ready(&mut self, at_ns: u64) {
+        if self.activation.is_none() {
+            self.activation = Some(Activation::unseen(at_ns));
+        }
+        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+    }
+
+    /// It did not wait when the recording began. Whether that was thought of it.
+    pub(crate) fn was_not_ready(&mut self) -> bool {
+        self.activation.take_if(|open| open.anchor == ReleaseAnchor::Unseen).is_some()
+    }
+
+    /// Whether a release waits for its run.
+    pub(crate) const fn has_release(&self) -> bool {
+        self.activation.is_some()
+    }
+
     /// Whether an interrupt or another thread can release it: it sleeps, and no timer is what it
     /// waits for. A timeout that never came is not what it waits for. A thread wakes one with a
     /// timer of its own in the middle of its cycle, where it waited for a lock.
@@ -405,6 +436,9 @@ impl Thread {
     pub(crate) fn answer(&mut self, ran_ns: u64) -> Option<Activation> {
         let activation = self.activation.take()?;
         self.end_arm();
+        if activation.anchor == ReleaseAnchor::Unseen {
+            return Some(activation);
+        }
         let release_ns = activation.release_ns.min(ran_ns);
         let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
         self.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
@@ -466,13 +500,19 @@ impl Thread {
 impl Thread {
     /// Takes in a finished wake; one on time says what is normal.
     pub(crate) fn learn(&mut self, wake: &Wake, config: &BlameConfig) {
-        self.pace.release(wake.release_ns);
+        if wake.anchor != ReleaseAnchor::Unseen {
+            self.pace.release(wake.release_ns);
+        }
         self.ledger.note(wake, config.late.absolute_ns());
         let count = self.ledger.spread().total();
         if count < STEP || count.is_multiple_of(STEP) {
             self.on_time_ns = self.on_time_ns(config);
         }
-        if wake.least_ns() <= self.on_time_ns && wake.is_whole && !wake.is_censored() {
+        if wake.least_ns() <= self.on_time_ns
+            && wake.is_whole
+            && !wake.is_censored()
+            && !wake.is_open()
+        {
             self.normals.learn(WakeTimes::new(&wake.window, wake.anchor));
         }
     }

@@ -110,6 +110,9 @@ pub(crate) struct Segment {
     pub(crate) chain: Option<u64>,
     /// Whether the next event showed that another thread than this ran at its end.
     pub(crate) is_hole: bool,
+    /// Whether it lies before the first event of its CPU: as there was no switch, whoever that
+    /// event shows ran in it.
+    pub(crate) is_inferred: bool,
 }
 
 /// A call chain, and whom it belongs to.
@@ -210,6 +213,8 @@ pub(crate) struct CpuTimeline {
     pending_chain: Option<u64>,
     gaps: GapDensity,
     counts: TimelineCounts,
+    /// Since when the recording goes on, until the first event of this CPU shows who ran.
+    since_ns: Option<u64>,
     /// Up to which segment every followed thread has taken what concerns it.
     pub(crate) taken: u64,
     /// How many followed threads wait for this CPU.
@@ -220,8 +225,8 @@ pub(crate) struct CpuTimeline {
 const VISIT_GAP_NS: u64 = 2_000;
 
 impl CpuTimeline {
-    /// A CPU whose first event comes at `at_ns`.
-    pub(crate) fn new(at_ns: u64, segments: usize, chains: usize) -> Self {
+    /// A CPU whose first event comes at `at_ns`, in a recording that goes on since `since_ns`.
+    pub(crate) fn new(since_ns: u64, at_ns: u64, segments: usize, chains: usize) -> Self {
         Self {
             current: None,
             mode: TaskMode::Code,
@@ -237,6 +242,7 @@ impl CpuTimeline {
             pending_chain: None,
             gaps: GapDensity::default(),
             counts: TimelineCounts::default(),
+            since_ns: Some(since_ns),
             taken: 0,
             waiting: 0,
         }
@@ -304,7 +310,7 @@ impl CpuTimeline {
         self.counts.losses += 1;
         self.counts.lost_events = self.counts.lost_events.saturating_add(count);
         self.stack.clear();
-        self.current = None;
+        (self.current, self.since_ns) = (None, None);
     }
 
     /// Goes on at an instant before which nothing was recorded, on purpose: neither a loss nor
@@ -314,7 +320,7 @@ impl CpuTimeline {
             self.note(at_ns, Activity::Unseen);
         }
         self.stack.clear();
-        self.current = None;
+        (self.current, self.since_ns) = (None, Some(at_ns));
     }
 
     fn append(&mut self, at_ns: u64, activity: Activity) {
@@ -325,7 +331,8 @@ impl CpuTimeline {
     fn note(&mut self, at_ns: u64, activity: Activity) {
         let chain = self.pending_chain.take();
         let (from_ns, to_ns) = (self.last_ns, at_ns);
-        self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole: false });
+        let (is_hole, is_inferred) = (false, false);
+        self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole, is_inferred });
         self.last_ns = at_ns;
     }
 
@@ -339,6 +346,29 @@ impl CpuTimeline {
         }
         self.current = Some(task);
         self.mode = mode;
+    }
+
+    /// Whether no event has shown yet who runs since the recording began.
+    pub(crate) const fn is_untouched(&self) -> bool {
+        self.since_ns.is_some()
+    }
+
+    /// The first event of this CPU shows who runs: as there was no switch before it, since the
+    /// recording began.
+    pub(crate) fn discover_first(&mut self, task: TaskName, mode: TaskMode) {
+        let since_ns = self.since_ns.take();
+        (self.current, self.mode) = (Some(task), mode);
+        let Some(from_ns) = since_ns.filter(|&since_ns| since_ns < self.last_ns) else { return };
+        let (to_ns, activity) = (self.last_ns, self.activity());
+        let first =
+            Segment { from_ns, to_ns, activity, chain: None, is_hole: false, is_inferred: true };
+        match self.segments.newest_mut() {
+            // Who waited for this CPU may have made it known before.
+            Some(segment) if segment.to_ns > from_ns => *segment = first,
+            _ => {
+                self.segments.push(first);
+            }
+        }
     }
 
     /// Another thread runs from now on.
@@ -451,8 +481,9 @@ impl CpuTimeline {
         }
         let to_ns = segment.to_ns;
         segment.to_ns = begin_ns;
-        let cut = Segment { from_ns: begin_ns, to_ns, activity: nmi, chain: None, is_hole: false };
-        self.segments.push(cut);
+        let (chain, is_hole, is_inferred) = (None, false, false);
+        let from_ns = begin_ns;
+        self.segments.push(Segment { from_ns, to_ns, activity: nmi, chain, is_hole, is_inferred });
     }
 
     /// Whether no event of this CPU lies within a stretch, but for its ends' `slack_ns`.
@@ -506,7 +537,7 @@ mod tests {
     }
 
     fn cpu() -> CpuTimeline {
-        let mut cpu = CpuTimeline::new(100, 64, 4);
+        let mut cpu = CpuTimeline::new(100, 100, 64, 4);
         cpu.discover(task(7), TaskMode::Code);
         cpu
     }
@@ -619,7 +650,7 @@ mod tests {
             from in 0u64..300,
             length in 1u64..120,
         ) {
-            let mut cpu = CpuTimeline::new(100, 64, 4);
+            let mut cpu = CpuTimeline::new(100, 100, 64, 4);
             let mut boundaries = vec![100];
             for step in &steps {
                 let at = boundaries[boundaries.len() - 1] + step;
@@ -643,7 +674,7 @@ mod tests {
         fn segments_follow_each_other_without_a_gap(
             steps in proptest::collection::vec((0u64..50, 0u8..7).prop_map(|step| step), 1..200),
         ) {
-            let mut cpu = CpuTimeline::new(10, 1_000, 4);
+            let mut cpu = CpuTimeline::new(10, 10, 1_000, 4);
             let mut at = 10;
             for (step, action) in steps {
                 at += step;

@@ -24,6 +24,9 @@ pub enum ReleaseAnchor {
         /// The other thread.
         waker: Tid,
     },
+    /// Not recorded: it waited for its CPU already when the recording began, or its timer was
+    /// programmed before that. The release is no later than what counts as it.
+    Unseen,
 }
 
 impl ReleaseAnchor {
@@ -85,6 +88,8 @@ pub(crate) struct Wake {
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
     /// Whether the timer that ends throttling expired just before it ran.
     pub(crate) is_unthrottled: bool,
+    /// Whether it still waited when the recording ended, which counts as its run.
+    pub(crate) is_waiting: bool,
     pub(crate) is_whole: bool,
 }
 
@@ -102,6 +107,12 @@ impl Wake {
     /// Whether the instant at which it ran is only bounded.
     pub(crate) const fn is_censored(&self) -> bool {
         self.ran_from_ns < self.ran_ns
+    }
+
+    /// Whether it is later than what counts as its lateness: its release or its run lies outside
+    /// of the recording.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_waiting || self.anchor == ReleaseAnchor::Unseen
     }
 
     /// Whether it has no timer of its own.

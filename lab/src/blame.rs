@@ -9,12 +9,13 @@ mod coincidence;
 mod kept;
 
 use std::io::{self, Read, Seek, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_blame::beginning::Beginning;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
@@ -44,7 +45,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{
     Capture, CaptureItem, CapturePlan, CaptureRefused, CaptureTally, ClockOffsets, EventSet,
-    FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols,
+    FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols, runnable_threads,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
@@ -432,7 +433,8 @@ impl BlameExperiment {
     fn accountant(&self, follow: FollowedThreads, symbols: &Symbols, length: Span) -> Accountant {
         Accountant {
             blame: Blame::new(self.config(follow, symbols)),
-            from_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            beginning: Arc::default(),
+            has_begun: false,
             length_ns: length.as_ns().max(0).unsigned_abs(),
             stop_over_ns: self.stop_over.map(|over| over.as_ns().max(0).unsigned_abs()),
             has_stopped: Arc::new(AtomicBool::new(false)),
@@ -533,7 +535,9 @@ struct Recording {
 /// Takes events; those of the time in which events were opened do not count.
 struct Accountant {
     blame: Blame,
-    from_ns: Arc<AtomicU64>,
+    beginning: Arc<OnceLock<Beginning>>,
+    /// Whether attribution knows of that.
+    has_begun: bool,
     /// How long it counts from then on: whoever ends it may come late on a busy machine, ns.
     length_ns: u64,
     stop_over_ns: Option<u64>,
@@ -579,7 +583,12 @@ impl crate::capture::CaptureConsumer for Accountant {
             }
             _ => return,
         };
-        let since_ns = event.at_ns.checked_sub(self.from_ns.load(Ordering::Relaxed));
+        let Some(beginning) = self.beginning.get() else { return };
+        if !self.has_begun {
+            self.has_begun = true;
+            self.blame.begin(beginning);
+        }
+        let since_ns = event.at_ns.checked_sub(beginning.at_ns);
         if since_ns.is_some_and(|since_ns| since_ns < self.length_ns) {
             self.event(event);
         }
@@ -668,14 +677,16 @@ impl Recording {
         accountant: Accountant,
         begins: impl FnOnce(),
     ) -> Result<Self, CaptureRefused> {
-        let from_ns = Arc::clone(&accountant.from_ns);
+        let beginning = Arc::clone(&accountant.beginning);
         let has_stopped = Arc::clone(&accountant.has_stopped);
         let capture = Capture::start(plan, accountant)?;
         let missing = capture.missing().iter().map(MissingEvent::of).collect();
-        let begun_ns = now_ns(ClockId::Monotonic) + SETTLE.as_ns().unsigned_abs();
-        let _signal = sleep_until_ns(begun_ns);
+        pause(SETTLE);
         let smi = machine.smi_count();
-        from_ns.store(begun_ns, Ordering::Relaxed);
+        let runnable = runnable_threads(&Root::live());
+        // What happens in between is told by events.
+        let begun_ns = now_ns(ClockId::Monotonic);
+        let _first = beginning.set(Beginning { at_ns: begun_ns, runnable });
         begins();
         Ok(Self { capture, missing, has_stopped, begun_ns, machine, smi })
     }
@@ -801,6 +812,13 @@ pub struct BlamedRun {
     pub censored: u64,
     /// Wakes of which records are lost.
     pub broken: u64,
+    /// Late wakes of threads that waited already when the recording began, or whose timer was
+    /// programmed before: later than they count.
+    #[serde(default)]
+    pub begun: u64,
+    /// Late wakes of threads that still waited for a CPU when it ended: likewise.
+    #[serde(default)]
+    pub waiting: u64,
     /// Whether it ended before the recording did.
     pub has_ended: bool,
     /// The answer for this thread in a sentence.
@@ -1275,6 +1293,8 @@ impl BlamedRun {
             late: table.late,
             censored: thread.censored,
             broken: thread.broken,
+            begun: thread.open.begun,
+            waiting: thread.open.waiting,
             has_ended: figures.has_ended,
             sentence: table.sentence.clone(),
             wanted: table.undecided.as_ref().map(|few| few.needed.saturating_sub(few.late)),
@@ -1344,7 +1364,8 @@ mod tests {
     fn what_comes_before_the_begin_or_after_the_end_does_not_count() {
         let mut accountant = Accountant {
             blame: Blame::new(BlameConfig::default()),
-            from_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            beginning: Arc::default(),
+            has_begun: false,
             length_ns: 100,
             stop_over_ns: None,
             has_stopped: Arc::new(AtomicBool::new(false)),
@@ -1364,7 +1385,8 @@ mod tests {
         };
         // Until it begins nothing counts.
         see(&mut accountant, 1_050);
-        accountant.from_ns.store(1_000, Ordering::Relaxed);
+        let beginning = Beginning { at_ns: 1_000, runnable: Vec::new() };
+        accountant.beginning.set(beginning).expect("the first one");
         // Whoever ends it may come late.
         for at_ns in [999, 1_000, 1_099, 1_100, 60_000] {
             see(&mut accountant, at_ns);

@@ -13,6 +13,7 @@ mod offsets;
 mod processes;
 mod reader;
 mod rings;
+mod runnable;
 mod windows;
 
 use std::fmt;
@@ -38,6 +39,7 @@ pub use followed::{
 pub use offsets::ClockOffsets;
 pub use reader::{CaptureSoFar, CaptureTally};
 pub use rings::OpenedEvent;
+pub(crate) use runnable::runnable_threads;
 pub(crate) use windows::{KeptEvents, WindowStore};
 
 use events::KernelEvents;

@@ -1,5 +1,6 @@
 //! Attribution from events to outcome, on scenarios that are written as events.
 
+mod beginning;
 mod causes;
 mod evidence;
 mod interleavings;

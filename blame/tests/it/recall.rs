@@ -1,5 +1,6 @@
 //! A capture that was cut down to its late wakes gives the answer that the whole one gave.
 
+use punctual_blame::beginning::{Beginning, RunnableThread};
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, LateThreshold};
@@ -161,4 +162,20 @@ fn a_finished_wake_is_told_once() {
     assert_eq!(late, worst);
     assert!(late.iter().all(|&release_ns| kept.contains(&(servo().tid, release_ns))));
     assert!(wakes.iter().all(|wake| wake.armed_ns.is_some() && wake.ran_ns > wake.release_ns));
+}
+
+#[test]
+fn a_wait_from_before_the_beginning_is_found_again() {
+    let mut scenario = Scenario::on([hog(), cat()]);
+    scenario.timer_entry(10 * MS, 0).timer_exit(10 * MS + 2 * US, 0);
+    scenario.switch(14 * MS, 0, 1, servo());
+    let mut blame = Blame::new(config());
+    let runnable = [hog(), servo()].map(|task| RunnableThread { task, cpu: 0 }).into();
+    blame.begin(&Beginning { at_ns: 9 * MS, runnable });
+    scenario.events.iter().for_each(|event| blame.push(event));
+    let outcome = blame.finish();
+    let recall = written(&outcome.recall(|_, _| true, |address| address));
+    let again = run(&scenario.events, config().recalling(recall));
+    assert_eq!((outcome.worst.len(), &again.worst), (1, &outcome.worst));
+    assert_eq!(again.table.sentence, outcome.table.sentence);
 }

@@ -101,9 +101,14 @@ pub(crate) const PERIOD: u64 = 2 * MS;
 impl Scenario {
     /// The servo runs on CPU 0, CPU 1 idles.
     pub(crate) fn new() -> Self {
+        Self::on([servo(), idle()])
+    }
+
+    /// These run on CPU 0 and 1.
+    pub(crate) fn on(current: [TaskName; 2]) -> Self {
         Self {
             events: Vec::new(),
-            current: vec![servo(), idle()],
+            current: current.into(),
             depth: vec![0; 2],
             resched: vec![false; 2],
             release: 10 * MS,

@@ -361,6 +361,8 @@ impl CoincidenceBook {
             late,
             censored: 0,
             broken: 0,
+            begun: 0,
+            waiting: 0,
             has_ended: false,
             sentence: sentence.clone(),
             wanted: None,

@@ -724,6 +724,8 @@ mod tests {
             late: 43,
             censored: 4_282,
             broken: 0,
+            begun: 0,
+            waiting: 0,
             has_ended: false,
             sentence: String::new(),
             wanted: None,

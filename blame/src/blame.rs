@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::beginning::{Beginning, RunnableThread};
-use crate::config::BlameConfig;
+use crate::config::{BlameConfig, FollowedThreads};
 use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
@@ -333,7 +333,7 @@ impl Blame {
                 Some(place)
             }
             Err(behind) => {
-                if task.tid == 0 || !self.config.follow.includes(task) {
+                if task.tid == 0 || !self.config.follow.includes(task) || self.is_successor(task) {
                     return None;
                 }
                 let bounds = self.config.bounds;
@@ -349,6 +349,12 @@ impl Blame {
                 Some(place)
             }
         }
+    }
+
+    /// Whether the thread of this number was asked for, and has ended: another has the number now.
+    fn is_successor(&self, task: TaskName) -> bool {
+        let is_by_number = matches!(self.config.follow, FollowedThreads::Threads(_));
+        is_by_number && self.threads.iter().any(|thread| thread.task.tid == task.tid)
     }
 
     /// Holds who the event says ran against who is booked.
@@ -636,15 +642,17 @@ impl Blame {
                 );
             }
             TraceKind::Waking { task, target_cpu } => {
-                self.tasks.see(*task);
-                self.waking(event, at_ns, *task, *target_cpu);
+                let task = self.with_priority(*task);
+                self.tasks.see(task);
+                self.waking(event, at_ns, task, *target_cpu);
             }
             TraceKind::Switch { previous, previous_state, next } => {
-                self.tasks.see(*previous);
-                self.tasks.see(*next);
-                self.correct(event.cpu, at_ns, *previous);
-                self.leave(event.cpu, at_ns, *previous, *previous_state);
-                self.enter(event.cpu, at_ns, *previous, *next);
+                let [previous, next] = [*previous, *next].map(|task| self.with_priority(task));
+                self.tasks.see(previous);
+                self.tasks.see(next);
+                self.correct(event.cpu, at_ns, previous);
+                self.leave(event.cpu, at_ns, previous, *previous_state);
+                self.enter(event.cpu, at_ns, previous, next);
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
                 if let Some(place) = self.place(task.tid)
@@ -676,7 +684,7 @@ impl Blame {
             TraceKind::PriorityLent { task, to_kernel_priority } => {
                 self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
             }
-            TraceKind::Renamed { task } => self.name(*task),
+            TraceKind::Renamed { task } => self.name(self.with_priority(*task)),
             TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
             TraceKind::PageFaultEntry
             | TraceKind::PageFaultExit
@@ -684,6 +692,16 @@ impl Blame {
             | TraceKind::SyscallExit { .. } => self.set_mode(event),
             _ => self.frame(event, at_ns),
         }
+    }
+
+    /// A thread that an event names without a priority has the one that it had.
+    fn with_priority(&self, task: TaskName) -> TaskName {
+        if task.kernel_priority != TaskName::UNKNOWN_PRIORITY {
+            return task;
+        }
+        let followed = self.place(task.tid).map(|place| self.threads[place].task);
+        let known = followed.unwrap_or_else(|| self.tasks.get(task.tid));
+        TaskName { kernel_priority: known.kernel_priority, ..task }
     }
 
     fn name(&mut self, task: TaskName) {
@@ -1038,6 +1056,10 @@ impl Blame {
         let stop = self.last_stop.filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS);
         self.threads[place].leave(at_ns, state, stop.map(|(_, sender)| sender));
         self.set_state(place, state);
+        if state == ThreadState::Unknown {
+            // It has ended: whoever has its number from now on is another.
+            self.places.retain(|(tid, _)| *tid != previous.tid);
+        }
     }
 
     /// A thread begins to run.
@@ -1045,6 +1067,10 @@ impl Blame {
         let place = self.follow(next, at_ns);
         let mut mode = TaskMode::Code;
         if let Some(place) = place {
+            if self.threads[place].state() == ThreadState::Ready(TraceKind::UNKNOWN_CPU) {
+                // Its waking said no CPU: it waited for the one on which it runs now.
+                self.set_state(place, ThreadState::Ready(number));
+            }
             self.threads[place].adopt(at_ns);
             self.settle(place, at_ns, Some(number));
             let (cpu, from_ns, before) = (number, at_ns, previous);

@@ -240,6 +240,35 @@ mod tests {
     }
 
     #[test]
+    fn steal_begins_beyond_half_of_a_stretch_that_was_booked_whole() {
+        // A stretch from 100 to 300 µs; booked from `since` to `until`, so much missing.
+        let is_stolen = |since_ns: u64, until_ns: u64, missing_ns: u64| {
+            let mut book = StealBook::default();
+            book.begin(7, since_ns);
+            book.book(7, until_ns, (until_ns - since_ns).saturating_sub(missing_ns));
+            book.is_stolen(100_000, 300_000)
+        };
+        assert!(!is_stolen(50_000, 350_000, 100_000), "half of it");
+        assert!(is_stolen(50_000, 350_000, 100_001));
+        assert!(is_stolen(100_000, 300_000, 100_001), "just booked whole");
+        assert!(!is_stolen(100_001, 300_000, 150_000), "its begin was booked before");
+        assert!(!is_stolen(100_000, 299_999, 150_000), "its end is not booked yet");
+        // More time than passed: clocks of two CPUs.
+        let mut book = StealBook::default();
+        book.begin(7, 1_000);
+        book.book(7, 401_000, u64::MAX);
+        assert!(!book.is_stolen(50_000, 350_000));
+        // Of a short one the whole, but not below what is looked at.
+        let is_short_stolen = |missing_ns: u64| {
+            let mut book = StealBook::default();
+            book.begin(7, 100_000);
+            book.book(7, 120_000, 20_000 - missing_ns);
+            book.is_stolen(102_000, 118_000)
+        };
+        assert!(!is_short_stolen(STALL_NS - 1) && is_short_stolen(STALL_NS));
+    }
+
+    #[test]
     fn coincidences_say_something_only_above_chance() {
         let sums = |stretches, coincident, expected, stolen| StallSums {
             stretches,

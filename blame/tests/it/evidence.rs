@@ -137,6 +137,14 @@ fn missing_cpu_time_is_steal_beyond_half_of_the_gap() {
             RuleId::UserStallConfirmed,
             "missing in 12 of 12 stretches",
         ),
+        // The bound itself: the gap is 240 µs.
+        (
+            120 * US + 1,
+            CauseKind::HostOrFirmware,
+            RuleId::UserStallConfirmed,
+            "missing in 12 of 12 stretches",
+        ),
+        (120 * US, CauseKind::NoEvent, RuleId::UserStall, "no CPU time is missing"),
         (110 * US, CauseKind::NoEvent, RuleId::UserStall, "no CPU time is missing"),
     ] {
         let outcome = judged(Witness::Busy, &[APIC], Some(missing));

@@ -3,6 +3,7 @@
 mod beginning;
 mod causes;
 mod evidence;
+mod identity;
 mod interleavings;
 mod order;
 mod programs;

@@ -1,0 +1,119 @@
+//! Who is who: several threads of one name, a number that is given away again, names without a
+//! priority, and wakings that say no CPU, as captures of other programs have them.
+
+use punctual_blame::cause::CauseKind;
+use punctual_blame::config::{BlameConfig, FollowedThreads};
+use punctual_trace::event::{ShortName, TaskName, TraceKind};
+
+use crate::scenario::{MS, Scenario, US, cat, config, hog, idle, only_cause, servo, task};
+
+/// Ends of the servo, whose number another one gets.
+const ZOMBIE: u64 = 0x20;
+
+/// A wake of `woken` at `at_ns` by the cat of CPU 1, 400 µs late behind the hog of CPU 0.
+fn late_behind_the_hog(scenario: &mut Scenario, at_ns: u64, woken: TaskName, target_cpu: u32) {
+    scenario.event(at_ns, 1, TraceKind::Waking { task: woken, target_cpu });
+    scenario.switch(at_ns + 400 * US, 0, 1, woken);
+    scenario.switch(at_ns + 450 * US, 0, 1, hog());
+}
+
+fn behind_the_hog(woken: TaskName, target_cpu: u32) -> Scenario {
+    let mut scenario = Scenario::on([woken, cat()]);
+    scenario.switch(MS, 0, 1, hog());
+    for round in 1..=12 {
+        late_behind_the_hog(&mut scenario, MS + round * MS, woken, target_cpu);
+    }
+    scenario
+}
+
+#[test]
+fn a_waking_that_says_no_cpu_is_one_of_the_cpu_on_which_it_runs() {
+    let scenario = behind_the_hog(servo(), TraceKind::UNKNOWN_CPU);
+    let outcome = scenario.run(config());
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!((row.time_ns, row.cpu), (12 * 400 * US, Some(0)));
+    assert_eq!(outcome.table.rows.len(), 1, "{:?}", outcome.table.rows);
+}
+
+#[test]
+fn a_waking_without_a_priority_is_of_no_real_time_thread() {
+    let nameless =
+        |task: TaskName| TaskName { kernel_priority: TaskName::UNKNOWN_PRIORITY, ..task };
+    let follow = FollowedThreads::RealTime;
+    let runs = |woken: TaskName| {
+        let mut scenario = behind_the_hog(woken, 0);
+        for event in &mut scenario.events {
+            if let TraceKind::Waking { task, .. } = &mut event.kind {
+                *task = nameless(*task);
+            }
+        }
+        let outcome = scenario.run(BlameConfig { follow: follow.clone(), ..config() });
+        outcome.threads.iter().map(|thread| thread.figures.task).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(servo()), [servo()]);
+    assert!(runs(task("ordinary", 205, 120)).is_empty());
+}
+
+#[test]
+fn a_thread_that_takes_another_name_keeps_its_priority() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(cat());
+    let name = ShortName::new(b"dog");
+    let renamed = TaskName { name, kernel_priority: TaskName::UNKNOWN_PRIORITY, ..cat() };
+    scenario.event(release - MS / 2, 0, TraceKind::Renamed { task: renamed });
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    // It runs to the end: no switch tells of its priority.
+    scenario.timer_entry(release + 2 * MS, 0);
+    let outcome = scenario.run(config());
+    let row = &outcome.table.rows[0];
+    assert_eq!(row.cause.kind(), CauseKind::NotPreempted, "{}", outcome.table.sentence);
+    assert_eq!(row.name, "dog (nice 0, 202) was not preempted");
+}
+
+#[test]
+fn threads_of_one_name_are_told_apart_by_their_numbers() {
+    let (first, second) = (servo(), TaskName { tid: 101, ..servo() });
+    let mut scenario = Scenario::on([first, cat()]);
+    scenario.switch(MS, 0, 1, second).switch(MS + 10 * US, 0, 1, hog());
+    for round in 1..=12 {
+        late_behind_the_hog(&mut scenario, MS + round * MS, first, 0);
+        if round <= 3 {
+            late_behind_the_hog(&mut scenario, MS + round * MS + 500 * US, second, 0);
+        }
+    }
+    let wakes = |follow| {
+        let outcome = scenario.run(BlameConfig { follow, ..config() });
+        let figures = outcome.threads.iter().map(|thread| &thread.figures);
+        figures.map(|figures| (figures.task.tid, figures.wakes)).collect::<Vec<_>>()
+    };
+    assert_eq!(wakes(FollowedThreads::Named(servo().name)), [(100, 12), (101, 3)]);
+    assert_eq!(wakes(FollowedThreads::Threads(vec![101])), [(101, 3)]);
+    assert_eq!(wakes(FollowedThreads::Named(ShortName::new(b"serv"))), []);
+}
+
+#[test]
+fn who_gets_the_number_of_a_thread_that_ended_is_another() {
+    let lives = |successor: TaskName, follow: FollowedThreads| {
+        let mut scenario = behind_the_hog(servo(), 0);
+        scenario.wake(20 * MS, 1, servo(), 0);
+        scenario.switch(20 * MS + 5 * US, 0, 1, servo());
+        scenario.switch(20 * MS + 10 * US, 0, ZOMBIE, idle());
+        scenario.switch(21 * MS, 0, 0, successor);
+        scenario.switch(21 * MS + 10 * US, 0, 1, hog());
+        for round in 0..5 {
+            late_behind_the_hog(&mut scenario, (22 + round) * MS, successor, 0);
+        }
+        let outcome = scenario.run(BlameConfig { follow, ..config() });
+        let figures = outcome.threads.iter().map(|thread| &thread.figures);
+        figures
+            .map(|figures| (figures.task.name.to_string(), figures.wakes, figures.has_ended))
+            .collect::<Vec<_>>()
+    };
+    let ended = ("servo".to_owned(), 13, true);
+    let other = task("other", servo().tid, 9);
+    assert_eq!(lives(other, FollowedThreads::Threads(vec![servo().tid])), [ended.clone()]);
+    assert_eq!(lives(other, FollowedThreads::Named(servo().name)), [ended.clone()]);
+    let both = lives(other, FollowedThreads::RealTime);
+    assert!(both.contains(&ended) && both.contains(&("other".to_owned(), 5, false)), "{both:?}");
+}

@@ -1,8 +1,14 @@
 //! Who is who: several threads of one name, a number that is given away again, names without a
-//! priority, and wakings that say no CPU, as captures of other programs have them.
+//! priority, and wakings that say no CPU, as captures of other programs have them; and whom a name or
+//! a number selects in each form of these.
 
+use std::io::Cursor;
+
+use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, FollowedThreads};
+use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
+use punctual_blame::outcome::BlameOutcome;
+use punctual_trace::capture;
 use punctual_trace::event::{ShortName, TaskName, TraceKind};
 
 use crate::scenario::{MS, Scenario, US, cat, config, hog, idle, only_cause, servo, task};
@@ -116,4 +122,87 @@ fn who_gets_the_number_of_a_thread_that_ended_is_another() {
     assert_eq!(lives(other, FollowedThreads::Named(servo().name)), [ended.clone()]);
     let both = lives(other, FollowedThreads::RealTime);
     assert!(both.contains(&ended) && both.contains(&("other".to_owned(), 5, false)), "{both:?}");
+}
+
+/// A capture of another program, of which these are followed.
+fn read(bytes: &[u8], follow: Option<FollowedThreads>, over_ns: u64) -> BlameOutcome {
+    let follow = follow.unwrap_or(FollowedThreads::RealTime);
+    let late = LateThreshold::Above(over_ns);
+    let mut file = Cursor::new(bytes);
+    let mut reader = capture::open(&mut file).expect("a capture");
+    let mut blame = Blame::new(BlameConfig { follow, late, ..BlameConfig::default() });
+    while let Some(event) = reader.next_event().expect("whole") {
+        blame.push(&event);
+    }
+    blame.finish()
+}
+
+/// The followed threads with their names.
+fn followed(bytes: &[u8], follow: Option<FollowedThreads>) -> Vec<(String, u32)> {
+    let outcome = read(bytes, follow, 1_000);
+    let tasks = outcome.threads.iter().map(|thread| thread.figures.task);
+    let mut threads: Vec<(String, u32)> =
+        tasks.map(|task| (task.name.to_string(), task.tid)).collect();
+    threads.sort_unstable();
+    threads
+}
+
+#[test]
+fn a_name_or_a_number_selects_threads_in_captures_of_every_form() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/trace/6.18");
+    for file in ["perf.data", "perf-script.txt", "ftrace.txt", "trace-6.dat"] {
+        let bytes = std::fs::read(dir.join(file)).expect("a fixture");
+        let every = followed(&bytes, None);
+        let (name, tid) = every.first().unwrap_or_else(|| panic!("{file}: nobody"));
+        let named = FollowedThreads::Named(ShortName::new(name.as_bytes()));
+        let of_name = followed(&bytes, Some(named));
+        assert!(of_name.contains(&(name.clone(), *tid)), "{file}: {of_name:?}");
+        assert!(of_name.iter().all(|(other, _)| other == name), "{file}: {of_name:?}");
+        let by_number = followed(&bytes, Some(FollowedThreads::Threads(vec![*tid])));
+        assert_eq!(by_number, [(name.clone(), *tid)], "{file}");
+        let nobody = FollowedThreads::Named(ShortName::new(b"nobody-at-all"));
+        assert!(followed(&bytes, Some(nobody)).is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn threads_of_one_name_in_wprofs_lines_are_told_apart() {
+    let mut text = "{\"version\":\"3.1\",\"stack_cnt\":0}\n".to_owned();
+    let servo = |tid: u32| format!("{{\"tid\":{tid},\"comm\":\"servo\"}}");
+    let (hog, waker) = ("{\"tid\":7,\"comm\":\"hog\"}", "{\"tid\":8,\"comm\":\"bash\"}");
+    let mut switch = |at_us: u32, prev: &str, next: &str, [from, to]: [u32; 2]| {
+        text.push_str(&format!(
+            "{{\"ts\":{},\"t\":\"switch\",\"prev\":{prev},\"next\":{next},\"cpu\":0,\
+             \"prev_state\":\"interruptible_sleep\",\"prev_prio\":{from},\
+             \"next_prio\":{to}}}\n",
+            f64::from(at_us) / 1e6
+        ));
+        if next == hog {
+            for tid in [11, 12] {
+                text.push_str(&format!(
+                    "{{\"ts\":{},\"t\":\"waking\",\"waker\":{waker},\"wakee\":{},\
+                     \"cpu\":1}}\n",
+                    f64::from(at_us + 100) / 1e6,
+                    servo(tid)
+                ));
+            }
+        }
+    };
+    let (own, high) = (9, 2);
+    switch(500, hog, &servo(11), [high, own]);
+    switch(510, &servo(11), &servo(12), [own, own]);
+    for round in 1..=12 {
+        switch(1_000 * round, &servo(12), hog, [own, high]);
+        switch(1_000 * round + 400, hog, &servo(11), [high, own]);
+        switch(1_000 * round + 410, &servo(11), &servo(12), [own, own]);
+    }
+    let name = || FollowedThreads::Named(ShortName::new(b"servo"));
+    let both = [("servo".to_owned(), 11), ("servo".to_owned(), 12)];
+    assert_eq!(followed(text.as_bytes(), Some(name())), both);
+    let second = FollowedThreads::Threads(vec![12]);
+    assert_eq!(followed(text.as_bytes(), Some(second)), both[1..]);
+    let outcome = read(text.as_bytes(), Some(name()), 50_000);
+    let first = &outcome.table.rows[0];
+    assert_eq!(first.name, "hog (priority 97, 7) ran above", "{}", outcome.table.sentence);
+    assert_eq!((first.wakes, first.cpu), (24, Some(0)));
 }

@@ -17,7 +17,7 @@ pub struct RunnableThread {
 /// A look at the threads of the machine, right before the first event that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beginning {
+pub struct RecordingBegin {
     /// When recording began, ns on the events' clock.
     pub at_ns: u64,
     /// Who ran or waited then.

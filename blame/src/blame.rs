@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
-use crate::beginning::{Beginning, RunnableThread};
+use crate::beginning::{RecordingBegin, RunnableThread};
 use crate::config::{BlameConfig, FollowedThreads};
 use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
@@ -87,7 +87,7 @@ pub struct Blame {
     court: Court,
     now_ns: u64,
     first_ns: Option<u64>,
-    beginning: Option<Beginning>,
+    beginning: Option<RecordingBegin>,
     has_flags: bool,
     has_timer_ends: bool,
     unthrottle_ns: Option<u64>,
@@ -150,7 +150,7 @@ impl Blame {
     }
 
     /// The recording begins, and these threads run, or wait for a CPU. Before the first event.
-    pub fn begin(&mut self, beginning: &Beginning) {
+    pub fn begin(&mut self, beginning: &RecordingBegin) {
         if beginning.at_ns >= LAST_NS {
             self.counts.refused += 1;
             return;

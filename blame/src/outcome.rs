@@ -3,7 +3,7 @@
 use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::addresses::RepeatedAddress;
-use crate::beginning::Beginning;
+use crate::beginning::RecordingBegin;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
@@ -98,13 +98,13 @@ pub struct BlameOutcome {
     repeated: Vec<RepeatedAddress>,
     /// Whether more than chance shows that CPUs did not run.
     shows_stops: bool,
-    beginning: Option<Beginning>,
+    beginning: Option<RecordingBegin>,
     config: BlameConfig,
 }
 
 impl BlameOutcome {
     /// Of a recording that began so.
-    pub(crate) fn begun(self, beginning: Option<Beginning>) -> Self {
+    pub(crate) fn begun(self, beginning: Option<RecordingBegin>) -> Self {
         Self { beginning, ..self }
     }
 

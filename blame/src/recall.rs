@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
-use crate::beginning::Beginning;
+use crate::beginning::RecordingBegin;
 use crate::normal::WakeTimes;
 
 /// Longer times than these are taken for these, ns: 13 days.
@@ -63,7 +63,7 @@ pub struct Recall {
     pub(crate) clock_offsets_ns: Vec<i64>,
     /// Who ran or waited when it was begun; `None` where nobody looked.
     #[serde(default)]
-    pub(crate) beginning: Option<Beginning>,
+    pub(crate) beginning: Option<RecordingBegin>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,
     pub(crate) addresses: Vec<RepeatedAddress>,

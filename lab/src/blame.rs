@@ -15,7 +15,7 @@ use std::thread;
 
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
-use punctual_blame::beginning::Beginning;
+use punctual_blame::beginning::RecordingBegin;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
@@ -535,7 +535,7 @@ struct Recording {
 /// Takes events; those of the time in which events were opened do not count.
 struct Accountant {
     blame: Blame,
-    beginning: Arc<OnceLock<Beginning>>,
+    beginning: Arc<OnceLock<RecordingBegin>>,
     /// Whether attribution knows of that.
     has_begun: bool,
     /// How long it counts from then on: whoever ends it may come late on a busy machine, ns.
@@ -686,7 +686,7 @@ impl Recording {
         let runnable = runnable_threads(&Root::live());
         // What happens in between is told by events.
         let begun_ns = now_ns(ClockId::Monotonic);
-        let _first = beginning.set(Beginning { at_ns: begun_ns, runnable });
+        let _first = beginning.set(RecordingBegin { at_ns: begun_ns, runnable });
         begins();
         Ok(Self { capture, missing, has_stopped, begun_ns, machine, smi })
     }
@@ -1385,7 +1385,7 @@ mod tests {
         };
         // Until it begins nothing counts.
         see(&mut accountant, 1_050);
-        let beginning = Beginning { at_ns: 1_000, runnable: Vec::new() };
+        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
         accountant.beginning.set(beginning).expect("the first one");
         // Whoever ends it may come late.
         for at_ns in [999, 1_000, 1_099, 1_100, 60_000] {

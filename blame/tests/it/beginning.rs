@@ -1,6 +1,6 @@
 //! Who ran before the first switch, and who still waits at the end.
 
-use punctual_blame::beginning::{Beginning, RunnableThread};
+use punctual_blame::beginning::{RecordingBegin, RunnableThread};
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, LateThreshold};
@@ -27,12 +27,12 @@ fn woken_behind_the_hog(release: u64) -> Scenario {
     scenario
 }
 
-fn beginning(runnable: &[TaskName]) -> Beginning {
+fn beginning(runnable: &[TaskName]) -> RecordingBegin {
     let runnable = runnable.iter().map(|&task| RunnableThread { task, cpu: 0 });
-    Beginning { at_ns: BEGIN, runnable: runnable.collect() }
+    RecordingBegin { at_ns: BEGIN, runnable: runnable.collect() }
 }
 
-fn begun(beginning: &Beginning, events: &[TraceEvent], config: BlameConfig) -> BlameOutcome {
+fn begun(beginning: &RecordingBegin, events: &[TraceEvent], config: BlameConfig) -> BlameOutcome {
     let mut blame = Blame::new(config);
     blame.begin(beginning);
     events.iter().for_each(|event| blame.push(event));
@@ -181,9 +181,9 @@ fn a_short_wait_at_the_end_is_left_out() {
 #[test]
 fn a_beginning_that_cannot_be_is_refused() {
     let mut blame = Blame::new(config());
-    blame.begin(&Beginning { at_ns: u64::MAX, runnable: Vec::new() });
+    blame.begin(&RecordingBegin { at_ns: u64::MAX, runnable: Vec::new() });
     assert_eq!(blame.counts().refused, 1);
     let far = RunnableThread { task: task("far", 7, 2), cpu: u32::MAX };
-    blame.begin(&Beginning { at_ns: 5, runnable: vec![far] });
+    blame.begin(&RecordingBegin { at_ns: 5, runnable: vec![far] });
     assert_eq!(blame.finish().table.sentence, "No wake was seen.");
 }

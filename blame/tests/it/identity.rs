@@ -1,6 +1,6 @@
 //! Who is who: several threads of one name, a number that is given away again, names without a
-//! priority, and wakings that say no CPU, as captures of other programs have them; and whom a name or
-//! a number selects in each form of these.
+//! priority, and wakings that say no CPU, as captures of other programs have them; and whom a name
+//! or a number selects in each form of these.
 
 use std::io::Cursor;
 
@@ -116,12 +116,12 @@ fn who_gets_the_number_of_a_thread_that_ended_is_another() {
             .map(|figures| (figures.task.name.to_string(), figures.wakes, figures.has_ended))
             .collect::<Vec<_>>()
     };
-    let ended = ("servo".to_owned(), 13, true);
+    let ended = [("servo".to_owned(), 13, true)];
     let other = task("other", servo().tid, 9);
-    assert_eq!(lives(other, FollowedThreads::Threads(vec![servo().tid])), [ended.clone()]);
-    assert_eq!(lives(other, FollowedThreads::Named(servo().name)), [ended.clone()]);
+    assert_eq!(lives(other, FollowedThreads::Threads(vec![servo().tid])), ended);
+    assert_eq!(lives(other, FollowedThreads::Named(servo().name)), ended);
     let both = lives(other, FollowedThreads::RealTime);
-    assert!(both.contains(&ended) && both.contains(&("other".to_owned(), 5, false)), "{both:?}");
+    assert!(both.contains(&ended[0]) && both.contains(&("other".to_owned(), 5, false)), "{both:?}");
 }
 
 /// A capture of another program, of which these are followed.

@@ -1,6 +1,6 @@
 //! A capture that was cut down to its late wakes gives the answer that the whole one gave.
 
-use punctual_blame::beginning::{Beginning, RunnableThread};
+use punctual_blame::beginning::{RecordingBegin, RunnableThread};
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, LateThreshold};
@@ -171,7 +171,7 @@ fn a_wait_from_before_the_beginning_is_found_again() {
     scenario.switch(14 * MS, 0, 1, servo());
     let mut blame = Blame::new(config());
     let runnable = [hog(), servo()].map(|task| RunnableThread { task, cpu: 0 }).into();
-    blame.begin(&Beginning { at_ns: 9 * MS, runnable });
+    blame.begin(&RecordingBegin { at_ns: 9 * MS, runnable });
     scenario.events.iter().for_each(|event| blame.push(event));
     let outcome = blame.finish();
     let recall = written(&outcome.recall(|_, _| true, |address| address));

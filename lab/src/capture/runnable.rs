@@ -35,7 +35,7 @@ fn runnable(thread: &RunningThread) -> RunnableThread {
     let (tid, name) = (thread.tid.unsigned_abs(), ShortName::new(thread.name.as_bytes()));
     RunnableThread {
         task: TaskName { tid, name, kernel_priority },
-        cpu: u32::try_from(thread.last_cpu).unwrap_or(u32::MAX),
+        cpu: thread.last_cpu,
     }
 }
 

@@ -223,7 +223,7 @@ fn histogram(
         row.note("both threads at once, at multiples of their periods, where the kernel's tick is")
     };
     [
-        new("latency", "largest |interval|", published[0])
+        new("latency", "largest |interval less period|", published[0])
             .measured(jitters.and_then(|jitters| jitters.interval_max_abs_ns)),
         new("deviation", "standard deviation of the interval", published[1])
             .measured(jitters.and_then(|jitters| jitters.interval_stddev_ns)),

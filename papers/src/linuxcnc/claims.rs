@@ -34,9 +34,11 @@ pub(super) fn missing(machine: &MachineFacts, cpu: u32) -> Vec<&'static str> {
 pub(super) fn claims(runs: &[MeasuredLoop], missing: &[&str]) -> Vec<PaperClaim> {
     let scatter = |name: &str| runs.iter().find(|run| run.name == name)?.scatter_us();
     let (idle, loaded) = (scatter("idle"), scatter("linuxcnc"));
+    let with_settings = scatter("linuxcnc tuned");
     vec![
-        before_and_after([loaded, scatter("linuxcnc tuned")], missing),
-        tuned(loaded, missing),
+        before_and_after([loaded, with_settings], missing),
+        run_time([loaded, with_settings]),
+        tuned([loaded, with_settings], missing),
         load(idle, loaded),
         PaperClaim::new(
             "linuxcnc.claim.mobile",
@@ -71,11 +73,46 @@ fn before_and_after([loaded, tuned]: [Option<Scatter>; 2], missing: &[&str]) -> 
         .judged()
 }
 
-/// Its conclusion.
-fn tuned(loaded: Option<Scatter>, missing: &[&str]) -> PaperClaim {
+/// The part of the recipe that takes no boot: an untuned loop beside a tuned one, in turns.
+fn run_time([loaded, tuned]: [Option<Scatter>; 2]) -> PaperClaim {
+    let claim = "Settings of run time improve timing under load";
+    let judged = PaperClaim::new("linuxcnc.claim.run-time", claim);
+    let judged = match tuned {
+        None => judged.untested(
+            "no loop was tuned beside the untuned one: --tune runs both in turns, the second with \
+             the settings of 'tune plan --for step-generation'",
+        ),
+        Some(_) => {
+            let parts: [(&str, fn(&Scatter) -> Option<Interval>); 2] = [
+                ("99 % less the least, under load, tuned over untuned", Scatter::to_p99),
+                ("5 to 95 %, under load, tuned over untuned", Scatter::middle),
+            ];
+            parts.into_iter().fold(judged, |judged, (title, part)| {
+                let both = tuned.as_ref().and_then(part).zip(loaded.as_ref().and_then(part));
+                judged.test(ClaimTest {
+                    title,
+                    unit: "times",
+                    value: both.and_then(|(tuned, untuned)| tuned.over(untuned)),
+                    n: tuned.map(|scatter| scatter.n),
+                    bound: ClaimedBound::AtMost(1.0),
+                })
+            })
+        }
+    };
+    judged
+        .beside("under load, untuned", "µs", loaded.as_ref())
+        .beside("under load, with the settings of run time", "µs", tuned.as_ref())
+        .judged()
+}
+
+/// Its conclusion: of the loop with all settings that there are.
+fn tuned([loaded, with_settings]: [Option<Scatter>; 2], missing: &[&str]) -> PaperClaim {
     let claim = "Tuned, latency is some 1000s of ns, its deviation as low as 100 ns";
     let judged = PaperClaim::new("linuxcnc.claim.tuned", claim);
-    let name = "under load, as the machine is";
+    let (name, loaded) = match with_settings {
+        Some(_) => ("under load, with the settings of run time", with_settings),
+        None => ("under load, as the machine is", loaded),
+    };
     if !missing.is_empty() {
         let why = format!(
             "{} not set for the measured CPU: it takes a boot with the recipe",
@@ -164,6 +201,37 @@ mod tests {
         let before = claim(&runs, &[], "before-and-after");
         assert!(before.because.contains("a boot without it"), "{before:?}");
         assert_eq!(before.holds, Holds::Undecided);
+    }
+
+    /// Loops under load, untuned and with the settings of run time.
+    fn both(over_ns: [i64; 2], n: usize, stall: bool) -> Vec<MeasuredLoop> {
+        let mut both = runs(over_ns, n, stall);
+        for (run, name) in both.iter_mut().zip(["linuxcnc", "linuxcnc tuned"]) {
+            run.name = name.to_owned();
+        }
+        both
+    }
+
+    #[test]
+    fn settings_of_run_time_are_judged_by_a_tuned_loop_beside_an_untuned_one() {
+        for stall in [false, true] {
+            let holds =
+                |over_ns, n| claim(&both(over_ns, n, stall), &["isolcpus"], "run-time").holds;
+            assert_eq!(holds([30_000, 3_000], 4_001), Holds::Yes);
+            assert_eq!(holds([3_000, 30_000], 4_001), Holds::No);
+            assert_eq!(holds([3_000, 3_010], 4_001), Holds::Undecided);
+        }
+        let untuned = claim(&runs([300, 500], 4_001, false), &[], "run-time");
+        assert_eq!(untuned.holds, Holds::Undecided);
+        assert!(untuned.because.contains("--tune runs both in turns"), "{untuned:?}");
+    }
+
+    #[test]
+    fn what_is_claimed_of_a_tuned_machine_is_judged_by_the_tuned_loop_where_there_is_one() {
+        let tuned = claim(&both([30_000, 500], 4_001, false), &[], "tuned");
+        assert_eq!(tuned.holds, Holds::Yes, "{tuned:?}");
+        let worse = claim(&both([500, 30_000], 4_001, false), &[], "tuned");
+        assert_eq!(worse.holds, Holds::No, "{worse:?}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ fn before_and_after([loaded, tuned]: [Option<Scatter>; 2], missing: &[&str]) -> 
         .judged()
 }
 
+/// A part of a scatter.
+type Part = fn(&Scatter) -> Option<Interval>;
+
 /// The part of the recipe that takes no boot: an untuned loop beside a tuned one, in turns.
 fn run_time([loaded, tuned]: [Option<Scatter>; 2]) -> PaperClaim {
     let claim = "Settings of run time improve timing under load";
@@ -83,7 +86,7 @@ fn run_time([loaded, tuned]: [Option<Scatter>; 2]) -> PaperClaim {
              the settings of 'tune plan --for step-generation'",
         ),
         Some(_) => {
-            let parts: [(&str, fn(&Scatter) -> Option<Interval>); 2] = [
+            let parts: [(&str, Part); 2] = [
                 ("99 % less the least, under load, tuned over untuned", Scatter::to_p99),
                 ("5 to 95 %, under load, tuned over untuned", Scatter::middle),
             ];

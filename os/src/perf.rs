@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::Errno;
 use crate::clock::ClockId;
 use crate::descriptor::{Descriptor, NONE, READ, WRITE, request};
+use crate::events;
 use crate::fork::Origin;
 
 /// PERF_SAMPLE_TID: process and thread, two times four bytes.
@@ -259,21 +260,8 @@ impl PerfEvent {
         if leader.is_none() {
             attributes.flags |= DISABLED;
         }
-        let (pid, cpu) = plan.subject.numbers();
         let leader = leader.map_or(-1, |leader| leader.descriptor.number());
-        // SAFETY: `attributes` is a perf_event_attr of the size that it states, and outlives the
-        // call; the rest are numbers.
-        let made = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                pid,
-                cpu,
-                leader,
-                CLOSE_ON_EXEC,
-            )
-        };
-        Errno::check(made).map(|made| Self { descriptor: Descriptor::new(made as c_int) })
+        open(&attributes, plan.subject, leader).map(|descriptor| Self { descriptor })
     }
 
     /// `ioctl(event, PERF_EVENT_IOC_ID, &id)`: the number that its samples carry.
@@ -331,6 +319,125 @@ impl PerfEvent {
         let result = unsafe { libc::ioctl(self.descriptor.number(), action, 0) };
         Errno::check(result.into()).map(drop)
     }
+}
+
+/// What is counted, and makes no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedEvent {
+    /// PERF_COUNT_HW_CACHE_MISSES: accesses that the last cache did not hold.
+    CacheMisses,
+    /// PERF_COUNT_HW_BRANCH_MISSES: branches that were mispredicted, and retired.
+    BranchMisses,
+    /// PERF_COUNT_HW_STALLED_CYCLES_BACKEND: cycles in which a resource was waited for.
+    StalledCycles,
+    /// PERF_COUNT_SW_CONTEXT_SWITCHES: not the processor's, so that every machine has it.
+    ContextSwitches,
+}
+
+impl CountedEvent {
+    /// Those of the processor.
+    pub const OF_PROCESSOR: [Self; 3] =
+        [Self::CacheMisses, Self::BranchMisses, Self::StalledCycles];
+
+    /// Its name, as perf(1) has it.
+    ///
+    /// # Real-time: setup only
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CacheMisses => "cache-misses",
+            Self::BranchMisses => "branch-misses",
+            Self::StalledCycles => "stalled-cycles-backend",
+            Self::ContextSwitches => "context-switches",
+        }
+    }
+
+    /// `type` and `config` of the attributes.
+    const fn numbers(self) -> (u32, u64) {
+        // PERF_TYPE_HARDWARE is 0, PERF_TYPE_SOFTWARE is 1.
+        match self {
+            Self::CacheMisses => (0, 3),
+            Self::BranchMisses => (0, 5),
+            Self::StalledCycles => (0, 8),
+            Self::ContextSwitches => (1, 3),
+        }
+    }
+}
+
+/// PERF_FORMAT_TOTAL_TIME_ENABLED and PERF_FORMAT_TOTAL_TIME_RUNNING.
+const TIMES: u64 = 1 << 0 | 1 << 1;
+
+/// An event that is counted from its opening on, without a ring; freed when dropped.
+#[derive(Debug)]
+pub struct EventCounter {
+    descriptor: Descriptor,
+}
+
+/// What a counter has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCount {
+    /// How often.
+    pub count: u64,
+    /// How long it has been open, ns.
+    pub enabled_ns: u64,
+    /// How long of that it was counted, ns: less where events share the processor's counters.
+    pub running_ns: u64,
+}
+
+impl EventCounter {
+    /// `perf_event_open(&attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)`: counts from now on.
+    ///
+    /// Errors: those of [`PerfEvent::open`]; `ENOENT` and `EOPNOTSUPP` where this processor does
+    /// not count it, or shows no counters to a guest.
+    ///
+    /// # Real-time: setup only
+    pub fn open(event: CountedEvent, subject: EventSubject) -> Result<Self, Errno> {
+        let (kind, config) = event.numbers();
+        let size = ATTRIBUTES_BYTES;
+        let attributes =
+            Attributes { kind, size, config, read_format: TIMES, ..Attributes::default() };
+        open(&attributes, subject, -1).map(|descriptor| Self { descriptor })
+    }
+
+    /// `read(counter, 24 bytes)`.
+    ///
+    /// # Real-time: setup only
+    pub fn read(&self) -> Result<EventCount, Errno> {
+        let mut bytes = [0; 24];
+        let taken = events::read(&self.descriptor, &mut bytes)?;
+        let number = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at * 8..(at + 1) * 8]);
+            u64::from_ne_bytes(word)
+        };
+        match taken == bytes.len() {
+            true => {
+                Ok(EventCount { count: number(0), enabled_ns: number(1), running_ns: number(2) })
+            }
+            false => Err(Errno::INVAL),
+        }
+    }
+}
+
+/// `perf_event_open(&attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC)`.
+fn open(
+    attributes: &Attributes,
+    subject: EventSubject,
+    leader: c_int,
+) -> Result<Descriptor, Errno> {
+    let (pid, cpu) = subject.numbers();
+    // SAFETY: `attributes` is a perf_event_attr of the size that it states, and outlives the call;
+    // the rest are numbers.
+    let made = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const *attributes,
+            pid,
+            cpu,
+            leader,
+            CLOSE_ON_EXEC,
+        )
+    };
+    Errno::check(made).map(|made| Descriptor::new(made as c_int))
 }
 
 /// `struct perf_event_mmap_page`, from `data_head` on.
@@ -791,6 +898,35 @@ mod tests {
         assert!(event.filter(c"common_pid==1").is_err(), "no tracepoint");
         assert_eq!(PerfRing::map(&event, 5_000).map(drop), Err(Errno::INVAL));
         assert_eq!(PerfRing::map(&event, 0).map(drop), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_counter_counts_from_its_opening_on_and_tells_how_long() {
+        let subject = EventSubject::Thread(0);
+        let Some(counter) = allowed(EventCounter::open(CountedEvent::ContextSwitches, subject))
+        else {
+            return;
+        };
+        let sleep = || crate::clock::sleep_until_ns(now_ns(ClockId::Monotonic) + 1_000_000);
+        let before = counter.read().expect("open");
+        (0..3).for_each(|_| sleep().expect("no signal"));
+        let after = counter.read().expect("open");
+        assert!(after.count >= before.count + 3, "{before:?} {after:?}");
+        assert!(after.running_ns > before.running_ns && after.enabled_ns >= after.running_ns);
+    }
+
+    #[test]
+    fn what_no_processor_here_counts_is_an_error_and_what_it_counts_rises() {
+        for event in CountedEvent::OF_PROCESSOR {
+            // Not in most guests.
+            let Ok(counter) = EventCounter::open(event, EventSubject::Thread(0)) else { continue };
+            let before = counter.read().expect("open");
+            let table: Vec<u64> = (0..1 << 16).collect();
+            core::hint::black_box(table.iter().rev().fold(0, |sum, word| sum ^ word));
+            assert!(counter.read().expect("open").enabled_ns >= before.enabled_ns);
+        }
+        let nowhere = EventSubject::Cpu(9_999);
+        assert!(EventCounter::open(CountedEvent::ContextSwitches, nowhere).is_err());
     }
 
     #[test]

@@ -108,6 +108,7 @@ mod tests {
                 n: 1_234_567,
                 missed: 12_345,
                 interrupts: Some(23_456),
+                counters: Vec::new(),
                 lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
                 scatter: None,
                 cpu_share: Some(0.5),

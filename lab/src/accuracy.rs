@@ -16,6 +16,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
 use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
 use punctual_os::{cycles, memory};
@@ -23,9 +24,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of, demand,
+    on_one_thread,
 };
 use crate::load::LoadSpec;
+use crate::noise::Accounts;
 
 /// The share of the time that it rests.
 const RESTS: f64 = 0.1;
@@ -90,13 +93,17 @@ impl AccuracyExperiment {
         let cost = StampCost::measure(&mut clock);
         let tick_ns = tick_ns(&clock);
         let mut cells = cells(&mut clock, &self.rivals);
+        let (root, cpu) = (Root::live(), cpu_of(&self.thread));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
         let mut over = stopped();
         while !over {
             for cell in &mut cells {
                 let before_ns = now_ns(ClockId::Monotonic);
+                let before = Accounts::read(&root, None);
                 cell.round(&mut clock, tick_ns);
+                let counted = Accounts::read(&root, None).interrupts(&before, cpu);
+                cell.sweep.end(counted.map(|(interrupts, _)| interrupts));
                 let after_ns = now_ns(ClockId::Monotonic);
                 let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
                 let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
@@ -188,6 +195,13 @@ pub struct AccuracyRow {
     /// How far the errors lie apart, in ticks; null in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
+    /// Sweeps in which no interrupt of the CPU was counted: the paper disables interrupts. Null
+    /// where the kernel does not count them, and in results of before.
+    #[serde(default)]
+    pub quiet_sweeps: Option<u64>,
+    /// How far the errors of these sweeps lie apart, in ticks; null where there is none.
+    #[serde(default)]
+    pub quiet: Option<Scatter>,
     /// From one poll to the next in most sweeps, in ticks: the median of their medians; null where
     /// polls are not counted, and in results of before.
     #[serde(default)]
@@ -468,6 +482,8 @@ impl Cell {
             max_ticks: spread.max,
             poll_ticks: self.poll_ticks,
             scatter: self.sweep.scatter(),
+            quiet_sweeps: self.sweep.quiet_sweeps,
+            quiet: self.sweep.quiet_scatter(),
             poll_interval_ticks: Interval::median(&self.sweep_polls),
             period: found.map(|(period, _)| period),
             period_ticks: found.and_then(|(_, ticks)| ticks),
@@ -554,6 +570,9 @@ struct Sweep {
     /// Where the next error goes; `None` where its sweep is not in the sample.
     at: Option<usize>,
     random: Rng,
+    /// Of each kept sweep, whether no interrupt came in it; and how many had none.
+    quiet: Vec<bool>,
+    quiet_sweeps: Option<u64>,
     count: u64,
     min: f64,
     max: f64,
@@ -580,6 +599,8 @@ impl Sweep {
             swept: 0,
             at: None,
             random: Rng::new(0),
+            quiet: Vec::with_capacity(sweeps),
+            quiet_sweeps: None,
             count: 0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
@@ -615,6 +636,19 @@ impl Sweep {
         self.at = Some(at + 1);
     }
 
+    /// Ends a sweep in which so many interrupts were counted; `None` where they are not.
+    fn end(&mut self, interrupts: Option<u64>) {
+        let is_quiet = interrupts == Some(0);
+        if interrupts.is_some() {
+            self.quiet_sweeps = Some(self.quiet_sweeps.unwrap_or(0) + u64::from(is_quiet));
+        }
+        let Some(last) = self.at.and_then(|at| at.checked_sub(1)) else { return };
+        match self.quiet.get_mut(last / self.offsets) {
+            Some(place) => *place = is_quiet,
+            None => self.quiet.push(is_quiet),
+        }
+    }
+
     /// How many sweeps were begun.
     fn swept(&self) -> u64 {
         self.swept
@@ -637,9 +671,13 @@ impl Sweep {
 
     /// How far the errors lie apart; `None` where there are none.
     fn scatter(&self) -> Option<Scatter> {
-        let known = self.errors.iter().copied().filter(|error| error.is_finite());
-        let parts = known.map(|error| (error * FINE as f64).round() as i64);
-        Some(Scatter::of_series(parts)?.times(1.0 / FINE as f64))
+        scatter(self.errors.iter().copied())
+    }
+
+    /// The same of the sweeps in which no interrupt came.
+    fn quiet_scatter(&self) -> Option<Scatter> {
+        let sweeps = self.errors.chunks_exact(self.offsets).zip(&self.quiet);
+        scatter(sweeps.filter(|(_, is_quiet)| **is_quiet).flat_map(|(errors, _)| errors).copied())
     }
 
     /// The last sweep that is kept whole.
@@ -679,6 +717,13 @@ impl Sweep {
         };
         (0..self.offsets).map(quantile).collect()
     }
+}
+
+/// How far errors lie apart; `None` where there are none but those that are left out.
+fn scatter(errors: impl Iterator<Item = f64>) -> Option<Scatter> {
+    let known = errors.filter(|error| error.is_finite());
+    let parts = known.map(|error| (error * FINE as f64).round() as i64);
+    Some(Scatter::of_series(parts)?.times(1.0 / FINE as f64))
 }
 
 /// Periods that a sweep has at least of any that is looked for, and a block of samples.
@@ -870,6 +915,30 @@ mod tests {
         let at_offsets = [0.05, 0.5, 0.95].map(|share| sweep.at_offsets(share));
         assert_eq!(at_offsets, [[1.0, 10.0], [3.0, 12.0], [3.0, 14.0]]);
         assert_eq!((sweep.swept(), sweep.count()), (3, 5));
+    }
+
+    #[test]
+    fn sweeps_that_something_interrupted_are_told_from_quiet_ones() {
+        let mut sweep = Sweep::new(2, 3);
+        assert_eq!((sweep.quiet_sweeps, sweep.quiet_scatter()), (None, None));
+        let rounds = [([1.0, 2.0], Some(0)), ([1.0, 900.0], Some(1)), ([3.0, f64::NAN], Some(0))];
+        for (errors, interrupts) in rounds {
+            sweep.begin();
+            errors.into_iter().for_each(|error| sweep.push(error));
+            sweep.end(interrupts);
+        }
+        assert_eq!(sweep.quiet_sweeps, Some(2));
+        let quiet = sweep.quiet_scatter().expect("three errors");
+        assert_eq!((quiet.n, quiet.range()), (3, 2.0));
+        assert_eq!(sweep.scatter().map(|all| all.n), Some(5));
+        // One that takes the place of another brings its own answer; not counted is not quiet.
+        for _ in 0..200 {
+            sweep.begin();
+            [5.0, 5.0].into_iter().for_each(|error| sweep.push(error));
+            sweep.end(None);
+        }
+        assert_eq!((sweep.quiet_sweeps, sweep.quiet.len()), (Some(2), 3));
+        assert!(sweep.quiet_scatter().is_none_or(|quiet| quiet.range() < 3.0));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use punctual_os::cycles::{self, Serialise};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 use punctual_os::futex::{self, Scope};
+use punctual_os::perf::{CountedEvent, EventCount, EventCounter, EventSubject};
 use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,7 @@ impl TimerExperiment {
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let (root, cpu) = (Root::live(), cpu_of(&self.thread));
+        let counters = ProcessorCounters::open(&CountedEvent::OF_PROCESSOR, cpu);
         let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
@@ -134,7 +136,11 @@ impl TimerExperiment {
                 order.give(Some(cell.background));
                 let before = Accounts::read(&root, None);
                 let before_ns = now_ns(ClockId::Monotonic);
+                let counted = counters.as_ref().map_or_else(|_| Vec::new(), |open| open.read());
                 cell.block(path, &mut stores, stop);
+                if let Ok(open) = &counters {
+                    cell.count_events(&open.since(&counted));
+                }
                 let after_ns = now_ns(ClockId::Monotonic);
                 cell.count_interrupts(&before, &Accounts::read(&root, None), cpu);
                 let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
@@ -152,7 +158,7 @@ impl TimerExperiment {
             priority,
             rows: cells.iter().filter_map(Cell::row).collect(),
             deadline_refused: cells.iter().find_map(|cell| cell.refused).map(|why| why.0),
-            no_counters: Some(no_counters(&root)),
+            no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
         (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }
@@ -173,8 +179,8 @@ pub struct TimerOutcome {
     /// the process may not use all CPUs of a root domain, 16 (EBUSY) where the bandwidth is taken.
     #[serde(default)]
     pub deadline_refused: Option<i32>,
-    /// Why interrupts are counted and nothing of the processor's own counters (cycles, cache
-    /// misses); null in results of before.
+    /// Why interrupts are counted and nothing of the processor's own counters (cache misses,
+    /// stalls); null where those were read, and in results of before.
     #[serde(default)]
     pub no_counters: Option<String>,
 }
@@ -183,8 +189,8 @@ pub struct TimerOutcome {
 /// and its kind where there are several, and "armv8_" and its name on AArch64.
 const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
 
-/// Why nothing is read of the processor's own counters.
-fn no_counters(root: &Root) -> String {
+/// Why nothing is read of the processor's own counters, which the kernel refused with `why`.
+fn no_counters(root: &Root, why: Errno) -> String {
     let is_processor =
         |name: &str| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv8_");
     let names = match root.list(EVENT_SOURCES) {
@@ -192,14 +198,68 @@ fn no_counters(root: &Root) -> String {
         _ => Vec::new(),
     };
     match names.iter().any(|name| is_processor(name)) {
-        true => "interrupts are counted alone: the processor's own counters are for 'perf stat -e \
-                 cache-misses'"
-            .to_owned(),
+        true => format!(
+            "interrupts are counted alone: the kernel refused the processor's counters ({why}); it \
+             takes root, CAP_PERFMON, or kernel.perf_event_paranoid of at most 0"
+        ),
         false => format!(
             "interrupts are counted alone: this machine shows no counters of the processor \
              ({EVENT_SOURCES} has none), as most virtual machines"
         ),
     }
+}
+
+/// How often something happened that the processor counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessorCount {
+    /// As perf(1) names it: "cache-misses", "branch-misses", "stalled-cycles-backend".
+    pub event: String,
+    /// How often, in all that the CPU did; where events share the processor's counters, as often as
+    /// the time in which it was counted gives.
+    pub count: f64,
+}
+
+/// Counters that are open, of all that a CPU does.
+#[derive(Debug)]
+struct ProcessorCounters(Vec<(CountedEvent, EventCounter)>);
+
+impl ProcessorCounters {
+    /// As many of these events as the processor has.
+    ///
+    /// # Errors
+    /// Why it has none of them.
+    fn open(events: &[CountedEvent], cpu: u32) -> Result<Self, Errno> {
+        let (mut open, mut refused) = (Vec::new(), Errno::NOENT);
+        for &event in events {
+            match EventCounter::open(event, EventSubject::Cpu(cpu)) {
+                Ok(counter) => open.push((event, counter)),
+                Err(why) => refused = why,
+            }
+        }
+        if open.is_empty() { Err(refused) } else { Ok(Self(open)) }
+    }
+
+    fn read(&self) -> Vec<EventCount> {
+        self.0.iter().map(|(_, counter)| counter.read().unwrap_or_default()).collect()
+    }
+
+    /// What was counted since `before`.
+    fn since(&self, before: &[EventCount]) -> Vec<ProcessorCount> {
+        let counted = |(((event, _), after), before): ((&(CountedEvent, _), _), &EventCount)| {
+            let (event, count) = (event.name().to_owned(), happened(*before, after)?);
+            Some(ProcessorCount { event, count })
+        };
+        self.0.iter().zip(self.read()).zip(before).filter_map(counted).collect()
+    }
+}
+
+/// How often from one count to the next: as often as while it was counted, all the time; `None`
+/// where it was not.
+fn happened(before: EventCount, after: EventCount) -> Option<f64> {
+    let since = |value: fn(EventCount) -> u64| value(after).saturating_sub(value(before)) as f64;
+    let running_ns = since(|count| count.running_ns);
+    let share = since(|count| count.enabled_ns) / running_ns;
+    (running_ns > 0.0).then(|| since(|count| count.count) * share)
 }
 
 /// One way to be started by time.
@@ -221,6 +281,10 @@ pub struct TimerRow {
     /// calls by other CPUs; null where the kernel does not show it, and in results of before.
     #[serde(default)]
     pub interrupts: Option<u64>,
+    /// What the processor's own counters counted in its blocks; empty where it has none, which
+    /// `no_counters` explains, and in results of before.
+    #[serde(default)]
+    pub counters: Vec<ProcessorCount>,
     /// From the expiry to the stamp.
     pub lateness_ns: SummaryStats,
     /// How far these lie apart, ns; null in results of before.
@@ -415,6 +479,7 @@ struct Cell {
     n: u64,
     missed: u64,
     interrupts: Option<u64>,
+    counters: Vec<ProcessorCount>,
     used_ns: u64,
     wall_ns: u64,
     /// Why its path was refused.
@@ -454,6 +519,7 @@ impl Cell {
             n: 0,
             missed: 0,
             interrupts: None,
+            counters: Vec::new(),
             used_ns: 0,
             wall_ns: 0,
             refused: None,
@@ -464,6 +530,16 @@ impl Cell {
     fn count_interrupts(&mut self, before: &Accounts, after: &Accounts, cpu: u32) {
         if let Some((count, _)) = after.interrupts(before, cpu) {
             self.interrupts = Some(self.interrupts.unwrap_or(0) + count);
+        }
+    }
+
+    /// Adds what the processor counted in a block.
+    fn count_events(&mut self, counted: &[ProcessorCount]) {
+        for more in counted {
+            match self.counters.iter_mut().find(|own| own.event == more.event) {
+                Some(own) => own.count += more.count,
+                None => self.counters.push(more.clone()),
+            }
         }
     }
 
@@ -530,6 +606,7 @@ impl Cell {
             n: self.n,
             missed: self.missed,
             interrupts: self.interrupts,
+            counters: self.counters.clone(),
             lateness_ns: self.lateness.stats(),
             scatter: Scatter::of(self.lateness.histogram(), &self.exceedances.clone().finish(0)),
             cpu_share: (self.wall_ns > 0)
@@ -719,9 +796,46 @@ mod tests {
         cell.count_interrupts(&before, &before, cpu);
         assert_eq!(cell.interrupts, Some(0));
         assert_eq!(cell.row().expect("measured").interrupts, Some(0));
-        let why = no_counters(&root);
+        let why = no_counters(&root, Errno::PERM);
         assert!(why.starts_with("interrupts are counted alone: "), "{why}");
-        assert!(why.contains("perf stat") || why.contains(EVENT_SOURCES), "{why}");
+        assert!(why.contains("CAP_PERFMON") || why.contains(EVENT_SOURCES), "{why}");
+    }
+
+    #[test]
+    fn what_the_processor_counts_is_added_up_by_block_and_a_shared_counter_is_filled_up() {
+        let count = |count, enabled_ns, running_ns| EventCount { count, enabled_ns, running_ns };
+        assert_eq!(happened(count(5, 100, 100), count(25, 300, 300)), Some(20.0));
+        assert_eq!(happened(count(5, 100, 100), count(25, 300, 150)), Some(80.0));
+        assert_eq!(happened(count(5, 100, 100), count(5, 300, 100)), None, "never counted");
+        // What the kernel counts stands in for the processor, which may show nothing here.
+        let cpu = affinity::current_cpu();
+        let Ok(open) = ProcessorCounters::open(&[CountedEvent::ContextSwitches], cpu) else {
+            return;
+        };
+        let mut cell = Cell::new(TimerPath::Sleep, 1_000_000, Background::None, StampStore::Array);
+        std::thread::spawn(move || {
+            affinity::set(0, &CpuMask::one(cpu)).expect("allowed");
+            let mut counted = 0.0;
+            for _ in 0..2 {
+                let before = open.read();
+                cell.block(&Path::Sleep, &mut Stores::new(), &AtomicBool::new(false));
+                cell.count_events(&open.since(&before));
+                let row = cell.row().expect("measured");
+                let [own] = &row.counters[..] else { panic!("{row:?}") };
+                assert_eq!(own.event, "context-switches");
+                // It slept for each release.
+                assert!(own.count >= counted + 10.0, "{row:?}");
+                counted = own.count;
+            }
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_processor_that_counts_nothing_of_what_is_asked_for_says_why() {
+        let none = ProcessorCounters::open(&CountedEvent::OF_PROCESSOR, 9_999);
+        assert!(none.is_err_and(|why| !no_counters(&Root::live(), why).is_empty()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use punctual_lab::accuracy::{
     AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, SHARE_MIN, period_of_blocks,
 };
 use punctual_lab::timer::{
-    Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
+    Background, ProcessorCount, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
 };
 
 use crate::Reproduction;
@@ -167,11 +167,16 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
             new("fig3.poll", "from poll to poll", "31 to 33"),
             aligned.and_then(|row| row.poll_ticks),
             NO_COUNTER,
-        ),
-        or(
-            new("fig3.spread", "range of the errors, 5 to 95 %", "32"),
-            aligned.map(spread),
-            NO_COUNTER,
+        )
+        .note("ticks of the counter, which is not the core's clock on today's processors"),
+        quiet(
+            or(
+                new("fig3.spread", "range of the errors, 5 to 95 %", "32"),
+                aligned.map(spread),
+                NO_COUNTER,
+            ),
+            accuracy,
+            aligned,
         ),
         or(
             new("fig4", "the same with the cache disabled", "256"),
@@ -192,6 +197,38 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
         )
         .note("larger than fig3.spread there; a plot without numbers"),
     ]
+}
+
+/// What stands in for a bare machine without interrupts, and what came in spite of it.
+fn quiet(
+    row: PaperRow,
+    accuracy: Option<&AccuracyOutcome>,
+    measured: Option<&AccuracyRow>,
+) -> PaperRow {
+    let row = row.note(
+        "a kernel of its own on a bare machine there, interrupts disabled, which its counters \
+         confirmed; here a thread of SCHED_FIFO",
+    );
+    let Some((accuracy, measured)) = accuracy.zip(measured) else { return row };
+    let apart = format!(
+        "{} exits of {} are more than {} ns late and left out",
+        measured.interrupted,
+        measured.interrupted + measured.n,
+        accuracy.interrupted_from_ns
+    );
+    let row = row.note(&apart);
+    let Some(sweeps) = measured.quiet_sweeps else {
+        return row
+            .note("the kernel counts no interrupts here, so quiet sweeps are not told apart");
+    };
+    let row =
+        row.note(&format!("no interrupt was counted in {sweeps} of {} sweeps", measured.sweeps));
+    match measured.quiet.and_then(|quiet| quiet.middle()) {
+        Some(middle) => {
+            row.note(&format!("{:.1} cycles in these, of which claims are", middle.value))
+        }
+        None => row.note("claims are of all sweeps"),
+    }
 }
 
 /// Figures 7 and 8.
@@ -299,7 +336,8 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
                 row.note(note)
             };
             let row = measured(row, figure, period_ns).note(
-                "here the wake of a thread by an absolute sleep, quantile 0.99 less the least",
+                "an interrupt handler on a bare machine there; here the wake of a thread by an \
+                 absolute sleep, quantile 0.99 less the least",
             );
             rows.push(match cached {
                 true => row,
@@ -309,6 +347,7 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
                 ),
             });
             rows.push(interrupts(timer, figure, (suffix, period_ns)));
+            rows.extend(counted(timer, figure, (suffix, period_ns)));
         }
     }
     rows.extend(PERIODS.map(|period| stores(timer, tick_ns, period)));
@@ -328,7 +367,29 @@ fn interrupts(
     let title = "interrupts of the CPU for each of these wakes";
     let measured = PaperRow::new(id, title, "", "").measured(each);
     let why = timer.and_then(|timer| timer.no_counters.as_ref());
-    why.iter().fold(measured, |row, why| row.note(why)).note("by /proc/interrupts, all kinds")
+    why.iter().fold(measured, |row, why| row.note(why)).note(
+        "by /proc/interrupts, all kinds: one a wake is the timer's own, and all others were \
+               disabled there",
+    )
+}
+
+/// What the processor's own counters saw beside these wakes, a row for each; none where it shows
+/// none, which the row of interrupts says.
+fn counted(
+    timer: Option<&TimerOutcome>,
+    figure: &TimerFigure,
+    (suffix, period_ns): (&str, u64),
+) -> Vec<PaperRow> {
+    let Some(row) = timer.and_then(|timer| figure.row(timer, period_ns)) else { return Vec::new() };
+    let new = |count: &ProcessorCount| {
+        let id = format!("maruti.{}.{suffix}.{}", figure.id, count.event);
+        let title = format!("{} of the CPU for each of these wakes", count.event.replace('-', " "));
+        PaperRow::new(id, &title, "", "").measured(Some(count.count / row.n as f64)).note(
+            "read there without insight into the cause, and printed nowhere; by the processor's \
+             own counters, with all that ran on the CPU, the work behind as well",
+        )
+    };
+    row.counters.iter().map(new).collect()
 }
 
 /// The stamps that miss the cache: what a large array adds to a small one, with NOPs behind.
@@ -465,6 +526,8 @@ mod tests {
             max_ticks: 99.0,
             poll_ticks: Some(31.0),
             scatter: None,
+            quiet_sweeps: None,
+            quiet: None,
             poll_interval_ticks: None,
             period: None,
             period_ticks: None,
@@ -513,6 +576,25 @@ mod tests {
     }
 
     #[test]
+    fn the_spread_says_what_was_quiet_and_what_was_left_out() {
+        let mut exits = outcome((0..512).map(|at| Some(f64::from(at % 31))).collect());
+        let note = |exits: &AccuracyOutcome| {
+            let row = waits(Some(exits)).into_iter().find(|row| row.id == "maruti.fig3.spread");
+            row.expect("a row").note
+        };
+        assert!(note(&exits).contains("counts no interrupts here"), "{}", note(&exits));
+        exits.rows[0] = AccuracyRow {
+            interrupted: 12,
+            quiet_sweeps: Some(3),
+            quiet: punctual_analysis::scatter::Scatter::of_series((0..2_000).map(|at| at % 31)),
+            ..exits.rows[0].clone()
+        };
+        let text = note(&exits);
+        assert!(text.contains("12 exits of 2060 are more than 1000 ns late"), "{text}");
+        assert!(text.contains("in 3 of 4 sweeps") && text.contains("cycles in these"), "{text}");
+    }
+
+    #[test]
     fn the_delay_of_figure_8_has_what_its_trial_found() {
         let mut exits = outcome(vec![Some(44.0); 512]);
         exits.rows[0] = AccuracyRow {
@@ -538,6 +620,7 @@ mod tests {
             n: 200,
             missed: 0,
             interrupts: Some(500),
+            counters: Vec::new(),
             lateness_ns: punctual_analysis::summary::SummaryStats {
                 min,
                 p99,
@@ -571,6 +654,17 @@ mod tests {
         let counted = row("maruti.fig10.100us.interrupts");
         assert_eq!(counted.measured, Some(2.5));
         assert!(counted.note.contains("no counters of the processor"), "{counted:?}");
+        // With a processor that counts, each of its events has a row.
+        let count = |event: &str, count| ProcessorCount { event: event.to_owned(), count };
+        let mut counting = timer.clone();
+        counting.no_counters = None;
+        counting.rows[0].counters =
+            vec![count("cache-misses", 700.0), count("branch-misses", 100.0)];
+        let with = timers(Some(&counting), Some(0.5));
+        let found = |id: &str| with.iter().find(|row| row.id == id).and_then(|row| row.measured);
+        assert_eq!(found("maruti.fig10.100us.cache-misses"), Some(3.5));
+        assert_eq!(found("maruti.fig10.100us.branch-misses"), Some(0.5));
+        assert_eq!(with.len(), rows.len() + 2);
         for id in
             ["maruti.fig10.15us.spikes", "maruti.fig10.15us.store", "maruti.fig9.15us.interrupts"]
         {

@@ -114,13 +114,13 @@ const SCHEDULERS: [Scheduler; 2] = [
         id: "",
         path: TimerPath::Sleep,
         name: "SCHED_FIFO",
-        note: "RTL there, SCHED_FIFO here",
+        note: "RTL there, a module in the kernel; SCHED_FIFO here, a thread",
     },
     Scheduler {
         id: "second.",
         path: TimerPath::Deadline,
         name: "SCHED_DEADLINE",
-        note: "RTAI there, SCHED_DEADLINE here, pinned to no CPU",
+        note: "RTAI there, a module in the kernel; SCHED_DEADLINE here, a thread pinned to no CPU",
     },
 ];
 
@@ -280,6 +280,10 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<Loaded>, B::Error
 /// What a timer's wakes were, and what the loads beside them did.
 type Loaded = (TimerOutcome, Vec<LoadReport>);
 
+/// What the kernel's module of the paper is here.
+const STANDS_IN: &str = "a task in the kernel there, a module of RTL that the timer's interrupt \
+                         starts; here a thread of SCHED_FIFO that the kernel wakes";
+
 /// Figures 1 and 2; `many`: with the runs that it took.
 fn jitters(few: Option<&Samples>, many: Option<&(Samples, usize)>) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str| {
@@ -310,9 +314,12 @@ fn jitters(few: Option<&Samples>, many: Option<&(Samples, usize)>) -> Vec<PaperR
     };
     let in_row = match (many, runs) {
         (Some(samples), Some(runs)) if samples.missed > 0 => format!(
-            "10 000 samples between which {} releases were missed, the fewest of {runs} runs; \
-             consecutive ones there",
-            samples.missed
+            "10 000 samples between which {} missed, the fewest of {runs} runs; consecutive ones \
+             there",
+            match samples.missed {
+                1 => "1 release was".to_owned(),
+                more => format!("{more} releases were"),
+            }
         ),
         (Some(_), Some(runs)) if runs > 1 => {
             format!("10 000 consecutive samples, 5 s, as there; the first that run {runs} had")
@@ -322,7 +329,8 @@ fn jitters(few: Option<&Samples>, many: Option<&(Samples, usize)>) -> Vec<PaperR
     vec![
         new("fig1", "peak-to-peak about the grid, 100 samples, T = 500 µs", "3.60")
             .measured(range(few))
-            .note("single-user mode there; here all services run"),
+            .note("single-user mode there; here all services run")
+            .note(STANDS_IN),
         new("fig1.p99", "99 % of the 100 samples less the least", "")
             .measured(at_99(few))
             .note(beside),
@@ -896,6 +904,7 @@ mod tests {
             n: 40,
             missed: 0,
             interrupts: None,
+            counters: Vec::new(),
             lateness_ns: lateness_ns.clone(),
             scatter: None,
             cpu_share: None,
@@ -965,7 +974,7 @@ mod tests {
         let (_, text) = note(&whole, (whole.clone(), 3), "fig2");
         assert!(text.contains("that run 3 had"), "{text}");
         let (is_measured, text) = note(&whole, (broken.clone(), 3), "fig2");
-        assert!(is_measured && text.contains("1 releases were missed"), "{text}");
+        assert!(is_measured && text.contains("which 1 release was missed"), "{text}");
         let (is_measured, text) = note(&broken, (whole.clone(), 1), "fig1.first");
         assert!(!is_measured && text.contains("among the first 100 was missed"), "{text}");
         let (_, text) = note(&whole, (whole.clone(), 1), "fig1b.clusters");

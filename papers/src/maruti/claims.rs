@@ -65,9 +65,11 @@ impl<'r> Evidence<'r> {
         kind.row(self.accuracy?)
     }
 
-    /// The errors of an exit, ticks.
+    /// The errors of an exit, ticks: of the sweeps without an interrupt, where there are such, for
+    /// the paper disables interrupts.
     fn errors(self, kind: ExitKind) -> Option<Scatter> {
-        self.exit(kind)?.scatter
+        let row = self.exit(kind)?;
+        row.quiet.or(row.scatter)
     }
 
     /// The step of a counter that is coarser than a poll, ticks.
@@ -355,7 +357,7 @@ mod tests {
     };
 
     impl Machine {
-        fn judged(&self) -> Vec<PaperClaim> {
+        fn exits(&self) -> AccuracyOutcome {
             let exit = |kind: ExitKind, over: i64, poll: f64| AccuracyRow {
                 exit: kind.exit.to_owned(),
                 code: kind.code.map(str::to_owned),
@@ -374,6 +376,8 @@ mod tests {
                 poll_ticks: Some(poll),
                 scatter: Scatter::of_series(evenly(1_000, over, self.n, self.stall))
                     .map(|scatter| scatter.times(0.01)),
+                quiet_sweeps: None,
+                quiet: None,
                 poll_interval_ticks: Some(Interval::between(poll - 0.1, poll, poll + 0.1)),
                 period: Some(LoopPeriod { ticks: self.step.unwrap_or(poll), share: 0.5 }),
                 period_ticks: Some(self.period),
@@ -390,7 +394,11 @@ mod tests {
                 exit(ExitKind::SPLIT, split, 31.0),
                 exit(ExitKind::CORRECTED, corrected, 31.0),
             ];
-            let accuracy = AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows };
+            AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows }
+        }
+
+        fn judged(&self) -> Vec<PaperClaim> {
+            let accuracy = self.exits();
             let wake = |path, background, store, over_ns| TimerRow {
                 path,
                 store,
@@ -399,6 +407,7 @@ mod tests {
                 n: self.n as u64,
                 missed: 0,
                 interrupts: None,
+                counters: Vec::new(),
                 lateness_ns: SummaryStats::default(),
                 scatter: Scatter::of_series(evenly(1_000, over_ns, self.n, self.stall)),
                 cpu_share: Some(0.5),
@@ -463,6 +472,24 @@ mod tests {
         }
         let none = Evidence { accuracy: None, timer: None, ways: &[] }.claims();
         assert!(none.iter().all(|claim| claim.holds == Holds::Undecided), "{none:?}");
+    }
+
+    #[test]
+    fn errors_are_those_of_sweeps_without_an_interrupt_where_there_are_some() {
+        let scatter = |over| Scatter::of_series(evenly(1_000, over, 4_001, false));
+        let quiet = |quiet| AccuracyRow {
+            scatter: scatter(90_000),
+            quiet,
+            ..AccuracyRow::clone(&GOOD.exits().rows[0])
+        };
+        let spread = |quiet_scatter: Option<Scatter>| {
+            let rows = vec![quiet(quiet_scatter)];
+            let accuracy = AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows };
+            let evidence = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] };
+            evidence.errors(ExitKind::LOOP).map(|errors| errors.range())
+        };
+        assert_eq!(spread(None), scatter(90_000).map(|all| all.range()));
+        assert_eq!(spread(scatter(30)), scatter(30).map(|quiet| quiet.range()));
     }
 
     #[test]

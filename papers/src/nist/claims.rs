@@ -195,6 +195,7 @@ mod tests {
             n: n as u64,
             missed: 0,
             interrupts: None,
+            counters: Vec::new(),
             lateness_ns: SummaryStats::default(),
             scatter,
             cpu_share: None,

@@ -1,5 +1,6 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
+use punctual_analysis::plain::significant;
 use punctual_document::{Block, Figure, Section, Table, numbers, words};
 use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 use punctual_report::measured::TimerBody;
@@ -158,7 +159,10 @@ fn about(outcome: &TimerOutcome) -> String {
         }
         None => String::new(),
     };
-    let counters = outcome.no_counters.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+    let counters = match &outcome.no_counters {
+        Some(why) => format!("; {why}"),
+        None => counted(outcome),
+    };
     format!(
         "{} expiries, {policy} on CPU {}; behind: SCHED_OTHER on the same CPU; stamps go into an \
          array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; before waits of \"cold\" \
@@ -169,9 +173,53 @@ fn about(outcome: &TimerOutcome) -> String {
     )
 }
 
+/// What the processor counted for each wake by a sleep, over all of them; nothing where it counts
+/// nothing.
+fn counted(outcome: &TimerOutcome) -> String {
+    let rows = || outcome.rows.iter().filter(|row| row.path == TimerPath::Sleep);
+    let n: u64 = rows().filter(|row| !row.counters.is_empty()).map(|row| row.n).sum();
+    let mut names: Vec<&str> =
+        rows().flat_map(|row| &row.counters).map(|count| count.event.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let each = |name: &&str| {
+        let own = rows().flat_map(|row| &row.counters).filter(|count| count.event == **name);
+        let each = own.map(|count| count.count).sum::<f64>() / n.max(1) as f64;
+        format!("{} {name}", significant(each))
+    };
+    let each: Vec<String> = names.iter().map(each).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("; of the CPU for each wake by a sleep: {}", each.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use punctual_report::measured::Measured;
+    use punctual_report::{Body, Report};
+
     use super::*;
+
+    #[test]
+    fn what_the_processor_counted_is_said_for_each_wake_or_why_it_was_not() {
+        let text = include_str!("../../../tests/results/kinds/timer.json");
+        let report = Report::parse(text).expect("a result");
+        let Body::Measured(Measured::Timer(mut body)) = report.body else { panic!("of timers") };
+        body.timer.no_counters = Some("none here".to_owned());
+        assert!(about(&body.timer).ends_with("; none here"));
+        body.timer.no_counters = None;
+        assert_eq!(counted(&body.timer), "");
+        let slept = body.timer.rows.iter_mut().find(|row| row.path == TimerPath::Sleep);
+        let row = slept.expect("a sleep");
+        let count = |event: &str, times: f64| punctual_lab::timer::ProcessorCount {
+            event: event.to_owned(),
+            count: row.n as f64 * times,
+        };
+        row.counters = vec![count("cache-misses", 31.0), count("branch-misses", 2.0)];
+        let said = "; of the CPU for each wake by a sleep: 2.00 branch-misses, 31.0 cache-misses";
+        assert!(about(&body.timer).ends_with(said), "{}", about(&body.timer));
+    }
 
     #[test]
     fn a_result_names_what_the_terminal_shows() {

@@ -236,8 +236,14 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
                     let note = match (figure, design) {
                         (_, DesignName::Punctual) => "not in the paper: a third curve",
                         _ if !cold => "not in the paper, which evicts the cache before",
-                        ("fig9", _) => "a plot without numbers; both designs alike there",
-                        _ => "a plot without numbers; constant for AnT, linear for ART-Linux there",
+                        ("fig9", _) => {
+                            "a plot without numbers; both designs alike there, in the kernel; here \
+                             the same lists and tables in a thread"
+                        }
+                        _ => {
+                            "a plot without numbers; constant for AnT, linear for ART-Linux there, \
+                             in the kernel; here the same lists and tables in a thread"
+                        }
                     };
                     let row = PaperRow::new(id, &title, "µs", "");
                     rows.push(row.measured(cost(design, n, cold, value)).note(note));
@@ -439,8 +445,6 @@ fn drawn(
 /// fewest to the most.
 fn released_figures(registration: &[RegistrationRow]) -> [Drawing; 2] {
     let released = |id: &str, designs: &[DesignName]| {
-        let title = "tasks released at a tick, of ten repetitions";
-        let figure = Drawing::new(id, title, "tick of 100", "tasks: fewest, mean, most");
         let mut bands: Vec<(String, &[AtTick])> = Vec::new();
         for design in designs {
             let Some(row) = registration.iter().find(|row| row.design == *design) else { continue };
@@ -450,6 +454,11 @@ fn released_figures(registration: &[RegistrationRow]) -> [Drawing; 2] {
                 None => bands.push((format!("here: {design}"), &row.released)),
             }
         }
+        // The legend of a single one is left out.
+        let names: Vec<&str> =
+            bands.iter().map(|(name, _)| name.trim_start_matches("here: ")).collect();
+        let title = format!("tasks released at a tick, ten repetitions: {}", names.join("; "));
+        let figure = Drawing::new(id, &title, "tick of 100", "tasks: fewest, mean, most");
         bands.iter().fold(figure, |figure, (name, ticks)| {
             let at_tick = |(at, tick): (usize, &AtTick)| {
                 (at as f64, [tick.fewest as f64, tick.mean, tick.most as f64])

@@ -123,6 +123,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     };
     let alone = bench.other_cpu().is_none();
     let mut rows = polygons(&measured, alone);
+    rows.extend(stimuli());
     rows.extend(figures(&measured));
     rows.extend(frequencies(saturation.as_ref(), alone));
     rows.extend(latencies(&measured));
@@ -193,6 +194,21 @@ fn polygons(measured: &Measured, alone: bool) -> Vec<PaperRow> {
     POLYGONS.into_iter().map(row).collect()
 }
 
+/// What starts a stage: the function generator's square wave.
+fn stimuli() -> [PaperRow; 2] {
+    [
+        PaperRow::new("wince.stimuli", "frequency of the stimuli", "kHz", "5000 Hz")
+            .formula(1e6 / PERIOD_NS as f64)
+            .note("not measured: it is set, as there"),
+        PaperRow::new("wince.stimuli.duty", "share of the period that a pulse lasts", "%", "20%")
+            .note(
+                "not measured: a stimulus here is a count that another CPU adds to an eventfd, and \
+                 has no length; a stage starts by the edge of a pulse, there as well, not by its \
+                 width",
+            ),
+    ]
+}
+
 /// A figure of a stage, µs.
 fn stage(row: &Option<ResponseRow>, at: usize, ns: Value) -> Option<f64> {
     ns(row.as_ref()?.stages.get(at)?).map(|ns| ns / 1e3)
@@ -208,9 +224,10 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
     let latest: Value = |stage| stage.start_ns.max;
     let done: Value = |stage| stage.complete_ns.max;
     let shortest: Value = |stage| stage.start_ns.min;
-    let thread = "an interrupt handler there; here a thread, SCHED_FIFO 90";
-    let equal = "three figures are numbered 6; here round-robin with a thread that draws polygons \
-                 for 14 ms of each 20 ms";
+    let thread = "an interrupt handler there, on the edge of a function generator; here a thread, \
+                  SCHED_FIFO 90, on an eventfd that another CPU writes";
+    let equal = "here round-robin with a thread that draws polygons for 14 ms of each 20 ms";
+    let three = "three figures are numbered 6";
     let single_system = "this one system stands for the paper's three";
     vec![
         new(
@@ -226,7 +243,7 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
             "16",
             stage(&measured.idle, 1, p50),
         )
-        .note("figure 11 has 21 for the same"),
+        .note("figure 11 has 21 for the same; an event of Windows there, a futex here"),
         new("fig6a.isr", "range of the starts, unloaded", "2.5", stage(&measured.idle, 0, range))
             .note("\"95% or more\" of averages of 128 there; here largest minus smallest of all"),
         new(
@@ -249,6 +266,7 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
             "133",
             stage(&measured.equal, 1, latest),
         )
+        .note(three)
         .note(equal),
         new(
             "fig6c.app",
@@ -257,6 +275,7 @@ fn figures(measured: &Measured) -> Vec<PaperRow> {
             stage(&measured.equal, 1, p50),
         )
         .note("peaks at 15 and 30 µs there")
+        .note(three)
         .note(equal),
         new(
             "fig7.isr",
@@ -379,7 +398,11 @@ fn with_losses(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
                 let khz = own.and_then(|row| row.pass_hz).map(|hz| hz / 1e3);
                 let row = match own.and_then(|row| row.fail_hz).filter(|_| khz.is_none()) {
                     Some(hz) => {
-                        let why = format!("not measured: {:.3} kHz lose more", hz / 1e3);
+                        let why = format!(
+                            "not measured: {:.3} kHz, the lowest frequency that was tried, loses \
+                             more",
+                            hz / 1e3
+                        );
                         row.measured_or(khz, &why)
                     }
                     None if alone => row.measured_or(khz, ONE_CPU),
@@ -943,7 +966,10 @@ mod tests {
         }
         assert!(row("here-loaded.mf-app.1e-4").note.contains("at least this"));
         let lost = row("here.mf-isr.1e-2");
-        assert!(lost.measured.is_none() && lost.note.contains("800.000 kHz lose more"), "{lost:?}");
+        assert!(
+            lost.measured.is_none() && lost.note.contains("800.000 kHz, the lowest"),
+            "{lost:?}"
+        );
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn answers(idle: Option<&ResponseRow>, equal: Option<&ResponseRow>) -> Vec<Paper
     .beside("application's stage, unloaded", "µs", app.as_ref());
     let interrupt = PaperClaim::new(
         "wince.claim.interrupt-loaded",
-        "Load does not change when the interrupt's stage starts",
+        "Load makes the interrupt's stage start no later",
     )
     .test(ClaimTest {
         title: "median start of the interrupt's stage, loaded over unloaded",
@@ -171,7 +171,7 @@ fn frequencies(saturation: Option<&SaturationOutcome>) -> Vec<PaperClaim> {
     let order =
         beside(order, [("MF-ISR, unloaded", "unloaded", 1), ("MF-APP, unloaded", "unloaded", 2)]);
     let isr =
-        PaperClaim::new("wince.claim.mf-loaded", "Load has no effect on MF-ISR").test(ClaimTest {
+        PaperClaim::new("wince.claim.mf-loaded", "Load does not lower MF-ISR").test(ClaimTest {
             title: "MF-ISR, loaded over unloaded, at a loss of 1 %",
             unit: "times",
             value: over(mf("equal", 1), mf("unloaded", 1)),

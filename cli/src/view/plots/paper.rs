@@ -146,7 +146,9 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
     let notes = beyond(figure, &x, &y);
     let note_sentences: String =
         notes.iter().map(|note| format!(" {}", format::sentence(note))).collect();
-    let (quantity, over) = (if figure.y.is_empty() { "Traces" } else { &figure.y }, &figure.x);
+    let quantity = if figure.y.is_empty() { "Traces" } else { &figure.y };
+    // Named columns have no axis to name.
+    let over = if figure.x.is_empty() { String::new() } else { format!(" over {}", figure.x) };
     let height = match figure.channels.len().min(NAMES_MOST) {
         0 => ALONE.1,
         channels => AROUND + channels as f64 * CHANNEL,
@@ -154,10 +156,7 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
     Chart {
         title: figure.words(),
         titled: false,
-        description: format!(
-            "{quantity} over {over}: {}.{marks}{note_sentences}",
-            legend.join(", ")
-        ),
+        description: format!("{quantity}{over}: {}.{marks}{note_sentences}", legend.join(", ")),
         size: (width, height),
         series: all_series(figure, (&x, &y)),
         x,
@@ -368,6 +367,17 @@ mod tests {
 
     fn labels(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().filter_map(|tick| tick.label.as_deref()).collect()
+    }
+
+    #[test]
+    fn columns_with_names_are_over_no_axis() {
+        let bars = |x: &str| {
+            let figure = Drawing::new("a.fig1", "rates", x, "polygons/s").named(["one", "two"]);
+            let bars = [([0.0, 3.0], "3".to_owned()), ([1.0, 4.0], "4".to_owned())];
+            chart(&figure.bars("published", bars)).expect("two columns").description
+        };
+        assert_eq!(bars(""), "polygons/s: published.");
+        assert_eq!(bars("system"), "polygons/s over system: published.");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use punctual_os::cycles::{self, Serialise};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 use punctual_os::futex::{self, Scope};
-use punctual_os::perf::{CountedEvent, EventCount, EventCounter, EventSubject};
+use punctual_os::perf::{CountedEvent, CounterReading, EventCounter, EventSubject};
 use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,24 +239,26 @@ impl ProcessorCounters {
         if open.is_empty() { Err(refused) } else { Ok(Self(open)) }
     }
 
-    fn read(&self) -> Vec<EventCount> {
+    fn read(&self) -> Vec<CounterReading> {
         self.0.iter().map(|(_, counter)| counter.read().unwrap_or_default()).collect()
     }
 
     /// What was counted since `before`.
-    fn since(&self, before: &[EventCount]) -> Vec<ProcessorCount> {
-        let counted = |(((event, _), after), before): ((&(CountedEvent, _), _), &EventCount)| {
-            let (event, count) = (event.name().to_owned(), happened(*before, after)?);
-            Some(ProcessorCount { event, count })
-        };
+    fn since(&self, before: &[CounterReading]) -> Vec<ProcessorCount> {
+        let counted =
+            |(((event, _), after), before): ((&(CountedEvent, _), _), &CounterReading)| {
+                let (event, count) = (event.name().to_owned(), happened(*before, after)?);
+                Some(ProcessorCount { event, count })
+            };
         self.0.iter().zip(self.read()).zip(before).filter_map(counted).collect()
     }
 }
 
 /// How often from one count to the next: as often as while it was counted, all the time; `None`
 /// where it was not.
-fn happened(before: EventCount, after: EventCount) -> Option<f64> {
-    let since = |value: fn(EventCount) -> u64| value(after).saturating_sub(value(before)) as f64;
+fn happened(before: CounterReading, after: CounterReading) -> Option<f64> {
+    let since =
+        |value: fn(CounterReading) -> u64| value(after).saturating_sub(value(before)) as f64;
     let running_ns = since(|count| count.running_ns);
     let share = since(|count| count.enabled_ns) / running_ns;
     (running_ns > 0.0).then(|| since(|count| count.count) * share)
@@ -803,7 +805,8 @@ mod tests {
 
     #[test]
     fn what_the_processor_counts_is_added_up_by_block_and_a_shared_counter_is_filled_up() {
-        let count = |count, enabled_ns, running_ns| EventCount { count, enabled_ns, running_ns };
+        let count =
+            |count, enabled_ns, running_ns| CounterReading { count, enabled_ns, running_ns };
         assert_eq!(happened(count(5, 100, 100), count(25, 300, 300)), Some(20.0));
         assert_eq!(happened(count(5, 100, 100), count(25, 300, 150)), Some(80.0));
         assert_eq!(happened(count(5, 100, 100), count(5, 300, 100)), None, "never counted");

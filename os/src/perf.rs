@@ -374,7 +374,7 @@ pub struct EventCounter {
 
 /// What a counter has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventCount {
+pub struct CounterReading {
     /// How often.
     pub count: u64,
     /// How long it has been open, ns.
@@ -401,7 +401,7 @@ impl EventCounter {
     /// `read(counter, 24 bytes)`.
     ///
     /// # Real-time: setup only
-    pub fn read(&self) -> Result<EventCount, Errno> {
+    pub fn read(&self) -> Result<CounterReading, Errno> {
         let mut bytes = [0; 24];
         let taken = events::read(&self.descriptor, &mut bytes)?;
         let number = |at: usize| {
@@ -410,9 +410,11 @@ impl EventCounter {
             u64::from_ne_bytes(word)
         };
         match taken == bytes.len() {
-            true => {
-                Ok(EventCount { count: number(0), enabled_ns: number(1), running_ns: number(2) })
-            }
+            true => Ok(CounterReading {
+                count: number(0),
+                enabled_ns: number(1),
+                running_ns: number(2),
+            }),
             false => Err(Errno::INVAL),
         }
     }

@@ -33,10 +33,7 @@ fn runnable(thread: &RunningThread) -> RunnableThread {
         _ => 120,
     };
     let (tid, name) = (thread.tid.unsigned_abs(), ShortName::new(thread.name.as_bytes()));
-    RunnableThread {
-        task: TaskName { tid, name, kernel_priority },
-        cpu: thread.last_cpu,
-    }
+    RunnableThread { task: TaskName { tid, name, kernel_priority }, cpu: thread.last_cpu }
 }
 
 #[cfg(test)]

@@ -694,7 +694,7 @@ mod tests {
         stored["headline"]["advice"] = serde_json::json!([{
             "topic": "cause",
             "text": text,
-            "detail": format!("{}Move it", "50 % of the 3.20 s lost by the 3 207 wakes. ".repeat(4)),
+            "detail": "50 % of the 3.20 s lost by the 3 207 wakes. ".repeat(4) + "Move it",
             "command": "punctual tune plan --cpus 1",
         }]);
         let report = Report::parse(&stored.to_string()).expect("a result");

@@ -226,6 +226,28 @@ impl OpenWakes {
     }
 }
 
+/// Releases of a thread that found it still at work, so that it never waited for them: no wake
+/// shows these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BusyReleases {
+    /// How many.
+    pub count: u64,
+    /// The longest time from a wake to the next wait, of those that were longer than the period, ns.
+    pub longest_ns: u64,
+}
+
+impl BusyReleases {
+    /// So many more, in a stretch of work that long.
+    pub(crate) fn add(&mut self, count: u64, stretch_ns: u64) {
+        self.count += count;
+        self.longest_ns = self.longest_ns.max(stretch_ns);
+    }
+
+    pub(crate) fn merge(&mut self, from: Self) {
+        self.add(from.count, from.longest_ns);
+    }
+}
+
 /// The sums.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {

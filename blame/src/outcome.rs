@@ -17,7 +17,7 @@ use crate::table::{CauseTable, TableInput, name, name_by, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 
-pub use crate::ledger::OpenWakes;
+pub use crate::ledger::{BusyReleases, OpenWakes};
 pub use crate::spread::LatenessBounds;
 pub use crate::thread::ThreadSnapshot;
 
@@ -74,6 +74,8 @@ pub struct ThreadOutcome {
     pub broken: u64,
     /// Wakes that are later than they count, for they reach out of the recording.
     pub open: OpenWakes,
+    /// Its releases that found it still at work; of a capture of late wakes alone none are known.
+    pub busy: BusyReleases,
     /// Its causes.
     pub table: CauseTable,
 }
@@ -198,6 +200,7 @@ pub(crate) fn outcome(
             worst: figures.max,
             late: thread.ledger.late(selection),
             open: thread.ledger.open(),
+            busy: thread.busy(),
             duration_ns,
         };
         stalls.merge(&input.late.stalls());
@@ -220,6 +223,7 @@ pub(crate) fn outcome(
             censored: thread.ledger.censored(),
             broken: thread.ledger.broken(),
             open: thread.ledger.open(),
+            busy: thread.busy(),
             table: table(&input, config, &senders),
         });
     }
@@ -273,7 +277,8 @@ fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
             Selection::beyond(threshold_ns.saturating_add(margin_ns))
         }
         LateThreshold::Quantile(share) => {
-            Selection::beyond(thread.ledger.spread().quantile_ns(share).max(margin_ns))
+            let quantile_ns = thread.ledger.spread().quantile_ns(share);
+            Selection::beyond(quantile_ns.min(thread.late_at_most_ns()).max(margin_ns))
         }
     }
 }

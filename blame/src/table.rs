@@ -9,7 +9,7 @@ use crate::advice::{AdviceContext, CauseAdvice, advice};
 use crate::cause::{CauseKind, LateCause, Who};
 use crate::config::{BlameConfig, LateThreshold, Platform};
 use crate::culprits::{Culprits, who};
-use crate::ledger::{CauseDetail, CauseSum, LatePart, OpenWakes};
+use crate::ledger::{BusyReleases, CauseDetail, CauseSum, LatePart, OpenWakes};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
 use crate::spread::LatenessBounds;
@@ -121,6 +121,7 @@ pub(crate) struct TableInput {
     pub(crate) worst: LatenessBounds,
     pub(crate) late: LatePart,
     pub(crate) open: OpenWakes,
+    pub(crate) busy: BusyReleases,
     pub(crate) duration_ns: u64,
 }
 
@@ -131,6 +132,7 @@ impl TableInput {
         self.wakes += with.wakes;
         self.worst = self.worst.max(with.worst);
         self.open.merge(with.open);
+        self.busy.merge(with.busy);
         self.late.late += with.late.late;
         self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
         self.late.no_single += with.late.no_single;
@@ -215,7 +217,8 @@ pub(crate) fn table(
         undecided,
         sentence: String::new(),
     };
-    table.sentence = sentence(&table, input.open, config);
+    let unseen = still_at_work(input.wakes, input.busy).unwrap_or_default();
+    table.sentence = unseen + &sentence(&table, input.open, config);
     table
 }
 
@@ -461,6 +464,18 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         format!(" The worst was {late} late, {time} of it: {}.", worst.name)
     });
     [Some(answer), open, worst, reaching_out(outside)].into_iter().flatten().collect()
+}
+
+/// That releases found it still at work, of which no wake tells.
+fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
+    let BusyReleases { count, longest_ns } = busy;
+    (count > 0).then(|| {
+        let (all, longest) = (wakes.saturating_add(count), shown_duration(longest_ns));
+        format!(
+            "{count} of {all} releases found it still at work, up to {longest} after a wake without \
+             a wait: it skipped them, and no wake shows them. "
+        )
+    })
 }
 
 /// That some wakes are later than they count.

@@ -5,7 +5,7 @@ use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 use crate::account::{WakeFacts, WakePart};
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
-use crate::ledger::Ledger;
+use crate::ledger::{BusyReleases, Ledger};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
@@ -232,6 +232,13 @@ pub(crate) struct Thread {
     threshold_ns: Option<u64>,
     /// How often a timer released it.
     timer_releases: u64,
+    /// The median time between its releases, ns, as far as it is known; worked out anew now and then.
+    period_ns: Option<u64>,
+    /// Since when it works, having answered a release, ns; `None` once it waited since.
+    works_since_ns: Option<u64>,
+    /// How long it worked without a wait after the last release that it answered, ns.
+    stretch_ns: u64,
+    busy: BusyReleases,
 }
 
 /// What it does, and what it waits for.
@@ -262,6 +269,10 @@ impl Thread {
             on_time_ns: 0,
             threshold_ns: None,
             timer_releases: 0,
+            period_ns: None,
+            works_since_ns: None,
+            stretch_ns: 0,
+            busy: BusyReleases::default(),
         }
     }
 
@@ -440,9 +451,37 @@ impl Thread {
             return Some(activation);
         }
         let release_ns = activation.release_ns.min(ran_ns);
+        self.count_busy(release_ns);
+        (self.works_since_ns, self.stretch_ns) = (Some(ran_ns), 0);
         let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
         self.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
         Some(activation)
+    }
+
+    /// Counts the releases between the last one that it answered and this one, where it worked
+    /// through them: it skips those, so that no wake shows them.
+    fn count_busy(&mut self, release_ns: u64) {
+        let Some((last, period_ns)) = self.last.zip(self.period_ns.filter(|&ns| ns > 0)) else {
+            return;
+        };
+        let passed_ns = release_ns.saturating_sub(last.release_ns);
+        let skipped = ((passed_ns + period_ns / 2) / period_ns).saturating_sub(1);
+        // It may have slept through others of its own will.
+        let skipped = skipped.min((last.lateness_ns + self.stretch_ns) / period_ns);
+        if skipped > 0 && self.stretch_ns > period_ns {
+            self.busy.add(skipped, self.stretch_ns);
+        }
+    }
+
+    /// Its releases that found it still at work.
+    pub(crate) const fn busy(&self) -> BusyReleases {
+        self.busy
+    }
+
+    /// What is later than this is late, ns, whatever share of its wakes is: its period, where that
+    /// is known.
+    pub(crate) fn late_at_most_ns(&self) -> u64 {
+        self.period_ns.unwrap_or(u64::MAX)
     }
 
     /// It is ready from now on.
@@ -459,6 +498,11 @@ impl Thread {
         stopper: Option<TaskName>,
     ) {
         (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        if matches!(state, ThreadState::Sleeping | ThreadState::Blocked)
+            && let Some(since_ns) = self.works_since_ns.take()
+        {
+            self.stretch_ns = at_ns.saturating_sub(since_ns);
+        }
         match state {
             ThreadState::Unknown => {
                 (self.has_ended, self.arm, self.activation) = (true, None, None);
@@ -506,6 +550,7 @@ impl Thread {
         self.ledger.note(wake, config.late.absolute_ns());
         let count = self.ledger.spread().total();
         if count < STEP || count.is_multiple_of(STEP) {
+            self.period_ns = self.pace.period_ns();
             self.on_time_ns = self.on_time_ns(config);
         }
         if wake.least_ns() <= self.on_time_ns
@@ -527,7 +572,9 @@ impl Thread {
             LateThreshold::Above(threshold_ns) => {
                 threshold_ns.saturating_add(self.pace.margin_ns())
             }
-            LateThreshold::Quantile(share) => spread.quantile_ns(share.min(0.9)),
+            LateThreshold::Quantile(share) => {
+                spread.quantile_ns(share.min(0.9)).min(self.late_at_most_ns())
+            }
         }
     }
 
@@ -560,6 +607,7 @@ impl Thread {
     pub(crate) const fn forget(&mut self) {
         (self.arm, self.activation) = (None, None);
         (self.last, self.previous) = (None, None);
+        (self.works_since_ns, self.stretch_ns) = (None, 0);
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }
 

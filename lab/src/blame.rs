@@ -819,6 +819,14 @@ pub struct BlamedRun {
     /// Late wakes of threads that still waited for a CPU when it ended: likewise.
     #[serde(default)]
     pub waiting: u64,
+    /// Releases that found it still at work and that it skipped, by its usual period: no wake
+    /// shows them, and they are none of `late`. 0 of a capture of late wakes alone.
+    #[serde(default)]
+    pub busy: u64,
+    /// The longest time that it worked through such releases, from a wake to its next wait, ns; 0
+    /// where there were none.
+    #[serde(default)]
+    pub busy_longest_ns: u64,
     /// Whether it ended before the recording did.
     pub has_ended: bool,
     /// The answer for this thread in a sentence.
@@ -1295,6 +1303,8 @@ impl BlamedRun {
             broken: thread.broken,
             begun: thread.open.begun,
             waiting: thread.open.waiting,
+            busy: thread.busy.count,
+            busy_longest_ns: thread.busy.longest_ns,
             has_ended: figures.has_ended,
             sentence: table.sentence.clone(),
             wanted: table.undecided.as_ref().map(|few| few.needed.saturating_sub(few.late)),

@@ -917,3 +917,51 @@ fn several_threads_have_tables_of_their_own_and_one_together() {
     let by_name = BlameConfig { follow: named, ..config() };
     assert_eq!(scenario.run(by_name).table, outcome.table);
 }
+
+#[test]
+fn releases_that_a_thread_works_through_are_counted_though_no_wake_shows_them() {
+    let skipping = |works: bool| {
+        let mut scenario = Scenario::new();
+        for _ in 0..70 {
+            scenario.normal();
+        }
+        let answered = scenario.release - PERIOD;
+        if works {
+            let until = answered + 5 * MS;
+            scenario.timer_entry(until, 0).timer_exit(until + 2 * US, 0);
+        }
+        // The two between are skipped.
+        scenario.release = answered + 3 * PERIOD;
+        for _ in 0..5 {
+            scenario.normal();
+        }
+        scenario.run(config())
+    };
+    let outcome = skipping(true);
+    let busy = outcome.threads[0].busy;
+    assert_eq!(busy.count, 2, "{}", outcome.table.sentence);
+    assert!((5 * MS..5 * MS + 200 * US).contains(&busy.longest_ns), "{busy:?}");
+    let first = "2 of 77 releases found it still at work, up to 5.1 ms";
+    assert!(outcome.table.sentence.starts_with(first), "{}", outcome.table.sentence);
+    let slept = skipping(false);
+    assert_eq!(slept.threads[0].busy.count, 0, "it slept through them: {}", slept.table.sentence);
+}
+
+#[test]
+fn what_is_later_than_the_period_is_late_whatever_the_share() {
+    let mut scenario = Scenario::new();
+    for _ in 0..70 {
+        scenario.normal();
+    }
+    for _ in 0..7 {
+        scenario.sleep(hog());
+        let release = scenario.release - PERIOD;
+        scenario.fire(release + 3 * MS).start(release + 3 * MS);
+        scenario.release = release + 3 * PERIOD;
+    }
+    let late = LateThreshold::Quantile(0.99);
+    let outcome = scenario.run(BlameConfig { late, ..config() });
+    let (threshold_ns, late) = (outcome.table.threshold_ns.expect("one"), outcome.table.late);
+    assert!(threshold_ns <= PERIOD + PERIOD / 15, "{threshold_ns}");
+    assert_eq!(late, 7, "{}", outcome.table.sentence);
+}

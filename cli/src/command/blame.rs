@@ -67,8 +67,8 @@ pub(super) struct BlameArgs {
     )]
     duration: parse::Duration,
     /// Which wakes are late: those later than a duration, 20us, or than a share of the thread's own
-    /// wakes, p99.9 [default: p99, with --stop-over its duration, of a kept capture what was late
-    /// then]
+    /// wakes, p99.9, or than its own period if that is less [default: p99, with --stop-over its
+    /// duration, of a kept capture what was late then]
     #[arg(long, value_name = "TIME|pQ", value_parser = threshold)]
     over: Option<LateThreshold>,
     /// End at the first wake that is later

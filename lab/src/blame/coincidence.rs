@@ -362,6 +362,8 @@ impl CoincidenceBook {
             censored: 0,
             broken: 0,
             begun: 0,
+            busy: 0,
+            busy_longest_ns: 0,
             waiting: 0,
             has_ended: false,
             sentence: sentence.clone(),

@@ -726,6 +726,8 @@ mod tests {
             broken: 0,
             begun: 0,
             waiting: 0,
+            busy: 0,
+            busy_longest_ns: 0,
             has_ended: false,
             sentence: String::new(),
             wanted: None,

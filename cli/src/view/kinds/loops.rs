@@ -701,7 +701,7 @@ mod tests {
         let page = crate::view::text(&report, None, crate::args::Detail::Short).to_string();
         let why = page.split("Why, and what next\n").nth(1).expect("its heading");
         assert!(why.lines().count() <= 4, "{why}");
-        assert!(why.contains("worst 4.12 ms: ") && !why.contains("Move it"), "{why}");
+        assert!(why.contains("worst 4.12 ms:") && !why.contains("Move it"), "{why}");
         let markdown = crate::view::markdown(&report);
         assert!(markdown.contains("worst 4.12 ms. 50 %") && markdown.contains("Move it"));
         let long = crate::view::text(&report, None, crate::args::Detail::Long).to_string();

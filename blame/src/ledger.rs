@@ -232,7 +232,7 @@ impl OpenWakes {
 pub struct BusyReleases {
     /// How many.
     pub count: u64,
-    /// The longest time from a wake to the next wait, of those that were longer than the period, ns.
+    /// The longest time from a wake to the next wait, where that is longer than the period, ns.
     pub longest_ns: u64,
 }
 

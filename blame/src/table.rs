@@ -470,10 +470,10 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
 fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
     let BusyReleases { count, longest_ns } = busy;
     (count > 0).then(|| {
-        let (all, longest) = (wakes.saturating_add(count), shown_duration(longest_ns));
+        let (releases, longest) = (wakes.saturating_add(count), shown_duration(longest_ns));
         format!(
-            "{count} of {all} releases found it still at work, up to {longest} after a wake without \
-             a wait: it skipped them, and no wake shows them. "
+            "{count} of {releases} releases found it still at work, up to {longest} after a wake \
+             without a wait: it skipped them, and no wake shows them. "
         )
     })
 }

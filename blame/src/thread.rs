@@ -232,7 +232,7 @@ pub(crate) struct Thread {
     threshold_ns: Option<u64>,
     /// How often a timer released it.
     timer_releases: u64,
-    /// The median time between its releases, ns, as far as it is known; worked out anew now and then.
+    /// The median time between its releases, ns, where known; worked out anew now and then.
     period_ns: Option<u64>,
     /// Since when it works, having answered a release, ns; `None` once it waited since.
     works_since_ns: Option<u64>,

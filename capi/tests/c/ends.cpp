@@ -30,7 +30,7 @@ static void what_it_did_is_said() {
     CHECK(elsewhere == EPERM && !loop.stopped());
     punctual_stats done = loop.finish();
     CHECK(done.ran == 5 && done.forced == 0 && loop.get() == nullptr);
-    CHECK(failed(loop, "null pointer") == EINVAL);
+    CHECK(failed(loop, "loop is null") == EINVAL);
     CHECK(loop.stopped() && loop.wait() == nullptr);
 
     punctual::loop never(plain(1'000'000));

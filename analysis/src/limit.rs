@@ -108,14 +108,13 @@ impl MetricLimit {
             return judgement(false, Some(measured), reason);
         }
         if !ok && let Some((least, most)) = self.between_buckets(outcome) {
-            let Judgement { text, measured, .. } = judgement(ok, Some(measured), String::new());
             let reason = format!(
                 "{} cannot be told from the buckets of the histogram: between {least} and {most} \
                  releases were later than {}; the samples decide it",
                 self.metric,
                 Span::from_ns(self.bound)
             );
-            return Judgement { text, ok: false, open: true, measured, reason };
+            return Judgement { open: true, ..judgement(false, Some(measured), reason) };
         }
         let relation = match (ok, self.or_equal) {
             (true, true) => "at most",

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
-use crate::beginning::{RecordingBegin, RunnableThread};
-use crate::config::{BlameConfig, FollowedThreads};
+use crate::config::{BlameConfig, FollowedThreads, RecordingBegin, RunnableThread};
 use crate::court::{Court, Known};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
@@ -351,7 +350,7 @@ impl Blame {
         }
     }
 
-    /// Whether the thread of this number was asked for, and has ended: another has the number now.
+    /// Whether the thread of this number was followed, and has ended: another has the number now.
     fn is_successor(&self, task: TaskName) -> bool {
         let is_by_number = matches!(self.config.follow, FollowedThreads::Threads(_));
         is_by_number && self.threads.iter().any(|thread| thread.task.tid == task.tid)
@@ -1146,7 +1145,7 @@ impl Blame {
 
 /// The end of the recording.
 impl Blame {
-    /// Who waits for a CPU at the end, of whose wait nothing else would be told.
+    /// Who waits for a CPU at the end, whose wait no event ends.
     fn end_waits(&mut self) {
         for cpu in self.cpus.iter_mut().flatten() {
             // Not one event came from it.

@@ -35,7 +35,6 @@
 pub mod account;
 mod addresses;
 pub mod advice;
-pub mod beginning;
 pub mod blame;
 pub mod cause;
 pub mod config;

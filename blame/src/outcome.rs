@@ -3,9 +3,8 @@
 use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::addresses::RepeatedAddress;
-use crate::beginning::RecordingBegin;
 use crate::cause::LateCause;
-use crate::config::{BlameConfig, LateThreshold};
+use crate::config::{BlameConfig, LateThreshold, RecordingBegin};
 use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
-use crate::beginning::RecordingBegin;
+use crate::config::RecordingBegin;
 use crate::normal::WakeTimes;
 
 /// Longer times than these are taken for these, ns: 13 days.

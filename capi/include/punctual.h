@@ -225,8 +225,8 @@ int punctual_follow_info_init(punctual_follow_info *info, size_t size) PUNCTUAL_
  * Follows a clock; device is the path of a PTP clock (/dev/ptp0) and null for TAI. period_ns is the
  * period of the loops on it, or 0: where the reference steps, what is left of the step over whole
  * periods is followed, without a period nothing of it. A loop whose period is above both this and
- * 100 ms is refused: it would hear too late of a change of the clock's pace. Takes 80 ms. *follow is null
- * where it fails.
+ * 100 ms is refused: a change of the clock's pace would reach it too late. Takes 80 ms.
+ * *follow is null where it fails.
  *   -EINVAL  also a device that is no PTP clock
  *   -EIO     the clock could not be read
  *   -EAGAIN  a thread could not be started

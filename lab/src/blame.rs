@@ -15,10 +15,11 @@ use std::thread;
 
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
-use punctual_blame::beginning::RecordingBegin;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
+use punctual_blame::config::{
+    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform, RecordingBegin,
+};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
 use punctual_blame::programs::{ProgramOwner, ThreadProgram};
@@ -684,7 +685,7 @@ impl Recording {
         pause(SETTLE);
         let smi = machine.smi_count();
         let runnable = runnable_threads(&Root::live());
-        // What happens in between is told by events.
+        // Events show what happens in between.
         let begun_ns = now_ns(ClockId::Monotonic);
         let _first = beginning.set(RecordingBegin { at_ns: begun_ns, runnable });
         begins();

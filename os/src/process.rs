@@ -37,7 +37,7 @@ pub(crate) fn known_tid() -> i32 {
     let own = tid();
     let word = mark << 32 | u64::from(own.cast_unsigned());
     // SAFETY: as above; the value is a number that nobody follows, and the key has no destructor.
-    // One that cannot be kept is asked for again.
+    // One that cannot be kept is read again.
     let _kept =
         unsafe { libc::pthread_setspecific(key, core::ptr::without_provenance(word as usize)) };
     own

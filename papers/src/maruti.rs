@@ -218,8 +218,7 @@ fn quiet(
     );
     let row = row.note(&apart);
     let Some(sweeps) = measured.quiet_sweeps else {
-        return row
-            .note("the kernel counts no interrupts here, so quiet sweeps are not told apart");
+        return row.note("the kernel counts no interrupts here, so no sweep is known to be quiet");
     };
     let row =
         row.note(&format!("no interrupt was counted in {sweeps} of {} sweeps", measured.sweeps));

@@ -1,9 +1,8 @@
 //! Who ran before the first switch, and who still waits at the end.
 
-use punctual_blame::beginning::{RecordingBegin, RunnableThread};
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, LateThreshold};
+use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::table::CauseRow;
 use punctual_blame::wake::ReleaseAnchor;

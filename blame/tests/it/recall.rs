@@ -1,9 +1,8 @@
 //! A capture that was cut down to its late wakes gives the answer that the whole one gave.
 
-use punctual_blame::beginning::{RecordingBegin, RunnableThread};
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, LateThreshold};
+use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;

@@ -1,11 +1,11 @@
 //! Who runs, or waits for a CPU, when a recording begins: no event tells before the first switch.
 //!
-//! Reads /proc; a thread that changes meanwhile is told by its events.
+//! Reads /proc; what a thread does meanwhile is in its events.
 
 use std::fs;
 use std::path::Path;
 
-use punctual_blame::beginning::RunnableThread;
+use punctual_blame::config::RunnableThread;
 use punctual_host::root::Root;
 use punctual_host::threads::RunningThread;
 use punctual_os::scheduler::DEADLINE;

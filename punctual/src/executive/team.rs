@@ -199,7 +199,7 @@ struct MainStart<'env, C> {
     shortest: Option<Period>,
     /// How long one of its threads may sleep at a time.
     sleeps: Span,
-    /// Whether processes join it, which the epoch is told before any wait has learned.
+    /// Whether processes join it, which learn the epoch before any wait has learned.
     has_processes: bool,
 }
 

@@ -60,8 +60,8 @@ pub enum OnCarrierLoss {
     GoesOn,
 }
 
-/// `cfmakeraw`, `cfsetspeed`, `tcsetattr(TCSANOW)`, `tcflush`: passes each byte as it is, at this
-/// speed, without handshake by RTS and CTS. What it still had is thrown away.
+/// `cfmakeraw`, `tcsetattr(TCSANOW)`, `ioctl(TCSETS2)`, `tcflush`: passes each byte as it is, at
+/// this speed, without handshake by RTS and CTS. What it still had is thrown away.
 ///
 /// Errors: `EINVAL` for a speed that is none of [`speeds`], or that the device cannot have.
 ///
@@ -81,12 +81,26 @@ pub fn set_raw(
     if loss == OnCarrierLoss::GoesOn {
         settings.c_cflag |= libc::CLOCAL;
     }
-    // SAFETY: changes one live termios; the speed is one of the kernel's.
-    let result = unsafe { libc::cfsetspeed(&raw mut settings, *speed) };
-    Errno::check(result.into())?;
     restore(line, &LineSettings(settings))?;
+    set_speed(line, *speed)?;
     // SAFETY: takes numbers only.
     let result = unsafe { libc::tcflush(line.number(), libc::TCIOFLUSH) };
+    Errno::check(result.into()).map(drop)
+}
+
+/// `ioctl(TCGETS2)`, `ioctl(TCSETS2)`: this speed both ways.
+///
+/// By the kernel's own call: `cfsetspeed` has another meaning from glibc 2.42 on, and the version
+/// of before that the libc crate names is in no static glibc.
+fn set_speed(line: &Descriptor, speed: libc::speed_t) -> Result<(), Errno> {
+    // SAFETY: a termios2 of zeroes is a valid value; the call writes one.
+    let mut settings: libc::termios2 = unsafe { core::mem::zeroed() };
+    // SAFETY: TCGETS2 writes one termios2, which outlives the call.
+    let result = unsafe { libc::ioctl(line.number(), libc::TCGETS2, &raw mut settings) };
+    Errno::check(result.into())?;
+    settings.c_cflag = settings.c_cflag & !(libc::CBAUD | libc::CIBAUD) | speed;
+    // SAFETY: TCSETS2 reads one termios2, which outlives the call.
+    let result = unsafe { libc::ioctl(line.number(), libc::TCSETS2, &raw const settings) };
     Errno::check(result.into()).map(drop)
 }
 

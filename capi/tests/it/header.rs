@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::built::CAPI;
+use crate::built::{CAPI, installed, need, output};
 
 const LABELS: [&str; 4] = ["in loop", "in loop, waits", "setup only", "reader side"];
 
@@ -115,6 +116,20 @@ fn each_entry_catches_panics() {
         }
     }
     assert_eq!(entries, names(), "what is exported is what is declared");
+}
+
+/// A static C library has each name once: a name of one version, as in `cfsetspeed@GLIBC_2.2.5`,
+/// links with the shared one only.
+#[test]
+fn the_archive_needs_no_name_of_one_version() {
+    if !need(&["nm"]) {
+        return;
+    }
+    let archive = installed("lib/libpunctual.a");
+    let needed = output(Command::new("nm").args(["--undefined-only"]).arg(&archive));
+    assert!(needed.contains(" U clock_gettime"), "{needed}");
+    let tied: Vec<&str> = needed.lines().filter(|line| line.contains('@')).collect();
+    assert!(tied.is_empty(), "{tied:?}");
 }
 
 #[test]

@@ -108,7 +108,9 @@ impl Witness {
             return None;
         }
         let census = Census::take(root);
-        let seen = before.census.filter(|_| ran_ns == 0).map(|before| {
+        // Where it ran while the others were read, whoever had kept it waiting may be gone.
+        let waits = ran_ns == 0 && thread.times(root).is_some_and(|now| now.run_ns == run_ns);
+        let seen = before.census.filter(|_| waits).map(|before| {
             let name =
                 |thread: &RunningThread| format!("{} ({})", thread.name, thread.policy_words());
             census.named_since(&before, cpu, passed_ns, name)

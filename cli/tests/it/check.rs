@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_os::affinity;
 use punctual_testkit::skip;
@@ -158,7 +158,8 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
     let pid = measured.id().to_string();
     until("the loop", || stdout(&run(["sched", "show", &pid])).contains("SCHED_FIFO 90"));
     // Bursts, each of a process of its own, that no census at the end of the block finds.
-    for _ in 0..5 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(9) {
         let mut burst = punctual();
         burst.args(["sched", "run", "--fifo", "95", "--cpu", &cpu, "--"]);
         // Whatever becomes of this test, it ends.
@@ -166,10 +167,11 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
         let mut burst = burst.spawn().expect("it starts");
         let pid = burst.id().to_string();
         until("the burst", || stdout(&run(["sched", "show", &pid])).contains("SCHED_FIFO 95"));
-        // So long is a burst.
-        thread::sleep(Duration::from_millis(200));
+        // So long is a burst; between two the loop has its CPU.
+        thread::sleep(Duration::from_millis(300));
         burst.kill().expect("ours");
         burst.wait().expect("ours");
+        thread::sleep(Duration::from_millis(600));
     }
     let out = measured.wait_with_output().expect("it ends");
     let result = json(&out);

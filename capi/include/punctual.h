@@ -314,6 +314,13 @@ typedef struct punctual_options {
                                   is an error, -EACCES, and so is a budget inline above the period
                                   of a more urgent task that it makes late, -ENOSPC; 0: _refused()
                                   lists it, the summary warns, and all runs without */
+    const void *learned;       /* what punctual_loop_learned() gave, also at an earlier start of the
+                                  program: the wait begins with it and checks it. What is of no use
+                                  here (damaged, of another machine, kernel, boot parameters or
+                                  period) is left, which _refused() lists, and it learns as without.
+                                  Read during the call. Null; of a loop only, and for
+                                  PUNCTUAL_WAIT_ADAPTIVE */
+    size_t learned_size;       /* how many bytes; 0 */
 } punctual_options;
 
 /*
@@ -421,9 +428,25 @@ int punctual_loop_quantile_ns(const punctual_loop *loop, double share,
  */
 int punctual_loop_wait_info(punctual_loop *loop, punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
 
+/* What a wait learned has so many bytes. */
+#define PUNCTUAL_LEARNED_BYTES 56
+
 /*
- * What the kernel refused, as "SCHED_FIFO 90: EPERM; lock memory: ENOMEM"; empty when nothing. Cut
- * to size bytes, the closing zero included; from any thread.
+ * What its wait learned of this machine, for options.learned of the next start: PUNCTUAL_LEARNED_BYTES
+ * bytes, to be kept as they are, as in a file. It holds for the same machine, kernel, boot parameters
+ * and period; options.cpu should be the same too. Before punctual_loop_destroy(), as after the last
+ * cycle.
+ *   -ENODATA  it has not learned yet, or its wait is not PUNCTUAL_WAIT_ADAPTIVE
+ *   -ERANGE   size is below PUNCTUAL_LEARNED_BYTES
+ *   -EPERM    this is not the thread that created the loop
+ * Real-time: setup only
+ */
+int punctual_loop_learned(punctual_loop *loop, void *bytes, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What the kernel refused, as "SCHED_FIFO 90: EPERM; lock memory: ENOMEM", and behind that why
+ * options.learned is of no use; empty when nothing. Cut to size bytes, the closing zero included;
+ * from any thread.
  *   -ERANGE  it was cut
  * Real-time: reader side
  */

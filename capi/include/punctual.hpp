@@ -10,6 +10,7 @@
 #ifndef PUNCTUAL_HPP
 #define PUNCTUAL_HPP
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -165,6 +166,9 @@ inline bool wait_until(std::chrono::steady_clock::time_point at, span margin = 0
 // punctual_cycle_cancelled(), in the body of a task.
 inline bool cancelled() noexcept { return punctual_cycle_cancelled() != 0; }
 
+// What a wait learned.
+using learned_bytes = std::array<unsigned char, PUNCTUAL_LEARNED_BYTES>;
+
 // punctual_options with its defaults; the fields are the struct's own.
 struct options : punctual_options {
     options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
@@ -177,6 +181,12 @@ struct options : punctual_options {
 
     // A period of num/den nanoseconds.
     options(std::uint64_t num_ns, std::uint64_t den) : options(period(num_ns, den)) {}
+
+    // Has the wait begin with these bytes, which must outlive the making of the loop.
+    void know(const learned_bytes &bytes) noexcept {
+        learned = bytes.data();
+        learned_size = bytes.size();
+    }
 };
 
 // punctual_stats, empty.
@@ -313,6 +323,18 @@ public:
         check(punctual_wait_info_init(&info, sizeof info));
         check(punctual_loop_wait_info(handle.get(), &info));
         return info;
+    }
+
+    // punctual_loop_learned(), for know() of the next start's options; nothing where it learned
+    // nothing yet.
+    std::optional<learned_bytes> learned() const {
+        learned_bytes bytes{};
+        int given = punctual_loop_learned(handle.get(), bytes.data(), bytes.size());
+        if (given == -ENODATA) {
+            return std::nullopt;
+        }
+        check(given);
+        return bytes;
     }
 
     // punctual_loop_refused()

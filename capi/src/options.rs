@@ -2,12 +2,13 @@
 //!
 //! Turns the caller's numbers into `punctual`'s types; what cannot be is refused in words.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use punctual::follow::Follower;
-use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
+use punctual::learned::{self, FromBytesError};
+use punctual::{Learned, Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
@@ -43,11 +44,13 @@ pub(crate) struct Options {
     hold_idle_states: u32,
     learn_first: u32,
     pub(crate) strict: u32,
+    learned: *const c_void,
+    learned_size: usize,
 }
 
-const _: () = assert!(size_of::<Options>() == 136);
+const _: () = assert!(size_of::<Options>() == 152);
 
-// SAFETY: `repr(C)`; 13 words and 8 halves of one make 136 bytes, so that there is no padding; any
+// SAFETY: `repr(C)`; 15 words and 8 halves of one make 152 bytes, so that there is no padding; any
 // pattern of bits is a pointer.
 unsafe impl Record for Options {
     const LEAST: usize = 136;
@@ -76,6 +79,8 @@ unsafe impl Record for Options {
             hold_idle_states: 1,
             learn_first: 1,
             strict: 0,
+            learned: std::ptr::null(),
+            learned_size: 0,
         }
     }
 }
@@ -117,6 +122,16 @@ fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
+/// The options of a loop, with nothing of the caller's memory in it.
+#[derive(Debug)]
+pub(crate) struct LoopConfig {
+    pub(crate) builder: LoopBuilder,
+    pub(crate) period: Period,
+    pub(crate) follow: Option<Follower>,
+    /// Why what an earlier start learned is of no use here.
+    pub(crate) unusable: Option<FromBytesError>,
+}
+
 /// The options of an executive, with nothing of the caller's memory in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -130,14 +145,21 @@ pub(crate) struct Config {
 }
 
 impl Options {
-    /// As a loop of one period, and what it follows.
+    /// As a loop of one period.
     ///
     /// # Safety
     /// Its pointers are what the header says.
-    pub(crate) unsafe fn of_loop(&self) -> Result<(LoopBuilder, Option<Follower>), Failure> {
+    pub(crate) unsafe fn of_loop(&self) -> Result<LoopConfig, Failure> {
         let period = period(self.period_num_ns, self.period_den)?;
         // SAFETY: as the caller says.
-        let Config { thread, phase, samples, follow, cpus, .. } = unsafe { self.config() }?;
+        let Config { thread, wait, phase, samples, follow, cpus, .. } = unsafe { self.config() }?;
+        // SAFETY: as the caller says.
+        let known = unsafe { self.learned(period) }?;
+        let (thread, unusable) = match known {
+            None => (thread, None),
+            Some(Ok(known)) => (thread.wait(wait.learned(known)), None),
+            Some(Err(why)) => (thread, Some(why)),
+        };
         if !cpus.is_empty() {
             return Err(Failure::invalid("a loop runs on one CPU: set `cpu`, not `cpus`"));
         }
@@ -147,7 +169,7 @@ impl Options {
             None => builder,
         };
         builder.check().map_err(|why| Failure::of(&why))?;
-        Ok((builder, follow))
+        Ok(LoopConfig { builder, period, follow, unusable })
     }
 
     /// As an executive, whose tasks have the periods.
@@ -162,8 +184,43 @@ impl Options {
             let text = format!("phase_ns must be at most 2^62 (got {})", self.phase_ns);
             return Err(Failure::invalid(text));
         }
+        if self.learned_size > 0 {
+            return Err(Failure::invalid("learned is for a loop: an executive learns anew"));
+        }
         // SAFETY: as the caller says.
         unsafe { self.config() }
+    }
+
+    /// What an earlier start learned, for loops of this period, or why it is of no use here; `None`
+    /// where there is nothing.
+    ///
+    /// # Safety
+    /// Its pointers are what the header says.
+    unsafe fn learned(
+        &self,
+        period: Period,
+    ) -> Result<Option<Result<Learned, FromBytesError>>, Failure> {
+        let bytes = match (self.learned.is_null(), self.learned_size) {
+            (_, 0) => return Ok(None),
+            (true, _) => {
+                return Err(Failure::invalid("learned is null, and learned_size is not 0"));
+            }
+            _ if self.wait != WAIT_ADAPTIVE => {
+                let text = format!(
+                    "learned is for a wait that learns: set `wait` to PUNCTUAL_WAIT_ADAPTIVE (0), \
+                     or learned_size to 0 (wait is {})",
+                    self.wait
+                );
+                return Err(Failure::invalid(text));
+            }
+            // None of another length is of use: so many and no more are read.
+            (false, size) if size != learned::BYTES => {
+                return Ok(Some(Err(FromBytesError::Length(size))));
+            }
+            // SAFETY: not null, and then as many bytes, says the caller.
+            (false, size) => unsafe { std::slice::from_raw_parts(self.learned.cast(), size) },
+        };
+        Ok(Some(learned::from_bytes(bytes, period)))
     }
 
     /// All but the period.
@@ -337,6 +394,35 @@ mod tests {
         let cpus = [0];
         assert!(words(|o| (o.cpus, o.cpu_count) = (cpus.as_ptr(), 9_000)).contains("(got 9000)"));
         assert!(words(|o| (o.cpus, o.cpu_count) = (cpus.as_ptr(), 1)).contains("one CPU"));
+    }
+
+    #[test]
+    fn what_was_learned_is_for_loops_that_learn() {
+        let bytes = [0_u8; learned::BYTES];
+        let set = |options: &mut Options, size| {
+            (options.learned, options.learned_size) = (bytes.as_ptr().cast(), size);
+        };
+        assert!(words(|o| o.learned_size = 56).contains("learned is null"));
+        assert!(
+            words(|o| {
+                set(o, bytes.len());
+                o.wait = WAIT_SLEEP;
+            })
+            .contains("(wait is 1)")
+        );
+        let unusable = |size| {
+            let mut options = Options { period_num_ns: 1_000_000, ..Options::blank() };
+            set(&mut options, size);
+            // SAFETY: null, or local to the test.
+            let config = unsafe { options.of_loop() }.expect("it learns anew");
+            // SAFETY: likewise.
+            let executive = unsafe { Options { period_num_ns: 0, ..options }.of_executive() };
+            assert_eq!(executive.expect_err("no loop").errno, libc::EINVAL);
+            config.unusable
+        };
+        assert_eq!(unusable(bytes.len()), Some(FromBytesError::Damaged));
+        assert_eq!(unusable(7), Some(FromBytesError::Length(7)));
+        assert_eq!(unusable(usize::MAX), Some(FromBytesError::Length(usize::MAX)));
     }
 
     #[test]

@@ -3,15 +3,16 @@
 //! The object behind the handle, and its entries. Other threads stop it and read its page; all else
 //! is its own thread's.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use punctual::follow::FollowedClock;
-use punctual::{Loop, LoopHandle, Samples};
+use punctual::{Loop, LoopHandle, Period, Samples, learned};
+use punctual_core::wait::adaptive::LearnPhase;
 use punctual_os::fork::Origin;
 
 use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
-use crate::options::Options;
+use crate::options::{LoopConfig, Options};
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
 use crate::thread_bound::ThreadBound;
@@ -38,6 +39,7 @@ struct SingleLoop {
     origin: Origin,
     own: ThreadBound<AnyLoop>,
     handle: LoopHandle,
+    period: Period,
     refused: String,
 }
 
@@ -67,7 +69,7 @@ impl SingleLoop {
     /// The pointers of the options are what the header says.
     unsafe fn create(options: &Options) -> Result<Self, Failure> {
         // SAFETY: as the caller says.
-        let (builder, follow) = unsafe { options.of_loop() }?;
+        let LoopConfig { builder, period, follow, unusable } = unsafe { options.of_loop() }?;
         let started = match follow {
             None => builder.start().map(AnyLoop::Machine),
             Some(follow) => {
@@ -77,7 +79,14 @@ impl SingleLoop {
         };
         let own = started.map_err(|why| Failure::of(&why))?;
         let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
-        Ok(Self { origin: Origin::here(), own: ThreadBound::new(own), handle, refused })
+        let unusable = unusable.map(|why| format!("learned: {why}"));
+        let refused: Vec<String> = [Some(refused), unusable]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+            .collect();
+        let (origin, refused) = (Origin::here(), refused.join("; "));
+        Ok(Self { origin, own: ThreadBound::new(own), handle, period, refused })
     }
 
     /// Ends it: what became of its sample file.
@@ -200,6 +209,33 @@ unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut W
         })?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_loop_learned(
+    single: *mut SingleLoop,
+    to: *mut c_void,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or a loop, says the header.
+        let single = unsafe { ffi::object(single) }?;
+        let null = null!("bytes", "room for PUNCTUAL_LEARNED_BYTES bytes");
+        if to.is_null() {
+            return Err(Failure::fixed(libc::EINVAL, null));
+        }
+        if size < learned::BYTES {
+            let text = format!("bytes must be room for {} bytes (got {size})", learned::BYTES);
+            return Err(Failure::new(libc::ERANGE, text));
+        }
+        let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
+        let known = status.learned.filter(|known| known.phase != LearnPhase::Calibrating);
+        let none = c"its wait has learned nothing yet, or is none that learns: that is \
+                     PUNCTUAL_WAIT_ADAPTIVE";
+        let known = known.ok_or(Failure::fixed(libc::ENODATA, none))?;
+        // SAFETY: not null, and then so many writable bytes, says the header; bytes are aligned.
+        unsafe { ffi::put(to.cast(), null, learned::to_bytes(&known, single.period)) }
     })
 }
 

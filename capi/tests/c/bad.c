@@ -57,6 +57,7 @@ static void no_objects(void)
     NULL_IS("loop", punctual_loop_stats(NULL, &stats));
     NULL_IS("loop", punctual_loop_quantile_ns(NULL, 0.5, &ns));
     NULL_IS("loop", punctual_loop_wait_info(NULL, &info));
+    NULL_IS("loop", punctual_loop_learned(NULL, text, sizeof text));
     NULL_IS("loop", punctual_loop_refused(NULL, text, sizeof text));
     CHECK(punctual_loop_destroy(NULL) == 0);
     NULL_IS("executive", punctual_executive_create(NULL));
@@ -114,6 +115,7 @@ static void bad_loops(void)
     punctual_loop *loop = (punctual_loop *)8;
     punctual_options options;
     punctual_follow *follow;
+    char learned[PUNCTUAL_LEARNED_BYTES];
     struct {
         punctual_options options;
         uint64_t newer;
@@ -148,6 +150,11 @@ static void bad_loops(void)
     NULL_IS("to", punctual_loop_stopped(loop, NULL));
     NULL_IS("stats", punctual_loop_stats(loop, NULL));
     NULL_IS("info", punctual_loop_wait_info(loop, NULL));
+    NULL_IS("bytes", punctual_loop_learned(loop, NULL, PUNCTUAL_LEARNED_BYTES));
+    CHECK(punctual_loop_learned(loop, learned, sizeof learned - 1) == -ERANGE);
+    CHECK(strstr(punctual_last_error(), "room for 56 bytes (got 55)") != NULL);
+    CHECK(punctual_loop_learned(loop, learned, sizeof learned) == -ENODATA);
+    CHECK(strstr(punctual_last_error(), "PUNCTUAL_WAIT_ADAPTIVE") != NULL);
     NULL_IS("text", punctual_loop_refused(loop, NULL, 8));
     CHECK(punctual_loop_destroy(loop) == 0);
 

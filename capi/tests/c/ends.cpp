@@ -33,6 +33,14 @@ static void what_it_did_is_said() {
     CHECK(failed(loop, "loop is null") == EINVAL);
     CHECK(loop.stopped() && loop.wait() == nullptr);
 
+    punctual::loop sleeps(plain(1'000'000));
+    CHECK(!sleeps.learned());
+    punctual::options knows(std::chrono::milliseconds(1));
+    knows.learn_first = 0;
+    punctual::learned_bytes damaged{};
+    knows.know(damaged);
+    CHECK(punctual::loop(knows).refused().find("learned: ") != std::string::npos);
+
     punctual::loop never(plain(1'000'000));
     CHECK(never.finish().ran == 0);
 }

@@ -15,7 +15,7 @@ int main(void)
     punctual_layout layout;
     punctual_follow_info follow;
 
-    CHECK(sizeof options == 136 && sizeof task == 136 && sizeof cycle == 64);
+    CHECK(sizeof options == 152 && sizeof task == 136 && sizeof cycle == 64);
     CHECK(sizeof stats == 144 && sizeof info == 104 && sizeof unit == 112);
     CHECK(sizeof layout == 40 && sizeof follow == 96);
     memset(&options, 0x55, sizeof options);
@@ -36,6 +36,7 @@ int main(void)
     CHECK(options.phase == PUNCTUAL_PHASE_QUIET && options.wait == PUNCTUAL_WAIT_ADAPTIVE);
     CHECK(options.cpu == -1 && options.priority == 90 && options.lock_memory == 1);
     CHECK(options.hold_idle_states == 1 && options.learn_first == 1 && options.strict == 0);
+    CHECK(options.learned == NULL && options.learned_size == 0);
 
     CHECK(punctual_task_init(&task, sizeof task) == 0);
     CHECK(task.size == sizeof task && task.name == NULL && task.run == NULL);

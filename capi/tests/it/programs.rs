@@ -34,6 +34,14 @@ fn bad_arguments_are_answered() {
 }
 
 #[test]
+fn what_a_loop_learned_is_kept_for_the_next_start() {
+    if !need(&[]) || !skip::need_native("a wait that learns") {
+        return;
+    }
+    output(&mut Command::new(compile("learned", &program("gcc"), &source("learned.c"), &C)));
+}
+
+#[test]
 fn threads_of_c_wait_watch_and_stop() {
     if !need(&[]) {
         return;

@@ -438,12 +438,17 @@ public:
     // punctual_executive_schedule()
     void schedule() { check(punctual_executive_schedule(handle.get())); }
 
-    // punctual_executive_idle()
+    // punctual_executive_idle(). Work that was set before is freed here.
     void idle(span slice, plain_body run) {
         entries own;
         void *data = enter_plain(own, std::move(run), PUNCTUAL_STOP);
-        keep(punctual_executive_idle(handle.get(), slice, &executive::call_plain, data), own,
-             std::nullopt);
+        int answer = punctual_executive_idle(handle.get(), slice, &executive::call_plain, data);
+        if (answer == 0) {
+            std::lock_guard<std::mutex> locked(keeping);
+            background.swap(own);
+            return;
+        }
+        keep(answer, own, std::nullopt);
     }
 
     // punctual_executive_remove(). Its body, and what triggers it, are freed here.
@@ -623,7 +628,8 @@ private:
         void operator()(punctual_executive *of) const noexcept { punctual_executive_destroy(of); }
     };
     std::mutex keeping;
-    entries kept; // under `keeping`
+    entries kept;       // under `keeping`
+    entries background; // likewise: the work that is set
     std::exception_ptr thrown;
     std::atomic_flag taken = ATOMIC_FLAG_INIT;
     std::unique_ptr<punctual_executive, destroy> handle;

@@ -76,6 +76,17 @@ int main() {
         refused += answer(add, EDEADLK, EBUSY) != 0;
         return PUNCTUAL_CONTINUE;
     });
+    // Background work that is replaced is freed, and the other one runs.
+    std::weak_ptr<int> replaced;
+    std::atomic<unsigned> slices{0};
+    {
+        auto holds = std::make_shared<int>(PUNCTUAL_STOP);
+        replaced = holds;
+        executive.idle(10'000, [holds] { return *holds; });
+    }
+    CHECK(!replaced.expired());
+    executive.idle(10'000, [&slices] { return slices++, PUNCTUAL_CONTINUE; });
+    CHECK(replaced.expired());
     std::thread runs([&] { executive.run(plain(0)); });
     while (refused == 0) {
         punctual_wait_until_ns(punctual::now_ns() + 1'000'000, 0);
@@ -87,5 +98,5 @@ int main() {
     executive.stop();
     runs.join();
     punctual_stats stats = executive.stats(0);
-    CHECK(stats.ran > 0 && stats.ran == refused);
+    CHECK(stats.ran > 0 && stats.ran == refused && slices > 0);
 }

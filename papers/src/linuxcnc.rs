@@ -120,9 +120,11 @@ fn thread_rows(
 }
 
 /// The columns of a histogram to each side of zero, and the share of the intervals that they show
-/// at each side.
+/// at each side, where most of them lie no nearer to zero than the tenth of that.
 const COLUMNS: usize = 40;
 const SHOWN: f64 = 0.999;
+const MOST: f64 = 0.95;
+const FARTHEST: u64 = 10;
 
 /// The paper's figure: both threads beside each other, and where --tune was given each before
 /// tuning and after it.
@@ -160,16 +162,20 @@ fn views(runs: &[MeasuredLoop], is_after: bool) -> NamedIntervals<'_> {
 type NamedIntervals<'h> = Vec<(String, &'h Histogram)>;
 
 /// Histograms about zero in figures beside each other, all in the same columns, as far as nearly
-/// all values of all of them lie; what lies beyond is counted in their names.
+/// all values of all of them lie, and no farther than leaves four columns to each side to most of
+/// the widest; what lies beyond is counted in their names.
 fn signed(figures: Vec<(Drawing, NamedIntervals<'_>)>) -> Vec<Drawing> {
-    let far = |histogram: &Histogram| {
+    // Of few values all are shown.
+    let far = |histogram: &Histogram, share: f64| {
         let at = |share| histogram.quantile(Probability::from_share(share)?);
-        // Of few values all are shown.
-        let ends = [at(1.0 - SHOWN).or(histogram.min()), at(SHOWN).or(histogram.max())];
+        let ends = [at(1.0 - share).or(histogram.min()), at(share).or(histogram.max())];
         ends.into_iter().flatten().map(i64::unsigned_abs).max()
     };
-    let all_views = figures.iter().flat_map(|(_, views)| views);
-    let farthest_ns = all_views.filter_map(|(_, histogram)| far(histogram)).max().unwrap_or(0);
+    let farthest = |share: f64| {
+        let of_all = figures.iter().flat_map(|(_, views)| views);
+        of_all.filter_map(|(_, histogram)| far(histogram, share)).max().unwrap_or(0)
+    };
+    let farthest_ns = farthest(SHOWN).min(farthest(MOST).saturating_mul(FARTHEST));
     let width_ns = (farthest_ns as f64 * 1.01 / COLUMNS as f64).max(1.0);
     let edge = |column: usize| (column as f64 - COLUMNS as f64) * width_ns / 1e3;
     let edges_us: Vec<f64> = (0..=2 * COLUMNS).map(edge).collect();
@@ -237,10 +243,14 @@ fn recipe(machine: &MachineFacts) -> Vec<PaperRow> {
     let runtime = machine.limits.rt_throttling.value();
     let runtime = runtime.map(|throttling| throttling.runtime_us as f64);
     let new = |key: &str, title: &str, published: &str, note: &str| {
-        PaperRow::new(format!("linuxcnc.recipe.{key}"), title, "", published)
-            .note(note)
-            .note("not measured: it takes effect at boot")
+        PaperRow::new(format!("linuxcnc.recipe.{key}"), title, "", published).note(note)
     };
+    let parameter = machine.isolation.isolcpus_parameter.value();
+    let parameter = match parameter {
+        Some(value) => format!("this boot has isolcpus={value}"),
+        None => "this boot has none".to_owned(),
+    };
+    let unknown = "not measured: no kernel does anything on it";
     vec![
         new(
             "isolcpus",
@@ -251,19 +261,23 @@ fn recipe(machine: &MachineFacts) -> Vec<PaperRow> {
                  the kernel rejects a list with a CPU that does not exist; here: {cpus}; the flag \
                  form is older than 6.6 (4.15, 5.6), and without flags it still means domain"
             ),
-        ),
+        )
+        .note(&parameter)
+        .note("not measured: what it does takes a result of a boot with it and of one without"),
         new(
             "kthread_cpus",
             "CPUs for kernel threads",
             "kthread_cpus=0-(N/2-1)",
             "no mainline kernel knows it (6.1, 6.12, 7.2): it is passed to init",
-        ),
+        )
+        .note(unknown),
         new(
             "amd_idle",
             "idle states of AMD processors",
             "amd_idle.max_cstate=1",
             "names no mainline driver; a parameter with a dot is never reported as unknown",
-        ),
+        )
+        .note(unknown),
         PaperRow::new(
             "linuxcnc.recipe.rt_runtime",
             "real-time runtime in each period",
@@ -342,6 +356,20 @@ mod tests {
         let edges =
             |figure: &Drawing| figure.series[0].points.iter().map(|at| at[0]).collect::<Vec<_>>();
         assert_eq!(edges(base), edges(servo), "the same columns");
+        // A few far ones do not press the others into two columns.
+        let mut values: Vec<i64> = (0..4_000).map(|at| [0, 3_000][at % 2]).collect();
+        for stall in 0..10 {
+            values[400 * stall + 200] = 2_000_000;
+        }
+        let stalled = MeasuredLoop {
+            name: "idle".to_owned(),
+            ..MeasuredLoop::of_latenesses(&values, 0.1, 1)
+        };
+        let figures = histograms(&[vec![stalled], Vec::new()], false);
+        let series = &figures[0].series[0];
+        let last_us = series.points.last().expect("columns")[0];
+        assert!((29.0..35.0).contains(&last_us), "{last_us}");
+        assert_eq!(series.name, "here: idle (20 beyond)");
         // A loop of which no two releases in a row ran is named beside one that has intervals.
         let mut gaps = run("linuxcnc", [1_000, 1_000]);
         gaps.figures.intervals = Histogram::new();

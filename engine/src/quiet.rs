@@ -126,17 +126,28 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span, stop: &AtomicBool) -> Vec<G
 /// The quiet place for a grid of `period`: where no tick falls on a release nor into the
 /// 125 µs before it, in which a loop comes back from its sleep (less where periods are short).
 /// Where the gaps show no tick, or one that the grid meets at any phase, the tick is taken to be at
-/// multiples of its period: on a CPU without one that costs nothing. `None` when the grid comes
-/// near that at any phase too.
+/// multiples of its period: on a CPU without one that costs nothing. A tick that was heard may be
+/// another's, such as that of the host, which drifts against this clock: a place beside it that is
+/// near those multiples becomes one away from both. `None` when the grid comes near them at any
+/// phase, and nothing else was heard.
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
-    let detected = tick(gaps).and_then(|detected| beside(&detected, period));
-    detected.or_else(|| beside(&UNDETECTED, period))
+    let undetected = beside(&UNDETECTED, period);
+    let Some(heard) = tick(gaps) else { return undetected };
+    let Some(detected) = beside(&heard, period) else { return undetected };
+    let has_clear_ns = clear_ns(detected.phase_ns, &UNDETECTED, period);
+    match undetected.filter(|best| has_clear_ns < MARGIN_NS.min(best.clear_ns / 2)) {
+        Some(multiples) => moved(&multiples, &heard, period).or(Some(detected)),
+        None => Some(detected),
+    }
 }
 
-/// The place for a grid of `period` beside this tick; `None` when it comes near it at any phase.
-fn beside(tick: &KernelTick, period: Period) -> Option<Quiet> {
+/// The place for a grid of `period` beside this tick alone; `None` when it comes near it at any
+/// phase.
+///
+/// # Real-time: setup only
+pub fn beside(tick: &KernelTick, period: Period) -> Option<Quiet> {
     let (common, margin_ns) = common(tick, period);
     let clear_ns = (common - margin_ns) / 2;
     let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
@@ -318,6 +329,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_that_was_heard_does_not_drive_a_grid_onto_the_kernels_own() {
+        for heard_us in (0..1_000).step_by(25) {
+            // A host's, of 1 ms, wherever it is at the moment; the kernel's own at multiples of 4 ms
+            // is not heard for it.
+            let heard = gaps((0..300).map(|k| k * 1_000_000 + heard_us * 1_000));
+            let quiet = place(&heard, period(1_000)).expect("a tick");
+            assert_eq!((quiet.tick_ns, quiet.is_detected()), (1_000_000, true));
+            for tick in [quiet.tick(), UNDETECTED] {
+                let clear_ns = clear_ns(quiet.phase_ns, &tick, period(1_000));
+                assert!(clear_ns >= 125_000 && quiet.clear_ns >= 125_000, "{heard_us} {quiet:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_grid_is_placed_between_the_ticks() {
         let quiet = place(&noisy(), period(1_000)).expect("a tick");
         assert_eq!((quiet.tick_ns, quiet.is_detected()), (4_000_000, true));
@@ -326,7 +352,8 @@ mod tests {
         assert_eq!((after, quiet.clear_ns), (562_500, 437_500));
         let quiet = place(&noisy(), period(500)).expect("a tick");
         let after = (quiet.phase_ns + 500_000 - quiet.tick_phase_ns % 500_000) % 500_000;
-        assert_eq!((after, quiet.clear_ns), (312_500, 187_500));
+        // Half a period after it is where Linux has its own.
+        assert_eq!((after, quiet.clear_ns), (210_937, 85_937));
         // 10 ms and 4 ms come within 2 ms of each other at any phase.
         assert_eq!(place(&noisy(), period(10_000)).map(|quiet| quiet.clear_ns), Some(937_500));
         // Short periods leave a third to the margin.
@@ -388,8 +415,8 @@ mod tests {
         let comb = (0..100).map(|k| k * 4_000_000).chain([7_000_000, 33_000_000, 90_000_000]);
         let tick = met(&gaps(comb), 400).expect("a tick");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        let before = place(&gaps((0..75).map(|k| k * 4_000_000 + 437_500)), period(1_000));
-        let before = before.expect("a place");
+        let mistaken = met(&gaps((0..75).map(|k| k * 4_000_000 + 437_500)), 300).expect("a tick");
+        let before = beside(&mistaken, period(1_000)).expect("a place");
         assert_eq!(before.phase_ns, 0);
         // Away from both: 125 µs before a release are kept free too.
         let moved = moved(&before, &tick, period(1_000)).expect("a place");

@@ -13,7 +13,7 @@ use punctual_testkit::skip;
 use super::*;
 use crate::executive::Executive;
 use crate::sim::SimulatedClock;
-use punctual_engine::quiet::{Gap, place};
+use punctual_engine::quiet::{self, Gap};
 
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
@@ -391,7 +391,8 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         at: Instant::from_ns(turn * 4_000_000 + 437_500),
         length: Span::from_us(3),
     });
-    let mistaken = place(&detected.collect::<Vec<_>>(), period).expect("a place");
+    let mistaken = quiet::met(&detected.collect::<Vec<_>>(), 300).expect("a tick");
+    let mistaken = quiet::beside(&mistaken, period).expect("a place");
     assert_eq!(mistaken.phase_ns, 0);
     let tick = || {
         let (every, length) = (Duration::from_millis(4), Duration::from_micros(17));

@@ -88,12 +88,7 @@ impl FileFacts {
 
 impl RunFacts {
     fn json(&self) -> String {
-        let (policy, priority) = match self.policy {
-            SchedPolicy::Other => ("SCHED_OTHER", None),
-            SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-            SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-            SchedPolicy::Unknown(_) => ("unknown", None),
-        };
+        let (policy, priority) = (self.policy.name(), self.policy.priority());
         let experiment = self.experiment.as_ref();
         let mut run = Object::new();
         run.text("name", &self.name);

@@ -38,12 +38,7 @@ impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Affinity(cpu) => write!(f, "pin to CPU {cpu}"),
-            Self::Scheduler(SchedPolicy::Other) => f.write_str("SCHED_OTHER"),
-            Self::Scheduler(SchedPolicy::Fifo(priority)) => write!(f, "SCHED_FIFO {priority}"),
-            Self::Scheduler(SchedPolicy::RoundRobin(priority)) => write!(f, "SCHED_RR {priority}"),
-            Self::Scheduler(SchedPolicy::Unknown(number)) => {
-                write!(f, "scheduling policy {number}")
-            }
+            Self::Scheduler(policy) => policy.fmt(f),
             Self::LockMemory => f.write_str("lock memory"),
             Self::HoldIdleStates => f.write_str("hold idle states off"),
             Self::TimerSlack => f.write_str("timer slack of 1 ns"),

@@ -165,15 +165,12 @@ fn named(stat: &str) -> Option<(&str, &str)> {
 
 /// A policy by its number, in words, with its priority where it has one.
 pub fn policy_words(policy: u32, priority: u32) -> String {
-    match policy {
-        scheduler::OTHER => "SCHED_OTHER".to_owned(),
-        scheduler::FIFO => format!("SCHED_FIFO {priority}"),
-        scheduler::ROUND_ROBIN => format!("SCHED_RR {priority}"),
-        scheduler::BATCH => "SCHED_BATCH".to_owned(),
-        scheduler::IDLE => "SCHED_IDLE".to_owned(),
-        scheduler::DEADLINE => "SCHED_DEADLINE".to_owned(),
-        scheduler::EXT => "SCHED_EXT".to_owned(),
-        other => format!("policy {other}"),
+    match scheduler::policy_name(policy) {
+        Some(name) if [scheduler::FIFO, scheduler::ROUND_ROBIN].contains(&policy) => {
+            format!("{name} {priority}")
+        }
+        Some(name) => name.to_owned(),
+        None => format!("policy {policy}"),
     }
 }
 

@@ -589,17 +589,6 @@ impl Lookout {
     }
 }
 
-/// A policy as the kernel names it, and its priority where it has one.
-pub(crate) fn policy_words(policy: SchedPolicy) -> (String, Option<u8>) {
-    let (name, priority) = match policy {
-        SchedPolicy::Other => ("SCHED_OTHER", None),
-        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-        SchedPolicy::Unknown(_) => ("unknown", None),
-    };
-    (name.to_owned(), priority)
-}
-
 /// What stamps were taken with.
 #[derive(Clone, Debug)]
 pub struct ClockFacts {

@@ -38,8 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Lookout, Measured, Risk, StealTicks, Taken, keep_to, policy_words,
-    usage_since,
+    ExperimentProgress, Loading, Lookout, Measured, Risk, StealTicks, Taken, keep_to, usage_since,
 };
 use crate::load::LoadSpec;
 
@@ -187,7 +186,7 @@ fn cpu_noise(
 ) -> CpuNoise {
     let ended = &measured.ended;
     let spun_ns = ended.spun.as_ns().max(0).unsigned_abs();
-    let (policy, priority) = policy_words(ended.policy);
+    let (policy, priority) = (ended.policy.name().to_owned(), ended.policy.priority());
     let between = ended.reads.saturating_sub(measured.gaps);
     let between_ns = spun_ns.saturating_sub(measured.lost_ns);
     let (interrupts, most_often) = after.interrupts(before, cpu).unzip();

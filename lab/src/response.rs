@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Measured, policy_words,
+    ExperimentProgress, Loading, Measured,
 };
 use crate::load::{LoadSpec, Polygons};
 use source::{Source, Stimulus};
@@ -138,7 +138,10 @@ impl ResponseExperiment {
                 kernel.push(stimulus.kernel_ns.cast_signed() - stimulus.raised_ns.cast_signed());
             }
         }
-        let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
+        let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| {
+            let policy = stage.policy;
+            (policy.name().to_owned(), policy.priority())
+        });
         let stamps_within = stamps_within.and_then(|within| between(&times, within));
         let within = *stamps_within.as_ref().unwrap_or(&None);
         let [first, second] = policies;

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
-    policy_words,
 };
 use crate::load::{LoadSpec, Polygons};
 use crate::response::{Competitor, Ran, ResponseExperiment, SourceName, Times};
@@ -218,7 +217,7 @@ pub struct Stage2 {
 
 impl Stage2 {
     fn of(policy: SchedPolicy, competitor: Option<Competitor>) -> Self {
-        let (policy, priority) = policy_words(policy);
+        let (policy, priority) = (policy.name().to_owned(), policy.priority());
         Self { policy, priority, competitor }
     }
 }

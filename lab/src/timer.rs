@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of,
-    demand, on_one_thread, policy_words,
+    demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;
@@ -151,7 +151,7 @@ impl TimerExperiment {
             }
             over = stopped() || now_ns(ClockId::Monotonic) >= end_ns;
         }
-        let (policy, priority) = policy_words(session.policy());
+        let (policy, priority) = (session.policy().name().to_owned(), session.policy().priority());
         let outcome = TimerOutcome {
             cpu: cpu_of(&self.thread),
             policy,

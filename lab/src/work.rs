@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Measured, cpu_of, demand, on_one_thread, policy_words,
+    ExperimentProgress, Measured, cpu_of, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -102,7 +102,7 @@ impl Experiment for WorkExperiment {
         let least_ns = tallies.iter().filter_map(|tally| tally.least_ns).min().unwrap_or(0);
         let period_ns = self.period.as_ns();
         let rows = self.conditions.iter().zip(&tallies);
-        let (policy, priority) = policy_words(policy);
+        let (policy, priority) = (policy.name().to_owned(), policy.priority());
         let outcome = WorkOutcome {
             kind: self.kind.name().to_owned(),
             steps: piece.as_ref().map_or(0, Piece::steps),

@@ -17,6 +17,63 @@ pub enum SchedPolicy {
     Unknown(u32),
 }
 
+impl SchedPolicy {
+    /// As the kernel names it, without its priority; "unknown" where [`policy_name`] knows no name.
+    ///
+    /// # Real-time: in loop
+    pub const fn name(self) -> &'static str {
+        let number = match self {
+            Self::Other => OTHER,
+            Self::Fifo(_) => FIFO,
+            Self::RoundRobin(_) => ROUND_ROBIN,
+            Self::Unknown(number) => number,
+        };
+        match policy_name(number) {
+            Some(name) => name,
+            None => "unknown",
+        }
+    }
+
+    /// Its priority in [1, 99], where it has one.
+    ///
+    /// # Real-time: in loop
+    pub const fn priority(self) -> Option<u8> {
+        match self {
+            Self::Fifo(priority) | Self::RoundRobin(priority) => Some(priority),
+            Self::Other | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// Its name and its priority: "SCHED_FIFO 90"; "policy 9" of one without a name.
+impl core::fmt::Display for SchedPolicy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match (self, self.priority()) {
+            (Self::Unknown(number), _) if policy_name(*number).is_none() => {
+                write!(f, "policy {number}")
+            }
+            (_, Some(priority)) => write!(f, "{} {priority}", self.name()),
+            (_, None) => f.write_str(self.name()),
+        }
+    }
+}
+
+/// The kernel's name of a policy by its number; `None` for one that Linux 7.0 does not have.
+///
+/// # Real-time: in loop
+pub const fn policy_name(number: u32) -> Option<&'static str> {
+    Some(match number {
+        OTHER => "SCHED_OTHER",
+        FIFO => "SCHED_FIFO",
+        ROUND_ROBIN => "SCHED_RR",
+        BATCH => "SCHED_BATCH",
+        IDLE => "SCHED_IDLE",
+        DEADLINE => "SCHED_DEADLINE",
+        EXT => "SCHED_EXT",
+        _ => return None,
+    })
+}
+
 /// SCHED_OTHER of <linux/sched.h>.
 pub const OTHER: u32 = 0;
 /// SCHED_FIFO.
@@ -165,14 +222,6 @@ pub fn restore(tid: i32, saved: &Saved) -> Result<(), Errno> {
     }
 }
 
-/// `sched_getattr(tid, &attr, sizeof(attr), 0)`: true where what the thread starts begins as
-/// SCHED_OTHER.
-///
-/// # Real-time: setup only
-pub fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
-    SchedAttributes::get(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
-}
-
 /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: thread `tid`, 0 for the calling one.
 ///
 /// # Real-time: setup only
@@ -202,6 +251,23 @@ pub fn slice_ns(tid: i32) -> Result<u64, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether what the thread starts begins as SCHED_OTHER.
+    fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
+        SchedAttributes::get(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
+    }
+
+    #[test]
+    fn policies_are_named_as_the_kernel_does() {
+        let shown = |policy: SchedPolicy| std::format!("{policy}");
+        assert_eq!(shown(SchedPolicy::Fifo(90)), "SCHED_FIFO 90");
+        assert_eq!(shown(SchedPolicy::RoundRobin(1)), "SCHED_RR 1");
+        assert_eq!(shown(SchedPolicy::Other), "SCHED_OTHER");
+        assert_eq!(shown(SchedPolicy::Unknown(BATCH)), "SCHED_BATCH");
+        assert_eq!(shown(SchedPolicy::Unknown(99)), "policy 99");
+        assert_eq!(SchedPolicy::Unknown(99).name(), "unknown");
+        assert_eq!((FIFO, ROUND_ROBIN), (libc::SCHED_FIFO as u32, libc::SCHED_RR as u32));
+    }
 
     #[test]
     fn a_slice_is_the_kernels_and_a_thread_that_is_none_has_none() {
@@ -257,7 +323,7 @@ mod tests {
     fn the_policy_reads_back_and_bad_ones_are_refused() {
         assert_eq!(get(0), Ok(SchedPolicy::Other));
         set(0, SchedPolicy::Other).expect("always allowed");
-        assert_eq!(set(0, SchedPolicy::Unknown(9)), Err(Errno::INVAL));
+        assert_eq!(set(0, SchedPolicy::Unknown(99)), Err(Errno::INVAL));
         assert!(matches!(set(0, SchedPolicy::Fifo(0)), Err(Errno::INVAL | Errno::PERM)));
         assert!(matches!(set(0, SchedPolicy::Fifo(100)), Err(Errno::INVAL | Errno::PERM)));
         assert!(set(-1, SchedPolicy::Other).is_err(), "no such thread");

@@ -354,16 +354,6 @@ pub struct Refused {
     pub explanation: Explanation,
 }
 
-/// The kernel's name of a policy, and its priority.
-pub fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
-    match policy {
-        SchedPolicy::Other => ("SCHED_OTHER", None),
-        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
-        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
-        SchedPolicy::Unknown(_) => ("unknown", None),
-    }
-}
-
 /// What ended a run before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

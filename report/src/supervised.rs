@@ -162,24 +162,14 @@ fn stats(figures: &Figures) -> SummaryStats {
     SummaryStats::of_page(&figures.counts, &figures.buckets)
 }
 
-fn policy(policy: SchedPolicy) -> (String, Option<u8>) {
-    match policy {
-        SchedPolicy::Other => ("SCHED_OTHER".to_owned(), None),
-        SchedPolicy::Fifo(priority) => ("SCHED_FIFO".to_owned(), Some(priority)),
-        SchedPolicy::RoundRobin(priority) => ("SCHED_RR".to_owned(), Some(priority)),
-        SchedPolicy::Unknown(number) => (format!("policy {number}"), None),
-    }
-}
-
 fn row(task: &TaskOutcome) -> TaskRow {
     let counts = &task.figures.counts;
-    let had = task.policy.map(policy);
     TaskRow {
         name: task.name.clone(),
         period_ns: task.period_ns,
         phase_ns: task.phase_ns,
-        policy: had.as_ref().map(|(policy, _)| policy.clone()),
-        priority: had.and_then(|(_, priority)| priority),
+        policy: task.policy.map(|policy| policy.name().to_owned()),
+        priority: task.policy.and_then(SchedPolicy::priority),
         cycles: counts.ran,
         missed: counts.missed,
         censored: counts.censored,

@@ -33,7 +33,7 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
     self as report, About, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged,
     KeptWaiting, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, QuestionSpec,
-    RecordedBehind, Run, RunEvidence, Setup, StoppedBy, WorstWake, loads, policy_words,
+    RecordedBehind, Run, RunEvidence, Setup, StoppedBy, WorstWake, loads,
 };
 
 use super::follow::FollowedClock;
@@ -658,14 +658,14 @@ impl Maker<'_> {
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
         let plan = &self.outcome.plan;
         let stream = &plan.streams[number];
-        let (policy, priority) = policy_words(policy.unwrap_or(stream.thread.policy()));
+        let policy = policy.unwrap_or(stream.thread.policy());
         Setup {
             cpu: stream.thread.pinned_to(),
             period_ns: Some(stream.period.as_ns()),
             phase_ns: conditions.first().map(|&c| plan.phase_ns(stream, c)),
             follows: self.follows.map(ToOwned::to_owned),
-            policy: Some(policy.to_owned()),
-            priority,
+            policy: Some(policy.name().to_owned()),
+            priority: policy.priority(),
             wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
             load: conditions
                 .iter()

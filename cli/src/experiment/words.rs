@@ -14,7 +14,7 @@ use punctual_lab::experiment::{
     Caution, CpuTaken, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling,
     throttling,
 };
-use punctual_report::{self as report, Refused, RestlessCpu, Session, Warning, policy_words};
+use punctual_report::{self as report, Refused, RestlessCpu, Session, Warning};
 
 use crate::format;
 
@@ -52,9 +52,9 @@ fn price(attempt: Attempt) -> &'static str {
 fn attempt(attempt: Attempt) -> explain::RefusedCall {
     match attempt {
         Attempt::Affinity(cpu) => explain::RefusedCall::SetAffinity { cpus: CpuList::single(cpu) },
-        Attempt::Scheduler(policy) => explain::RefusedCall::SetScheduler {
-            priority: policy_words(policy).1.map_or(0, u32::from),
-        },
+        Attempt::Scheduler(policy) => {
+            explain::RefusedCall::SetScheduler { priority: policy.priority().map_or(0, u32::from) }
+        }
         Attempt::LockMemory => explain::RefusedCall::LockMemory { bytes: None },
         Attempt::HoldIdleStates => explain::RefusedCall::HoldCpuDmaLatency,
         Attempt::TimerSlack => explain::RefusedCall::SetTimerSlack,

@@ -20,7 +20,7 @@ use super::link::{Arrival, Link, LinkName};
 use super::{Others, RespondOutcome};
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
-    on_one_thread, policy_words,
+    on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -196,7 +196,7 @@ impl RespondExperiment {
                 Err(why) => ended = Some(why.to_string()),
             }
         }
-        let (policy, priority) = policy_words(session.policy());
+        let (policy, priority) = (session.policy().name().to_owned(), session.policy().priority());
         let outcome = RespondOutcome {
             link: self.name.to_string(),
             cpu: self.thread.pinned_to(),

@@ -35,7 +35,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
-use punctual_report::{self as report, Choice, EndedBy, Load, Report, policy_words};
+use punctual_report::{self as report, Choice, EndedBy, Load, Report};
 
 use super::config::{CampaignConfig, SoakArgs};
 use super::directory::Directory;
@@ -361,7 +361,6 @@ impl<'a> Destination for Place<'a> {
         let mut live = self.checkpointer.shared().lock();
         let mut grids = prepared.run_grids().iter();
         for (stream, &policy) in plan.streams.iter().zip(granted) {
-            let (policy, priority) = policy_words(policy);
             for (condition, grid) in plan.conditions.iter().zip(&mut grids) {
                 let loads = condition.loads.iter();
                 runs.push(RunSetup {
@@ -369,8 +368,8 @@ impl<'a> Destination for Place<'a> {
                     cpu: stream.thread.pinned_to(),
                     period_ns: grid.period().as_ns(),
                     phase_ns: grid.phase_ns(),
-                    policy: policy.to_owned(),
-                    priority,
+                    policy: policy.name().to_owned(),
+                    priority: policy.priority(),
                     wait: stream.thread.wait_kind().name().to_owned(),
                     load: loads.map(|load| plain(&load.to_string())).collect(),
                 });

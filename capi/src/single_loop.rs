@@ -231,7 +231,7 @@ unsafe extern "C" fn punctual_loop_learned(
         }
         let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
         let known = status.learned.filter(|known| known.phase != LearnPhase::Calibrating);
-        let none = c"its wait has learned nothing yet, or is none that learns: that is \
+        let none = c"its wait has learned nothing yet, or never does: set options.wait to \
                      PUNCTUAL_WAIT_ADAPTIVE";
         let known = known.ok_or(Failure::fixed(libc::ENODATA, none))?;
         // SAFETY: not null, and then so many writable bytes, says the header; bytes are aligned.

@@ -194,13 +194,6 @@ impl Error {
         }
         self
     }
-
-    /// Whether the kernel refused something that was to be strictly had.
-    ///
-    /// # Real-time: setup only
-    pub fn is_refusal(&self) -> bool {
-        matches!(self.kind, Kind::Refused(_))
-    }
 }
 
 impl From<Kind> for Error {

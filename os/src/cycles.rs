@@ -141,26 +141,6 @@ impl Serialise {
     }
 }
 
-/// `mrs CNTFRQ_EL0` on AArch64: the counter's frequency in Hz as firmware set it. `None` on x86-64,
-/// where no instruction says it without trapping to the hypervisor or being wrong in guests.
-///
-/// # Real-time: setup only
-pub fn stated_hz() -> Option<u64> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        None
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let hz: u64;
-        // SAFETY: reads a register that Linux lets user mode read; touches no memory.
-        unsafe {
-            core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack));
-        }
-        (hz > 0).then_some(hz)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -101,16 +101,6 @@ pub fn end_with_parent() -> Result<(), Errno> {
     Errno::check(result.into()).map(drop)
 }
 
-/// `prctl(PR_GET_PDEATHSIG, &signal)`: whether [`end_with_parent`] holds.
-///
-/// # Real-time: setup only
-pub fn ends_with_parent() -> Result<bool, Errno> {
-    let mut signal: libc::c_int = 0;
-    // SAFETY: `signal` is a writable int.
-    let result = unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal, 0, 0, 0) };
-    Errno::check(result.into()).map(|_| signal == libc::SIGKILL)
-}
-
 /// `setrlimit(RLIMIT_RTPRIO, 99)`, `setrlimit(RLIMIT_MEMLOCK, RLIM_INFINITY)`: what this process
 /// becomes may take any real-time priority and lock its memory, whoever its user is then.
 ///
@@ -302,6 +292,14 @@ mod tests {
         }
         // Still the same process, with the same parent: the new ones never came back to here.
         assert_eq!(me(), before);
+    }
+
+    /// `prctl(PR_GET_PDEATHSIG, &signal)`: whether [`end_with_parent`] holds.
+    fn ends_with_parent() -> Result<bool, Errno> {
+        let mut signal: libc::c_int = 0;
+        // SAFETY: `signal` is a writable int.
+        let result = unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal, 0, 0, 0) };
+        Errno::check(result.into()).map(|_| signal == libc::SIGKILL)
     }
 
     #[test]

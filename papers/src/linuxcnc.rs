@@ -64,7 +64,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let loops = LoopSet { period_ns, conditions, length, cold, phase, keep };
     // Both at once on one CPU, as latency-histogram runs them.
     let mut of_threads = bench.together(&periods_ns, &loops)?;
-    bench.draw(histograms(&of_threads, tuned.is_some()));
+    bench.draw(histograms(&of_threads, conditions));
     let mut rows = Vec::new();
     let none = Vec::new();
     for (thread, runs) in THREADS.iter().zip(of_threads.iter().chain(std::iter::repeat(&none))) {
@@ -128,7 +128,8 @@ const FARTHEST: u64 = 10;
 
 /// The paper's figure: both threads beside each other, and where --tune was given each before
 /// tuning and after it.
-fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
+fn histograms(of_threads: &[Vec<MeasuredLoop>], conditions: &[LoopCondition]) -> Vec<Drawing> {
+    let is_any_tuned = conditions.iter().any(|condition| condition.tuned);
     let side = |thread: &Thread, is_after: bool| {
         let (end, when) = if is_after { (".tuned", ", tuned") } else { ("", "") };
         let title = format!("histograms of the {} thread{when}", thread.name);
@@ -137,24 +138,31 @@ fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
             .log([false, true])
     };
     let threads = || THREADS.iter().zip(of_threads);
-    match tuned {
+    match is_any_tuned {
         true => threads()
             .flat_map(|(thread, runs)| {
-                let sides =
-                    [false, true].map(|is_after| (side(thread, is_after), views(runs, is_after)));
+                let sides = [false, true]
+                    .map(|is_after| (side(thread, is_after), views(runs, conditions, is_after)));
                 signed(sides.into())
             })
             .collect(),
         false => signed(
-            threads().map(|(thread, runs)| (side(thread, false), views(runs, false))).collect(),
+            threads()
+                .map(|(thread, runs)| (side(thread, false), views(runs, conditions, false)))
+                .collect(),
         ),
     }
 }
 
 /// The intervals of loops before tuning or after it, each with its name.
-fn views(runs: &[MeasuredLoop], is_after: bool) -> NamedIntervals<'_> {
-    let is_of = |run: &&MeasuredLoop| run.name.ends_with("tuned") == is_after;
-    let own = runs.iter().filter(is_of);
+fn views<'h>(
+    runs: &'h [MeasuredLoop],
+    conditions: &[LoopCondition],
+    is_after: bool,
+) -> NamedIntervals<'h> {
+    let names = conditions.iter().filter(|condition| condition.tuned == is_after);
+    let names: Vec<&str> = names.map(|condition| condition.name).collect();
+    let own = runs.iter().filter(|run| names.contains(&&*run.name));
     own.map(|run| (run.name.clone(), &run.figures.intervals)).collect()
 }
 
@@ -339,7 +347,7 @@ mod tests {
     #[test]
     fn histograms_are_of_intervals_with_shorter_ones_below_zero() {
         let threads = [vec![run("idle", [2_000, 5_000])], vec![run("idle", [1_000, 9_000])]];
-        let figures = histograms(&threads, false);
+        let figures = histograms(&threads, &conditions(false));
         let [base, servo] = &figures[..] else { panic!("{figures:?}") };
         assert_eq!((base.id.as_str(), base.beside), ("linuxcnc.fig.base", false));
         assert_eq!((servo.id.as_str(), servo.beside), ("linuxcnc.fig.servo", true));
@@ -365,7 +373,7 @@ mod tests {
             name: "idle".to_owned(),
             ..MeasuredLoop::of_latenesses(&values, 0.1, 1)
         };
-        let figures = histograms(&[vec![stalled], Vec::new()], false);
+        let figures = histograms(&[vec![stalled], Vec::new()], &conditions(false));
         let series = &figures[0].series[0];
         let last_us = series.points.last().expect("columns")[0];
         assert!((29.0..35.0).contains(&last_us), "{last_us}");
@@ -373,10 +381,11 @@ mod tests {
         // A loop of which no two releases in a row ran is named beside one that has intervals.
         let mut gaps = run("linuxcnc", [1_000, 1_000]);
         gaps.figures.intervals = Histogram::new();
-        let beside = histograms(&[vec![run("idle", [2_000, 5_000]), gaps], Vec::new()], false);
+        let beside =
+            histograms(&[vec![run("idle", [2_000, 5_000]), gaps], Vec::new()], &conditions(false));
         let names: Vec<&str> = beside[0].series.iter().map(|series| &*series.name).collect();
         assert_eq!(names, ["here: idle", "here: linuxcnc (no two releases in a row ran)"]);
-        let empty = histograms(&[Vec::new(), Vec::new()], false);
+        let empty = histograms(&[Vec::new(), Vec::new()], &conditions(false));
         assert!(empty.iter().all(|figure| figure.series.is_empty()));
     }
 }

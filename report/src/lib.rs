@@ -36,7 +36,6 @@ mod words;
 use punctual_engine::safety::CpuTaken;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
-use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -130,7 +130,7 @@ pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
         Over::AllGone => ("all gone", None),
         Over::Overran(task) => ("overran", Some(task.clone())),
     };
-    let (policy, priority) = policy(finished.policy);
+    let (policy, priority) = (finished.policy.name().to_owned(), finished.policy.priority());
     let forced = finished.forced.map(|force| match force {
         Force::Demoted => "demoted".to_owned(),
         Force::NotDemoted => "not_demoted".to_owned(),

@@ -135,6 +135,47 @@ impl Interval {
     }
 }
 
+/// More samples than this many times are no advice.
+const MORE_MOST: f64 = 200.0;
+
+/// What would show on which side of a bound a value lies; of several the last takes most.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Takes {
+    /// So many times as many samples.
+    More(f64),
+    /// More samples: they are too few to say how many.
+    Longer,
+    /// Values that scatter less, or lie elsewhere.
+    Quieter,
+}
+
+impl Takes {
+    /// For a value that does not show on which side of the bound it lies.
+    pub fn of(value: Interval, bound: Option<f64>) -> Self {
+        match (value.low, value.high, bound.and_then(|bound| value.more(bound))) {
+            (None, ..) | (_, None, _) => Self::Longer,
+            (.., Some(more)) if more <= MORE_MOST => Self::More(more),
+            _ => Self::Quieter,
+        }
+    }
+
+    /// As a clause.
+    pub fn words(self) -> String {
+        match self {
+            // Rounded up: an estimate that is kept is better than one that is not.
+            Self::More(more) => {
+                format!("about {:.0} times as many samples would tell", more.ceil().max(2.0))
+            }
+            Self::Longer => "too few samples for an interval: a longer run would tell".to_owned(),
+            Self::Quieter => {
+                "so near to the bound, for its scatter, it takes a quieter machine or \
+                              another load to tell"
+                    .to_owned()
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for Interval {
     /// `3.60 [3.41, 3.82]`; the value alone where it is exact.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

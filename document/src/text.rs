@@ -127,11 +127,13 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     shown.sort_unstable();
     let mut rows: Vec<Vec<String>> = shown.iter().map(|&at| brief.rows[at].clone()).collect();
     let mut widths = widths(&brief.columns, &rows, true);
-    // Long names do not crowd out all that is said of them.
-    let beside: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
+    // Long names do not crowd out the numbers that they name, or all that is said of them.
+    let is_number = |column: &Column| matches!(column.cells, Cells::Numbers);
+    let last = brief.columns.iter().rposition(is_number).unwrap_or(0).max(1);
+    let beside: usize = widths.iter().take(last + 1).skip(1).map(|width| width + GAP).sum();
     let room = terminal::width().saturating_sub(STEP + beside);
-    let is_alone = STEP + widths.iter().take(2).sum::<usize>() + GAP > terminal::width();
-    if is_alone && widths.len() > 1 && room >= NAMES_MIN {
+    let is_named = !brief.columns.first().is_some_and(is_number) && widths.len() > 1;
+    if is_named && widths[0] > room && room >= NAMES_MIN {
         let short: Vec<String> = rows.iter().map(|row| cut(&row[0], room)).collect();
         let whole: Vec<&String> = rows.iter().map(|row| &row[0]).collect();
         if different(&short) == different(&whole) {

@@ -4,7 +4,7 @@
 //! Plain data without a serialised form: results have a counterpart.
 
 use punctual_analysis::claim::judge::Holds;
-use punctual_analysis::interval::Interval;
+use punctual_analysis::interval::{Interval, Takes};
 use punctual_analysis::plain::concise;
 use punctual_analysis::scatter::Scatter;
 
@@ -90,9 +90,6 @@ impl ClaimedBound {
     }
 }
 
-/// More samples than this many times are no advice.
-const MORE_MOST: f64 = 200.0;
-
 impl ClaimFigure {
     /// A number beside the tests.
     fn beside(title: String, unit: &str, value: Interval, n: u64) -> Self {
@@ -114,40 +111,7 @@ impl ClaimFigure {
 
     /// What would decide a test that did not.
     fn takes(&self) -> Takes {
-        let bound = self.test.map(|(bound, _)| bound.number());
-        match (self.value.low, self.value.high, bound.and_then(|bound| self.value.more(bound))) {
-            (None, ..) | (_, None, _) => Takes::Longer,
-            (.., Some(more)) if more <= MORE_MOST => Takes::More(more),
-            _ => Takes::Quieter,
-        }
-    }
-}
-
-/// What would decide tests that did not, of several the one that takes most.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Takes {
-    /// So many times as many samples.
-    More(f64),
-    /// More samples: they are too few to say how many.
-    Longer,
-    /// Values that scatter less, or lie elsewhere.
-    Quieter,
-}
-
-impl Takes {
-    fn words(self) -> String {
-        match self {
-            // Rounded up: an estimate that is kept is better than one that is not.
-            Self::More(more) => {
-                format!("about {:.0} times as many samples would tell", more.ceil().max(2.0))
-            }
-            Self::Longer => "too few samples for an interval: a longer run would tell".to_owned(),
-            Self::Quieter => {
-                "so near to the bound, for its scatter, it takes a quieter machine or \
-                              another load to tell"
-                    .to_owned()
-            }
-        }
+        Takes::of(self.value, self.test.map(|(bound, _)| bound.number()))
     }
 }
 

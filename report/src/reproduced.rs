@@ -4,7 +4,7 @@
 //! Plain data.
 
 use punctual_analysis::claim::judge::Holds;
-use punctual_analysis::interval::Interval;
+use punctual_analysis::interval::{Interval, Takes};
 use punctual_analysis::plain::concise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,13 +96,13 @@ impl ReproducedClaim {
         }
     }
 
-    /// What decided it, in as few words as there are: one figure and what is claimed of it, or the
-    /// beginning of why nothing did.
+    /// What decided it, in as few words as there are: one figure and what is claimed of it, and
+    /// where that is open, what would tell; or the beginning of why nothing did.
     pub fn in_short(&self) -> String {
         let decided = |figure: &&ClaimFigure| figure.holds == Some(self.holds);
         match self.figures.iter().find(decided) {
             Some(figure) => figure.in_short(),
-            None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
+            None => self.because.split(';').next().unwrap_or_default().to_owned(),
         }
     }
 
@@ -155,7 +155,14 @@ impl ClaimFigure {
     }
 
     fn in_short(&self) -> String {
-        format!("{} {}, claimed {}", self.value, self.unit, self.bound())
+        let known = format!("{} {}, claimed {}", self.value, self.unit, self.bound());
+        match self.holds {
+            Some(Holds::Undecided) => {
+                let takes = Takes::of(self.value, self.at_least.or(self.at_most));
+                format!("{known}; {}", takes.words())
+            }
+            _ => known,
+        }
     }
 }
 
@@ -416,7 +423,9 @@ mod tests {
             figures,
         };
         let open = claim(Holds::Undecided, figures.clone());
-        assert_eq!(open.in_short(), "38.0 [30.0, 60.0] times, claimed ≤ 36.7");
+        let short =
+            "38.0 [30.0, 60.0] times, claimed ≤ 36.7; about 38 times as many samples would tell";
+        assert_eq!(open.in_short(), short);
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
         let yes = claim(Holds::Yes, figures);
         assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");

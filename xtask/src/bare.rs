@@ -1,4 +1,5 @@
-//! `punctual-core` built for processors without an operating system and without 64-bit atomics.
+//! `punctual-core`, and the stimulator's firmware, built for processors without an operating system
+//! and without 64-bit atomics.
 //!
 //! A step of `cargo xtask test`, which with `--install` gets the targets' core library by rustup.
 //! Only builds: nothing runs there.
@@ -27,8 +28,11 @@ pub(crate) fn lacking() -> Option<&'static str> {
         .then_some("a target's core library (`cargo xtask test --install` gets it)")
 }
 
-/// Builds the crate for each target.
+/// Builds the firmware, and the crate for each target.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
+    // The firmware's own configuration names its target.
+    let args = ["build", "--locked", "--release"];
+    process::run(process::cargo(root, &args).current_dir(root.join("stimulator/board")))?;
     let each = TARGETS.map(|target| {
         let args = ["build", "--locked", "--package", "punctual-core", "--target", target];
         process::run(&mut process::cargo(root, &args))

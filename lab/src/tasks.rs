@@ -260,8 +260,12 @@ impl Entry {
         match (&self.after, at) {
             (None, None) => Ok(task),
             (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
-            (Some(of), Some(ns)) => Ok(task.after(of.get_ref(), Duration::from_nanos(ns))),
-            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
+            (Some(predecessor), Some(ns)) => {
+                Ok(task.after(predecessor.get_ref(), Duration::from_nanos(ns)))
+            }
+            (Some(predecessor), None) => {
+                Err(text.at(predecessor, "after requires the distance as phase = \"…\""))
+            }
         }
     }
 }

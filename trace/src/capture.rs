@@ -420,10 +420,10 @@ pub enum CaptureError {
         why: Box<str>,
     },
     /// It is in a form that is not read.
-    #[error("{what}; {way_out}")]
+    #[error("{form}; {way_out}")]
     Unsupported {
         /// Which form.
-        what: Box<str>,
+        form: Box<str>,
         /// What to do instead.
         way_out: &'static str,
     },

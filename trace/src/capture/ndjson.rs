@@ -58,7 +58,7 @@ impl<R: BufRead> NdjsonReader<R> {
         };
         if form != FORM {
             return Err(CaptureError::Unsupported {
-                what: format!("NDJSON of form {form}, where form {FORM} is read").into_boxed_str(),
+                form: format!("NDJSON of form {form}, where form {FORM} is read").into_boxed_str(),
                 way_out: "read it with the version that wrote it",
             });
         }

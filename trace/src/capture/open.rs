@@ -47,7 +47,7 @@ pub fn open<'a, R: Read + Seek + 'a>(
     file.seek(SeekFrom::Start(0))?;
     let Some(format) = detect(&head) else {
         return Err(CaptureError::Unsupported {
-            what: Box::from("it is no capture that is known"),
+            form: Box::from("it is no capture that is known"),
             way_out: "perf.data, trace.dat, the text of perf script, of ftrace or of trace-cmd \
                       report, and NDJSON of wprof or of this program are read",
         });

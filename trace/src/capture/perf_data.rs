@@ -163,7 +163,7 @@ impl<R: Read + Seek> PerfDataReader<R> {
         let features = FeatureBits::read(&mut head)?;
         if data.bytes == 0 {
             return Err(CaptureError::Unsupported {
-                what: Box::from("its recorder did not end it: its records have no length"),
+                form: Box::from("its recorder did not end it: its records have no length"),
                 way_out: "record again and end perf by SIGINT",
             });
         }
@@ -289,7 +289,7 @@ fn header<R: Read>(head: &mut ByteReader<R>) -> Result<u64, CaptureError> {
     let magic = head.array::<8>("head")?;
     if magic == *b"2ELIFREP" {
         return Err(CaptureError::Unsupported {
-            what: Box::from("it was written on a big-endian machine"),
+            form: Box::from("it was written on a big-endian machine"),
             way_out: "give its text: perf script --ns",
         });
     }
@@ -315,7 +315,7 @@ impl<R: Read> PerfDataReader<R> {
             return Ok(Self::new(head.into_inner(), PIPE_HEADER_BYTES, None));
         }
         Err(CaptureError::Unsupported {
-            what: Box::from("a perf.data that cannot be read twice"),
+            form: Box::from("a perf.data that cannot be read twice"),
             way_out: "give the file itself, or record with perf record -o -",
         })
     }
@@ -354,7 +354,7 @@ impl<R: Read> PerfDataReader<R> {
         let tracing = self.tracing.take();
         if tracing.is_none() && !ids.is_empty() {
             return Err(CaptureError::Unsupported {
-                what: Box::from("it has tracepoints but not their formats"),
+                form: Box::from("it has tracepoints but not their formats"),
                 way_out: "give its text: perf script --ns",
             });
         }
@@ -474,7 +474,7 @@ impl<R: Read> PerfDataReader<R> {
             }
             added::COMPRESSED | added::COMPRESSED2 => {
                 return Err(CaptureError::Unsupported {
-                    what: Box::from("its records are compressed (perf record -z)"),
+                    form: Box::from("its records are compressed (perf record -z)"),
                     way_out: "record without -z, or give its text: perf script --ns",
                 });
             }

@@ -127,7 +127,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
             b"7\0" => Head::read_7(&mut file)?,
             _ => {
                 return Err(CaptureError::Unsupported {
-                    what: Box::from("a trace.dat of a version that is neither 6 nor 7"),
+                    form: Box::from("a trace.dat of a version that is neither 6 nor 7"),
                     way_out: "trace-cmd convert --file-version 6 makes one of it",
                 });
             }
@@ -383,7 +383,7 @@ impl Head {
             "zstd" => Packing::Zstd,
             _ => {
                 return Err(CaptureError::Unsupported {
-                    what: format!("it is packed by {name:?}").into_boxed_str(),
+                    form: format!("it is packed by {name:?}").into_boxed_str(),
                     way_out: "trace-cmd convert --compression none unpacks it",
                 });
             }

@@ -69,7 +69,7 @@ impl TracingData {
         let [is_big, long_bytes] = bytes.array("head")?;
         if is_big != 0 {
             return Err(CaptureError::Unsupported {
-                what: Box::from("it was written on a big-endian machine"),
+                form: Box::from("it was written on a big-endian machine"),
                 way_out: "give its text: perf script --ns, or trace-cmd report -t",
             });
         }

@@ -89,7 +89,7 @@ impl<R: BufRead> WprofReader<R> {
             .map_err(|why| CaptureError::damaged(0, format!("no first line of wprof: {why}")))?;
         if head.version.split('.').next() != Some(MAJOR) {
             return Err(CaptureError::Unsupported {
-                what: format!("wprof's version {:?}, where 3 is read", head.version)
+                form: format!("wprof's version {:?}, where 3 is read", head.version)
                     .replace(['\n', '\r'], " ")
                     .into_boxed_str(),
                 way_out: "replay it with a wprof that writes 3.1",

@@ -8,10 +8,11 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::LateCause;
+use crate::culprits::Culprit;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
 use crate::programs::ThreadPrograms;
-use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
+use crate::rules::{Certainty, PreviousWake, RootCause, RuleId, Scene, judge};
 use crate::stall::StallEvidence;
 use crate::symbols::SymbolMap;
 use crate::timeline::Activity;
@@ -74,12 +75,45 @@ pub(crate) struct Judgement<'a> {
     pub(crate) kernel: Option<(u32, u32)>,
 }
 
-/// A wake that was booked, with whose the threads are that its causes name.
+/// A wake that was booked, with whose the threads are that its causes name, and why the wake before
+/// it was late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
     pub(crate) wake: &'a Wake,
     pub(crate) parts: &'a [WakePart],
-    pub(crate) programs: &'a ThreadPrograms,
+    pub(crate) facts: &'a WakeFacts,
+}
+
+impl WakeFacts {
+    /// The root of a part that only follows from the wake before.
+    pub(crate) fn root(&self, part: &WakePart) -> Option<RootCause> {
+        let follows = matches!(part.cause, LateCause::Follows { .. });
+        self.previous.filter(|_| follows)?.root
+    }
+
+    /// What a part counts for in rows: its cause, or what made the wake before late.
+    pub(crate) fn counted(&self, part: &WakePart) -> LateCause {
+        self.root(part).map_or_else(|| part.cause.grouped(&self.programs), |root| root.cause)
+    }
+
+    /// The thread that a part names, with its program.
+    pub(crate) fn culprit(&self, part: &WakePart) -> Option<Culprit> {
+        if let Some(root) = self.root(part) {
+            return root.culprit;
+        }
+        let task = part.cause.culprit().filter(|task| task.tid != 0)?;
+        Some(Culprit { task, program: self.programs.find(task.tid) })
+    }
+
+    /// As the root of the wakes that follow one of this main cause.
+    pub(crate) fn root_of(&self, parts: &[WakePart], main: LateCause) -> Option<RootCause> {
+        if matches!(main, LateCause::NoSingle | LateCause::Follows { .. }) {
+            return None;
+        }
+        let of_main = parts.iter().filter(|part| self.counted(part) == main);
+        let culprit = of_main.filter_map(|part| self.culprit(part)).next();
+        Some(RootCause { cause: main, culprit })
+    }
 }
 
 /// Books a wake.
@@ -168,10 +202,10 @@ fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) ->
 }
 
 /// Of a wake, the time of each cause, longest first.
-pub(crate) fn sums(parts: &[WakePart], programs: &ThreadPrograms) -> Vec<(LateCause, u64)> {
+pub(crate) fn sums(parts: &[WakePart], facts: &WakeFacts) -> Vec<(LateCause, u64)> {
     let mut sums: Vec<(LateCause, u64)> = Vec::new();
     for part in parts {
-        let cause = part.cause.grouped(programs);
+        let cause = facts.counted(part);
         match sums.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, time_ns)) => *time_ns += part.length_ns(),
             None => sums.push((cause, part.length_ns())),

@@ -152,8 +152,8 @@ const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again sho
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
     "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
-const OWN_RECORDING: &str = "It reads what is recorded, and ends with this measurement: give the \
-     late one SCHED_FIFO with `chrt -f -p 80 PID` to see what remains.";
+const OWN_RECORDING: &str = "It reads what is recorded, and ends with it: that is the price of this \
+     recording, and nothing of the machine.";
 const OWN_LOAD: &str =
     "It is the load that this measurement runs: --load none, or others, without it.";
 const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \
@@ -167,8 +167,7 @@ const OWN_WAIT: &str = "It waited for a lock, a device or another thread before 
      timer: use locks with priority inheritance, and leave waiting to another thread.";
 const FOLLOWS: &str = "Not a cause of its own: mend the cause of the wake before.";
 const NO_SINGLE: &str = "Several small causes together: begin with the first of the table.";
-const UNEXPLAINED: &str = "What was recorded does not explain it. Where events were lost, take \
-     larger rings or a reader of a higher priority.";
+const UNEXPLAINED: &str = "What was recorded does not explain it.";
 
 /// SCHED_FIFO 1, as the kernel counts.
 const LEAST_REAL_TIME: i32 = 98;
@@ -185,8 +184,7 @@ fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
         OwnThread::Loop => "It is measured as well: give each loop a CPU of its own (--cpu), or \
                             loops on one CPU phases at which they do not meet (--phase)."
             .to_owned(),
-        OwnThread::Recorder if task.kernel_priority == LEAST_REAL_TIME => OWN_RECORDING.to_owned(),
-        OwnThread::Recorder => READS_BESIDE.to_owned(),
+        OwnThread::Recorder => OWN_RECORDING.to_owned(),
         OwnThread::Other => format!(
             "It belongs to the measurement and ends with it: measure on another CPU than {} \
              (--cpu), or let the command have one more.",
@@ -194,9 +192,6 @@ fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
         ),
     }
 }
-
-const READS_BESIDE: &str = "It reads what is recorded, and ends with this measurement: leave it a \
-     CPU that is not measured.";
 
 fn nmi(context: AdviceContext<'_>) -> String {
     match context.files.find(NMI_WATCHDOG) {
@@ -600,7 +595,7 @@ mod tests {
             assert!(!text.contains("chrt"), "{text}");
         }
         let reader = text(b"punctual-trace", ProgramOwner::Measurement);
-        assert!(reader.iter().all(|text| text == READS_BESIDE), "{reader:?}");
+        assert!(reader.iter().all(|text| text == OWN_RECORDING), "{reader:?}");
         let watchdog = text(b"punctual-watch", ProgramOwner::Measurement);
         assert!(watchdog[0].contains("belongs to the measurement"), "{watchdog:?}");
         assert_eq!(text(b"load-cpu", ProgramOwner::Load)[0], OWN_LOAD);

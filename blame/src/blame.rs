@@ -86,6 +86,8 @@ pub struct Blame {
     court: Court,
     now_ns: u64,
     first_ns: Option<u64>,
+    /// What was not recorded on purpose, ns.
+    skipped_ns: u64,
     beginning: Option<RecordingBegin>,
     has_flags: bool,
     has_timer_ends: bool,
@@ -113,6 +115,7 @@ impl Blame {
             court: Court::new(&config),
             now_ns: 0,
             first_ns: None,
+            skipped_ns: 0,
             beginning: None,
             has_flags: false,
             has_timer_ends: false,
@@ -266,6 +269,9 @@ impl Blame {
             self.counts.refused += 1;
             return;
         }
+        if self.first_ns.is_some() {
+            self.skipped_ns += at_ns - self.now_ns;
+        }
         self.now_ns = at_ns;
         for cpu in self.cpus.iter_mut().flatten() {
             cpu.timeline.skip(at_ns);
@@ -295,9 +301,14 @@ impl Blame {
 
     /// Events of a CPU were lost: what its threads did since is not known.
     fn lose(&mut self, number: u32, at_ns: u64) {
+        let from_ns = self.known_cpu(number).map_or(at_ns, |cpu| cpu.before_ns);
+        // Between the wakes of a capture that was cut down to them nothing is known anyway.
+        let is_whole = self.config.recall.is_none();
         for place in 0..self.threads.len() {
             let thread = &mut self.threads[place];
-            thread.lose(number);
+            if is_whole {
+                thread.lose(number, from_ns, at_ns);
+            }
             if thread.state() == ThreadState::Running(number) {
                 self.settle(place, at_ns, None);
                 self.set_state(place, ThreadState::Unknown);
@@ -502,6 +513,7 @@ impl Blame {
     fn complete(&mut self, place: usize, run: Run) {
         let thread = &mut self.threads[place];
         let Some(activation) = thread.answer(run.at_ns) else { return };
+        let is_lost = thread.takes_loss(&activation);
         if run.is_end || activation.anchor == ReleaseAnchor::Unseen {
             let threshold_ns = match self.config.late.absolute_ns() {
                 u64::MAX => OPEN_WAIT_NS,
@@ -516,12 +528,16 @@ impl Blame {
         }
         let release_ns = activation.release_ns.min(run.at_ns);
         let mut window = thread.past.window(release_ns, run.at_ns);
+        // How late it was is not known: neither its release nor its run need be what they seem.
+        if is_lost || window.pieces.iter().any(|piece| piece.activity == Activity::Lost) {
+            thread.count_unseen();
+            return;
+        }
         let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery);
         window.lead =
             first.and_then(|piece| self.known_cpu(piece.cpu)?.timeline.before(piece.from_ns));
-        let has_gap = window.pieces.iter().any(|piece| {
-            piece.is_hole || matches!(piece.activity, Activity::Lost | Activity::Unseen)
-        });
+        let has_gap =
+            window.pieces.iter().any(|piece| piece.is_hole || piece.activity == Activity::Unseen);
         let is_unthrottled =
             self.unthrottle_ns.is_some_and(|at_ns| run.at_ns - at_ns <= UNTHROTTLE_NS);
         let thread = &self.threads[place];
@@ -1138,6 +1154,7 @@ impl Blame {
         self.court.settle_all(&mut self.threads, known);
         let counts = self.counts();
         let duration_ns = self.now_ns - self.first_ns.unwrap_or(self.now_ns);
+        let duration_ns = duration_ns.saturating_sub(self.skipped_ns);
         outcome(&self.config, &self.threads, &self.court, &self.senders, counts, duration_ns)
             .begun(self.beginning)
     }

@@ -132,7 +132,8 @@ impl CauseKind {
 }
 
 /// Why a stretch has no explanation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Unexplained {
     /// Events of it were lost.
     Lost,
@@ -147,7 +148,8 @@ pub enum Unexplained {
 }
 
 /// A cause, with whoever it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LateCause {
     /// What every wake of this machine takes.
     NormalPath,
@@ -367,6 +369,21 @@ impl LateCause {
     pub fn with_tid(mut self, tid: u32) -> Self {
         if let Some(task) = self.culprit_mut().filter(|task| !task.name.as_bytes().is_empty()) {
             task.tid = tid;
+        }
+        self
+    }
+
+    /// With the addresses of functions that a capture has in place of the kernel's.
+    pub(crate) fn renamed(mut self, mut renamed: impl FnMut(CodeAddress) -> CodeAddress) -> Self {
+        let address = match &mut self {
+            Self::InterruptsOff { inside, .. } => Some(inside),
+            Self::OtherTimers { function, .. } => Some(function),
+            Self::NotPreempted { place, .. } => place.address_mut(),
+            // Grouped, those of a gap that is open have none.
+            _ => None,
+        };
+        if let Some(address) = address.filter(|address| **address != 0) {
+            *address = renamed(*address);
         }
         self
     }

@@ -158,7 +158,7 @@ impl Court {
         };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
-        let account = Account { wake: &wake, parts: &parts, programs };
+        let account = Account { wake: &wake, parts: &parts, facts: &facts };
         let main = thread.ledger.add(&account, threshold_ns);
         for Counted { at, times, cause } in counted {
             if times >= REPEATED {
@@ -168,7 +168,7 @@ impl Court {
                 self.addresses.set_first(at, FirstWake { thread: number, booking });
             }
         }
-        thread.remember(&wake, main);
+        thread.remember(&wake, main, facts.root_of(&parts, main));
         if is_late {
             thread.count_late(&wake, &parts, main);
             self.keep.offer(LateWake::new(&wake, parts, unsettled, main, facts));

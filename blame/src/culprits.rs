@@ -4,9 +4,10 @@
 //! are more.
 
 use punctual_trace::event::{ShortName, TaskName, Tid};
+use serde::{Deserialize, Serialize};
 
 use crate::cause::{Priority, Who};
-use crate::programs::{ProgramOwner, ThreadProgram, ThreadPrograms};
+use crate::programs::{ProgramOwner, ThreadProgram};
 
 /// Threads of one cause that are kept apart.
 const ROOM: usize = 64;
@@ -16,7 +17,8 @@ const LOOPS: [&[u8]; 2] = [b"punctual-loop", b"punctual-price"];
 pub(crate) const RECORDER: &[u8] = b"punctual-trace";
 
 /// A thread that a cause names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Culprit {
     /// The thread, as it was seen first.
     pub task: TaskName,
@@ -49,7 +51,7 @@ impl OwnThread {
     const fn words(self) -> &'static str {
         match self {
             Self::Loop => "another loop of this measurement",
-            Self::Recorder => "the reader of this recording",
+            Self::Recorder => "the recording itself",
             Self::Other => "a thread of this measurement",
         }
     }
@@ -128,12 +130,9 @@ pub struct Culprits {
 
 impl Culprits {
     /// Of the threads of one wake.
-    pub(crate) fn of_wake(
-        tasks: impl Iterator<Item = TaskName>,
-        programs: &ThreadPrograms,
-    ) -> Self {
+    pub(crate) fn of_wake(threads: impl Iterator<Item = Culprit>) -> Self {
         let mut culprits = Self::default();
-        tasks.for_each(|task| culprits.add(Culprit { task, program: programs.find(task.tid) }));
+        threads.for_each(|culprit| culprits.add(culprit));
         culprits
     }
 
@@ -191,6 +190,18 @@ impl Culprits {
     pub fn owner(&self) -> ProgramOwner {
         let program = self.threads.iter().find_map(|thread| thread.program);
         program.map_or_else(ProgramOwner::default, |program| program.owner)
+    }
+
+    /// Whether they are the thread that reads the events of this recording; in a capture that says
+    /// of no thread whose it is, of the one that made it.
+    #[must_use]
+    pub fn are_the_recorder(&self) -> bool {
+        let is_reader = |thread: &Culprit| {
+            let owner = thread.program.map(|program| program.owner);
+            let is_named = OwnThread::named(thread.task.name) == OwnThread::Recorder;
+            is_named && matches!(owner, None | Some(ProgramOwner::Measurement))
+        };
+        !self.threads.is_empty() && self.threads.iter().all(is_reader)
     }
 
     /// Whether one of them has this name and priority.
@@ -264,7 +275,7 @@ mod tests {
     fn threads_of_the_measurement_are_named_by_what_they_are() {
         for (name, expected) in [
             ("punctual-loop", "another loop of this measurement (punctual-loop, nice 0, 9)"),
-            ("punctual-trace", "the reader of this recording (punctual-trace, nice 0, 9)"),
+            ("punctual-trace", "the recording itself (punctual-trace, nice 0, 9)"),
             ("punctual-watch", "a thread of this measurement (punctual-watch, nice 0, 9)"),
         ] {
             let own = culprit(9, name.as_bytes(), 8, ProgramOwner::Measurement);

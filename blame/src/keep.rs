@@ -59,7 +59,7 @@ impl LateWake {
         main: LateCause,
         facts: WakeFacts,
     ) -> Self {
-        let is_main = |part: &&WakePart| part.cause.grouped(&facts.programs) == main;
+        let is_main = |part: &&WakePart| facts.counted(part) == main;
         let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
         let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
         let chain = longest.and_then(|part| {
@@ -104,10 +104,9 @@ impl LateWake {
 
     /// The threads that its main cause names.
     pub(crate) fn culprits(&self) -> Culprits {
-        let programs = &self.facts.programs;
-        let is_main = |part: &&WakePart| part.cause.grouped(programs) == self.main;
-        let tasks = self.parts.iter().filter(is_main).filter_map(|part| part.cause.culprit());
-        Culprits::of_wake(tasks.filter(|task| task.tid != 0), programs)
+        let is_main = |part: &&WakePart| self.facts.counted(part) == self.main;
+        let main = self.parts.iter().filter(is_main);
+        Culprits::of_wake(main.filter_map(|part| self.facts.culprit(part)))
     }
 
     /// Whose a thread is that its parts name.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::{Account, WakePart, main_cause, sums};
+use crate::account::{Account, WakeFacts, WakePart, main_cause, sums};
 use crate::cause::{LateCause, Unexplained};
 use crate::culprits::{Culprit, CulpritBook, Culprits};
 use crate::programs::ThreadPrograms;
@@ -34,6 +34,8 @@ pub(crate) struct CauseSum {
     pub(crate) trust_ns: f64,
     /// Wakes of which a part of it lies before the first event of its CPU.
     pub(crate) inferred: u64,
+    /// Wakes that it made late by making the one before late.
+    pub(crate) followed: u64,
     /// Its stretches without an event.
     pub(crate) stalls: StallSums,
 }
@@ -46,6 +48,7 @@ impl CauseSum {
         self.worst_ns = self.worst_ns.max(from.worst_ns);
         self.trust_ns += from.trust_ns;
         self.inferred += from.inferred;
+        self.followed += from.followed;
         self.stalls.merge(&from.stalls);
     }
 
@@ -330,9 +333,9 @@ impl Ledger {
 
     /// What a part of a wake that was just added stands for.
     pub(crate) fn booking(account: &Account<'_>, part: &WakePart, threshold_ns: u64) -> Booking {
-        let Account { wake, parts, programs } = *account;
-        let sums = sums(parts, programs);
-        let cause = part.cause.grouped(programs);
+        let Account { wake, parts, facts } = *account;
+        let sums = sums(parts, facts);
+        let cause = part.cause.grouped(&facts.programs);
         let is_at = |other: &&WakePart| other.cause == part.cause;
         let time_ns = parts.iter().filter(is_at).map(WakePart::length_ns).sum();
         Booking {
@@ -343,7 +346,7 @@ impl Ledger {
             sum_ns: sums.iter().find(|(known, _)| *known == cause).map_or(0, |(_, sum)| *sum),
             time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
-            culprit: culprit(part, programs),
+            culprit: facts.culprit(part),
             cpu: part.cpu,
         }
     }
@@ -397,10 +400,10 @@ impl Ledger {
 
     /// Adds the causes of a wake, and returns the main one.
     pub(crate) fn add(&mut self, account: &Account<'_>, threshold_ns: u64) -> LateCause {
-        let Account { wake, parts, programs } = *account;
+        let Account { wake, parts, facts } = *account;
         let lateness_ns = wake.lateness_ns();
         let cell = Self::cell(wake, threshold_ns);
-        let sums = sums(parts, programs);
+        let sums = sums(parts, facts);
         let main = main_cause(&sums, lateness_ns);
         let total = self.totals.entry(cell).or_default();
         total.wakes += 1;
@@ -416,7 +419,7 @@ impl Ledger {
         let sound = if wake.is_whole { 1.0 } else { sound(parts, lateness_ns) };
         for (cause, time_ns) in sums {
             let of_cause =
-                || parts.iter().copied().filter(move |part| part.cause.grouped(programs) == cause);
+                || parts.iter().copied().filter(move |part| facts.counted(part) == cause);
             let trust = |part: WakePart| part.length_ns() as f64 * part.certainty.confidence();
             let mut sum = CauseSum {
                 main: u64::from(cause == main),
@@ -425,12 +428,13 @@ impl Ledger {
                 worst_ns: time_ns,
                 trust_ns: of_cause().map(trust).sum::<f64>() * sound,
                 inferred: u64::from(of_cause().any(|part| part.is_inferred)),
+                followed: u64::from(of_cause().any(|part| facts.root(&part).is_some())),
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());
             let Some(first) = of_cause().next() else { continue };
             let index = self.index(cause, &first, cell.is_over || threshold_ns == u64::MAX);
-            self.remember(index, of_cause(), (cell, programs));
+            self.remember(index, of_cause(), (cell, facts));
             let is_known = self.cells.contains_key(&(cell, index));
             if is_known || self.cells.len() < CELLS {
                 self.cells.entry((cell, index)).or_default().merge(&sum);
@@ -471,11 +475,15 @@ impl Ledger {
         &mut self,
         index: u16,
         parts: impl Iterator<Item = WakePart>,
-        (cell, programs): (Cell, &ThreadPrograms),
+        (cell, facts): (Cell, &WakeFacts),
     ) {
         let memory = &mut self.causes[usize::from(index)].1;
         for part in parts {
-            if let Some(culprit) = culprit(&part, programs) {
+            if memory.rule == RuleId::Follows {
+                // What shows the cause itself.
+                memory.rule = part.rule;
+            }
+            if let Some(culprit) = facts.culprit(&part) {
                 memory.threads.add(culprit, cell);
             }
             memory.cpu = memory.cpu.filter(|&cpu| cpu == part.cpu);
@@ -522,10 +530,4 @@ fn sound(parts: &[WakePart], lateness_ns: u64) -> f64 {
     let is_open = |part: &&WakePart| matches!(part.cause, LateCause::Unexplained(_));
     let open_ns: u64 = parts.iter().filter(is_open).map(WakePart::length_ns).sum();
     BROKEN * (1.0 - open_ns as f64 / lateness_ns.max(1) as f64)
-}
-
-/// The thread that a part names, with its program.
-fn culprit(part: &WakePart, programs: &ThreadPrograms) -> Option<Culprit> {
-    let task = part.cause.culprit().filter(|task| task.tid != 0)?;
-    Some(Culprit { task, program: programs.find(task.tid) })
 }

@@ -18,6 +18,7 @@
 //! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
+//! | [`unseen`] | wakes across which events were lost |
 //! | [`recall`] | what a capture of late wakes alone needs beside its events |
 //! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
 //!
@@ -59,4 +60,5 @@ mod tasks;
 mod thread;
 pub mod timeline;
 mod timers;
+pub mod unseen;
 pub mod wake;

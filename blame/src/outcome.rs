@@ -9,12 +9,13 @@ use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
-use crate::recall::{Recall, RecalledWake};
+use crate::recall::{Recall, RecalledThread, RecalledWake};
 use crate::senders::{SenderCount, Senders};
 use crate::stall::StallSums;
 use crate::table::{CauseTable, TableInput, name, name_by, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
+use crate::unseen::UnseenWakes;
 
 pub use crate::ledger::{BusyReleases, OpenWakes};
 pub use crate::spread::LatenessBounds;
@@ -71,6 +72,8 @@ pub struct ThreadOutcome {
     pub censored: u64,
     /// Wakes of which something is missing.
     pub broken: u64,
+    /// Wakes across which events were lost: they are left out.
+    pub unseen: UnseenWakes,
     /// Wakes that are later than they count, for they reach out of the recording.
     pub open: OpenWakes,
     /// Its releases that found it still at work; of a capture of late wakes alone none are known.
@@ -82,7 +85,7 @@ pub struct ThreadOutcome {
 /// Everything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlameOutcome {
-    /// From the first event to the last, ns.
+    /// From the first event to the last, without what was not recorded on purpose, ns.
     pub duration_ns: u64,
     /// Causes of all followed threads together.
     pub table: CauseTable,
@@ -143,14 +146,20 @@ impl BlameOutcome {
     ) -> Recall {
         let wakes = self.worst.iter().chain(&self.sample);
         let wakes = wakes.filter(|wake| has(wake.task.tid, wake.release_ns));
-        let wakes = wakes.map(|wake| {
+        let recalled = wakes.map(|wake| {
             let (tid, release_ns) = (wake.task.tid, wake.release_ns);
-            RecalledWake { tid, release_ns, facts: wake.facts.clone() }
+            let mut facts = wake.facts.clone();
+            let root = facts.previous.as_mut().and_then(|previous| previous.root.as_mut());
+            if let Some(root) = root {
+                root.cause = root.cause.renamed(&mut renamed);
+            }
+            RecalledWake { tid, release_ns, facts }
         });
-        let threads = self
-            .threads
-            .iter()
-            .map(|thread| thread.figures.recalled(thread.table.threshold_ns.unwrap_or(0)));
+        let wakes: Vec<RecalledWake> = recalled.collect();
+        let threads = self.threads.iter().map(|thread| {
+            let threshold_ns = thread.table.threshold_ns.unwrap_or(0);
+            RecalledThread { unseen: thread.unseen, ..thread.figures.recalled(threshold_ns) }
+        });
         let addresses = self.repeated.iter();
         let addresses = addresses
             .map(|&RepeatedAddress { at, times }| RepeatedAddress { at: renamed(at), times });
@@ -165,7 +174,7 @@ impl BlameOutcome {
             duration_ns: self.duration_ns,
             threads: threads.collect(),
             addresses: addresses.collect(),
-            wakes: wakes.collect(),
+            wakes,
         };
         recall.sorted()
     }
@@ -186,14 +195,27 @@ pub(crate) fn outcome(
     let mut inputs = Vec::new();
     let mut thresholds = Vec::new();
     let mut stalls = StallSums::default();
-    for thread in threads.iter().filter(|thread| thread.ledger.spread().total() > 0) {
+    let is_seen =
+        |thread: &&Thread| thread.ledger.spread().total() > 0 || thread.unseen().wakes > 0;
+    for thread in threads.iter().filter(is_seen) {
         let (selection, threshold_ns) = threshold(thread, config);
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
         if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
             figures.restore(recalled);
         }
+        let mut unseen = UnseenWakes {
+            of_ns: duration_ns,
+            events: counts.timeline.lost_events,
+            seen_events: counts.events,
+            ..thread.unseen()
+        };
+        if let Some(recall) = recall {
+            let recalled = recall.thread(thread.task.tid);
+            unseen = recalled.map_or_else(UnseenWakes::default, |thread| thread.unseen);
+        }
         let input = TableInput {
+            unseen,
             threshold_ns: Some(threshold_ns),
             wakes: figures.wakes,
             worst: figures.max,
@@ -221,6 +243,7 @@ pub(crate) fn outcome(
             figures,
             censored: thread.ledger.censored(),
             broken: thread.ledger.broken(),
+            unseen: input.unseen,
             open: thread.ledger.open(),
             busy: thread.busy(),
             table: table(&input, config, &senders),

@@ -15,6 +15,7 @@ use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
 use crate::config::RecordingBegin;
 use crate::normal::WakeTimes;
+use crate::unseen::UnseenWakes;
 
 /// Longer times than these are taken for these, ns: 13 days.
 const LONGEST_NS: u64 = 1 << 50;
@@ -31,7 +32,7 @@ pub(crate) struct RecalledWake {
 }
 
 /// The figures of a thread over all of its wakes, of which the capture has the late ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecalledThread {
     pub(crate) tid: Tid,
@@ -45,6 +46,9 @@ pub(crate) struct RecalledThread {
     /// What these three are at most; missing where that is not known to be more.
     #[serde(default)]
     pub(crate) most_ns: Option<[u64; 3]>,
+    /// Wakes that are none of these.
+    #[serde(default)]
+    pub(crate) unseen: UnseenWakes,
 }
 
 /// Everything of a capture that was cut down to its late wakes.
@@ -79,6 +83,7 @@ impl Recall {
         for thread in &mut self.threads {
             bound(&mut thread.threshold_ns);
             thread.wakes = thread.wakes.min(WAKES_MAX);
+            thread.unseen = thread.unseen.bounded();
         }
         for wake in &mut self.wakes {
             let WakeTimes { delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns } =

@@ -7,6 +7,7 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Unexplained};
+use crate::culprits::Culprit;
 use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::past::{Piece, WakePhase};
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
@@ -175,6 +176,20 @@ impl RuleId {
 pub(crate) struct PreviousWake {
     pub(crate) lateness_ns: u64,
     pub(crate) kind: CauseKind,
+    /// What made it late in the end; nothing where it has no single cause, or that was not written.
+    #[serde(default)]
+    pub(crate) root: Option<RootCause>,
+}
+
+/// What made a wake late to which others owe that they are late: its main cause, or where it was
+/// late by the wake before it, the root of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RootCause {
+    /// As rows have it.
+    pub(crate) cause: LateCause,
+    /// The thread that it names.
+    pub(crate) culprit: Option<Culprit>,
 }
 
 /// What rules look at.

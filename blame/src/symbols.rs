@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use punctual_trace::event::CodeAddress;
+use serde::{Deserialize, Serialize};
 
 /// What an interrupted function is to attribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +118,8 @@ pub(crate) struct InterruptedCode {
 }
 
 /// What a thread was in that could not be preempted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum KernelPlace {
     /// No chain shows it.
     Unknown,
@@ -132,6 +134,16 @@ pub enum KernelPlace {
 }
 
 impl KernelPlace {
+    pub(crate) const fn address_mut(&mut self) -> Option<&mut CodeAddress> {
+        match self {
+            Self::Unknown => None,
+            Self::Syscall(address)
+            | Self::Exception(address)
+            | Self::KernelThread(address)
+            | Self::Work(address) => Some(address),
+        }
+    }
+
     /// The function's start.
     #[must_use]
     pub const fn address(self) -> Option<CodeAddress> {

@@ -13,6 +13,7 @@ use crate::ledger::{BusyReleases, CauseDetail, CauseSum, LatePart, OpenWakes};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
 use crate::spread::LatenessBounds;
+use crate::unseen::UnseenWakes;
 
 /// Shares of fewer late wakes than this are not shown as such.
 const NEEDED: u64 = 10;
@@ -66,6 +67,14 @@ pub struct CauseRow {
     pub advice: CauseAdvice,
 }
 
+impl CauseRow {
+    /// Whether it is what the recording itself took, and none of the machine's doing.
+    #[must_use]
+    pub fn is_of_recording(&self) -> bool {
+        self.culprits.are_the_recorder()
+    }
+}
+
 /// Why shares say little yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFewLate {
@@ -96,6 +105,9 @@ pub struct CauseTable {
     pub worst_cause: Option<WorstCause>,
     /// Whether there are too few late wakes for shares.
     pub undecided: Option<TooFewLate>,
+    /// Wakes across which events were lost: they are in no row. Where these are too many, nothing
+    /// is decided.
+    pub unseen: UnseenWakes,
     /// It all in one sentence.
     pub sentence: String,
 }
@@ -122,6 +134,7 @@ pub(crate) struct TableInput {
     pub(crate) late: LatePart,
     pub(crate) open: OpenWakes,
     pub(crate) busy: BusyReleases,
+    pub(crate) unseen: UnseenWakes,
     pub(crate) duration_ns: u64,
 }
 
@@ -133,6 +146,7 @@ impl TableInput {
         self.worst = self.worst.max(with.worst);
         self.open.merge(with.open);
         self.busy.merge(with.busy);
+        self.unseen.merge(with.unseen);
         self.late.late += with.late.late;
         self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
         self.late.no_single += with.late.no_single;
@@ -215,11 +229,32 @@ pub(crate) fn table(
         rows,
         worst_cause,
         undecided,
+        unseen: input.unseen,
         sentence: String::new(),
     };
-    let unseen = still_at_work(input.wakes, input.busy).unwrap_or_default();
-    table.sentence = unseen + &sentence(&table, input.open, config);
+    let busy = still_at_work(input.wakes, input.busy).unwrap_or_default();
+    let seen = busy + &sentence(&table, input.open, config);
+    table.sentence = with_unseen(&table.unseen, seen);
+    if table.unseen.is_too_much() {
+        // What is left is no fair sample: nothing is to be changed for it.
+        for row in &mut table.rows {
+            row.advice = CauseAdvice { text: String::new(), rule: None };
+        }
+    }
     table
+}
+
+/// The answer about the wakes that were seen, with how much was not: before it where that is so
+/// much that nothing is decided.
+fn with_unseen(unseen: &UnseenWakes, seen: String) -> String {
+    match unseen.words() {
+        None => seen,
+        Some(words) if unseen.is_too_much() => format!(
+            "Undecided: {words}. A longer period, or an idle CPU for the reader, loses less. Of \
+             what was seen: {seen}"
+        ),
+        Some(words) => format!("{seen} Not seen: {words}."),
+    }
 }
 
 fn no_detail() -> CauseDetail {
@@ -359,6 +394,13 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
     if let Some(count) = config.smi_count.filter(|_| is_silent) {
         text.push_str(&format!("; {count} SMIs counted"));
     }
+    if sum.followed > 0 {
+        let wakes = if sum.followed == 1 { "wake" } else { "wakes" };
+        text.push_str(&format!(
+            "; in {} {wakes} by the wake before, which it made late",
+            sum.followed
+        ));
+    }
     if sum.inferred > 0 {
         let wakes = if sum.inferred == 1 { "wake" } else { "wakes" };
         text.push_str(&format!(
@@ -433,9 +475,13 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         };
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
-    let lost = shown_duration(table.lateness_ns);
+    let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
+    let lost = shown_duration(table.lateness_ns.saturating_sub(own_ns));
     let mut parts = named(table).into_iter();
     let answer = match table.undecided {
+        None if own_ns > 0 && own_ns >= table.lateness_ns => {
+            format!("Nothing but this recording made the {late} wakes later than {bar}.")
+        }
         None => {
             let first = parts.next().map_or_else(String::new, |part| {
                 let share = part.share;
@@ -463,7 +509,25 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
         format!(" The worst was {late} late, {time} of it: {}.", worst.name)
     });
-    [Some(answer), open, worst, reaching_out(outside)].into_iter().flatten().collect()
+    let own = (own_ns > 0).then(|| {
+        let share = per_cent(own_ns, table.lateness_ns);
+        let own = shown_duration(own_ns);
+        format!(
+            " Beside that, the recording itself took {own} ({share} % of all), which is its price."
+        )
+    });
+    [Some(answer), open, worst, own, reaching_out(outside)].into_iter().flatten().collect()
+}
+
+/// The rows of what the recording itself took.
+fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
+    table.rows.iter().filter(|row| row.is_of_recording())
+}
+
+/// A share of a time, as a sentence has it.
+fn per_cent(part_ns: u64, whole_ns: u64) -> String {
+    let share = part_ns as f64 / whole_ns.max(1) as f64 * 100.0;
+    if share > 0.0 && share < 1.0 { "<1".to_owned() } else { format!("{share:.0}") }
 }
 
 /// That releases found it still at work, of which no wake tells.
@@ -506,19 +570,21 @@ impl fmt::Display for NamedShare {
 }
 
 /// Shares of the time with names: the first few causes with their wakes, what wakes on time take
-/// too, what is unexplained, and the rest.
+/// too, what is unexplained, and the rest. What the recording itself took is no part of it.
 fn named(table: &CauseTable) -> Vec<NamedShare> {
-    let per_cent = |time_ns: u64| {
-        let share = time_ns as f64 / table.lateness_ns.max(1) as f64 * 100.0;
-        if share > 0.0 && share < 1.0 { "<1".to_owned() } else { format!("{share:.0}") }
-    };
+    let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
+    let whole_ns = table.lateness_ns.saturating_sub(own_ns);
+    let per_cent = |time_ns: u64| per_cent(time_ns, whole_ns);
     let is_open = |row: &&CauseRow| {
         let kind = row.cause.kind();
         matches!(kind, CauseKind::Unexplained | CauseKind::NoSingle | CauseKind::NormalPath)
     };
-    let is_named = |row: &&CauseRow| row.share_of_time >= NAMED_SHARE && !is_open(row);
+    let is_named = |row: &&CauseRow| {
+        let share = row.time_ns as f64 / whole_ns.max(1) as f64;
+        share >= NAMED_SHARE && !is_open(row) && !row.is_of_recording()
+    };
     let mut parts = Vec::new();
-    let mut rest = table.lateness_ns;
+    let mut rest = whole_ns;
     for row in table.rows.iter().filter(is_named).take(NAMED) {
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
         let wakes = if row.touched == 1 { "wake" } else { "wakes" };
@@ -531,7 +597,7 @@ fn named(table: &CauseTable) -> Vec<NamedShare> {
     {
         let of_kind = table.rows.iter().filter(|row| row.cause.kind() == kind);
         let time_ns: u64 = of_kind.map(|row| row.time_ns).sum();
-        if time_ns as f64 >= OPEN_SHARE * table.lateness_ns as f64 && time_ns > 0 {
+        if time_ns as f64 >= OPEN_SHARE * whole_ns as f64 && time_ns > 0 {
             let name = name.to_owned();
             parts.push(NamedShare { share: per_cent(time_ns), name, is_cause: false });
             rest = rest.saturating_sub(time_ns);

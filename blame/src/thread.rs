@@ -11,9 +11,10 @@ use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
 use crate::programs::ThreadPrograms;
 use crate::recall::RecalledThread;
-use crate::rules::PreviousWake;
+use crate::rules::{PreviousWake, RootCause};
 use crate::spread::LatenessBounds;
 use crate::timeline::TaskMode;
+use crate::unseen::UnseenWakes;
 use crate::wake::{ReleaseAnchor, Wake};
 
 /// Wakes of one thread that wait for a baseline, at most.
@@ -171,7 +172,7 @@ pub struct ThreadSnapshot {
 
 impl ThreadSnapshot {
     /// For a capture of its late wakes alone.
-    pub(crate) const fn recalled(&self, threshold_ns: u64) -> RecalledThread {
+    pub(crate) fn recalled(&self, threshold_ns: u64) -> RecalledThread {
         RecalledThread {
             tid: self.task.tid,
             threshold_ns,
@@ -182,6 +183,7 @@ impl ThreadSnapshot {
             p99_ns: self.p99.least_ns(),
             max_ns: self.max.least_ns(),
             most_ns: Some([self.p50.most_ns(), self.p99.most_ns(), self.max.most_ns()]),
+            unseen: UnseenWakes::default(),
         }
     }
 
@@ -239,6 +241,9 @@ pub(crate) struct Thread {
     /// How long it worked without a wait after the last release that it answered, ns.
     stretch_ns: u64,
     busy: BusyReleases,
+    /// When the last loss of events ended that concerns the next release that it answers, ns.
+    lost_ns: Option<u64>,
+    unseen: UnseenWakes,
 }
 
 /// What it does, and what it waits for.
@@ -273,6 +278,8 @@ impl Thread {
             works_since_ns: None,
             stretch_ns: 0,
             busy: BusyReleases::default(),
+            lost_ns: None,
+            unseen: UnseenWakes::default(),
         }
     }
 
@@ -371,12 +378,35 @@ impl Thread {
         open.or_else(|| self.pending_arm().map(|arm| arm.release_ns))
     }
 
-    /// Events of a CPU were lost: where it waits for that one, a part of its wait is.
-    pub(crate) fn lose(&mut self, number: u32) {
-        let is_ready = self.state == ThreadState::Ready(number);
-        if let Some(activation) = self.activation.as_mut().filter(|_| is_ready) {
-            activation.is_whole = false;
+    /// Events of a CPU were lost up to now, since `from_ns`: where it was there, what it did
+    /// meanwhile nobody saw.
+    pub(crate) fn lose(&mut self, number: u32, from_ns: u64, at_ns: u64) {
+        let is_armed_there = self.pending_arm().is_some_and(|arm| arm.cpu == number);
+        if self.last_cpu != number && !is_armed_there {
+            return;
         }
+        self.lost_ns = Some(at_ns);
+        self.unseen.time_ns += at_ns.saturating_sub(from_ns);
+        (self.last, self.previous) = (None, None);
+        (self.works_since_ns, self.stretch_ns) = (None, 0);
+    }
+
+    /// Whether events were lost between a release and its answer, which comes now; or before it,
+    /// while the thread worked up to its release: how late it began to do so nobody saw.
+    pub(crate) fn takes_loss(&mut self, activation: &Activation) -> bool {
+        let Activation { release_ns, armed_ns, .. } = *activation;
+        let is_worked_into = armed_ns.is_some_and(|armed_ns| armed_ns > release_ns);
+        self.lost_ns.take().is_some_and(|lost_ns| release_ns < lost_ns || is_worked_into)
+    }
+
+    /// Counts a wake that is left out, since a part of it was not recorded.
+    pub(crate) const fn count_unseen(&mut self) {
+        self.unseen.wakes += 1;
+    }
+
+    /// Its wakes that are left out, and for how long nothing was seen.
+    pub(crate) const fn unseen(&self) -> UnseenWakes {
+        self.unseen
     }
 
     /// It runs, and its waking was not recorded: its own timer released it.
@@ -606,7 +636,7 @@ impl Thread {
     /// Leaves out what is open, after a time of which nothing is known; what was learnt holds.
     pub(crate) const fn forget(&mut self) {
         (self.arm, self.activation) = (None, None);
-        (self.last, self.previous) = (None, None);
+        (self.last, self.previous, self.lost_ns) = (None, None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }
@@ -623,12 +653,12 @@ impl Thread {
     }
 
     /// Remembers a judged wake, for the next one.
-    pub(crate) fn remember(&mut self, wake: &Wake, main: LateCause) {
+    pub(crate) fn remember(&mut self, wake: &Wake, main: LateCause, root: Option<RootCause>) {
         let kind = match main {
             LateCause::Follows { kind } => kind,
             _ => main.kind(),
         };
-        self.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind });
+        self.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind, root });
     }
 
     /// Counts a late wake, for the live view.

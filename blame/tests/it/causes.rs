@@ -2,6 +2,7 @@
 
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::keep::LateWake;
 use punctual_blame::rules::RuleId;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
@@ -109,7 +110,7 @@ fn a_recorder_above_an_ordinary_thread_is_told_as_such() {
     });
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert_eq!(row.cause.culprit(), Some(recorder));
-    assert!(row.advice.text.contains("ends with this measurement"), "{}", row.advice.text);
+    assert!(row.advice.text.contains("price of this recording"), "{}", row.advice.text);
     assert_eq!(row.advice.rule, None);
 }
 
@@ -604,10 +605,39 @@ fn a_wake_after_a_late_one_follows_it() {
     });
     let rows = &outcome.table.rows;
     assert_eq!((outcome.table.late, rows[0].cause.kind()), (24, CauseKind::HigherPriority));
+    // It is the hog's, who made the wake before late; and so is what of its time lies behind the
+    // second release.
+    assert!(rows.iter().all(|row| row.cause.kind() != CauseKind::Follows), "{rows:?}");
+    assert_eq!((rows[0].wakes, rows[0].name.as_str()), (24, "hog (priority 97, 200) ran above"));
+    assert_eq!(rows[0].time_ns, 12 * (PERIOD + 20 * US + 30 * US + 60 * US));
+    assert!(rows[0].evidence.contains("in 12 wakes by the wake before"), "{}", rows[0].evidence);
+    // The wake itself, as it passed, says by which way.
     let follows = LateCause::Follows { kind: CauseKind::HigherPriority };
-    assert_eq!((rows[1].cause, rows[1].wakes), (follows, 12));
-    // What of the hog's time lies behind the second release counts for that again, as the hog's.
-    assert_eq!(rows[0].time_ns, 12 * (PERIOD + 20 * US + 30 * US));
+    let passed = |wake: &&LateWake| wake.parts.iter().any(|part| part.cause == follows);
+    let second = outcome.worst.iter().find(passed).expect("a wake that follows");
+    assert_eq!(outcome.main_name(second), "hog (priority 97, 200) ran above");
+}
+
+#[test]
+fn what_follows_a_wake_without_a_single_cause_stays_what_it_is() {
+    let kind = CauseKind::NoSingle;
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        for step in 0..6_u8 {
+            let at = release + u64::from(step) * 400 * US + 1;
+            scenario.event(at, 0, TraceKind::SoftirqEntry(step));
+            scenario.event(at + 400 * US - 2, 0, TraceKind::SoftirqExit(step));
+        }
+        let late = release + 2_400 * US;
+        scenario.fire(late).timer_exit(late + 5 * US, 0);
+        scenario.switch(late + 6 * US, 0, 0, servo());
+        let next = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm(late + 60 * US, 0, next);
+        scenario.fire(late + 61 * US).timer_exit(late + 66 * US, 0);
+    });
+    let row = outcome.table.rows.iter().find(|row| row.cause == LateCause::Follows { kind });
+    assert!(row.is_some_and(|row| row.touched == 12), "{}", outcome.table.sentence);
 }
 
 #[test]

@@ -111,6 +111,31 @@ fn threads_of_the_measurement_are_no_strangers() {
 }
 
 #[test]
+fn what_the_recording_itself_took_is_no_share_of_the_machine() {
+    let reader = task("punctual-trace", 600, 2);
+    let own = program(599, "punctual", ProgramOwner::Measurement);
+    let judged = |scenario: &Scenario, owner| {
+        let own = ThreadProgram { owner, ..own };
+        judged(scenario, &[(reader, own)])
+    };
+    let outcome = judged(&behind(&[reader, hog()], 8), ProgramOwner::Measurement);
+    let row = outcome.table.rows.iter().find(|row| row.is_of_recording()).expect("its row");
+    assert_eq!(row.name, "the recording itself (punctual-trace, priority 97, 600) ran above");
+    assert!(!row.advice.text.contains("chrt") && row.advice.rule.is_none(), "{:?}", row.advice);
+    let sentence = &outcome.table.sentence;
+    // Half of the time is the reader's: of the rest nearly all is the hog's.
+    let first = "94 % of the 2.5 ms lost by the 16 wakes later than 50 µs: hog (priority 97, 200)";
+    assert!(sentence.starts_with(first), "{sentence}");
+    assert!(sentence.contains("the recording itself took 2.3 ms (48 % of all)"), "{sentence}");
+    let shares: f64 = outcome.table.rows.iter().map(|row| row.share_of_time).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "rows have all of it: {shares}");
+    // The reader of another recording is somebody's thread.
+    let strange = judged(&behind(&[reader, hog()], 8), ProgramOwner::Stranger);
+    assert!(!strange.table.rows.iter().any(|row| row.is_of_recording()));
+    assert!(!strange.table.sentence.contains("recording itself"), "{}", strange.table.sentence);
+}
+
+#[test]
 fn what_is_kept_names_the_same_programs() {
     let threads = [task("rustc", 500, 2), task("opt cgu.0", 501, 2)];
     let own = task("punctual-watch", 600, 2);

@@ -25,6 +25,7 @@ use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, Threa
 use punctual_blame::programs::{ProgramOwner, ThreadProgram};
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
+use punctual_blame::unseen::UnseenWakes;
 use punctual_blame::wake::FinishedWake;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
@@ -46,7 +47,8 @@ use serde::{Deserialize, Serialize};
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{
     Capture, CaptureItem, CapturePlan, CaptureRefused, CaptureTally, ClockOffsets, EventSet,
-    FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols, runnable_threads,
+    FastLoop, FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols,
+    runnable_threads,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
@@ -340,7 +342,12 @@ impl BlameExperiment {
             pause(LOOK);
         }
         orders.is_settling.store(true, Ordering::Release);
+        let fast = match self.subject {
+            BlameSubject::Loop { period, .. } => FastLoop::of(tid.unsigned_abs(), cpu, period),
+            BlameSubject::Threads(_) | BlameSubject::RealTime => None,
+        };
         let plan = self.machine.capture_plan(EventSet::Full).away_from(&[cpu]);
+        let plan = plan.beside(fast.into_iter().collect());
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
         let left = Span::from_ns((self.duration.as_ns() - unrecorded).max(0));
         let accountant = self.accountant(follow, &symbols, left);
@@ -811,8 +818,12 @@ pub struct BlamedRun {
     pub late: u64,
     /// Wakes whose begin is only bounded.
     pub censored: u64,
-    /// Wakes of which records are lost.
+    /// Wakes of which something is missing, though no events were lost.
     pub broken: u64,
+    /// What was lost, and the wakes across that: they are none of `wakes` and `late`; null where
+    /// nothing was.
+    #[serde(default)]
+    pub unseen: Option<BlamedLoss>,
     /// Late wakes of threads that waited already when the recording began, or whose timer was
     /// programmed before: later than they count.
     #[serde(default)]
@@ -836,6 +847,34 @@ pub struct BlamedRun {
     pub wanted: Option<u64>,
     /// Its causes, the one that took most time first.
     pub causes: Vec<BlamedCause>,
+}
+
+/// Wakes that were not seen, since events were lost: they are in no figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedLoss {
+    /// Wakes that began before a loss and ended behind it.
+    pub wakes: u64,
+    /// The time that was lost on their CPUs, ns: of several threads that of the one with most.
+    pub time_ns: u64,
+    /// Its share of what was recorded, in [0, 1].
+    pub share_of_time: f64,
+    /// The share of the events of all CPUs that was lost, in [0, 1].
+    pub share_of_events: f64,
+    /// Whether that is too much to tell causes: then nothing is decided, and nothing advised.
+    pub is_too_much: bool,
+}
+
+impl BlamedLoss {
+    fn of(unseen: &UnseenWakes) -> Option<Self> {
+        let UnseenWakes { wakes, time_ns, .. } = *unseen;
+        (wakes > 0 || time_ns > 0).then(|| Self {
+            wakes,
+            time_ns,
+            share_of_time: unseen.share_of_time(),
+            share_of_events: unseen.share_of_events(),
+            is_too_much: unseen.is_too_much(),
+        })
+    }
 }
 
 /// What figures of lateness are at least and at most, ns.
@@ -928,6 +967,8 @@ pub enum CulpritOwner {
     Measurement,
     /// Those of a load that the measurement runs.
     Load,
+    /// The recording itself: what it takes is its price, and in no share of a sentence.
+    Recording,
 }
 
 impl From<ProgramOwner> for CulpritOwner {
@@ -1238,7 +1279,8 @@ fn causes(table: &CauseTable) -> Vec<BlamedCause> {
 }
 
 impl BlamedCause {
-    /// Whether it is one: neither what wakes on time take too, nor what is not explained.
+    /// Whether it is one of the machine: neither what wakes on time take too, nor what is not
+    /// explained, nor the recording itself.
     pub fn is_named(&self) -> bool {
         let open = [
             CauseKind::NormalPath,
@@ -1246,7 +1288,7 @@ impl BlamedCause {
             CauseKind::NoSingle,
             CauseKind::Unexplained,
         ];
-        open.iter().all(|kind| kind.word() != self.cause)
+        self.owner != CulpritOwner::Recording && open.iter().all(|kind| kind.word() != self.cause)
     }
 
     /// Whether it says what made wakes late, were it that nothing was recorded meanwhile: neither
@@ -1263,7 +1305,10 @@ impl BlamedCause {
             program: row.culprits.program().map(|program| program.to_string()),
             threads: row.culprits.count() as u64,
             processes: row.culprits.processes().len() as u64,
-            owner: row.culprits.owner().into(),
+            owner: match row.is_of_recording() {
+                true => CulpritOwner::Recording,
+                false => row.culprits.owner().into(),
+            },
             cpu: row.cpu,
             wakes: row.wakes,
             touched: row.touched,
@@ -1302,6 +1347,7 @@ impl BlamedRun {
             late: table.late,
             censored: thread.censored,
             broken: thread.broken,
+            unseen: BlamedLoss::of(&thread.unseen),
             begun: thread.open.begun,
             waiting: thread.open.waiting,
             busy: thread.busy.count,

@@ -4,7 +4,9 @@
 
 use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
-use punctual_lab::blame::{BlamedCause, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice};
+use punctual_lab::blame::{
+    BlamedCause, BlamedLoss, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice,
+};
 use punctual_lab::load::{LIMIT, LoadReport};
 use punctual_lab::others::OthersOnCpu;
 use punctual_lab::periodic::{BlamedCycle, RecordedWhere, RunOutcome};
@@ -197,8 +199,12 @@ pub struct RunBlame {
     pub late: u64,
     /// Wakes whose begin is only bounded: the kernel does not show when they ran.
     pub censored: u64,
-    /// Wakes of which records are lost.
+    /// Wakes of which something is missing, though no events were lost.
     pub broken: u64,
+    /// What was lost, and the wakes across that, which are in no other count; null where nothing
+    /// was.
+    #[serde(default)]
+    pub unseen: Option<BlamedLoss>,
     /// Late wakes that are still wanted for shares to be told; null where there are enough.
     pub wanted: Option<u64>,
     /// The latest wakes as cycles of the run, the latest first; at most 200.
@@ -310,6 +316,7 @@ impl Run {
             late: if are_cycles { blamed.late } else { 0 },
             censored: blamed.censored,
             broken: blamed.broken,
+            unseen: blamed.unseen,
             wanted: blamed.wanted.filter(|_| are_cycles),
             cycles,
             worst,

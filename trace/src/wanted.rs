@@ -27,6 +27,8 @@ pub enum EventFilter {
     Text(&'static str),
     /// Those of the followed threads.
     FollowedThreads,
+    /// Those about other threads than fast loops, of whose own CPU time nothing is told.
+    OthersThanFastLoops,
     /// Those of timers that wake a sleeping thread: `function` is the address of the kernel's
     /// `hrtimer_wakeup`.
     WakingTimers,
@@ -37,6 +39,8 @@ pub enum EventFilter {
 pub struct FilterFacts<'a> {
     /// The followed threads.
     pub threads: &'a [Tid],
+    /// Loops that wake so often that their own records are most of all.
+    pub fast_loops: &'a [Tid],
     /// The address of `hrtimer_wakeup`; nothing where the kernel hides its addresses.
     pub hrtimer_wakeup: Option<u64>,
 }
@@ -57,6 +61,12 @@ impl EventFilter {
                     let _ = write!(text, "{or}common_pid=={thread}");
                 }
                 Some(text)
+            }
+            Self::OthersThanFastLoops if facts.fast_loops.is_empty() => None,
+            Self::OthersThanFastLoops => {
+                let others: Vec<String> =
+                    facts.fast_loops.iter().map(|tid| format!("pid!={tid}")).collect();
+                Some(others.join("&&"))
             }
             Self::WakingTimers => {
                 facts.hrtimer_wakeup.map(|address| format!("function=={address:#x}"))
@@ -180,6 +190,7 @@ pub const WANTED: &[WantedEvent] = &[
         .filtered(EventFilter::FollowedThreads),
     row("workqueue", "workqueue_execute_start", "what a kworker works at is not named"),
     row("sched", "sched_stat_runtime", "how much of a gap the host took is unknown")
+        .filtered(EventFilter::OthersThanFastLoops)
         .on(WantedOn::VirtualMachine),
     row("power", "cpu_idle", "idle states are not named").on(WantedOn::Metal),
     row("power", "cpu_frequency", "changes of frequency are not seen").on(WantedOn::Metal),
@@ -220,13 +231,22 @@ mod tests {
     #[test]
     fn filters_are_in_the_language_of_the_kernel() {
         let nothing = FilterFacts::default();
-        let facts = FilterFacts { threads: &[7, 12], hrtimer_wakeup: Some(0xffff_ffff_8123_4560) };
+        let facts = FilterFacts {
+            threads: &[7, 12],
+            fast_loops: &[8, 9],
+            hrtimer_wakeup: Some(0xffff_ffff_8123_4560),
+        };
         assert_eq!(EventFilter::Everything.text(&facts), None);
         assert_eq!(EventFilter::Text("sig==19").text(&nothing).as_deref(), Some("sig==19"));
         assert_eq!(EventFilter::FollowedThreads.text(&nothing), None);
         assert_eq!(
             EventFilter::FollowedThreads.text(&facts).as_deref(),
             Some("common_pid==7||common_pid==12")
+        );
+        assert_eq!(EventFilter::OthersThanFastLoops.text(&nothing), None);
+        assert_eq!(
+            EventFilter::OthersThanFastLoops.text(&facts).as_deref(),
+            Some("pid!=8&&pid!=9")
         );
         assert_eq!(EventFilter::WakingTimers.text(&nothing), None);
         assert_eq!(

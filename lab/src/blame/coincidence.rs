@@ -361,6 +361,7 @@ impl CoincidenceBook {
             late,
             censored: 0,
             broken: 0,
+            unseen: None,
             begun: 0,
             busy: 0,
             busy_longest_ns: 0,

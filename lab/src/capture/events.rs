@@ -88,7 +88,12 @@ impl KernelEvents {
         let tracefs = Tracefs::find(root).map_err(CaptureRefused::Tracefs)?;
         let threads: Vec<u32> =
             plan.threads.iter().filter_map(|&tid| u32::try_from(tid).ok()).collect();
-        let facts = FilterFacts { threads: &threads, hrtimer_wakeup: plan.hrtimer_wakeup };
+        let fast_loops: Vec<u32> = plan.fast_loops.iter().map(|fast| fast.tid).collect();
+        let facts = FilterFacts {
+            threads: &threads,
+            fast_loops: &fast_loops,
+            hrtimer_wakeup: plan.hrtimer_wakeup,
+        };
         let mut found = Self::default();
         for wanted in WANTED {
             let Some(filter) = wanted_filter(wanted, plan) else { continue };

@@ -106,6 +106,8 @@ pub(super) struct Gauge {
     pause: AtomicBool,
     /// Whether that is so.
     is_paused: AtomicBool,
+    /// Whether a ring had something at the last look: nothing is known of it before.
+    has_unread: AtomicBool,
 }
 
 impl Gauge {
@@ -117,6 +119,11 @@ impl Gauge {
     /// Whether what was asked for is so.
     pub(super) fn is_as_asked(&self) -> bool {
         self.is_paused.load(Ordering::Acquire) == self.pause.load(Ordering::Acquire)
+    }
+
+    /// Whether there may be something in a ring that is not read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.has_unread.load(Ordering::Acquire)
     }
 
     pub(super) fn read(&self) -> CaptureSoFar {
@@ -302,7 +309,8 @@ impl<C: CaptureConsumer> Reader<C> {
             if self.follow.look(now) {
                 self.given.consumer.take(CaptureItem::Threads(&self.follow.threads));
             }
-            self.look(now);
+            let had_some = self.look(now);
+            self.gauge.has_unread.store(had_some, Ordering::Release);
             self.pause_as_asked();
             self.gauge.write(&self.given.facts);
             look_ns = (look_ns + POLL_NS).max(now_ns(ClockId::Monotonic));

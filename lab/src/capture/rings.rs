@@ -14,7 +14,7 @@ use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
 use punctual_trace::perf_stream::{PerfSource, PerfStream};
 
 use super::events::{KernelEvent, KernelEvents, MissingEvidence, MissingWhy};
-use super::{CapturePlan, CaptureRefused, EventSet, RING_BYTES_MIN, RINGS_BYTES_MAX};
+use super::{CapturePlan, CaptureRefused, EventSet, FAST_RINGS, RING_BYTES_MIN, RINGS_BYTES_MAX};
 
 /// The most threads whose page faults are seen to end: two events for each on each CPU, and a
 /// switch of events with each switch to it.
@@ -127,7 +127,7 @@ impl Rings {
             opened: recorded,
             missing: opening.missing,
             offline: opening.offline,
-            bytes: opening.bytes,
+            bytes: opening.largest,
             limit,
         })
     }
@@ -204,6 +204,10 @@ struct Opening<'a> {
     missing: Vec<MissingEvidence>,
     offline: u32,
     bytes: usize,
+    /// CPUs of fast loops, whose rings are larger.
+    fast_cpus: Vec<u32>,
+    /// Bytes of the largest ring.
+    largest: usize,
 }
 
 fn opened(name: String, plan: &EventPlan) -> OpenedEvent {
@@ -238,6 +242,8 @@ impl<'a> Opening<'a> {
             missing: events.missing,
             offline: 0,
             bytes: ring_bytes(plan.ring_bytes, cpus),
+            fast_cpus: plan.fast_loops.iter().map(|fast| fast.cpu).collect(),
+            largest: 0,
         }
     }
 
@@ -266,7 +272,7 @@ impl<'a> Opening<'a> {
             }
             owner => owner.map_err(|why| refusal(self.root, why))?,
         };
-        let ring = self.map(&owner)?;
+        let ring = self.map(cpu, &owner)?;
         self.owner.recorded.ids.push(owner.id().map_err(|why| refusal(self.root, why))?);
         let (mut members, mut alone) = (Vec::new(), Vec::new());
         let mut is_first = self.rows.iter().all(|row| row.opened.recorded.ids.is_empty());
@@ -297,10 +303,20 @@ impl<'a> Opening<'a> {
 
     /// Maps the ring of a CPU, a smaller one where so much is not allowed: then all that follow are
     /// as small.
-    fn map(&mut self, owner: &PerfEvent) -> Result<PerfRing, CaptureRefused> {
+    fn map(&mut self, cpu: u32, owner: &PerfEvent) -> Result<PerfRing, CaptureRefused> {
+        let fast_bytes = self.bytes.saturating_mul(FAST_RINGS);
+        if self.fast_cpus.contains(&cpu)
+            && let Ok(ring) = PerfRing::map(owner, fast_bytes)
+        {
+            self.largest = self.largest.max(fast_bytes);
+            return Ok(ring);
+        }
         loop {
             match PerfRing::map(owner, self.bytes) {
-                Ok(ring) => return Ok(ring),
+                Ok(ring) => {
+                    self.largest = self.largest.max(self.bytes);
+                    return Ok(ring);
+                }
                 Err(Errno::PERM | Errno::NOMEM) if self.bytes > RING_BYTES_MIN => self.bytes /= 2,
                 Err(Errno::PERM) => {
                     let allowed_kb = number(self.root, "/proc/sys/kernel/perf_event_mlock_kb");

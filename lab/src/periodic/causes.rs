@@ -30,7 +30,8 @@ use crate::blame::{
     RecordingPrice, SETTLE, map, pause, program, run_loop,
 };
 use crate::capture::{
-    Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, kernel_symbols, must_share_cpu,
+    Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, FAST_NS, FastLoop,
+    kernel_symbols, must_share_cpu,
 };
 use crate::experiment::cpu_of;
 
@@ -307,7 +308,12 @@ impl LoopRecorder {
         if self.plan.when != BlameWhen::Asked && must_share_cpu(&measured) {
             return Err(NotRecorded::SharesCpu);
         }
+        let streams = self.tids.iter().zip(&loops.plan.streams);
+        let fast = streams.filter_map(|(&tid, stream)| {
+            FastLoop::of(tid, stream.thread.pinned_to()?, stream.period)
+        });
         let capture = self.plan.machine.capture_plan(EventSet::Full).away_from(&measured);
+        let capture = capture.beside(fast.collect());
         if self.price.is_some() {
             let recorded = self.start(&capture)?;
             recorded.capture.resume();
@@ -358,8 +364,11 @@ impl LoopRecorder {
     /// A block of this condition begins: what passes from its first warm cycle on is looked at,
     /// where events are recorded now.
     pub(super) fn begin_block(&mut self, plan: &PeriodicPlan, condition: usize) {
-        if self.recorded.is_err() {
-            return;
+        let Ok(recorded) = &self.recorded else { return };
+        if self.place == RecordedWhere::Behind {
+            // With rings that are empty more of it fits in; it does not count anyway.
+            recorded.capture.drain();
+            recorded.capture.resume();
         }
         let Some(&group) = self.plan.groups.get(condition) else { return };
         let shortest = plan.streams.iter().map(|stream| stream.period.as_ns()).min().unwrap_or(0);
@@ -370,6 +379,11 @@ impl LoopRecorder {
 
     /// The block is over.
     pub(super) fn end_block(&mut self) {
+        if let Ok(recorded) = self.recorded.as_ref()
+            && self.place == RecordedWhere::Behind
+        {
+            recorded.capture.pause();
+        }
         let now_ns = now_ns(ClockId::Monotonic);
         if let Some(turn) = self.turns().last_mut() {
             turn.to_ns = turn.to_ns.min(now_ns);
@@ -474,7 +488,10 @@ fn blocks_behind(
         lengths.fold(0, i64::saturating_add) <= BEHIND_MAX.as_ns()
     };
     let group_ns = BEHIND_GROUP_MIN.as_ns();
-    let floors_ns = [share_ns.max(group_ns), group_ns, 0];
+    // The wakes of a fast loop are many in a second, and its ring holds no more.
+    let is_fast = shortest_ns.unsigned_abs() < FAST_NS;
+    let share_ns = if is_fast { group_ns } else { share_ns.max(group_ns) };
+    let floors_ns = [share_ns, group_ns, 0];
     let floor_ns = floors_ns.into_iter().find(fits).ok_or(NotRecorded::TooSlow)?;
     let block = |condition: usize| {
         let group = group_of[condition];
@@ -892,6 +909,9 @@ mod tests {
         // A wait that sleeps is a group too, one that spins is not.
         let sleeps = loaded(ms, 1, WaitKind::Sleep, 90_000).behind();
         assert_eq!(sleeps, Ok(vec![(0, 3_000), (1, 3_000), (2, 3_000)]));
+        // Those of a fast loop have a second each, however long the measurement.
+        let fast = loaded(25_000, 1, WaitKind::Spin, 80_000).behind();
+        assert_eq!(fast, every(1_000, 1, 1_000));
         // Periods that are long need longer blocks: 35 cycles.
         let slow = |period_ns| loaded(period_ns, 8, WaitKind::Spin, 30_000).behind();
         assert_eq!(slow(20 * ms), every(1_500, 8, 700));

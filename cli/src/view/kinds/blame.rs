@@ -253,7 +253,7 @@ fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
     }
     if blame.broken > 0 {
         blocks.push(Block::words(format!(
-            "records of {} wakes were lost",
+            "something is missing of {} wakes",
             format::count(blame.broken)
         )));
     }
@@ -390,20 +390,15 @@ fn figures(cause: &BlamedCause) -> [String; 4] {
     [time, format::share(cause.share_of_time), wakes, format::share(cause.confidence)]
 }
 
-/// The causes that matter, at most so many: those that took most time, and in any case that of the
-/// latest wake.
+/// The causes that matter: those that took most time, at most so many, and in any case that of the
+/// latest wake beside them.
 fn mattering(causes: &[BlamedCause], most: usize) -> Vec<&BlamedCause> {
     let matters = |cause: &&BlamedCause| {
         let is_usual = cause.cause == NORMAL_PATH;
         !is_usual && cause.share_of_time >= EXPLAINED || cause.is_of_latest
     };
-    let mut found: Vec<&BlamedCause> = causes.iter().filter(matters).collect();
-    let latest = found.iter().position(|cause| cause.is_of_latest);
-    if let Some(latest) = latest.filter(|&latest| latest >= most && most > 0) {
-        found.swap(latest, most - 1);
-    }
-    found.truncate(most);
-    found
+    let found = causes.iter().filter(matters).enumerate();
+    found.filter(|(at, cause)| *at < most || cause.is_of_latest).map(|(_, cause)| cause).collect()
 }
 
 /// The causes that matter, each with its figures and what shows it, and what helps against them.
@@ -441,7 +436,8 @@ fn listed(title: &str, causes: &[BlamedCause], most: usize) -> Vec<Block> {
 /// What helps, each once, with the causes that it helps against: what is against most time first.
 fn helps(causes: &[&BlamedCause]) -> Vec<Block> {
     let mut found: Vec<(&str, Vec<&BlamedCause>)> = Vec::new();
-    for cause in causes.iter().filter(|cause| cause.is_known() && !cause.advice.trim().is_empty()) {
+    let is_helped = |cause: &&&BlamedCause| cause.is_known() && !cause.advice.trim().is_empty();
+    for cause in causes.iter().filter(is_helped) {
         let advice = cause.advice.trim();
         match found.iter_mut().find(|(known, _)| *known == advice) {
             Some((_, helped)) => helped.push(cause),
@@ -560,7 +556,7 @@ fn evidence_words(evidence: &CaptureEvidence) -> String {
 }
 
 /// What ended the recording.
-fn stop_words(stop: &BlamedStop) -> String {
+pub(crate) fn stop_words(stop: &BlamedStop) -> String {
     format!(
         "ended by a wake of {} ({}) that was {} late, released at {:.6} s: --stop-over",
         stop.name,
@@ -692,9 +688,11 @@ mod tests {
             (0..9).map(|number| cause(&format!("cause {number}"), 0.1, "Wait.")).collect();
         causes.push(BlamedCause { is_of_latest: true, ..cause("the latest", 0.001, "Look.") });
         let page = shown(&caused(&causes, 3));
-        assert!(page.contains("cause 1:") && !page.contains("cause 2:"), "{page}");
+        // It stands beside larger ones, not in the place of one.
+        assert!(page.contains("cause 2:") && !page.contains("cause 3:"), "{page}");
         assert!(page.contains("the latest:") && page.contains("Look."), "{page}");
-        assert!(page.contains("7 more causes: 80 % of the time"), "{page}");
+        let more = page.lines().find(|line| line.contains("more causes:")).unwrap_or_default();
+        assert!(more.contains("6 more causes: 70 % of the time"), "{page}");
     }
 
     /// A result with so many causes, as long as names and evidence are.
@@ -724,6 +722,7 @@ mod tests {
             late: 43,
             censored: 4_282,
             broken: 0,
+            unseen: None,
             begun: 0,
             waiting: 0,
             busy: 0,

@@ -50,6 +50,32 @@ impl QuestionArgs {
         (spec != QuestionSpec::default()).then_some(spec)
     }
 
+    /// The periods to run: those that are requested, none for the usual ones.
+    ///
+    /// # Errors
+    /// In one line, why it is about no loops of these, and the way out.
+    pub(crate) fn periods_to_run(&self, requested: &[Duration]) -> Result<Vec<Duration>, String> {
+        match (&self.purpose, requested) {
+            (None, []) => Ok(vec![Duration(Span::from_ns(PERIOD_NS))]),
+            (Some(purpose), []) => Ok(purpose.periods()),
+            (None, _) => Ok(requested.to_vec()),
+            (Some(purpose), _) => purpose.accepts(requested).map(|()| requested.to_vec()),
+        }
+    }
+
+    /// The options that ask the same again, behind a command, of loops of these requested periods;
+    /// none where it is about no use.
+    pub(crate) fn options(&self, requested: &[Duration]) -> String {
+        let Some(row) = self.purpose.as_ref().and_then(Purpose::of_use) else {
+            return String::new();
+        };
+        let periods = requested.iter().map(|period| shown_period(*period)).collect::<Vec<_>>();
+        match periods.as_slice() {
+            [] => row.option.to_owned(),
+            [..] => format!("{} --period {}", row.option, periods.join(",")),
+        }
+    }
+
     /// The periods that it is about; `None` for those of `--period`.
     pub(crate) fn periods(&self) -> Option<Vec<Duration>> {
         self.purpose.as_ref().map(Purpose::periods)
@@ -116,10 +142,12 @@ pub(crate) fn question(spec: Option<&QuestionSpec>) -> Question<'_> {
     }
 }
 
-/// The option that names what a question is for, behind a command; empty without one.
-pub(crate) fn option(spec: Option<&QuestionSpec>) -> &'static str {
-    let name = spec.and_then(|spec| spec.purpose.as_deref());
-    USES.iter().find(|row| Some(row.name) == name).map_or("", |row| row.option)
+/// The period of a loop for which nothing else is requested, ns.
+const PERIOD_NS: i64 = 1_000_000;
+
+/// A period as an argument.
+fn shown_period(period: Duration) -> String {
+    format::period_argument(period.0.as_ns().unsigned_abs())
 }
 
 /// A purpose of loops: their periods, and the requirement that they have to keep.
@@ -139,7 +167,8 @@ struct Use {
     load: Option<&'static str>,
     /// The loop in words: "A loop".
     purpose: &'static str,
-    /// The names of its loops, by period in ns, where they have names of their own.
+    /// The names of its loops, by period in ns, the shortest first, where they have names of their
+    /// own: such loops may have other periods, and are judged by the same rule.
     labels: &'static [(u64, &'static str)],
     /// Whether the result judges software stepping.
     stepping: bool,
@@ -163,7 +192,7 @@ static USES: [Use; 6] = [
         requirement: Requirement { deadline: Deadline::TenthFrom(50_000), p: 1e-4 },
         load: Some("linuxcnc"),
         purpose: "LinuxCNC threads",
-        labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
+        labels: &[(25_000, "base thread"), (1_000_000, "servo thread")],
         stepping: true,
         refuted: None,
     },
@@ -176,7 +205,7 @@ static USES: [Use; 6] = [
         requirement: within(100_000, 1e-4),
         load: Some("linuxcnc"),
         purpose: "A servo thread without a base thread",
-        labels: &[(1_000_000, "servo thread, 1 ms")],
+        labels: &[(1_000_000, "servo thread")],
         stepping: false,
         refuted: None,
     },
@@ -260,6 +289,53 @@ impl Purpose {
     }
 }
 
+impl Purpose {
+    /// Whether its loops may have these periods.
+    ///
+    /// # Errors
+    /// In one line, why not, and the way out.
+    fn accepts(&self, requested: &[Duration]) -> Result<(), String> {
+        let shown: Vec<String> = requested.iter().map(|period| shown_period(*period)).collect();
+        let shown = shown.join(",");
+        let row = match self.of_use() {
+            Some(row) if !row.labels.is_empty() => row,
+            _ => {
+                let usual: Vec<String> =
+                    self.periods().iter().map(|period| shown_period(*period)).collect();
+                return Err(format!(
+                    "--period {shown}: --for is about a loop of {}; without --for, --deadline and \
+                     --miss ask the same of any period",
+                    usual.join(", ")
+                ));
+            }
+        };
+        let mut own_ns: Vec<i64> = requested.iter().map(|period| period.0.as_ns()).collect();
+        own_ns.sort_unstable();
+        own_ns.dedup();
+        if own_ns.len() == row.labels.len() && requested.len() == own_ns.len() {
+            return Ok(());
+        }
+        let names: Vec<&str> = row.labels.iter().map(|(_, name)| *name).collect();
+        let usual: Vec<String> =
+            row.labels.iter().map(|(ns, _)| format::period_argument(*ns)).collect();
+        let other = USES.iter().find(|other| {
+            other.name != row.name && !other.labels.is_empty() && other.labels.len() == own_ns.len()
+        });
+        let other = other.map_or_else(String::new, |other| {
+            let names: Vec<&str> = other.labels.iter().map(|(_, name)| *name).collect();
+            let alone = if names.len() == 1 { " alone" } else { "" };
+            format!(", or{} for the {}{alone}", other.option, names.join(" and the "))
+        });
+        Err(format!(
+            "--period {shown}:{} takes one period for each of its loops ({}), no two alike, as in \
+             --period {}{other}",
+            row.option,
+            names.join(", "),
+            usual.join(",")
+        ))
+    }
+}
+
 fn names() -> String {
     USES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
@@ -305,6 +381,44 @@ mod tests {
             assert!(row.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", row.name);
             assert!(!row.help.ends_with('.') && !row.periods_ns.is_empty(), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn loops_with_names_may_have_periods_of_their_own_and_others_are_told_the_way_out() {
+        let periods = |text: &str| -> Vec<Duration> {
+            text.split(',').map(|one| parse::period(one).expect("a period")).collect()
+        };
+        let asks = |name: &str, text: &str| {
+            let purpose = Some(purpose(name).expect("a purpose"));
+            let question = QuestionArgs { purpose, ..QuestionArgs::default() };
+            let periods = periods(text);
+            let run = question.periods_to_run(&periods)?;
+            let run_ns: Vec<i64> = run.iter().map(|period| period.0.as_ns()).collect();
+            Ok::<_, String>((run_ns, question.options(&periods)))
+        };
+        let own = asks("linuxcnc", "1ms,50us").expect("base and servo thread");
+        let again = " --for linuxcnc --period 1ms,50us".to_owned();
+        assert_eq!(own, (vec![1_000_000, 50_000], again));
+        assert_eq!(asks("mesa", "2ms").map(|(run_ns, _)| run_ns), Ok(vec![2_000_000]));
+        // The deadlines are those of the rule: 50 µs, or a tenth of a longer period.
+        let spec = QuestionSpec { purpose: Some("linuxcnc".to_owned()), ..QuestionSpec::default() };
+        let requirement = question(Some(&spec)).requirement;
+        assert_eq!([50_000, 2_000_000].map(|ns| requirement.deadline_ns(ns)), [50_000, 200_000]);
+        for (name, text, way_out) in [
+            ("linuxcnc", "50us", "--for mesa for the servo thread alone"),
+            ("linuxcnc", "50us,50us", "--period 25us,1ms"),
+            ("linuxcnc", "50us,1ms,2ms", "--period 25us,1ms"),
+            ("mesa", "50us,1ms", "--for linuxcnc for the base thread and the servo thread"),
+            ("audio", "1ms", "--deadline and --miss"),
+            ("1kHz", "1ms", "--deadline and --miss"),
+        ] {
+            let why = asks(name, text).expect_err(name);
+            assert!(why.starts_with("--period ") && why.contains(way_out), "{why}");
+            assert!(!why.contains('\n'), "{why}");
+        }
+        let usual = QuestionArgs::default();
+        assert_eq!(usual.periods_to_run(&[]).map(|run| run[0].0.as_ns()), Ok(PERIOD_NS));
+        assert_eq!(usual.options(&periods("2ms")), "");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! a fact of the machine or of the run, and a command that exists. It names no cause that it did
 //! not see.
 
+use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Session;
 use crate::format;
-use crate::run::{LoadRow, Run};
+use crate::run::{LoadRow, Run, RunBlame};
 
 /// The most that are given.
 const ADVICE_MAX: usize = 3;
@@ -61,9 +62,10 @@ pub(crate) fn of(
     session: Option<&Session>,
     (runs, rows): (&[Run], &[LoadRow]),
     findings: Option<&Findings>,
+    requirement: &Requirement,
 ) -> Vec<Advice> {
-    let shown = [host(facts, runs), load(rows), throttling(facts, runs)];
-    let shown = causes(runs, rows).into_iter().chain(shown.into_iter().flatten());
+    let shown = [host(facts, runs), load(runs, rows), throttling(facts, runs)];
+    let shown = causes(runs, rows, requirement).into_iter().chain(shown.into_iter().flatten());
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
@@ -101,8 +103,8 @@ impl Advice {
 
 /// What was seen to make them late: who had the CPU of a loop that waited for it, then what the
 /// kernel's events say. Nothing where neither was seen.
-pub(crate) fn causes(runs: &[Run], rows: &[LoadRow]) -> Vec<Advice> {
-    [kept_waiting(runs, rows), cause(runs, rows)].into_iter().flatten().collect()
+pub(crate) fn causes(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Vec<Advice> {
+    [kept_waiting(runs, rows), cause(runs, rows, requirement)].into_iter().flatten().collect()
 }
 
 /// Who kept the loop waiting that was seen waiting the longest. `None` where nobody else did.
@@ -119,9 +121,14 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     Some(Advice { detail: Some(detail), ..first })
 }
 
-/// "idle: ", where there are several runs.
+/// "idle: ", where there are several runs; "25 µs, idle: ", where they have several periods.
 fn of_run(run: &Run, runs: &[Run]) -> String {
-    if runs.len() > 1 { format!("{}: ", run.condition()) } else { String::new() }
+    let is_other = |other: &Run| other.setup.period_ns != run.setup.period_ns;
+    match run.setup.period_ns.filter(|_| runs.iter().any(is_other)) {
+        Some(period_ns) => format!("{}, {}: ", format::period(period_ns), run.condition()),
+        None if runs.len() > 1 => format!("{}: ", run.condition()),
+        None => String::new(),
+    }
 }
 
 /// Fewer late wakes than this are no reason to change a machine.
@@ -129,19 +136,33 @@ const LATE_MIN: u64 = 10;
 /// A recording behind the measurement whose worst is so many times smaller did not see it again.
 const NOT_AGAIN: f64 = 10.0;
 
-/// What made the late wakes of the latest run late, and what to do about the first of its causes.
-/// `None` where that was not recorded.
-fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
+/// What made the late wakes of the run late that has most of what is judged, and what to do about
+/// the first of its causes. `None` where that was not recorded.
+fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
-    let with_causes =
-        runs.iter().filter(|run| run.blame.as_ref().is_some_and(|blame| blame.late > 0));
-    let run = with_causes.max_by(|a, b| worst(a).total_cmp(&worst(b)))?;
+    // What the answers count: later than the deadline. Of as many, the latest.
+    let counted = |run: &&Run| {
+        let deadline_ns = requirement.deadline_ns(run.setup.period_ns.unwrap_or(0));
+        let over = run.outcome.tails.exceedances_within(deadline_ns).1;
+        (over, worst(run))
+    };
+    let is_told = |run: &&Run| {
+        let is_lost = |blame: &RunBlame| blame.unseen.is_some_and(|loss| loss.is_too_much);
+        run.blame.as_ref().is_some_and(|blame| blame.late > 0 || is_lost(blame))
+    };
+    let order = |a: &&Run, b: &&Run| {
+        let ((over, worst), (other, other_worst)) = (counted(a), counted(b));
+        over.cmp(&other).then(worst.total_cmp(&other_worst))
+    };
+    let run = runs.iter().filter(is_told).max_by(order)?;
     let blame = run.blame.as_ref()?;
     let sentence = blame.sentence.as_ref()?;
     let recorded_ns = run.causes.iter().map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
     let behind = blame.behind_ns.is_some();
     let was_missed = behind && recorded_ns * NOT_AGAIN < worst(&run);
-    let named = run.first_cause().filter(|_| blame.late >= LATE_MIN && !was_missed);
+    let lost = blame.unseen.filter(|loss| loss.is_too_much);
+    let is_shown = blame.late >= LATE_MIN && !was_missed && lost.is_none();
+    let named = run.first_cause().filter(|_| is_shown);
     let bar = blame.threshold_ns.map_or_else(
         || "late wakes".to_owned(),
         |ns| format!("wakes later than {}", format::ns(Some(ns as f64))),
@@ -154,6 +175,14 @@ fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
                 (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
             let text = format!("{wakes} of {late} {bar}{place}: {}, worst {worst}", cause.name);
             (text, format!(" {}", cause.advice.trim()))
+        }
+        None if lost.is_some() => {
+            let loss = lost.unwrap_or_default();
+            let share = format::share(loss.share_of_time);
+            let text = format!(
+                "undecided: the recording lost {share} of the time, so that no cause is shown"
+            );
+            (text, String::new())
         }
         None if was_missed => (
             format!(
@@ -171,10 +200,14 @@ fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let text = format!("{}{text}", of_run(run, runs));
     let detail = format!("{}{remedy}", format::sentence(sentence.trim_end_matches('.')));
     let cpu = run.setup.cpu;
-    let command = match (named.and_then(|cause| cause.tune_rule.as_ref()), cpu) {
+    let rule = named.and_then(|cause| cause.tune_rule.as_ref());
+    let command = match (rule, cpu) {
         (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),
         _ => again(run, rows),
     };
+    // The command that plans a setting does not look at the loop.
+    let look = rule.map(|_| format!(". '{}' looks at that loop alone", again(run, rows)));
+    let detail = format!("{}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
     let first = advice("cause", text, Some(&command))?;
     // What follows is the command.
     Some(Advice { detail: Some(detail.trim_end_matches('.').to_owned()), ..first })
@@ -192,13 +225,21 @@ fn again(run: &Run, rows: &[LoadRow]) -> String {
         // Of those that took turns, the one under which it was the latest.
         [..] => latest.map(|row| row.load.clone()),
     };
+    blame_command(run, load)
+}
+
+/// The command that looks at the loop of a run alone, beside this load.
+fn blame_command(run: &Run, load: Option<String>) -> String {
     let cpu = run.setup.cpu.map(|cpu| format!(" --cpu {cpu}"));
     let period = run.setup.period_ns;
     let period = period.map(|ns| format!(" --period {}", format::period_argument(ns)));
     let is_word =
         |load: &String| !load.contains(|c: char| c.is_whitespace() || "'\"\\$".contains(c));
     let load = load.filter(is_word).map(|load| format!(" --load {load}"));
-    let options: String = [cpu, period, load].into_iter().flatten().collect();
+    let over = run.blame.as_ref().and_then(|blame| blame.threshold_ns);
+    let over =
+        over.map(|ns| format!(" --over {}", format::period_argument(ns.div_ceil(1_000) * 1_000)));
+    let options: String = [cpu, period, over, load].into_iter().flatten().collect();
     format!("sudo punctual blame{options}")
 }
 
@@ -237,7 +278,7 @@ fn host(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
 }
 
 /// The load under which most were missed.
-fn load(rows: &[LoadRow]) -> Option<Advice> {
+fn load(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let in_all: u64 = rows.iter().map(|row| row.missed).sum();
     // Loops of several periods have a row each under the same load.
     let under = |load: &str| {
@@ -259,7 +300,15 @@ fn load(rows: &[LoadRow]) -> Option<Advice> {
             format::count(in_all)
         ),
     };
-    advice("load", text, Some(&format!("sudo punctual blame --load {load}")))
+    // Of the loops that run beside it, the one that missed most.
+    let under_it = rows.iter().filter(|row| row.load == *load).max_by_key(|row| row.missed)?;
+    let is_it =
+        |run: &&Run| run.setup.period_ns == under_it.period_ns && run.setup.load.contains(load);
+    let command = match runs.iter().find(is_it) {
+        Some(run) => blame_command(run, Some(load.clone())),
+        None => format!("sudo punctual blame --load {load}"),
+    };
+    advice("load", text, Some(&command))
 }
 
 /// The share of the CPU that real-time tasks may use, where a loop came near it or a control group
@@ -318,13 +367,14 @@ mod tests {
     use std::path::Path;
 
     use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
     use punctual_host::cpulist::CpuList;
     use punctual_host::root::Root;
     use punctual_host::rules::{self, Inputs};
     use punctual_host::settings::KernelSettings;
 
     use super::*;
-    use crate::run::{RunBlame, Setup};
+    use crate::run::Setup;
     use punctual_lab::blame::BlamedCause;
 
     /// A captured machine.
@@ -358,7 +408,7 @@ mod tests {
         let findings = Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) };
         let given = |session: &Session, findings| {
             let session = Some(session);
-            of(&facts, session, (&[], &[]), findings)
+            of(&facts, session, (&[], &[]), findings, &Requirement::default())
         };
         let advice = given(&session(false), Some(&findings));
         let texts: Vec<&str> = advice.iter().map(|advice| advice.text.as_str()).collect();
@@ -425,7 +475,7 @@ mod tests {
     fn the_first_cause_comes_first_with_its_command() {
         let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
         let plain = || run(1_000_000, Some(0), 0.1);
-        let of_runs = |runs: &[Run]| of(&facts, None, (runs, &[]), None);
+        let of_runs = |runs: &[Run]| of(&facts, None, (runs, &[]), None, &Requirement::default());
         let causes = [
             ("normal-path", 9, None),
             ("softirq", 5, None),
@@ -443,7 +493,7 @@ mod tests {
         assert!(few[0].text.ends_with("are too few to say why"), "{few:?}");
         let none = of_runs(&[blamed(plain(), 15, &causes[..1])]);
         assert!(none[0].text.starts_with("no cause was seen of 15 wakes"), "{none:?}");
-        let again = "sudo punctual blame --cpu 1 --period 1ms";
+        let again = "sudo punctual blame --cpu 1 --period 1ms --over 40us";
         assert_eq!(advice[0].command.as_deref(), Some(again));
         // Where a setting moves it, the command that plans it.
         let advice = of_runs(&[blamed(plain(), 15, &causes[2..])]);
@@ -462,6 +512,85 @@ mod tests {
             assert!(advice[0].text.starts_with("idle: "), "{advice:?}");
             assert_eq!(advice[0].command, Some(command));
         }
+    }
+
+    /// With so many releases of ten thousand so late, ns.
+    fn with_late(period_ns: u64, late: u64, lateness_us: i64) -> Run {
+        let period = punctual_core::time::Period::from_ns(period_ns);
+        let thresholds_ns = vec![50_000, 100_000];
+        let config = RecordingConfig { period, thresholds_ns, ..RecordingConfig::default() };
+        let mut recording = Recording::new(config);
+        for cycle in 0..10_000 {
+            let late_us = if cycle < late { lateness_us } else { 5 };
+            let lateness = punctual_core::time::Span::from_us(late_us);
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        let plain = run(period_ns, Some(0), 0.1);
+        Run { outcome: recording.finish(0), ..plain }
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_loop_with_most_beyond_its_deadline() {
+        let deadline = punctual_analysis::verdict::Deadline::TenthFrom(50_000);
+        let requirement = Requirement { deadline, p: 1e-4 };
+        let base = blamed(with_late(25_000, 400, 80), 300, &[("softirq", 200, None)]);
+        let servo = blamed(with_late(1_000_000, 3, 9_000), 12, &[("higher-priority", 5, None)]);
+        // The servo thread has the latest of all, the base thread most that were late.
+        let told = cause(&[servo.clone(), base.clone()], &[], &requirement).expect("recorded");
+        assert!(told.text.contains("softirq of hog"), "{}", told.text);
+        assert!(told.text.starts_with("25 µs, idle: 200 of 300 "), "{}", told.text);
+        let look = "sudo punctual blame --cpu 1 --period 25us --over 40us";
+        assert_eq!(told.command.as_deref(), Some(look));
+        // Of as many the latest.
+        let other = blamed(with_late(1_000_000, 400, 9_000), 12, &[("higher-priority", 9, None)]);
+        let told = cause(&[base, other], &[], &requirement).expect("recorded");
+        assert!(told.text.contains("higher-priority of hog"), "{}", told.text);
+        // A setting that moves it has its command, and the loop's stands beside it.
+        let rule = Some("isolation.isolcpus");
+        let moved = blamed(servo, 15, &[("higher-priority", 9, rule)]);
+        let told = cause(&[moved], &[], &requirement).expect("recorded");
+        assert_eq!(told.command.as_deref(), Some("punctual tune plan --cpus 1"));
+        assert!(told.whole().contains("blame --cpu 1 --period 1ms --over 40us'"), "{told:?}");
+    }
+
+    #[test]
+    fn nothing_is_advised_where_too_much_was_lost() {
+        let mut lost = blamed(with_late(25_000, 400, 80), 300, &[("softirq", 200, None)]);
+        let loss = punctual_lab::blame::BlamedLoss {
+            wakes: 40,
+            time_ns: 620,
+            share_of_time: 0.62,
+            share_of_events: 0.6,
+            is_too_much: true,
+        };
+        lost.blame.as_mut().expect("blamed").unseen = Some(loss);
+        let told = cause(&[lost.clone()], &[], &Requirement::default()).expect("recorded");
+        let text = told.text.replace('\u{a0}', " ");
+        assert!(text.starts_with("undecided: the recording lost 62 % of the time"), "{text}");
+        assert!(!told.whole().contains("Mend"), "{told:?}");
+        // Also where no late wake was seen whole.
+        lost.blame.as_mut().expect("blamed").late = 0;
+        assert!(cause(&[lost], &[], &Requirement::default()).is_some());
+    }
+
+    #[test]
+    fn the_load_under_which_most_were_missed_is_looked_at_with_its_loop() {
+        let row = |load: &str, missed| LoadRow {
+            load: load.to_owned(),
+            period_ns: Some(25_000),
+            cycles: 1_000,
+            missed,
+            censored: 0,
+            unrecorded: 0,
+            lateness_ns: Default::default(),
+            steal_ns: None,
+            loads: Vec::new(),
+        };
+        let mut loaded = blamed(run(25_000, Some(0), 0.1), 15, &[("softirq", 9, None)]);
+        loaded.setup.load = vec!["fork".to_owned(), "cpu".to_owned()];
+        let told = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
+        let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load fork";
+        assert_eq!(told.command.as_deref(), Some(look));
     }
 
     #[test]

@@ -65,7 +65,6 @@ pub fn judged(
 ) -> Judged {
     let mut runs = runs;
     let apart = runs.split_off(of_first_wait(&runs).len());
-    let verdicts = verdict::of(&runs, question);
     let mut periods: Vec<Option<u64>> = Vec::new();
     let own = runs.iter().filter(|run| run.outcome.lateness.count() > 0);
     for run in own.clone() {
@@ -74,6 +73,9 @@ pub fn judged(
         }
     }
     periods.sort_unstable();
+    let periods_ns: Vec<u64> = periods.iter().copied().flatten().collect();
+    let question = &Question { periods_ns: &periods_ns, ..*question };
+    let verdicts = verdict::of(&runs, question);
     let line = |period: &Option<u64>| {
         let runs: Vec<&Run> = own.clone().filter(|run| run.setup.period_ns == *period).collect();
         let rows: Vec<&LoadRow> = rows.iter().filter(|row| row.period_ns == *period).collect();
@@ -93,10 +95,10 @@ pub fn judged(
         advice: match &envelope.machine {
             Some(facts) if failing => {
                 let (session, findings) = (envelope.session.as_ref(), question.findings);
-                advice::of(facts, session, (&runs, rows), findings)
+                advice::of(facts, session, (&runs, rows), findings, &question.requirement)
             }
             // What made the latest late is told all the same.
-            _ => advice::causes(&runs, rows),
+            _ => advice::causes(&runs, rows, &question.requirement),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
     };
@@ -271,11 +273,12 @@ mod tests {
         let lines = judged.headline.expect("measured").loops;
         let is_number = |c: char| c.is_ascii_digit() || c == '\u{a0}';
         for (line, subject) in lines.iter().zip(["base", "servo"]) {
-            let parts: Vec<&str> =
-                line.counts.split(is_number).filter(|part| !part.is_empty()).collect();
+            let period_ns = if subject == "base" { 25_000 } else { 1_000_000 };
+            let named = format!("{subject} thread, {}", format::period(period_ns));
+            let told = line.counts.strip_prefix(&named).unwrap_or_else(|| panic!("{line:?}"));
+            let parts: Vec<&str> = told.split(is_number).filter(|part| !part.is_empty()).collect();
             let told = [" on CPU ", ": ", " of ", " releases missed, ", " in all over "];
-            assert_eq!(parts[0], format!("{subject} thread on CPU "), "{}", line.counts);
-            assert_eq!(parts[1..5], told[1..], "{}", line.counts);
+            assert_eq!(parts[..5], told, "{}", line.counts);
             let counted = line.counts.split(" missed, ").nth(1).and_then(|n| n.split(' ').next());
             let counted = format!("{} of ", counted.expect("a count"));
             let period = if subject == "base" { 25e3 } else { 1e6 };
@@ -284,6 +287,18 @@ mod tests {
             assert!(statement.contains(&counted), "{}: {statement}", line.counts);
         }
         assert_eq!(lines.len(), 2);
+        // As many loops of other periods have the names of their places, others their rates.
+        let named = |periods: &[u64]| -> Vec<String> {
+            let runs = periods.iter().map(|&period_ns| run(period_ns, 120)).collect();
+            let headline = super::judged(runs, &[], &envelope, &question).headline;
+            let loops = headline.expect("measured").loops;
+            let name = |line: &LoopLine| line.counts.split(" on ").next().map(str::to_owned);
+            loops.iter().filter_map(name).collect()
+        };
+        let own = [("base", 50_000), ("servo", 2_000_000)];
+        let own = own.map(|(name, ns)| format!("{name} thread, {}", format::period(ns)));
+        assert_eq!(named(&[2_000_000, 50_000]), own);
+        assert_eq!(named(&[50_000]), [format::frequency(50_000)]);
     }
 
     #[test]

@@ -78,8 +78,11 @@ pub struct Question<'a> {
     pub measured_alone: bool,
     /// Whether software stepping is judged.
     pub stepping: bool,
-    /// What loops of these periods are called.
+    /// What loops of these periods are called, the shortest first; of as many loops of other periods
+    /// each has the name of its place.
     pub labels: &'a [(u64, &'a str)],
+    /// The periods that were measured, each once, the shortest first, ns.
+    pub periods_ns: &'a [u64],
     /// What the loop is for, in words.
     pub purpose: Option<&'a str>,
     /// The command that measures, and the options that say what for; `None` for recorded data.
@@ -97,8 +100,13 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// What a loop of this period is called.
     pub(crate) fn subject(&self, period_ns: u64) -> String {
-        let label = self.labels.iter().find(|(ns, _)| *ns == period_ns);
-        label.map_or_else(|| format::frequency(period_ns), |(_, label)| (*label).to_owned())
+        let usual = || self.labels.iter().find(|(ns, _)| *ns == period_ns);
+        let are_as_many = self.periods_ns.len() == self.labels.len();
+        let place = self.periods_ns.iter().position(|&ns| ns == period_ns && are_as_many);
+        match place.map_or_else(usual, |at| self.labels.get(at)) {
+            Some((_, label)) => format!("{label}, {}", format::period(period_ns)),
+            None => format::frequency(period_ns),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use clap::{Args, ValueEnum};
 use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Period, Span};
@@ -52,14 +52,13 @@ pub(super) struct CheckArgs {
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
     /// The loop's period; several, separated by commas, run at once, shorter periods with higher
-    /// priority
+    /// priority; with --for linuxcnc the base and the servo thread's, with --for mesa the servo
+    /// thread's [default: 1ms, with --for those that it says]
     #[arg(
         long,
         short,
-        default_value = "1ms",
         value_delimiter = ',',
         allow_hyphen_values = true,
-        conflicts_with = "purpose",
         value_parser = parse::period
     )]
     period: Vec<Duration>,
@@ -99,16 +98,18 @@ impl Execute for CheckArgs {
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
         let spec = self.question.spec();
+        let periods = self.question.periods_to_run(&self.period).map_err(Error::msg)?;
+        let options = self.question.options(&self.period);
         let refuted = self.question.refuted(self.results.path());
         let question = Question {
-            command: Some(("punctual check", question::option(spec.as_ref()))),
+            command: Some(("punctual check", options.as_str())),
             refuted: refuted.as_deref(),
             findings: Some(&findings),
             ..question::question(spec.as_ref())
         };
         let library = LibraryLoop { phase_ns: 0 };
         let mut plan = Plan { streams: Vec::new(), turns, facts: &machine.measuring, library };
-        plan.streams = streams(self, cpu)?;
+        plan.streams = streams(self, &periods, cpu)?;
         let duration = self.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
         if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs())
         {
@@ -220,11 +221,10 @@ fn turns(args: &CheckArgs, facts: &MachineFacts) -> (Turns, Vec<String>) {
 }
 
 /// The loops that are measured, on one CPU.
-fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
-    let requested = args.question.periods();
+fn streams(args: &CheckArgs, period: &[Duration], cpu: u32) -> Result<Vec<Stream>> {
     let choices = LoopChoices {
         cpu: None,
-        period: requested.as_deref().unwrap_or(&args.period),
+        period,
         // Looked at where it is known.
         duration: Span::from_ns(i64::MAX),
         policy: PolicyName::Fifo,

@@ -249,6 +249,14 @@ fn a_use_sets_its_periods_its_deadline_and_its_words() {
     assert!(!page.contains("software stepping"), "{page}");
     refused(&run(["check", "--for", "cnc"]), &["cnc", "linuxcnc", "1kHz"]);
     refused(&run(["check", "--for", "audio", "--period", "1ms"]), &["--for", "--period"]);
+    // LinuxCNC's threads have the periods that its configuration says.
+    let own = ["--for", "linuxcnc", "-p", "50us,2ms", "--results", results];
+    let page = stdout(&run(["check", "-d", "2s"].into_iter().chain(own)));
+    assert!(page.contains("base thread, 50 µs") && page.contains("servo thread, 2 ms"), "{page}");
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("over 50 µs late") && words.contains("over 200 µs late"), "{page}");
+    let out = run(["check", "--for", "linuxcnc", "-p", "50us", "--results", results]);
+    refused(&out, &["--period 50us", "--period 25us,1ms", "--for mesa"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_host::choose::helper_cpu;
@@ -48,14 +48,13 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "LIST")]
     cpu: Option<String>,
     /// The period; several, separated by commas, run at once on each CPU, shorter periods with
-    /// higher priority (rate-monotonic)
+    /// higher priority (rate-monotonic); with --for linuxcnc the base and the servo thread's, with
+    /// --for mesa the servo thread's [default: 1ms, with --for those that it says]
     #[arg(
         long,
         short,
-        default_value = "1ms",
         value_delimiter = ',',
         allow_hyphen_values = true,
-        conflicts_with = "purpose",
         value_parser = parse::period
     )]
     period: Vec<parse::Duration>,
@@ -122,10 +121,11 @@ impl Execute for Args {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(self.root.path())?;
         let spec = self.question.spec();
-        let periods = self.question.periods();
+        let periods = self.question.periods_to_run(&self.period).map_err(Error::msg)?;
+        let options = self.question.options(&self.period);
         let choices = LoopChoices {
             cpu: self.cpu.as_deref(),
-            period: periods.as_deref().unwrap_or(&self.period),
+            period: &periods,
             duration: self.duration.0,
             policy: self.policy,
             priority: self.priority,
@@ -177,7 +177,7 @@ impl Execute for Args {
             changes: None,
             stop_over: self.stop.over(),
             question: Some(Question {
-                command: Some(("punctual measure periodic", question::option(spec.as_ref()))),
+                command: Some(("punctual measure periodic", options.as_str())),
                 ..question::question(spec.as_ref())
             }),
             gate: self.question.is_gate(),

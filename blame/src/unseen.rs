@@ -72,13 +72,17 @@ impl UnseenWakes {
         if self.wakes == 0 && self.time_ns == 0 {
             return None;
         }
-        let wakes = if self.wakes == 1 { "wake" } else { "wakes" };
+        let across = match self.wakes {
+            // It was lost up to the end.
+            0 => String::new(),
+            1 => "; 1 wake across that does not count".to_owned(),
+            wakes => format!("; {wakes} wakes across that do not count"),
+        };
         Some(format!(
-            "{} of the time and {} of the events were lost, for the recording could not keep up; \
-             {} {wakes} across that do not count",
+            "{} of the time and {} of the events were lost, for the recording could not keep \
+             up{across}",
             per_cent(self.share_of_time()),
             per_cent(self.share_of_events()),
-            self.wakes
         ))
     }
 }
@@ -112,11 +116,13 @@ mod tests {
         let one = UnseenWakes { wakes: 1, time_ns: 620, of_ns: 1_000, events: 62, seen_events: 38 };
         let words = one.words().expect("lost");
         assert!(words.starts_with("62 % of the time and 62 % of the events"), "{words}");
-        assert!(words.ends_with("1 wake across that do not count"), "{words}");
+        assert!(words.ends_with("1 wake across that does not count"), "{words}");
         let mut both = one;
         both.merge(UnseenWakes { wakes: 2, time_ns: 3, ..one });
         assert_eq!(both, UnseenWakes { wakes: 3, ..one });
         assert_eq!(UnseenWakes { wakes: 0, time_ns: 0, ..one }.words(), None);
+        let at_the_end = UnseenWakes { wakes: 0, ..one }.words().expect("lost");
+        assert!(at_the_end.ends_with("could not keep up"), "{at_the_end}");
         let little = UnseenWakes { time_ns: 1, ..one }.words().expect("lost");
         assert!(little.starts_with("<1 % of the time"), "{little}");
     }

@@ -14,7 +14,7 @@ use punctual_lab::load::{LoadReport, LoadSpec, Loads};
 use punctual_lab::response::Competitor;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::measured::Measured;
-use punctual_report::{self as report, Body, Choice, Load, Report};
+use punctual_report::{self as report, About, Body, Choice, EndedBy, Load, Report};
 
 use crate::args::{Detail, PolicyName};
 use crate::experiment::{self, Machine, words};
@@ -159,6 +159,8 @@ pub(crate) struct Shown {
     pub(crate) body: Measured,
     /// Warnings for a reader.
     pub(crate) warnings: Vec<String>,
+    /// The release that ended it before its time, in words: then it fails, and is kept.
+    pub(crate) late: Option<String>,
     /// Why it fails although it has a result.
     pub(crate) trouble: Option<Error>,
 }
@@ -166,7 +168,12 @@ pub(crate) struct Shown {
 impl Shown {
     /// A result without more to say.
     pub(crate) fn body(body: impl Into<Measured>) -> Self {
-        Self { body: body.into(), warnings: Vec::new(), trouble: None }
+        Self { body: body.into(), warnings: Vec::new(), late: None, trouble: None }
+    }
+
+    /// Ended by a release that was later than may be.
+    pub(crate) fn ended_by(self, late: Option<String>) -> Self {
+        Self { late, ..self }
     }
 
     /// With what went wrong beside it, and what a reader should know.
@@ -207,9 +214,13 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
     let finished = finished.map_err(words::error)?;
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
     let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, facts };
-    let Shown { body, warnings, trouble } = args.shown(outcome);
+    let Shown { body, warnings, late, trouble } = args.shown(outcome);
     envelope.warn_first(machine.foreign.clone());
     envelope.warn_of(warnings);
+    if let Some(why) = late {
+        envelope.end_early(EndedBy::Late);
+        envelope.verdict.fail_about(About::StopOver, why);
+    }
     let report = Report { envelope, body: Body::Measured(body) };
     Ok(FinishedMeasuring { report, outputs, trouble: as_before.err().or(trouble) })
 }

@@ -71,7 +71,8 @@ pub(super) struct BlameArgs {
     /// duration, of a kept capture what was late then]
     #[arg(long, value_name = "TIME|pQ", value_parser = threshold)]
     over: Option<LateThreshold>,
-    /// End at the first wake that is later
+    /// End at the first wake that is later than this, and fail (exit 1): the result is kept, and says
+    /// which wake it was
     #[arg(
         long,
         value_name = "TIME",
@@ -398,7 +399,8 @@ impl Measuring for Blaming<'_> {
         let written = self.files.get().zip(kept.as_ref()).map(|(files, kept)| files.write(kept));
         let trouble = written.and_then(Result::err);
         let warnings = blamed.fallback.iter().cloned().collect();
-        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, warnings)
+        let late = blamed.stopped_by.as_ref().map(view::kinds::stop_words);
+        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, warnings).ended_by(late)
     }
 }
 

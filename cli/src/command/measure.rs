@@ -85,5 +85,5 @@ pub(super) fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let kept = args.keep(&report);
     write_in(&report, outputs, args.detail())?;
     kept?;
-    trouble.map_or(Ok(Exit::Fine), Err)
+    Exit::after(&report, trouble)
 }

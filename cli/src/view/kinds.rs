@@ -34,6 +34,7 @@ use punctual_report::{Body, Report};
 use crate::args::Detail;
 use crate::command::measure::noise;
 
+pub(crate) use blame::stop_words;
 pub(crate) use judged::plans;
 
 /// The document of a report; `results` is the directory that it is written to.

@@ -508,12 +508,16 @@ fn the_first_wake_that_is_later_ends_it() {
     }
     // Each wake is later than that.
     let out = run(["blame", "-d", "60s", "--stop-over", "100ns", "--json", "-"]);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(out.status.code(), Some(1), "as of check: {}", stderr(&out));
     let result = json(&out);
     add_up(&result);
     let stop = &result["stopped_by"];
     assert_eq!(stop["name"], "punctual-loop", "{result}");
-    assert_eq!(result["incomplete"], false, "it did what it was to do");
+    assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"late".into()));
+    assert_eq!(result["verdict"]["ok"], false);
+    assert_eq!(result["verdict"]["reasons_about"][0]["kind"], "stop-over");
+    let reason = result["verdict"]["reasons"][0].as_str().expect("a reason");
+    assert!(reason.contains("punctual-loop") && reason.contains("--stop-over"), "{reason}");
     let worst = result["worst"].as_array().expect("wakes");
     assert_eq!(worst.len(), 1, "nothing behind it counts");
     for key in ["release_ns", "lateness_ns", "tid", "name"] {
@@ -706,7 +710,7 @@ fn without_rights_counters_around_late_wakes_are_what_is_left() {
     }
     let out = crate::as_user(&dir).args(["blame", "-d", "60s", "--stop-over", "100ns"]).output();
     let out = out.expect("it starts");
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let page = stdout(&out);
     assert!(page.contains("--stop-over"), "{page}");
     // What is missing comes first, and the way to get it.

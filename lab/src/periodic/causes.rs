@@ -379,14 +379,15 @@ impl LoopRecorder {
 
     /// The block is over.
     pub(super) fn end_block(&mut self) {
-        if let Ok(recorded) = self.recorded.as_ref()
-            && self.place == RecordedWhere::Behind
-        {
-            recorded.capture.pause();
-        }
         let now_ns = now_ns(ClockId::Monotonic);
         if let Some(turn) = self.turns().last_mut() {
             turn.to_ns = turn.to_ns.min(now_ns);
+        }
+        // The reader may be behind: until it has stopped nothing more counts.
+        if let Ok(recorded) = &self.recorded
+            && self.place == RecordedWhere::Behind
+        {
+            recorded.capture.pause();
         }
     }
 

@@ -1,8 +1,8 @@
 //! Limits that turn a run into a gate: `p99.9<50us`, `max<1ms`, `missed<1`, `jitter_pp<20us`.
 //!
-//! Reads the expression, judges an [`RunFigures`]. A quantile that n cannot support, or a figure
-//! that was not measured, counts as failed with the reason: nothing is promised that was not
-//! measured.
+//! Reads the expression, judges an [`RunFigures`]. What more cycles would decide, such as a quantile
+//! that n cannot support, is open; a figure that these data can never have counts as failed, with
+//! the reason: nothing is promised that was not measured.
 
 use punctual_core::time::Span;
 use schemars::JsonSchema;
@@ -96,16 +96,21 @@ impl MetricLimit {
         };
         let measured = match self.metric.measured(outcome) {
             Ok(measured) => measured,
-            Err(why) => return judgement(false, None, why),
+            Err(Lacking { why, open }) => {
+                return Judgement { open, ..judgement(false, None, why) };
+            }
         };
         let bound = self.bound as f64;
         let ok = if self.or_equal { measured <= bound } else { measured < bound };
-        if let Some(open) = self.metric.left_open(outcome).filter(|_| ok) {
+        if let Some(later) = self.metric.left_open(outcome).filter(|_| ok) {
             // What is known of the others is in the largest already.
             let is = if self.metric == Metric::Max { "is at least" } else { "of the others is" };
             let shown = Span::from_ns(measured.round() as i64);
-            let reason = format!("{} {is} {shown}, but {open} may have been later", self.metric);
-            return judgement(false, Some(measured), reason);
+            let reason = format!("{} {is} {shown}, but {later} may have been later", self.metric);
+            // The next wake tells how late those were that none followed; nothing tells it of those
+            // that went unrecorded.
+            let open = outcome.unrecorded == 0;
+            return Judgement { open, ..judgement(false, Some(measured), reason) };
         }
         if !ok && let Some((least, most)) = self.between_buckets(outcome) {
             let reason = format!(
@@ -325,29 +330,32 @@ impl Metric {
     }
 
     /// Why another program's data cannot be judged by it; `Ok` where they can.
-    fn imported(self, outcome: &RunFigures, imported: &Imported) -> Result<(), String> {
+    fn imported(self, outcome: &RunFigures, imported: &Imported) -> Result<(), Lacking> {
         let holds = imported.holds;
-        let absent = || Err(format!("{self} is not in the data of {}", imported.program));
+        let absent =
+            || Err(Lacking::never(format!("{self} is not in the data of {}", imported.program)));
         match self {
             Self::Missed if outcome.missed.is_some() => Ok(()),
             Self::Unrecorded if outcome.unrecorded > 0 => Ok(()),
             Self::Missed | Self::Unrecorded => absent(),
             _ if holds != ImportedQuantity::Lateness => {
-                Err(format!("{self} needs lateness, but this run holds {}", holds.many()))
+                let why = format!("{self} needs lateness, but this run holds {}", holds.many());
+                Err(Lacking::never(why))
             }
             Self::Quantile(p) if imported.is_beyond(p, outcome.lateness.count()) => {
                 let limit = imported.limit_ns.map_or_else(
                     || "which the file does not have".to_owned(),
                     |ns| format!("which ends at {}", Span::from_ns(ns)),
                 );
-                Err(format!("{self} is beyond the histogram of the file, {limit}"))
+                let why = format!("{self} is beyond the histogram of the file, {limit}");
+                Err(Lacking::never(why))
             }
             _ => Ok(()),
         }
     }
 
     /// The figure, in ns or as a count; why there is none otherwise.
-    fn measured(self, outcome: &RunFigures) -> Result<f64, String> {
+    fn measured(self, outcome: &RunFigures) -> Result<f64, Lacking> {
         if let Some(imported) = &outcome.imported {
             self.imported(outcome, imported)?;
         }
@@ -360,7 +368,7 @@ impl Metric {
                     && p.rank(n.saturating_add(lost)) > n
                     && let Some(which) = unknown(outcome.censored, outcome.unrecorded)
                 {
-                    return Err(format!("{self} may be among the {which}"));
+                    return Err(Lacking::so_far(format!("{self} may be among the {which}")));
                 }
                 let value = outcome.lateness.quantile_below(p, lost).map(|ns| ns as f64);
                 // A result has those of its summary as they were, finer than its buckets.
@@ -381,20 +389,44 @@ impl Metric {
     }
 
     /// Why there is no figure.
-    fn absent(self, outcome: &RunFigures, n: u64, needed: u64) -> String {
+    fn absent(self, outcome: &RunFigures, n: u64, needed: u64) -> Lacking {
         let is_grid = self.kind() == Kind::Grid;
         if self == Self::Missed && outcome.missed.is_none() {
-            return "missed: the data do not record which releases were missed".to_owned();
+            let why = "missed: the data do not record which releases were missed";
+            return Lacking::never(why.to_owned());
         }
-        if let Some(imported) = outcome.imported.as_ref().filter(|_| n > 0 || is_grid) {
-            format!("{self} is not in the data of {}", imported.program)
-        } else if is_grid {
-            format!("{self} needs a fitted grid, which this run does not have")
+        // Of another program a histogram holds every quantile that its cycles support.
+        let has_too_few = matches!(self, Self::Quantile(_)) && n < needed;
+        let imported = outcome.imported.as_ref().filter(|_| (n > 0 && !has_too_few) || is_grid);
+        if let Some(imported) = imported {
+            Lacking::never(format!("{self} is not in the data of {}", imported.program))
+        } else if is_grid && outcome.cycles >= needed {
+            Lacking::never(format!("{self} needs a fitted grid, which this run does not have"))
         } else if outcome.cycles > 0 && n == 0 {
-            format!("{self} needs lateness, but this run holds none")
+            Lacking::never(format!("{self} needs lateness, but this run holds none"))
         } else {
-            format!("{self} needs at least {needed} cycles; this run has {n}")
+            Lacking::so_far(format!("{self} needs at least {needed} cycles; this run has {n}"))
         }
+    }
+}
+
+/// Why there is no figure.
+struct Lacking {
+    /// In a line.
+    why: String,
+    /// Whether more cycles would give it.
+    open: bool,
+}
+
+impl Lacking {
+    /// These data can never have it.
+    fn never(why: String) -> Self {
+        Self { why, open: false }
+    }
+
+    /// More cycles would give it.
+    fn so_far(why: String) -> Self {
+        Self { why, open: true }
     }
 }
 
@@ -480,27 +512,44 @@ mod tests {
         assert!(judged("p90<1ms").ok && judged("p50<1ms").ok && judged("min<1ms").ok);
         let open = judged("p99<1s");
         assert_eq!(open.reason, "p99 may be among the 3 missed releases that no wake followed");
-        assert_eq!((open.ok, open.measured), (false, None));
+        assert_eq!((open.ok, open.open, open.measured), (false, true, None));
         for text in ["max<1s", "mean<1s", "stddev<1s"] {
             let open = judged(text);
             assert!(
-                !open.ok && open.reason.contains("but 3 missed releases that no wake"),
+                open.open && open.reason.contains("but 3 missed releases that no wake"),
                 "{open:?}"
             );
+            assert!(!open.ok, "{open:?}");
         }
+        assert!(!judged("max<1us").open, "broken by what is known");
         assert!(judged("jitter_pp<1ms").ok, "of cycles that ran");
     }
 
     #[test]
-    fn an_unsupported_quantile_fails_with_the_reason() {
+    fn what_too_few_cycles_do_not_show_is_open_with_the_reason() {
         let judgement = judged("p99.9<1s", 100);
-        assert_eq!((judgement.ok, judgement.measured), (false, None));
+        assert_eq!((judgement.ok, judgement.open, judgement.measured), (false, true, None));
         assert_eq!(judgement.reason, "p99.9 needs at least 1000 cycles; this run has 101");
         assert_eq!(judged("p99_9<1s", 100).reason, judgement.reason);
         let empty = Recording::new(RecordingConfig::default()).finish(0);
-        assert!(!MetricLimit::parse("jitter_pp<1s").unwrap().judge(&empty).ok);
-        assert!(!MetricLimit::parse("max<1s").unwrap().judge(&empty).ok);
-        assert!(!MetricLimit::parse("missed<1").unwrap().judge(&empty).ok, "nothing ran");
+        for text in ["jitter_pp<1s", "max<1s", "stddev<1s", "missed<1"] {
+            let nothing_ran = MetricLimit::parse(text).unwrap().judge(&empty);
+            assert!(!nothing_ran.ok && nothing_ran.open, "{nothing_ran:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_data_can_never_have_fails_with_the_reason() {
+        let mut figures = recording(100, 0).finish(0);
+        figures.missed = None;
+        let judged =
+            |text: &str, figures: &RunFigures| MetricLimit::parse(text).unwrap().judge(figures);
+        let unknown = judged("missed<1", &figures);
+        assert!(!unknown.ok && !unknown.open && unknown.reason.contains("do not record"));
+        figures.jitters.grid_pp_ns = None;
+        let without_grid = judged("jitter_pp<1s", &figures);
+        assert!(!without_grid.ok && !without_grid.open, "{without_grid:?}");
+        assert!(without_grid.reason.contains("fitted grid"), "{without_grid:?}");
     }
 
     #[test]
@@ -521,7 +570,7 @@ mod tests {
         let enough = judged(100, "p99<99.1us");
         assert_eq!((enough.ok, enough.measured), (true, Some(99_000.0)));
         let lost = judged(200, "p99<1s");
-        assert_eq!((lost.ok, lost.measured), (false, None));
+        assert_eq!((lost.ok, lost.open, lost.measured), (false, true, None));
         assert_eq!(lost.reason, "p99 may be among the 200 cycles that went unrecorded");
         for text in ["max<1ms", "mean<1ms", "stddev<1ms", "jitter_pp<1ms", "jitter_rms<1ms"] {
             let judgement = judged(1, text);
@@ -529,6 +578,7 @@ mod tests {
                 !judgement.ok && judgement.reason.contains("but 1 cycles that went unrecorded"),
                 "{text}"
             );
+            assert!(!judgement.open, "no further cycle tells it: {text}");
         }
         assert!(judged(1, "min<1ms").ok && judged(1, "missed<1").ok);
         assert!(judged(1, "max<10us").reason.contains("not below"), "broken all the same");

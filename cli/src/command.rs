@@ -46,8 +46,8 @@ use crate::{output, unthrottled};
 #[command(
     after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
                   input; 3 nothing failed, and not everything is decided (--undecided pass or \
-                  fail makes that 0 or 1); interrupted, with results: 130 by SIGINT, 143 by \
-                  SIGTERM, 129 by SIGHUP."
+                  fail makes that 0 or 1); interrupted, with results, and nothing failed: 130 by \
+                  SIGINT, 143 by SIGTERM, 129 by SIGHUP."
 )]
 pub(crate) struct Cli {
     /// As root, allow writing into DIR and below although another user can change it; may be given

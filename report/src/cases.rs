@@ -6,11 +6,13 @@
 
 use punctual_analysis::compare;
 use punctual_analysis::compare::RunComparison;
+use punctual_analysis::recording::RunFigures;
 use punctual_core::time::Span;
 
 use crate::compared::run_words;
 use crate::grid::FigureGrid;
 use crate::judge::{About, JudgedClaim, JudgedLimit, Overall, Reason, UndecidedAs};
+use crate::run::Run;
 use crate::verdict::{Answer, Verdict};
 use crate::{Body, Comparison, EndedBy, Report, StopOver};
 
@@ -75,7 +77,7 @@ pub enum CaseFinding {
 
 /// The test cases of a report.
 pub fn cases(report: &Report) -> Vec<JudgedCase> {
-    let maker = CaseMaker { verdict: &report.envelope.verdict, body: &report.body };
+    let maker = CaseMaker { report, verdict: &report.envelope.verdict, body: &report.body };
     let verdict = maker.verdict;
     let mut cases: Vec<JudgedCase> = Vec::new();
     cases.extend(verdict.limits.iter().enumerate().map(|(at, limit)| maker.limit(at, limit)));
@@ -87,18 +89,18 @@ pub fn cases(report: &Report) -> Vec<JudgedCase> {
     let loops = report.body.loops();
     cases
         .extend(loops.and_then(|loops| loops.stop_over.as_ref()).map(|stop| maker.stop_over(stop)));
-    if let Some(measurement) = maker.measurement(report) {
+    if let Some(measurement) = maker.measurement() {
         cases.push(measurement);
     }
     cases
 }
 
 /// How long a report measured: of conditions in turn all, of loops at once the longest.
-pub fn measured(body: &Body) -> Span {
+pub fn measured(report: &Report) -> Span {
     let mut conditions: Vec<(&str, u64)> = Vec::new();
-    for run in body.runs() {
+    for run in report.body.runs() {
         let name = run.condition.as_deref().unwrap_or(&run.name);
-        let length_ns = run.setup.duration_ns.unwrap_or(0);
+        let length_ns = length_ns(run, report.envelope.incomplete);
         match conditions.iter_mut().find(|(other, _)| *other == name) {
             Some((_, longest_ns)) => *longest_ns = length_ns.max(*longest_ns),
             None => conditions.push((name, length_ns)),
@@ -107,12 +109,22 @@ pub fn measured(body: &Body) -> Span {
     span(conditions.iter().map(|(_, ns)| ns).fold(0, |sum, ns| sum.saturating_add(*ns)))
 }
 
+/// How long a run was: as planned where it ran to its end, else what its releases took.
+fn length_ns(run: &Run, incomplete: bool) -> u64 {
+    let planned_ns = run.setup.duration_ns.unwrap_or(0);
+    let Some(period_ns) = run.setup.period_ns.filter(|_| incomplete) else { return planned_ns };
+    let RunFigures { cycles, missed, unrecorded, .. } = run.outcome;
+    let releases = cycles.saturating_add(missed.unwrap_or(0)).saturating_add(unrecorded);
+    planned_ns.min(releases.saturating_mul(period_ns))
+}
+
 fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// What cases are made from.
 struct CaseMaker<'a> {
+    report: &'a Report,
     verdict: &'a Overall,
     body: &'a Body,
 }
@@ -136,7 +148,7 @@ impl CaseMaker<'_> {
     /// How long the run of this name was.
     fn length(&self, run: &str) -> Span {
         let run = self.body.runs().iter().find(|other| other.name == run);
-        span(run.and_then(|run| run.setup.duration_ns).unwrap_or(0))
+        span(run.map_or(0, |run| length_ns(run, self.report.envelope.incomplete)))
     }
 
     fn limit(&self, at: usize, limit: &JudgedLimit) -> JudgedCase {
@@ -166,7 +178,7 @@ impl CaseMaker<'_> {
             id: None,
             kind: CaseKind::Answer,
             finding: self.found(About::Answer { at }, answer.sentence(), is_yes),
-            took: measured(self.body),
+            took: measured(self.report),
         }
     }
 
@@ -247,14 +259,14 @@ impl CaseMaker<'_> {
                 None => CaseFinding::Holds,
                 Some(sentence) => self.found(About::StopOver, sentence, true),
             },
-            took: measured(self.body),
+            took: measured(self.report),
         }
     }
 
     /// That it came to its end, and all reasons for a failure that are no other case's; `None`
     /// where nothing was measured or read.
-    fn measurement(&self, report: &Report) -> Option<JudgedCase> {
-        let envelope = &report.envelope;
+    fn measurement(&self) -> Option<JudgedCase> {
+        let envelope = &self.report.envelope;
         let is_its_own =
             |reason: &Reason<'_>| matches!(reason.about, About::EndedEarly | About::Other);
         let rest: Vec<&str> =
@@ -267,6 +279,10 @@ impl CaseMaker<'_> {
         let finding = match (rest.is_empty(), envelope.incomplete) {
             (false, _) => CaseFinding::Fails(rest.join("; ")),
             (true, false) => CaseFinding::Holds,
+            // What limits could not be held against has no other case.
+            (true, true) if self.verdict.is_open(About::EndedEarly) => {
+                self.found(About::EndedEarly, ended(), false)
+            }
             (true, true) if is_read && !envelope.is_interrupted() => {
                 CaseFinding::DoesNotCount(ended())
             }
@@ -278,7 +294,7 @@ impl CaseMaker<'_> {
         };
         let name = if is_read { "the data are whole" } else { "the measurement came to its end" };
         let (name, kind) = (name.to_owned(), CaseKind::Measurement);
-        Some(JudgedCase { name, id: None, kind, finding, took: measured(self.body) })
+        Some(JudgedCase { name, id: None, kind, finding, took: measured(self.report) })
     }
 }
 
@@ -303,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::headline::Judged;
-    use crate::run::{Run, Setup};
+    use crate::run::Setup;
     use crate::verdict::Question;
     use crate::{Envelope, Program, headline, judge};
 
@@ -371,7 +387,7 @@ mod tests {
             findings(&report, CaseKind::Measurement),
             [("the data are whole".to_owned(), CaseFinding::Holds)]
         );
-        assert_eq!(measured(&report.body), Span::from_ns(6_000_000));
+        assert_eq!(measured(&report), Span::from_ns(6_000_000));
     }
 
     #[test]
@@ -420,6 +436,38 @@ mod tests {
         report.envelope.ended_by = Some(EndedBy::Interrupt);
         let measurement = &findings(&report, CaseKind::Measurement)[0].1;
         assert!(matches!(measurement, CaseFinding::Undecided(_)), "{measurement:?}");
+    }
+
+    #[test]
+    fn what_an_early_end_leaves_open_is_no_failure_and_what_it_shows_broken_is() {
+        let limits: Vec<MetricLimit> =
+            ["max<50us", "max<15us"].map(|text| text.parse().expect("a limit")).into();
+        let ended = |undecided| {
+            let mut envelope = Envelope::of(Program::default(), "check");
+            envelope.end_early(EndedBy::Interrupt);
+            let runs = vec![run("idle", &[10, 20])];
+            envelope.verdict = judge(&runs, &limits[..1], true, undecided);
+            let verdict = envelope.verdict.clone();
+            let judged: Judged = headline::judged(runs, &[], &envelope, &Question::default());
+            (verdict, Report { envelope, body: judged.into() })
+        };
+        let (verdict, report) = ended(UndecidedAs::Itself);
+        assert!(verdict.is_undecided() && verdict.limits[0].judgement.open, "{verdict:?}");
+        let words = "max is 20.0 µs, below 50.0 µs, but the run ended early";
+        assert_eq!(verdict.limits[0].judgement.reason, words);
+        let failures: Vec<String> = verdict.failures().collect();
+        assert_eq!(failures.len(), 2, "{failures:?}");
+        assert!(failures.iter().all(|why| why.starts_with("OPEN ")), "{failures:?}");
+        for kind in [CaseKind::Limit, CaseKind::Measurement] {
+            let found = &findings(&report, kind)[0].1;
+            assert!(matches!(found, CaseFinding::Undecided(_)), "{found:?}");
+        }
+        // Two releases of the three that were planned.
+        assert_eq!(measured(&report), Span::from_ns(2_000_000));
+        assert!(cases(&report).iter().all(|case| case.took == Span::from_ns(2_000_000)));
+        assert!(ended(UndecidedAs::Held).0.ok);
+        let broken = judge(&[run("idle", &[10, 20])], &limits[1..], true, UndecidedAs::Itself);
+        assert!(!broken.is_undecided() && !broken.limits[0].judgement.open, "{broken:?}");
     }
 
     #[test]

@@ -129,12 +129,13 @@ impl JudgedLimit {
     }
 }
 
-/// The reason for which the limits of a run fail that ended before its time.
+/// What leaves the limits open of a run that ended before its time, beside those that are judged.
 const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
-/// Holds every run to every limit. A run that ended before its time, or whose loads did, did not
-/// show that one holds. `undecided` is for what is judged after this.
+/// Holds every run to every limit. A run that ended before its time, or whose loads did, can show
+/// that one is broken, and not that it holds: it is open. `undecided` is for what is judged after
+/// this too.
 pub fn judge(
     runs: &[Run],
     limits: &[MetricLimit],
@@ -147,10 +148,11 @@ pub fn judge(
             let died = run.load_died();
             limits.iter().map(move |limit| {
                 let mut judgement = limit.judge(&run.outcome);
+                let ended = incomplete.then_some("the run ended early");
                 if judgement.ok
-                    && let Some(why) = &died
+                    && let Some(why) = died.as_deref().or(ended)
                 {
-                    judgement.ok = false;
+                    (judgement.ok, judgement.open) = (false, true);
                     judgement.reason = format!("{}, but {why}", judgement.reason);
                 }
                 JudgedLimit { run: run.name.clone(), judgement }
@@ -159,7 +161,7 @@ pub fn judge(
         .collect();
     let mut verdict = Overall::none(undecided);
     if incomplete && !limits.is_empty() {
-        verdict.fail_about(About::EndedEarly, ENDED_EARLY.to_owned());
+        verdict.leave_open(About::EndedEarly, ENDED_EARLY.to_owned());
     }
     for (at, limit) in judged.iter().enumerate().filter(|(_, limit)| !limit.judgement.ok) {
         let about = About::Limit { at };

@@ -60,7 +60,7 @@ pub struct Run {
     /// What each load did.
     pub loads: Vec<Load>,
     /// Times that a process of its loads ended before the run did, or stood still. Unless it is 0,
-    /// no limit and no claim of the run holds, for a part of it was not under load.
+    /// no limit and no claim of the run is shown, for a part of it was not under load.
     #[serde(default)]
     pub load_deaths: u64,
     /// What made its late wakes late, the one with most of them first; not there where that was not

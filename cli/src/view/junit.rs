@@ -53,7 +53,7 @@ fn suite(xml: &mut Xml, report: &Report, now: &str, cases: &[JudgedCase]) -> io:
         ("failures", count(|finding| matches!(finding, CaseFinding::Fails(_)))),
         ("errors", count(|finding| matches!(finding, CaseFinding::Undecided(_)))),
         ("skipped", count(|finding| matches!(finding, CaseFinding::DoesNotCount(_)))),
-        ("time", seconds(measured_in(&report.body))),
+        ("time", seconds(measured_in(report))),
     ];
     let element = xml.create_element("testsuite").with_attributes(pairs(&attributes));
     element.write_inner_content(|xml| {

@@ -280,6 +280,39 @@ fn an_interrupted_run_says_that_and_no_other_cause() {
     interrupted(&["soak", "-d", "1h"]);
 }
 
+#[test]
+fn limits_of_an_interrupted_run_are_open_and_the_status_is_that_of_the_signal() {
+    for (how, status) in [(EndSignal::Interrupt, 130), (EndSignal::Terminate, 143)] {
+        let dir = Dir::new(&format!("crash-limits-{status}"));
+        let (samples, json) = (dir.path("samples.punctual"), dir.path("result.json"));
+        let mut command = punctual();
+        command.args(["measure", "periodic", "-d", "1h", "--limit", "max<60s"]);
+        command.args(["--limit", "p99.9999<60s", "--junit"]).arg(dir.path("junit.xml"));
+        command.arg("--samples").arg(&samples).arg("--json").arg(&json);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("it starts");
+        until("samples", || {
+            let begun = fs::metadata(&samples).is_ok_and(|meta| meta.len() > 8_000);
+            begun && catches_interrupt(&child)
+        });
+        signal(&child, how);
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(status), "{} {}", stdout(&out), stderr(&out));
+        let result = json_file(&json);
+        assert_eq!(result["ended_by"], "interrupt");
+        for limit in result["verdict"]["limits"].as_array().expect("limits") {
+            assert_eq!((&limit["ok"], &limit["open"]), (&false.into(), &true.into()), "{limit}");
+        }
+        let junit = fs::read_to_string(dir.path("junit.xml")).expect("written");
+        // Not the hour that was planned.
+        assert!(!junit.contains("time=\"3600."), "{junit}");
+        assert!(junit.contains(" failures=\"0\" ") && junit.contains("<error "), "{junit}");
+        // A limit that is broken is broken all the same.
+        let args = ["analyse", samples.to_str().expect("UTF-8"), "--limit", "max<1ns"];
+        assert_eq!(run(args).status.code(), Some(1));
+    }
+}
+
 /// The first file of this name below a directory.
 fn find(dir: &Path, name: &str) -> Option<PathBuf> {
     let entries: Vec<PathBuf> =

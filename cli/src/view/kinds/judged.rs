@@ -124,8 +124,10 @@ pub(super) fn limits(report: &Report) -> Vec<Block> {
             format!("{} for {}: {}", judgement.text, limit.run, judgement.reason),
         )
     });
-    let ended = verdict.reasons().filter(|reason| reason.about == About::EndedEarly);
-    let items = limits.chain(ended.map(|reason| Item::new("FAILS", reason.text))).collect();
+    let words = verdict.reasons().map(|reason| ("FAILS", reason));
+    let words = words.chain(verdict.open().map(|reason| ("OPEN", reason)));
+    let ended = words.filter(|(_, reason)| reason.about == About::EndedEarly);
+    let items = limits.chain(ended.map(|(word, reason)| Item::new(word, reason.text))).collect();
     let items = Items::new(ItemsKind::Notes, items).spaced(WORD, 1);
     vec![Block::Heading("Limits".to_owned()), items.into()]
 }

@@ -36,10 +36,42 @@ pub struct Runs<'a> {
     pub as_if_independent: bool,
 }
 
+/// What the scatter of the counts of a run is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScatterFrom {
+    /// Chunks in the order of time, and whole results.
+    Chunks,
+    /// Whole results alone: counts without an order do not show how late cycles come, but how much
+    /// several results differ holds all of that.
+    Results,
+    /// Nothing: one burst looks like many single exceedances.
+    Nothing,
+}
+
+/// Results without the order of their cycles that each side must have to be tested.
+pub const RESULTS_MIN: usize = 3;
+
+impl ScatterFrom {
+    fn of(runs: &Runs<'_>) -> Self {
+        let ordered = runs.sides.iter().all(|side| side.iter().all(|part| part.series.ordered));
+        let results = |side: &&[Part<'_>]| {
+            let mut results: Vec<usize> = side.iter().map(|part| part.result).collect();
+            results.sort_unstable();
+            results.dedup();
+            results.len()
+        };
+        match runs.sides.iter().map(results).min() {
+            _ if ordered || runs.as_if_independent => Self::Chunks,
+            Some(fewest) if fewest >= RESULTS_MIN => Self::Results,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 /// The tests of one run, prepared.
 struct Prepared<'a> {
     runs: Runs<'a>,
-    ordered: bool,
+    scatter: ScatterFrom,
     rates: Vec<Counts>,
     quantiles: Vec<Quantiles>,
 }
@@ -48,18 +80,25 @@ impl<'a> Prepared<'a> {
     fn new(runs: &Runs<'a>) -> Self {
         let sides = runs.sides;
         let ordered = sides.iter().all(|side| side.iter().all(|part| part.series.ordered));
+        let scatter = ScatterFrom::of(runs);
+        let counts = |cell| match scatter {
+            ScatterFrom::Results => {
+                Counts { dispersion: between_results(sides, cell), ..Counts::of(sides, cell) }
+            }
+            ScatterFrom::Chunks | ScatterFrom::Nothing => Counts::of(sides, cell),
+        };
         let cells = thresholds(sides, runs.thresholds_ns);
         Self {
             runs: *runs,
-            ordered,
-            rates: cells.into_iter().map(|cell| Counts::of(sides, cell)).collect(),
+            scatter,
+            rates: cells.into_iter().map(counts).collect(),
             quantiles: quantiles(sides, runs.shown, ordered),
         }
     }
 
     /// True where there is enough data for a verdict.
     fn is_testable(&self) -> bool {
-        self.ordered || self.runs.as_if_independent
+        self.scatter != ScatterFrom::Nothing
     }
 
     fn p_values(&self) -> Vec<f64> {
@@ -534,6 +573,17 @@ fn dispersion(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
     scatter(&results, batch).map_or(worst, |found| wider(worst, found))
 }
 
+/// The factor for exceedances of a cell by what whole results show, at least 1, with the degrees of
+/// freedom that so few of them leave: nothing is said to be of chance because they are few.
+fn between_results(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
+    let results: Vec<Vec<(f64, f64)>> = sides.iter().map(|side| by_result(side, cell)).collect();
+    variance_over_mean(&results).map_or(INDEPENDENT, |found| Dispersion {
+        factor: found.factor.max(1.0),
+        df: found.df,
+        batch: 1,
+    })
+}
+
 fn paired(batches: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let sum = |pair: &[(f64, f64)]| {
         pair.iter().fold((0.0, 0.0), |sum, batch| (sum.0 + batch.0, sum.1 + batch.1))
@@ -553,9 +603,16 @@ fn by_result(side: &[Part<'_>], cell: u16) -> Vec<(f64, f64)> {
     results.into_iter().map(|(_, sum)| sum).collect()
 }
 
+/// Variance over mean of batches, and what it is of.
+struct Scatter {
+    factor: f64,
+    events: f64,
+    df: f64,
+}
+
 /// Variance over mean of the batches of several series, each about its own rate. `None` without an
 /// event or with no series of two batches.
-fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
+fn variance_over_mean(series: &[Vec<(f64, f64)>]) -> Option<Scatter> {
     let (mut variance, mut events, mut df) = (0.0, 0.0, 0.0);
     for batches in series {
         let m = batches.len() as f64;
@@ -569,8 +626,12 @@ fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
         events += k;
         df += m - 1.0;
     }
-    (events > 0.0 && df > 0.0).then(|| {
-        let factor = variance / events;
+    (events > 0.0 && df > 0.0).then(|| Scatter { factor: variance / events, events, df })
+}
+
+/// The same as a dispersion: one that may be chance counts as none.
+fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
+    variance_over_mean(series).map(|Scatter { factor, events, df }| {
         // For Poisson counts the factor has mean 1 and variance 2/df + 1/events.
         let chance = 1.0 + DOUBT * (2.0 / df + 1.0 / events).sqrt();
         if factor <= chance {
@@ -745,7 +806,9 @@ mod tests {
             Some(90_050),
         );
         assert_eq!(verdict_of(&a, &b).verdict, Verdict::Undecided);
-        assert!(verdict_of(&a, &b).statement.contains("order of the cycles"));
+        let statement = verdict_of(&a, &b).statement;
+        assert!(statement.contains("order of the cycles"), "{statement}");
+        assert!(statement.contains("with samples one result a side is enough"), "{statement}");
         let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
         let sides = [&a[..], &b[..]];
         let runs = Runs {
@@ -756,6 +819,72 @@ mod tests {
             as_if_independent: true,
         };
         assert_eq!(compare(&[runs]).0[0].verdict, Verdict::Worse);
+    }
+
+    /// Counts alone of 90 000 releases, of which so many are later than 90 µs.
+    fn counts_alone(late: u64) -> LatenessSeries {
+        let buckets = [(5_000, 5_001, 90_000 - late), (90_000, 90_100, late)];
+        LatenessSeries::of_buckets(&buckets, 0, Some(90_050))
+    }
+
+    #[test]
+    fn histograms_of_several_results_a_side_are_told_apart_by_how_they_scatter() {
+        let verdict = |a: &[u64], b: &[u64]| {
+            let series = |late: &[u64]| late.iter().copied().map(counts_alone).collect::<Vec<_>>();
+            let sides = [series(a), series(b)];
+            let parts = sides.each_ref().map(|side| {
+                let results = side.iter().enumerate();
+                results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
+            });
+            let runs = Runs {
+                name: "idle",
+                sides: [&parts[0], &parts[1]],
+                shown: [None; 2],
+                thresholds_ns: &[],
+                as_if_independent: false,
+            };
+            compare(&[runs]).0.remove(0)
+        };
+        let worse = verdict(&[100, 110, 90], &[900, 950, 870]);
+        assert_eq!(worse.verdict, Verdict::Worse, "{worse:?}");
+        assert_eq!(verdict(&[900, 950, 870], &[100, 110, 90]).verdict, Verdict::Better);
+        // One burst in one of them: so do the results of a side differ by themselves.
+        let burst = verdict(&[100, 110, 90], &[100, 2_500, 110]);
+        assert_eq!(burst.verdict, Verdict::Undecided, "{burst:?}");
+        assert!(!burst.statement.contains("order of the cycles"), "{burst:?}");
+        // By two of them nobody knows how they scatter.
+        let few = verdict(&[100, 110], &[900, 950]);
+        assert_eq!(few.verdict, Verdict::Undecided, "{few:?}");
+        assert!(few.rates.iter().all(|rate| rate.p_adjusted.is_none()), "{few:?}");
+    }
+
+    #[test]
+    fn histograms_of_one_machine_are_seldom_told_apart() {
+        // Counts that scatter twenty times as much as independent ones do, from result to result.
+        let mut rng = Rng::new(11);
+        let mut draw = || {
+            let bursts = (0..200).filter(|_| rng.uniform() < 0.1).count();
+            counts_alone(20 * bursts as u64)
+        };
+        let trials = 200;
+        let told = (0..trials).filter(|_| {
+            let sides = [[(); 3].map(|()| draw()), [(); 3].map(|()| draw())];
+            let parts = sides.each_ref().map(|side| {
+                let results = side.iter().enumerate();
+                results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
+            });
+            let runs = Runs {
+                name: "idle",
+                sides: [&parts[0], &parts[1]],
+                shown: [None; 2],
+                thresholds_ns: &[90_000],
+                as_if_independent: false,
+            };
+            compare(&[runs]).0.remove(0).verdict != Verdict::Undecided
+        });
+        // Twenty are twice as many as the confidence allows.
+        let told = told.count();
+        assert!(told <= 20, "{told} of {trials}");
     }
 
     #[test]

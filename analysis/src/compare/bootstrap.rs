@@ -112,7 +112,7 @@ pub(super) fn quantiles(
         quantile.untested = if ordered {
             lack(sides, &pooled_cells, releases, quantile.p)
         } else {
-            Some("the order of the cycles is not known".to_owned())
+            Some("the order of the cycles is not known without samples".to_owned())
         };
     }
     let tested: Vec<usize> = (0..found.len()).filter(|&at| found[at].untested.is_none()).collect();

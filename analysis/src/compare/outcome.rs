@@ -6,6 +6,7 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::RESULTS_MIN;
 use crate::plain::grouped;
 
 /// How B compares with A.
@@ -155,9 +156,11 @@ pub struct Family {
 /// The sentence. A comparison that is not testable holds counts without their order.
 pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
-        return "undecided: the order of the cycles is not known, so one burst looks like many \
-                single exceedances"
-            .to_owned();
+        return format!(
+            "undecided: without samples the order of the cycles is not known, so one burst looks \
+             like many single exceedances; with samples one result a side is enough, of counts \
+             alone {RESULTS_MIN} a side"
+        );
     }
     if run.rates.is_empty() {
         return format!(

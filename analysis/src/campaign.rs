@@ -96,6 +96,9 @@ pub struct Campaign {
     pub began_unix_s: i64,
     /// Limits that were broken, each listed once, in words.
     pub broken: Vec<String>,
+    /// What each of `broken` is about, in the same order; fewer in campaigns of before.
+    #[serde(default)]
+    broken_about: Vec<BrokenLimit>,
     pools: Vec<Pool>,
     boots: Ends<Boot, BOOTS_MAX>,
     boots_ever: u32,
@@ -103,7 +106,31 @@ pub struct Campaign {
     events: Ends<CampaignEvent, EVENTS_MAX>,
 }
 
+/// A limit or claim of a run, which was broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenLimit {
+    /// The number of the setup.
+    pub setup: usize,
+    /// The number of the run in it.
+    pub run: usize,
+    /// The limit or claim, as it is written.
+    pub limit: String,
+}
+
 impl Campaign {
+    /// Adds that a limit was broken, in words; false where it is listed already, or too many are.
+    pub fn add_broken(&mut self, about: &BrokenLimit, why: &str) -> bool {
+        let about = BrokenLimit { limit: plain(&about.limit), ..*about };
+        if self.broken_about.contains(&about) || self.broken.len() >= LIST_MAX {
+            return false;
+        }
+        // Of those of before nothing is known.
+        self.broken_about.resize(self.broken.len(), BrokenLimit::default());
+        self.broken.push(plain(why));
+        self.broken_about.push(about);
+        true
+    }
+
     /// A campaign in which nothing was measured yet.
     pub fn new(
         name: &str,
@@ -317,6 +344,7 @@ impl Campaign {
             requested: map(&self.requested),
             machine: map(&self.machine),
             broken: list(&self.broken),
+            broken_about: broken_about(&self.broken_about),
             ..self.clone()
         }
     }
@@ -327,6 +355,7 @@ impl Campaign {
         plain(&self.name) == self.name
             && texts.into_iter().all(|texts| map(texts) == *texts)
             && list(&self.broken) == self.broken
+            && broken_about(&self.broken_about) == self.broken_about
     }
 
     /// Whether it is consistent: lists within their limits, sums that agree, no text with control
@@ -535,6 +564,12 @@ pub fn different(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> 
 
 /// The longest text in a campaign, in characters; what is longer is cut.
 const TEXT_MAX: usize = 400;
+
+/// What broken limits are about, as a campaign keeps it.
+fn broken_about(about: &[BrokenLimit]) -> Vec<BrokenLimit> {
+    let fit = |about: &BrokenLimit| BrokenLimit { limit: plain(&about.limit), ..*about };
+    about.iter().take(LIST_MAX).map(fit).collect()
+}
 
 /// The most names, loads or broken limits of a campaign.
 const LIST_MAX: usize = 64;
@@ -865,6 +900,27 @@ mod tests {
             (back.name.as_str(), back.broken.len(), back.requested["load "].len()),
             ("a [2Jb ", 64, 400)
         );
+    }
+
+    #[test]
+    fn a_broken_limit_is_listed_once_by_what_it_is_about_and_not_by_its_words() {
+        let mut campaign = begun();
+        // A campaign of before has the words alone.
+        campaign.broken.push("idle: max<1us: max is 2 µs".to_owned());
+        let about = |run, limit: &str| BrokenLimit { setup: 0, run, limit: limit.to_owned() };
+        // Names may have what separates the parts of a sentence.
+        assert!(campaign.add_broken(&about(0, "max<1us"), "a: b: max<1us: max is 2 µs"));
+        assert!(!campaign.add_broken(&about(0, "max<1us"), "a: b: max<1us: max is 3 µs"));
+        assert!(campaign.add_broken(&about(1, "max<1us"), "a: b: max<1us: max is 2 µs"));
+        assert!(campaign.add_broken(&about(0, "missed<1"), "a: b: missed is 2"));
+        let (mut back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
+        assert!(!back.add_broken(&about(1, "max<1us"), "again"));
+        assert_eq!(back.broken.len(), 4);
+        for run in 2..200 {
+            back.add_broken(&about(run, "max<1us"), "one of many");
+        }
+        assert_eq!(back.broken.len(), LIST_MAX);
+        assert!(Campaign::from_bytes(&back.to_bytes(1)).is_ok());
     }
 
     #[test]

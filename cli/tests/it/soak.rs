@@ -204,6 +204,14 @@ fn a_broken_limit_is_said_at_once_and_fails_at_the_end() {
         broken.len() == 1 && broken[0].as_str().is_some_and(|b| b.contains("max<1ns")),
         "{broken:?}"
     );
+    // What ended it is that limit, and no signal.
+    let (dated, json) = (dir.path("dated"), dir.path("dated.json"));
+    let args = ["-d", "1h", "--every", "1s", "--limit", "max<1ns", "--stop-on-fail", "--json"];
+    let out = soak(&dated, &[&args[..], &[text(&json)]].concat());
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert_eq!(json_file(&json)["ended_by"], "limit");
+    assert!(stdout(&out).contains("boot 1, nothing measured yet, "), "{}", stdout(&out));
+    assert!(!stdout(&out).contains("0 ns measured"), "{}", stdout(&out));
     // Its limits stay its own.
     assert_eq!(report["verdict"]["ok"], false);
     let out = soak(

@@ -3,7 +3,7 @@
 //!
 //! Pure: everything comes in as an argument.
 
-use punctual_analysis::campaign::{Campaign, Pool, RunSetup, Total};
+use punctual_analysis::campaign::{BrokenLimit, Campaign, Pool, RunSetup, Total};
 use punctual_analysis::claim::anytime::p_lower_dependent;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
@@ -78,7 +78,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         choice: known.choice.clone(),
         clock: known.clock.clone(),
         session: known.session.clone(),
-        warnings,
+        warnings: warnings.into_iter().collect(),
         verdict,
         ..Envelope::of(PROGRAM, "soak")
     };
@@ -226,23 +226,26 @@ pub(super) fn line(
 /// The confidence that a quantile is beyond its limit, before that is said.
 const CONFIDENCE: f64 = 0.95;
 
-/// The limits and claims that are broken for good while a campaign goes on, in words; each run and
-/// limit once.
+/// The limits and claims that are broken for good while a campaign goes on, each with its words.
 ///
 /// A maximum or a count that is beyond its limit stays so. A quantile, or the probability of a
 /// claim, is broken once a bound that holds at every look shows it with 95 % confidence, or the
 /// claim's own. All else is judged at the end.
-pub(super) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<String> {
+pub(super) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<(BrokenLimit, String)> {
     let mut broken = Vec::new();
-    for (at, run, pool, total) in recorded_runs(campaign) {
-        let name = run_name(campaign, at, &pool.setup().runs[run]);
+    for (setup, run, pool, total) in recorded_runs(campaign) {
+        let name = run_name(campaign, setup, &pool.setup().runs[run]);
         let outcome = total.outcome();
-        let limits = config.limits.iter().filter_map(|limit| limit_broken(limit, &outcome));
-        broken.extend(limits.map(|why| format!("{name}: {why}")));
+        let about = |limit: String| BrokenLimit { setup, run, limit };
+        for limit in &config.limits {
+            let why = limit_broken(limit, &outcome);
+            broken.extend(why.map(|why| (about(limit.to_string()), format!("{name}: {why}"))));
+        }
         for ask in &config.claims {
             let judged = claim(ask, total, pool.setup().runs[run].period_ns);
             if judged.holds == Holds::No {
-                broken.push(format!("{name}: {}: {}", judged.statement, judged.reason));
+                let why = format!("{name}: {}: {}", judged.statement, judged.reason);
+                broken.push((about(ask.to_string()), why));
             }
         }
     }

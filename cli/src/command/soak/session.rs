@@ -129,10 +129,13 @@ fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignC
         Some(duration) => format!("{duration} in all"),
         None => "without end".to_owned(),
     };
-    let measured = format::long(measured_ns as f64);
+    let measured = match measured_ns {
+        0 => "nothing measured yet".to_owned(),
+        ns => format!("{} measured so far", format::long(ns as f64)),
+    };
     let shown = path.display();
     checkpointer.print(&format!(
-        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
+        "campaign {name} in {shown}: boot {boot}, {measured}, {until}; to \
          continue later: punctual soak --resume {shown}"
     ));
 }
@@ -171,7 +174,8 @@ fn finish(
     let mut report = pages::report(&checkpointer.shared().snapshot(), config, known);
     match ended {
         Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
-        Ended::Stopped if signal::stop_flag().load(Ordering::Relaxed) => {
+        // A broken limit raises the flag as well.
+        Ended::Stopped if signal::stop_signal().is_some() => {
             report.envelope.ended_by = Some(EndedBy::Interrupt);
         }
         Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
@@ -435,9 +439,6 @@ fn pause(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The most limits and claims that are reported as broken.
-const BROKEN_MAX: usize = 64;
-
 /// Saves a campaign, checks its limits and claims, reports what happens.
 ///
 /// A thread of its own, on the housekeeping CPUs. A disk that cannot be written ends nothing: it is
@@ -504,17 +505,12 @@ impl<'a> Checkpointer<'a> {
     /// Checks the limits, and saves.
     fn checkpoint(&self) {
         let mut campaign = self.shared.snapshot();
-        for why in pages::broken(&campaign, self.config) {
-            // The figure in it moves: what is before it names the limit and the run.
-            let named = |text: &str| text.split(": ").take(2).collect::<Vec<_>>().join(": ");
-            let known = campaign.broken.iter().any(|broken| named(broken) == named(&why));
-            if known || campaign.broken.len() >= BROKEN_MAX {
-                continue;
-            }
+        for (about, why) in pages::broken(&campaign, self.config) {
             let why = one_line(&why);
-            self.note(&format!("broken for good: {why}"));
-            campaign.broken.push(why.clone());
-            self.shared.lock().campaign.broken.push(why);
+            if campaign.add_broken(&about, &why) {
+                self.note(&format!("broken for good: {why}"));
+                self.shared.lock().campaign.add_broken(&about, &why);
+            }
         }
         if self.stop_on_fail && !campaign.broken.is_empty() {
             signal::stop_flag().store(true, Ordering::Relaxed);

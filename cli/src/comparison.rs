@@ -12,10 +12,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
-use punctual_analysis::compare::{Part, Runs, compare, together};
+use punctual_analysis::compare::{Part, RESULTS_MIN, Runs, compare, together};
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_analysis::summary::SummaryStats;
+use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Instant, Period};
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 use punctual_host::facts::MachineFacts;
@@ -27,7 +28,55 @@ use punctual_report::{
 use serde::{Deserialize, Serialize};
 
 use crate::format;
+use crate::parse::{self, Duration};
 use crate::stored::{self, RESULT, SAMPLES};
+
+/// The latenesses that a comparison is asked for.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ThresholdArgs {
+    /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to
+    /// the end of its histogram bucket, by less than 1 %
+    #[arg(
+        long = "threshold",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    thresholds: Vec<Duration>,
+}
+
+impl ThresholdArgs {
+    /// The first of them, as it is given; `None` without any.
+    pub(crate) fn first(&self) -> Option<String> {
+        let first = self.thresholds.first()?;
+        let time = format::period_argument(first.0.as_ns().unsigned_abs());
+        Some(format!("--threshold {time}"))
+    }
+
+    /// What to compare at: these, and the deadline of the question where one was put.
+    pub(crate) fn with_deadline(&self, requirement: Option<Requirement>) -> TestedThresholds {
+        let fixed_ns = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
+        TestedThresholds { fixed_ns, requirement }
+    }
+}
+
+/// The thresholds at which runs are compared, beside those at fixed ranks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TestedThresholds {
+    /// Of every run.
+    fixed_ns: Vec<i64>,
+    /// The question: of each run the deadline of its period.
+    requirement: Option<Requirement>,
+}
+
+impl TestedThresholds {
+    /// Those of a run of this period, ns.
+    fn of_period(&self, period_ns: Option<u64>) -> Vec<i64> {
+        let deadline = self.requirement.zip(period_ns);
+        let deadline = deadline.map(|(requirement, period_ns)| requirement.deadline_ns(period_ns));
+        self.fixed_ns.iter().copied().chain(deadline).collect()
+    }
+}
 
 /// One side: one result, or several of the same kind.
 #[derive(Clone)]
@@ -49,6 +98,7 @@ pub(crate) fn label(at: usize) -> String {
 /// A run that two sides have.
 struct Matched<'a> {
     name: &'a str,
+    period_ns: Option<u64>,
     parts: [Vec<Part<'a>>; 2],
     /// The quantiles of a side that is one run.
     shown: [Option<&'a SummaryStats>; 2],
@@ -58,7 +108,7 @@ struct Matched<'a> {
 /// cycles were independent.
 pub(crate) fn compare_sides(
     sides: &[Side],
-    thresholds_ns: &[i64],
+    thresholds: &TestedThresholds,
     anyway: bool,
 ) -> Result<Comparison> {
     let sides = &on_one_footing(sides)?[..];
@@ -77,10 +127,13 @@ pub(crate) fn compare_sides(
             if one_each { "; --anyway compares them" } else { "" }
         );
     }
+    let thresholds_ns: Vec<Vec<i64>> =
+        matched.iter().flatten().map(|run| thresholds.of_period(run.period_ns)).collect();
     let runs: Vec<Runs<'_>> = matched
         .iter()
         .flatten()
-        .map(|run| Runs {
+        .zip(&thresholds_ns)
+        .map(|(run, thresholds_ns)| Runs {
             name: run.name,
             sides: [&run.parts[0], &run.parts[1]],
             shown: run.shown,
@@ -199,14 +252,20 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
     if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
         let parts = [parts(a, name), parts(b, name_b)];
         let shown = [shown(a, name), shown(b, name_b)];
-        return vec![Matched { name, parts, shown }];
+        return vec![Matched { name, period_ns: period_ns(a, name), parts, shown }];
     }
     let shared = names(a).into_iter().filter(|name| others.contains(name));
     let shared = shared.map(|name| {
         let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
-        Matched { name, parts, shown }
+        Matched { name, period_ns: period_ns(a, name), parts, shown }
     });
     shared.collect()
+}
+
+/// The period of the first run of a side with this name.
+fn period_ns(side: &Side, name: &str) -> Option<u64> {
+    let mut runs = side.results.iter().flat_map(|result| &result.runs);
+    runs.find(|run| run.name == name)?.setup.period_ns
 }
 
 /// The quantiles of the one run of a side with this name.
@@ -271,6 +330,18 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     }
     for result in results().filter(|result| result.machine.is_none()) {
         notes.push(format!("{}: the machine is not recorded", result.from));
+    }
+    let of_counts = |result: &&Recorded| {
+        result.runs.iter().flat_map(|run| &run.parts).any(|series| !series.ordered)
+    };
+    let fewest = a.results.len().min(b.results.len());
+    for result in results().filter(of_counts).filter(|_| !anyway && fewest < RESULTS_MIN) {
+        notes.push(format!(
+            "{} has counts alone, whose order is not known: keep samples ('check' without \
+             --samples none), give {RESULTS_MIN} results a side with 'punctual compare --a \
+             A1,A2,A3 --b B1,B2,B3', or take cycles as independent with its --anyway",
+            result.from
+        ));
     }
     if anyway && parts().any(|series| !series.ordered) {
         notes.push(

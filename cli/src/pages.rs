@@ -14,7 +14,7 @@ use punctual_analysis::recording::RunFigures;
 use punctual_report::{Comparison, Report, Run};
 
 use crate::comparison::grid::GridSide;
-use crate::comparison::{self, Side};
+use crate::comparison::{self, Side, TestedThresholds};
 use crate::output::Dir;
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
@@ -180,7 +180,9 @@ fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
         Ok(Side { label: shown.label.clone(), results: vec![comparison::read(path)?] })
     };
     let sides: Result<Vec<Side>> = results.iter().zip(paths).map(side).collect();
-    match sides.and_then(|sides| comparison::compare_sides(&sides, &[], false)) {
+    match sides
+        .and_then(|sides| comparison::compare_sides(&sides, &TestedThresholds::default(), false))
+    {
         Ok(compared) => Some(compared),
         Err(why) => {
             results[1].notes.push(format!("not compared: {why:#}"));

@@ -114,6 +114,14 @@ struct Head {
     tool: String,
 }
 
+/// The keys of a baseline, whatever its layout.
+#[derive(Deserialize)]
+struct BaselineHead {
+    baseline: u64,
+    #[serde(default)]
+    name: String,
+}
+
 /// Reads the result at `path`: a file, or the directory of a run.
 pub(crate) fn read(path: &Path) -> Result<Stored> {
     let kind = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -152,6 +160,13 @@ fn text(path: &Path) -> Result<String> {
 
 /// A report from its JSON; the error has line and column.
 fn parse(text: &str) -> Result<Report> {
+    if let Ok(BaselineHead { baseline: 1.., name }) = serde_json::from_str(text) {
+        bail!(
+            "this is a baseline, which is no result: 'punctual check --against {name}' holds a run \
+             against it, 'punctual analyse RESULT --against {name}' what was recorded, and \
+             'punctual baseline show {name}' shows it; --baselines names its directory"
+        );
+    }
     let head: Head = serde_json::from_str(text).context("not a result of punctual")?;
     if head.tool != "punctual" {
         bail!("not a result of punctual");
@@ -244,6 +259,9 @@ mod tests {
         assert!(why("").contains("line 1 column 0"), "{}", why(""));
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
+        let baseline = why(r#"{"tool":"punctual","baseline":2,"name":"good","kept_at":""}"#);
+        assert!(baseline.starts_with("this is a baseline") && !baseline.contains("schema"));
+        assert!(baseline.contains("analyse RESULT --against good"), "{baseline}");
         assert!(why(r#"{"schema":3,"tool":"punctual"}"#).contains("schema 3"));
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);

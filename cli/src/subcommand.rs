@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result, anyhow};
 use punctual_core::time::Span;
-use punctual_report::{PlannedRun, Report};
+use punctual_report::{Body, PlannedRun, Report};
 
 use crate::args::Detail;
 use crate::experiment::claims;
@@ -161,7 +161,10 @@ pub(crate) fn write_kept(
 /// no room for it.
 pub(crate) fn name_failures(report: &Report, detail: Detail) {
     if detail == Detail::Line {
-        view::kinds::held(report).iter().for_each(|held| output::message(held));
+        // The line of `compare` says that already.
+        if !matches!(report.body, Body::Compare(_)) {
+            view::kinds::held(report).iter().for_each(|held| output::message(held));
+        }
         report.envelope.verdict.failures().for_each(|why| output::message(&why));
     }
 }

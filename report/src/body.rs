@@ -49,7 +49,7 @@ pub enum Body {
     /// Of `impact`.
     Impact(ImpactBody),
     /// Of `analyse`: recorded data.
-    Recorded(Judged),
+    Recorded(RecordedBody),
 }
 
 /// Loops that were measured.
@@ -119,10 +119,33 @@ pub struct WaitBody {
 }
 
 impl WaitBody {
+    /// Whether a way was swept over its parameters: it has several rows.
+    pub fn is_sweep(&self) -> bool {
+        let mut rows = self.strategies.iter().enumerate();
+        rows.any(|(at, row)| self.strategies[..at].iter().any(|other| other.name == row.name))
+    }
+
     /// What it comes to, in a sentence: the way to use, or why none is recommended.
     pub fn advice(&self) -> Option<String> {
         let used = self.recommendation.as_ref().map(|text| format!("Use {text}."));
         used.or_else(|| self.undecided.as_ref().map(|text| format!("Undecided: {text}")))
+    }
+}
+
+/// Of `analyse`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedBody {
+    /// The runs.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// Compared with a baseline; not there where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Comparison>,
+}
+
+impl From<Judged> for Body {
+    fn from(judged: Judged) -> Self {
+        Self::Recorded(RecordedBody { judged, compare: None })
     }
 }
 
@@ -218,7 +241,7 @@ impl Body {
             "run" => read::<RunBody>(text),
             "tune check" | "sched check" => read::<TuneBody>(text),
             "compare" => read::<CompareBody>(text),
-            "analyse" => read::<Judged>(text),
+            "analyse" => read::<RecordedBody>(text),
             impact if impact.starts_with("impact ") => read::<ImpactBody>(text),
             _ => return Some(Measured::parse(experiment, text)?.map(Self::Measured)),
         })
@@ -238,7 +261,7 @@ impl Body {
     fn judged(&self) -> Option<&Judged> {
         match self {
             Self::Soak(soaked) => Some(&soaked.judged),
-            Self::Recorded(judged) => Some(judged),
+            Self::Recorded(recorded) => Some(&recorded.judged),
             _ => self.loops().map(|loops| &loops.judged),
         }
     }
@@ -283,6 +306,7 @@ impl Body {
             Self::Periodic(measured) => measured.compare.as_ref(),
             Self::Compare(compared) => Some(&compared.compare),
             Self::Reproduce(papers) => papers.beside.as_ref(),
+            Self::Recorded(recorded) => recorded.compare.as_ref(),
             _ => None,
         }
     }
@@ -293,6 +317,7 @@ impl Body {
             Self::Check(check) => check.compare = Some(comparison),
             Self::Periodic(measured) => measured.compare = Some(comparison),
             Self::Reproduce(papers) => papers.beside = Some(comparison),
+            Self::Recorded(recorded) => recorded.compare = Some(comparison),
             _ => {}
         }
     }
@@ -319,7 +344,7 @@ kinds! {
     CompareBody => Compare,
     TuneBody => Tune,
     ImpactBody => Impact,
-    Judged => Recorded,
+    RecordedBody => Recorded,
 }
 
 /// A campaign of `soak`.

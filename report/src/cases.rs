@@ -217,7 +217,7 @@ impl CaseMaker<'_> {
         self.found(about, known, !is_worse && !run.is_open())
     }
 
-    /// Worse than a reference, where all that is worse has one reason.
+    /// Worse than a reference, where all that is worse is one reason.
     fn as_all_that_is_worse(&self, sentence: String) -> CaseFinding {
         match self.verdict.fails_by(About::Worse) {
             true => CaseFinding::Fails(sentence),
@@ -297,9 +297,6 @@ impl CaseMaker<'_> {
         Some(JudgedCase { name, id: None, kind, finding, took: measured(self.report) })
     }
 }
-
-/// Why a comparison fails of which a side is worse.
-pub const WORSE: &str = "worse than the reference";
 
 /// How far one run held against another goes, behind what is worse.
 pub const ONE_AGAINST_ONE: &str = "one run compared with one: a drift of the machine or a reboot \

@@ -46,6 +46,31 @@ impl Comparison {
         worse.map(|(about, run)| (about, run_words(run)))
     }
 
+    /// Each run and figure of a side that is worse than that of the first, in a sentence that names
+    /// both sides.
+    pub fn worse_words(&self) -> Vec<String> {
+        let is_worse =
+            |verdict| matches!(verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
+        let mut worse = Vec::new();
+        for pair in &self.pairs {
+            let runs = pair.runs.iter().filter(|run| is_worse(run.verdict));
+            let named =
+                runs.map(|run| format!("{} against {}: {}", pair.b, pair.a, run_words(run)));
+            worse.extend(named);
+        }
+        if let Some(grid) = &self.grid {
+            for (at, pair) in self.pairs.iter().enumerate() {
+                let rows = grid.rows.iter().filter(|row| is_worse(row.verdict(at)));
+                let named = rows.map(|row| {
+                    let owner = grid.owner_words(row);
+                    format!("{} against {}: {owner}: {}: worse", pair.b, pair.a, row.figure)
+                });
+                worse.extend(named);
+            }
+        }
+        worse
+    }
+
     /// Each run of which it cannot be told whether it is worse, with its sentence.
     pub fn open(&self) -> impl Iterator<Item = (About, String)> {
         let open = self.runs().filter(|(_, run)| run.is_open());

@@ -46,7 +46,7 @@ pub use body::{
     LoopsBody, Maxima, PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
 };
 pub use cases::{
-    CaseFinding, CaseKind, JudgedCase, ONE_AGAINST_ONE, WORSE, against_words, cases,
+    CaseFinding, CaseKind, JudgedCase, ONE_AGAINST_ONE, against_words, cases,
     measured as measured_in,
 };
 pub use compared::{ComparedResult, ComparedSide, Comparison, Difference, Pair};

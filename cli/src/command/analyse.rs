@@ -24,6 +24,8 @@ use punctual_report::{
 };
 
 use crate::args::{Detail, ReportArgs};
+use crate::comparison::baseline::{AgainstArgs, BaselineUse};
+use crate::comparison::{self, Recorded};
 use crate::experiment::loops::UNDER_LOAD;
 use crate::program::PROGRAM;
 use crate::question::{self, QuestionArgs};
@@ -56,11 +58,16 @@ pub(super) struct AnalyseArgs {
     question: QuestionArgs,
     #[command(flatten)]
     report: ReportArgs,
+    #[command(flatten)]
+    against: AgainstArgs,
 }
 
 impl Execute for AnalyseArgs {
     fn execute(&self) -> Result<Exit> {
         self.report.output().spare([self.file.as_path()])?;
+        let gate = BaselineUse::of_recorded(&self.against)?;
+        gate.spare(&self.report.output())?;
+        let compared = self.compared(&gate)?;
         let outputs = self.report.output().open()?;
         if self.column.is_none() && super::soak::is_campaign(&self.file) {
             let report = super::soak::judged(&self.file, &self.report, &self.question)?;
@@ -85,12 +92,42 @@ impl Execute for AnalyseArgs {
         if self.question.is_gate() {
             envelope.verdict.judge_answers(&judged.verdicts);
         }
-        let report = Report { envelope, body: judged.into() };
+        let mut report = Report { envelope, body: judged.into() };
+        let uncompared = compared.and_then(|recorded| gate.judge_recorded(&mut report, recorded));
         // What a foreign file cannot tell stands with its figures alone.
         let is_own = report.body.runs().iter().all(|run| run.outcome.imported.is_none());
         let usual = if is_own && self.column.is_none() { Detail::Short } else { Detail::Long };
         subcommand::write_in(&report, outputs, self.report.detail(usual))?;
-        Ok(Exit::of(&report))
+        Exit::after(&report, uncompared)
+    }
+}
+
+impl AnalyseArgs {
+    /// The recorded data as comparisons see them, where they are held against a baseline.
+    ///
+    /// # Errors
+    /// They cannot be: other loops, another machine, or not recorded by this program.
+    fn compared(&self, gate: &BaselineUse) -> Result<Option<Recorded>> {
+        if !gate.is_used() {
+            return Ok(None);
+        }
+        let shown = self.file.display();
+        if super::soak::is_campaign(&self.file) {
+            bail!(
+                "{shown}: --against takes one run, and a campaign has many: 'punctual compare' \
+                 takes its result"
+            );
+        }
+        if self.column.is_some() || self.file == Path::new("-") || format_of(&self.file)?.is_some()
+        {
+            bail!(
+                "{shown}: --against takes a result or a sample file of punctual, which say how they \
+                 were measured"
+            );
+        }
+        let recorded = comparison::read(&self.file)?;
+        gate.refuse_recorded(&recorded)?;
+        Ok(Some(recorded))
     }
 }
 
@@ -137,6 +174,9 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
 
 /// The format of another program's file; `None` for any other.
 pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
+    if path.is_dir() {
+        return Ok(None);
+    }
     let mut reader = open(path)?;
     let head = head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {}", path.display()))?;

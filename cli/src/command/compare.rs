@@ -8,16 +8,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use punctual_report::{About, CompareBody, Comparison, Overall, Report, WORSE};
+use punctual_report::{About, CompareBody, Comparison, Overall, Report};
 
-use crate::args::UndecidedArgs;
-use crate::comparison::{Recorded, Side, compare_sides, grid, label, read};
+use crate::args::{Detail, UndecidedArgs};
+use crate::comparison::{Recorded, Side, ThresholdArgs, compare_sides, grid, label, read};
 use crate::output::JudgedOutputArgs;
 use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
 use crate::stored::{RESULT, SAMPLES};
 use crate::subcommand::{self, Execute, Exit};
-use crate::{format, parse};
 
 /// `punctual compare`.
 #[derive(Debug, clap::Args)]
@@ -40,15 +39,8 @@ pub(super) struct CompareArgs {
     /// Several results of the other side, separated by commas
     #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "a")]
     b: Vec<PathBuf>,
-    /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to
-    /// the end of its histogram bucket, by less than 1 %
-    #[arg(
-        long = "threshold",
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        value_parser = parse::duration
-    )]
-    thresholds: Vec<parse::Duration>,
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
     /// Exit 1 if another side is worse than the reference in any respect
     #[arg(long)]
     fail_if_worse: bool,
@@ -60,6 +52,10 @@ pub(super) struct CompareArgs {
     anyway: bool,
     #[command(flatten)]
     output: JudgedOutputArgs,
+    /// Print the answer in one line for each result after the first; what fails is named on
+    /// standard error
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// The most results of one comparison.
@@ -89,20 +85,21 @@ impl Execute for CompareArgs {
                 if !self.anyway {
                     refuse_copies(&sides)?;
                 }
-                let thresholds: Vec<i64> =
-                    self.thresholds.iter().map(|time| time.0.as_ns()).collect();
+                let thresholds = self.thresholds.with_deadline(None);
                 let outputs = self.output.all().open()?;
                 (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
             }
         };
         let mut verdict = Overall::none(self.undecided.counts_as());
         if self.fail_if_worse {
-            comparison.is_worse().then(|| verdict.fail_about(About::Worse, WORSE.to_owned()));
+            let worse = comparison.worse_words().into_iter();
+            worse.for_each(|why| verdict.fail_about(About::Worse, why));
             comparison.open().for_each(|(about, why)| verdict.leave_open(about, why));
         }
         let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
         report.envelope.verdict = verdict;
-        subcommand::write(&report, outputs)?;
+        let detail = Detail::of(self.quiet, false, Detail::Long);
+        subcommand::write_in(&report, outputs, detail)?;
         Ok(Exit::of(&report))
     }
 }
@@ -118,9 +115,8 @@ impl CompareArgs {
             );
         }
         if let Some(threshold) = self.thresholds.first() {
-            let time = format::period_argument(threshold.0.as_ns().unsigned_abs());
             bail!(
-                "--threshold {time}: results of '{kind}' have no cycles to be counted, and are \
+                "{threshold}: results of '{kind}' have no cycles to be counted, and are \
                  compared figure by figure; leave it out"
             );
         }

@@ -18,9 +18,12 @@ use punctual_report::{About, Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{RUNS_MAX, Recorded, RecordedRun, Side, compare_sides, question_differences};
-use crate::format;
+use super::{
+    RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, compare_sides,
+    question_differences,
+};
 use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
+use crate::{format, question};
 
 /// Where baselines are.
 #[derive(Clone, Debug, Args)]
@@ -40,9 +43,19 @@ pub(crate) struct BaselineArgs {
     /// Replace an existing baseline of that name
     #[arg(long, requires = "baseline")]
     force: bool,
-    /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
+    #[command(flatten)]
+    against: AgainstArgs,
+}
+
+/// The baseline that runs are held against.
+#[derive(Debug, Args)]
+pub(crate) struct AgainstArgs {
+    /// Compare with baseline NAME, and fail (exit 1) where it is worse: at fixed shares, at
+    /// --threshold, and at the deadline where --for, --deadline or --miss put the question
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
     #[command(flatten)]
     dir: BaselinesDir,
 }
@@ -264,11 +277,8 @@ impl Store {
 }
 
 impl Baseline {
-    /// Refuses another machine than the one that it is of.
-    fn refuse_another_machine(&self, facts: &MachineFacts) -> Result<()> {
-        let Some(mine) = &self.recorded.machine else {
-            bail!("baseline {} does not record its machine", self.name.as_str());
-        };
+    /// Refuses another machine here than the one that it is of, by its identifier.
+    fn refuse_another_identifier(&self) -> Result<()> {
         if let (Some(kept), Some(own)) = (&self.machine_id, machine_id())
             && *kept != own
         {
@@ -279,6 +289,14 @@ impl Baseline {
                 self.name.as_str()
             );
         }
+        Ok(())
+    }
+
+    /// Refuses another machine than the one that it is of, by its facts.
+    fn refuse_another_machine(&self, facts: &MachineFacts) -> Result<()> {
+        let Some(mine) = &self.recorded.machine else {
+            bail!("baseline {} does not record its machine", self.name.as_str());
+        };
         let differing = changed(MACHINE, mine, facts);
         let Some(first) = differing.first() else { return Ok(()) };
         bail!(
@@ -322,6 +340,8 @@ fn parse(text: &str) -> Result<Baseline> {
 /// The baseline that a run is compared with, and the one that it is kept as.
 pub(crate) struct BaselineUse {
     against: Option<Baseline>,
+    /// The latenesses to compare at, beside those of the question.
+    thresholds: ThresholdArgs,
     keep: Option<Keep>,
     /// The files of both.
     files: Vec<PathBuf>,
@@ -340,35 +360,59 @@ impl BaselineUse {
     /// name that is taken, a directory that cannot be written. `foreign`: the facts are not those
     /// of the machine that measures.
     pub(crate) fn open(args: &BaselineArgs, facts: &MachineFacts, foreign: bool) -> Result<Self> {
-        if foreign && (args.baseline.is_some() || args.against.is_some()) {
+        if foreign && (args.baseline.is_some() || args.against.against.is_some()) {
             bail!(
                 "--root cannot be combined with --baseline or --against: a baseline belongs to \
                  the machine that measures"
             );
         }
-        let mut files = Vec::new();
-        let against = match &args.against {
-            None => None,
-            Some(name) => {
-                let name = Name::parse(name).context("--against")?;
-                let store = Store::new(&args.dir)?;
-                let baseline = store.read(&name)?;
-                files.push(store.path(&name));
-                baseline.refuse_another_machine(facts)?;
-                Some(baseline)
-            }
-        };
+        let mut used = Self::of_recorded(&args.against)?;
+        if let Some(baseline) = &used.against {
+            baseline.refuse_another_identifier()?;
+            baseline.refuse_another_machine(facts)?;
+        }
         let keep = match &args.baseline {
             None => None,
             Some(name) => {
                 let name = Name::parse(name).context("--baseline")?;
-                let store = Store::new(&args.dir)?;
+                let store = Store::new(&args.against.dir)?;
                 let file = store.open(&name, args.force)?;
-                files.push(file.path().to_owned());
+                used.files.push(file.path().to_owned());
                 Some(Keep { store, name, force: args.force, file })
             }
         };
-        Ok(Self { against, keep, files })
+        Ok(Self { keep, ..used })
+    }
+
+    /// The baseline that recorded data are held against; nothing is kept.
+    ///
+    /// # Errors
+    /// There is no such baseline.
+    pub(crate) fn of_recorded(args: &AgainstArgs) -> Result<Self> {
+        let AgainstArgs { against, thresholds, dir } = args;
+        let thresholds = thresholds.clone();
+        let Some(name) = against else {
+            if let Some(threshold) = thresholds.first() {
+                bail!(
+                    "{threshold} is about the comparison with a baseline: name that with \
+                     --against NAME"
+                );
+            }
+            return Ok(Self { against: None, thresholds, keep: None, files: Vec::new() });
+        };
+        let name = Name::parse(name).context("--against")?;
+        let store = Store::new(dir)?;
+        let baseline = store.read(&name)?;
+        Ok(Self { against: Some(baseline), thresholds, keep: None, files: vec![store.path(&name)] })
+    }
+
+    /// Refuses data that were recorded on another machine than the baseline, as far as they tell,
+    /// or of other loops.
+    pub(crate) fn refuse_recorded(&self, recorded: &Recorded) -> Result<()> {
+        if let (Some(baseline), Some(facts)) = (&self.against, &recorded.machine) {
+            baseline.refuse_another_machine(facts)?;
+        }
+        self.refuse_others(&recorded.runs)
     }
 
     /// Whether the run is kept as a baseline, or held against one.
@@ -408,8 +452,18 @@ impl BaselineUse {
     /// Holds a report against the baseline: its verdict fails where the run is worse, and where
     /// they cannot be compared. The error is for after the report was written.
     pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Option<Error> {
+        let recorded = Recorded::measured(report, runs, THIS_RUN);
+        self.judge_recorded(report, recorded)
+    }
+
+    /// The same with what was recorded before.
+    pub(crate) fn judge_recorded(&self, report: &mut Report, recorded: Recorded) -> Option<Error> {
         let baseline = self.against.as_ref()?;
-        let why = compared(baseline, report, runs).err()?;
+        // Kept with the report where it was put.
+        let spec = report.body.headline().and_then(|headline| headline.question_spec.clone());
+        let requirement = spec.map(|spec| question::question(Some(&spec)).requirement);
+        let thresholds = self.thresholds.with_deadline(requirement);
+        let why = compared(baseline, report, recorded, &thresholds).err()?;
         let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
         report.envelope.verdict.fail(why_not);
         Some(why)
@@ -451,18 +505,23 @@ impl Baseline {
     }
 }
 
+/// What is held against a baseline, in words.
+const THIS_RUN: &str = "this run";
+
 /// Compares a report with a baseline; its verdict fails where the run is worse, and stays open
 /// where it may be.
-fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
+fn compared(
+    baseline: &Baseline,
+    report: &mut Report,
+    recorded: Recorded,
+    thresholds: &TestedThresholds,
+) -> Result<()> {
     let name = baseline.name.as_str();
     let sides = [
         Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
-        Side {
-            label: "this run".to_owned(),
-            results: vec![Recorded::measured(report, runs, "this run")],
-        },
+        Side { label: THIS_RUN.to_owned(), results: vec![recorded] },
     ];
-    let mut comparison = compare_sides(&sides, &[], false)?;
+    let mut comparison = compare_sides(&sides, thresholds, false)?;
     if let Some(reference) = comparison.sides.first_mut() {
         reference.baseline = Some(name.to_owned());
     }

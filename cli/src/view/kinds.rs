@@ -66,9 +66,9 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
 }
 
-/// What the runs of a report are against a baseline, a sentence each.
+/// What the runs of a report are against a baseline, or beside another result, a sentence each.
 pub(crate) fn held(report: &Report) -> Vec<String> {
-    compare::held(report)
+    report.body.compare().map(compare::held).unwrap_or_default()
 }
 
 /// The document of a report with everything that it shows, for readers who do not have the machine.
@@ -103,12 +103,14 @@ fn without_runs(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// A result in one line a loop, or a followed thread; `None` for one without.
+/// A result in one line a loop, a followed thread, or a result that is compared; `None` for one
+/// without.
 pub(crate) fn line(report: &Report) -> Option<String> {
     match &report.body {
         Body::Measured(Measured::Blame(body)) if !body.blame.runs.is_empty() => {
             Some(blame::lines(&body.blame))
         }
+        Body::Compare(body) => Some(compare::lines(&body.compare)),
         _ => loops::line(report),
     }
 }

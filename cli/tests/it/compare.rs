@@ -99,6 +99,101 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
     assert_eq!(number("exceedances_b"), late(100));
     assert!(number("lower") > 1.0 && number("lower") < number("ratio"));
     assert_eq!(run(["compare", &b, &a, "--fail-if-worse"]).status.code(), Some(0), "better");
+
+    // In a line, with what fails beside it.
+    let line = |args: &[&str], code: i32| {
+        let out = run(["compare", &a, &b, "-q"].iter().chain(args));
+        assert_eq!(out.status.code(), Some(code), "{out:?}");
+        assert_eq!(stdout(&out), format!("B compared with A: worse ({b})\n"));
+        stderr(&out)
+    };
+    assert_eq!(line(&[], 0), "");
+    let named = line(&["--fail-if-worse"], 1);
+    assert!(named.contains("FAILS B against A: idle: worse: later than"), "{named}");
+    assert_eq!(named.lines().count(), 1, "{named}");
+}
+
+#[test]
+fn results_without_samples_are_told_apart_by_how_several_scatter() {
+    let dir = Dir::new("compare-counts");
+    let counts = |name: &str, minute: usize, every: u64| {
+        let samples_file = dir.path(&format!("{name}.punctual"));
+        let started = format!("2026-11-21T20:{minute:02}:00Z");
+        let made = Made::new("idle", 20_000 + minute as u64, every);
+        let recorded = samples(&samples_file, &started, &[made]);
+        let result = dir.path(&format!("{name}.json"));
+        let out = run(["analyse", &recorded, "--json", crate::text(&result)]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        fs::remove_file(samples_file).expect("written");
+        crate::text(&result).to_owned()
+    };
+    let side = |name: &str, first: usize, every: u64| -> Vec<String> {
+        (0..3).map(|at| counts(&format!("{name}{at}"), first + 2 * at, every)).collect()
+    };
+    let (a, b) = (side("a", 1, 500), side("b", 2, 50));
+    // One of each says nothing, and what it takes.
+    let page = flowing(&stdout(&run(["compare", &a[0], &b[0]])));
+    for words in [
+        "idle: undecided: without samples the order of the cycles is not known",
+        "a0.json has counts alone, whose order is not known: keep samples",
+        "give 3 results a side with 'punctual compare --a A1,A2,A3 --b B1,B2,B3'",
+    ] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    let out = run(["compare", "--a", &a.join(","), "--b", &b.join(","), "--fail-if-worse"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let page = flowing(&stdout(&out));
+    assert!(page.contains("idle: worse: later than"), "{page}");
+    assert!(!page.contains("counts alone"), "{page}");
+}
+
+#[test]
+fn recorded_data_are_held_against_a_baseline() {
+    let dir = Dir::new("baseline-recorded");
+    let baselines = dir.path("baselines").to_str().expect("UTF-8").to_owned();
+    let (recorded, result) = (dir.path("run.punctual"), dir.path("run.json"));
+    let (recorded, result) = (crate::text(&recorded), crate::text(&result));
+    let kept = ["--baseline", "before", "--samples", recorded, "--json", result];
+    let out = measure(&baselines, &kept);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let file = dir.path("baselines").join("before.json");
+    let analyse = |args: &[&str]| {
+        let against = ["--against", "before", "--baselines", &baselines];
+        run(["analyse"].iter().chain(args).chain(&against))
+    };
+    // With itself: the same counts.
+    let out = analyse(&[recorded, "--undecided", "pass", "--json", "-", "--deadline", "300s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let same = json(&out)["compare"]["pairs"][0]["runs"][0].clone();
+    assert_eq!((&same["verdict"], &same["n_a"]), (&json!("undecided"), &same["n_b"]), "{same}");
+    let tested = same["rates"].as_array().expect("rates").last().expect("the deadline").clone();
+    assert!(tested["threshold_ns"].as_f64() >= Some(300e9), "{tested}");
+    // Everything at one nanosecond: no recording is as good as that.
+    move_to(&file, 2);
+    let out = analyse(&[recorded, "-q"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
+    let page = stdout(&analyse(&[recorded]));
+    assert!(page.contains("this run compared with baseline before: worse"), "{page}");
+    // A result that has its histogram alone decides nothing, and says what would.
+    let out = analyse(&[result, "-v"]);
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    assert!(flowing(&stdout(&out)).contains("run.json has counts alone"), "{}", stdout(&out));
+    // What is no run of this program, or of another machine, is refused.
+    let csv = dir.path("loop.csv");
+    fs::write(&csv, "lateness\n5\n").expect("writable");
+    let out = analyse(&[crate::text(&csv), "--column", "lateness:us"]);
+    refused(&out, &["--against takes a result or a sample file of punctual"]);
+    let mut kept = json_file(&file);
+    kept["recorded"]["machine"]["cpu_model"]["value"] = json!("another");
+    fs::write(&file, kept.to_string()).expect("writable");
+    refused(&analyse(&[recorded]), &["another machine", "cpu_model was another"]);
+    // A baseline is no result, and says how it is used.
+    let file = crate::text(&file).to_owned();
+    for command in [["compare", &file, recorded], ["compare", recorded, &file]] {
+        refused(&run(command), &["before.json", "this is a baseline", "--against before"]);
+    }
+    refused(&run(["analyse", &file]), &["this is a baseline", "analyse RESULT --against before"]);
 }
 
 #[test]
@@ -327,6 +422,36 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
 }
 
 #[test]
+fn a_baseline_is_held_against_at_the_deadline_and_at_thresholds() {
+    let dir = Dir::new("baseline-deadline");
+    let (baselines, _) = baseline(&dir);
+    let tested_ns = |more: &[&str]| -> Vec<f64> {
+        let out = measure(&baselines, &[&["--against", "before", "--json", "-"], more].concat());
+        let report = json(&out);
+        let rates = report["compare"]["pairs"][0]["runs"][0]["rates"].as_array().cloned();
+        let rates = rates.unwrap_or_else(|| panic!("{}", stderr(&out)));
+        let tested = rates.iter().map(|rate| {
+            assert!(rate["p_adjusted"].is_f64(), "{rate}");
+            rate["threshold_ns"].as_f64().expect("ns")
+        });
+        tested.collect()
+    };
+    // Up to the end of its bucket.
+    let is_at = |tested_ns: &[f64], ns: f64| {
+        tested_ns.iter().any(|tested| (ns..ns * (1.0 + 1.0 / 128.0)).contains(tested))
+    };
+    // Later than any rank that is compared by itself.
+    let (deadline_ns, threshold_ns) = (300e9, 600e9);
+    assert!(!is_at(&tested_ns(&[]), deadline_ns));
+    let tested = tested_ns(&["--deadline", "300s", "--threshold", "600s"]);
+    assert!(is_at(&tested, deadline_ns) && is_at(&tested, threshold_ns), "{tested:?}");
+    // What it is for has a deadline too: 100 µs of a robot's loop.
+    assert!(is_at(&tested_ns(&["--for", "ros"]), 100_000.0));
+    let alone = measure(&baselines, &["--threshold", "200us"]);
+    refused(&alone, &["--threshold 200us", "name that with --against NAME"]);
+}
+
+#[test]
 fn a_baseline_of_other_runs_is_refused_before_an_hour_is_measured() {
     let dir = Dir::new("baseline-other");
     let (baselines, _) = baseline(&dir);
@@ -474,6 +599,9 @@ fn a_machine_whose_intervals_lie_above_is_worse() {
     let out = run(["compare", &a, &b, "--fail-if-worse"]);
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     assert!(stdout(&out).contains("worse"), "{}", stdout(&out));
+    let out = run(["compare", &a, &b, "--fail-if-worse", "-q"]);
+    assert_eq!(stdout(&out), format!("B compared with A: worse ({b})\n"));
+    assert!(stderr(&out).contains("FAILS B against A: "), "{}", stderr(&out));
     let out = run(["compare", &b, &a, "--fail-if-worse"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(stdout(&out).contains("better"), "{}", stdout(&out));

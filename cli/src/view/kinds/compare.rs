@@ -56,10 +56,33 @@ fn answer(pair: &Pair) -> &'static str {
     }
 }
 
-/// That a run held against a baseline, in a sentence: for whoever sees nothing else.
-pub(super) fn held(report: &Report) -> Vec<String> {
-    let pairs = report.body.compare().into_iter().flat_map(|comparison| &comparison.pairs);
+/// What each side is beside the first, in a sentence: for whoever sees nothing else.
+pub(super) fn held(comparison: &Comparison) -> Vec<String> {
+    let answer = |pair| match &comparison.grid {
+        Some(_) => answer_of_figures(pair),
+        None => answer(pair),
+    };
+    let pairs = comparison.pairs.iter();
     pairs.map(|pair| format!("{} compared with {}: {}", pair.b, pair.a, answer(pair))).collect()
+}
+
+/// A comparison in one line for each side after the first, which names the result.
+pub(super) fn lines(comparison: &Comparison) -> String {
+    let others = comparison.sides.iter().skip(1);
+    let line = |(answer, side): (String, &ComparedSide)| {
+        let from: Vec<&str> = side.results.iter().map(|result| &result.from[..]).collect();
+        format::plain(&format!("{answer} ({})", from.join(", "))) + "\n"
+    };
+    held(comparison).into_iter().zip(others).map(line).collect()
+}
+
+/// What a comparison figure by figure comes to: one is better or worse where its interval shows it.
+fn answer_of_figures(pair: &Pair) -> &'static str {
+    match pair.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse | Verdict::Mixed => "worse",
+        Verdict::Undecided => "undecided",
+    }
 }
 
 fn compared(comparison: &Comparison) -> Vec<Block> {

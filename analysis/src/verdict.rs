@@ -97,8 +97,10 @@ pub struct Rung {
     pub stands: Stands,
     /// The run that decides, counted from 0, where others of this period stand otherwise.
     pub run: Option<usize>,
-    /// Releases that were later than the deadline, at most: of that run, else of all of this
-    /// period.
+    /// Releases that were later than the deadline, at least: of that run, else of all of this
+    /// period. Of recorded counts a bucket may hold the deadline, and then it is not known which.
+    pub exceedances_at_least: u64,
+    /// The same, at most.
     pub exceedances: u64,
     /// Releases of the same.
     pub n: u64,
@@ -179,8 +181,16 @@ struct Question<'a> {
 impl Question<'_> {
     fn rung(&self, period_ns: u64, stands: Stands) -> Rung {
         let deadline_ns = self.requirement.deadline_ns(period_ns);
-        let (run, exceedances, n, longer) = (None, 0, 0, None);
-        Rung { period_ns, deadline_ns, stands, run, exceedances, n, longer }
+        Rung {
+            period_ns,
+            deadline_ns,
+            stands,
+            run: None,
+            exceedances_at_least: 0,
+            exceedances: 0,
+            n: 0,
+            longer: None,
+        }
     }
 
     /// Each run's judgement, by the rule of claims.
@@ -215,15 +225,16 @@ impl Question<'_> {
         let own = decisive.n.unwrap_or(0);
         let alone = judged.iter().any(|(_, answer, _)| answer != stands);
         let counted = judged.iter().filter(|(index, _, _)| !alone || index == at);
-        let counts = counted.map(|(_, _, run)| (run.exceedances_at_most.unwrap_or(0), run.n));
-        let (exceedances, n) = counts.fold((0, 0), |(late, cycles), (more, n)| {
-            (more.saturating_add(late), n.unwrap_or(0).saturating_add(cycles))
-        });
+        let counted: Vec<&Judged> = counted.map(|(_, _, run)| run).collect();
+        let sum = |count: fn(&Judged) -> Option<u64>| {
+            counted.iter().filter_map(|run| count(run)).fold(0, u64::saturating_add)
+        };
         Rung {
             stands: *stands,
             run: alone.then_some(*at),
-            exceedances,
-            n,
+            exceedances_at_least: sum(|run| run.exceedances),
+            exceedances: sum(|run| run.exceedances_at_most),
+            n: sum(|run| run.n),
             longer: decisive.n_needed.filter(|_| own > 0).map(|needed| needed as f64 / own as f64),
             ..rung
         }
@@ -326,6 +337,7 @@ mod tests {
         let rung = rungs.iter().find(|rung| rung.period_ns == MS).expect("measured");
         assert_eq!((rung.stands, rung.run), (Stands::Refuted, Some(1)));
         assert_eq!((rung.exceedances, rung.n), (bad.exceedances(100_000).unwrap(), 100_000));
+        assert_eq!(rung.exceedances_at_least, rung.exceedances, "a threshold that was watched");
         assert_eq!(stands_at(&rungs, 2 * MS), Stands::Unmeasured, "not expected");
         assert_eq!(stands_at(&rungs, 5 * MS), Stands::Expected);
     }

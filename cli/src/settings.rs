@@ -3,10 +3,13 @@
 //!
 //! Rules and plans are `host`'s, changing settings is `lab`'s.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use anyhow::{Context as _, Result, bail};
-use clap::ValueEnum as _;
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
 use punctual_host::rules::{self, CpuScope, Inputs, Workload};
@@ -37,7 +40,7 @@ pub(crate) struct TuneScopeArgs {
     )]
     loops: Option<u32>,
     /// What runs on them
-    #[arg(long = "for", value_name = "WORKLOAD")]
+    #[arg(long = "for", value_name = "WORKLOAD", value_parser = WorkloadParser)]
     workload: Option<WorkloadName>,
     #[command(flatten)]
     pub(crate) root: RootArgs,
@@ -104,6 +107,48 @@ pub(crate) enum WorkloadName {
     Polling,
     /// The processors of a virtual machine on this host
     VmGuest,
+}
+
+/// Reads the name of a workload; an error names all that are accepted, and what else they are
+/// called.
+#[derive(Clone, Copy)]
+struct WorkloadParser;
+
+impl WorkloadParser {
+    fn accepted() -> String {
+        let values = WorkloadName::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let named = values.map(|value| {
+            let others: Vec<&str> = value.get_name_and_aliases().skip(1).collect();
+            match others.is_empty() {
+                true => value.get_name().to_owned(),
+                false => format!("{} (also {})", value.get_name(), others.join(", ")),
+            }
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl TypedValueParser for WorkloadParser {
+    type Value = WorkloadName;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<WorkloadName, clap::Error> {
+        let named = value.to_str().and_then(|text| WorkloadName::from_str(text, false).ok());
+        named.ok_or_else(|| {
+            let value = format::plain(&value.to_string_lossy());
+            let why = format!("--for {value}: accepted are {}", Self::accepted());
+            command.clone().error(ErrorKind::InvalidValue, why)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = WorkloadName::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        Some(Box::new(values))
+    }
 }
 
 impl From<WorkloadName> for Workload {

@@ -164,7 +164,7 @@ mod tests {
                 refused: Vec::new(),
                 restless: Vec::new(),
             }),
-            warnings: vec![Warning::Guest],
+            warnings: [Warning::Guest].into_iter().collect(),
             ..Envelope::of(PROGRAM, "measure timer")
         };
         Report { envelope, body: Body::Measured(TimerBody { timer }.into()) }

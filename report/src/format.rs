@@ -96,6 +96,16 @@ pub fn argument(ns: f64) -> Option<String> {
     (tenths * unit_ns < LONGEST_NS).then(|| format!("{tenths}{unit}"))
 }
 
+/// A count that is known within bounds: `none`, `536`, `536 to 543`, `up to 7`.
+pub(crate) fn count_within((least, most): (u64, u64)) -> String {
+    match (least, most) {
+        (_, 0) => "none".to_owned(),
+        (least, most) if least >= most => count(most),
+        (0, most) => format!("up to {}", count(most)),
+        (least, most) => format!("{} to {}", count(least), count(most)),
+    }
+}
+
 /// A count, or `-` where the data do not have it.
 pub fn count_or_dash(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), count)

@@ -154,19 +154,20 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         (None, Deadline::Tenth | Deadline::TenthFrom(_)) => None,
         (period, _) => Some(question.requirement.deadline_ns(period.unwrap_or(0))),
     };
-    let late = |ns: i64| -> u64 {
-        runs.iter().map(|run| run.outcome.tails.exceedances_within(ns).1).sum()
+    let late = |ns: i64| -> (u64, u64) {
+        let within = runs.iter().map(|run| run.outcome.tails.exceedances_within(ns));
+        within.fold((0, 0), |(least, most), (more, at_most)| (least + more, most + at_most))
     };
     let subject = period.map_or_else(|| "Wakes".to_owned(), |ns| question.subject(ns));
     let missed: Option<u64> = runs.iter().map(|run| run.outcome.missed).sum();
     let n_shown = format::count(n);
     let over = |ns: i64| format::period(ns.unsigned_abs());
     let text = match (missed, deadline_ns) {
-        (Some(0), Some(ns)) if late(ns) == 0 => {
+        (Some(0), Some(ns)) if late(ns).1 == 0 => {
             format!("none of {n_shown} releases missed or over {} late", over(ns))
         }
         (Some(0), Some(ns)) => {
-            let late = format::count(late(ns));
+            let late = format::count_within(late(ns));
             format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
         }
         // Of the missed all are late, or those alone that are later than a deadline beyond the
@@ -174,11 +175,11 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         (Some(missed), Some(ns)) => format!(
             "{} of {n_shown} releases missed, {} in all over {} late",
             format::count(missed),
-            format::count(late(ns)),
+            format::count_within(late(ns)),
             over(ns)
         ),
         (None, Some(ns)) => {
-            format!("{} of {n_shown} wakes over {} late", format::count(late(ns)), over(ns))
+            format!("{} of {n_shown} wakes over {} late", format::count_within(late(ns)), over(ns))
         }
         (_, None) => format!("{n_shown} measured"),
     };
@@ -233,6 +234,12 @@ mod tests {
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
         assert!(own.statement.ends_with("too few cycles to be sure; measure 60 s"), "{own:?}");
+        assert_eq!(own.lead, "not shown yet");
+        assert_eq!(format!("{}: {}", own.lead, own.reason()), own.statement);
+        let expected = judged.verdicts.iter().filter(|verdict| !verdict.is_measured());
+        for verdict in expected {
+            assert!(verdict.statement.starts_with(&verdict.lead), "{verdict:?}");
+        }
         assert!(
             own.command.as_deref().is_some_and(|command| command.ends_with(" -d 60s")),
             "{own:?}"

@@ -63,7 +63,7 @@ pub use run::{
 };
 pub use stop_over::{StopOver, StoppedBy};
 pub use verdict::{Answer, Question, QuestionSpec, SPARE, Verdict};
-pub use words::{Request, Warning};
+pub use words::{Request, Warning, Warnings};
 
 /// The version of this schema.
 pub const SCHEMA: u32 = 2;
@@ -124,8 +124,8 @@ pub struct Envelope {
     /// Events on the machine during the run, such as a suspend.
     pub disturbances: Vec<Disturbance>,
     /// Warnings about the numbers.
-    #[schemars(with = "Vec<String>")]
-    pub warnings: Vec<Warning>,
+    #[serde(flatten)]
+    pub warnings: Warnings,
     /// Whether all limits and claims hold.
     pub verdict: Overall,
 }
@@ -218,7 +218,7 @@ impl Envelope {
             clock: None,
             session: None,
             disturbances: Vec::new(),
-            warnings: Vec::new(),
+            warnings: Warnings::default(),
             verdict: Overall::none(UndecidedAs::Itself),
         }
     }
@@ -246,7 +246,7 @@ impl Envelope {
 
     /// Puts warnings before those that it has.
     pub fn warn_first(&mut self, warnings: impl IntoIterator<Item: Into<Warning>>) {
-        self.warnings.splice(0..0, warnings.into_iter().map(Into::into));
+        self.warnings.put_first(warnings.into_iter().map(Into::into));
     }
 
     /// Takes in what a further measurement of the same result says.
@@ -254,9 +254,9 @@ impl Envelope {
         self.incomplete |= next.incomplete;
         self.ended_by = self.ended_by.or(next.ended_by);
         self.disturbances.extend(next.disturbances);
-        for warning in next.warnings {
-            if !self.warnings.contains(&warning) {
-                self.warnings.push(warning);
+        for warning in next.warnings.iter() {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
             }
         }
     }
@@ -341,7 +341,7 @@ impl Session {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// What was requested.
-    #[schemars(with = "String")]
+    #[serde(flatten)]
     pub attempt: Request,
     /// The error: a symbol of errno(3).
     pub errno: String,
@@ -380,10 +380,9 @@ pub enum EndedBy {
 }
 
 impl EndedBy {
-    /// A sentence on an incomplete result and its cause, in which causes that are not known are
-    /// named as possible.
-    pub fn words(cause: Option<Self>) -> String {
-        let cause = match cause {
+    /// The cause in words, in which causes that are not known are named as possible.
+    fn cause(cause: Option<Self>) -> &'static str {
+        match cause {
             Some(Self::Interrupt) => "interrupted",
             Some(Self::Watchdog) => "the watchdog ended the run",
             Some(Self::Late) => "a release was later than --stop-over allows",
@@ -393,17 +392,21 @@ impl EndedBy {
             Some(Self::Limit) => "a broken limit ended the campaign",
             Some(Self::Continues) => "the campaign is not over",
             Some(Self::Recording) => "the recording ended early",
-            // The figures of a run that was measured are whole all the same.
-            Some(Self::File) => return "incomplete: its file is cut off or damaged".to_owned(),
+            Some(Self::File) => "its file is cut off or damaged",
             None => "the run ended early or its file is cut off",
-        };
-        format!("incomplete: {cause}; these are the results so far")
+        }
     }
 
-    /// The first half of [`EndedBy::words`]: the cause alone.
+    /// That a result is incomplete, and why.
     pub fn brief(cause: Option<Self>) -> String {
-        let words = Self::words(cause);
-        words.split(';').next().unwrap_or_default().to_owned()
+        format!("incomplete: {}", Self::cause(cause))
+    }
+
+    /// The same, with what the figures are.
+    pub fn words(cause: Option<Self>) -> String {
+        let brief = Self::brief(cause);
+        // The figures of a run that was measured are whole all the same.
+        if cause == Some(Self::File) { brief } else { brief + "; these are the results so far" }
     }
 }
 
@@ -418,6 +421,8 @@ mod tests {
     fn an_interruption_is_nothing_else_and_other_causes_are_none() {
         let interrupted = EndedBy::words(Some(EndedBy::Interrupt));
         assert_eq!(interrupted, "incomplete: interrupted; these are the results so far");
+        assert_eq!(EndedBy::brief(Some(EndedBy::Interrupt)), "incomplete: interrupted");
+        assert_eq!(EndedBy::brief(Some(EndedBy::File)), EndedBy::words(Some(EndedBy::File)));
         let json = serde_json::to_string(&EndedBy::Interrupt).expect("a word");
         assert_eq!(json, "\"interrupt\"");
         for cause in [None, Some(EndedBy::File), Some(EndedBy::Watchdog), Some(EndedBy::Link)] {

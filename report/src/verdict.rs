@@ -28,6 +28,10 @@ pub struct Verdict {
     pub stands: Option<Stands>,
     /// The verdict as a sentence.
     pub statement: String,
+    /// The words with which that begins and which answer: "not shown yet"; empty where it only says
+    /// why there is no answer, and in results of before.
+    #[serde(default)]
+    pub lead: String,
     /// For "loop": its period.
     pub period_ns: Option<f64>,
     /// For "loop": the same as a rate; for steps: the highest rate that holds.
@@ -115,10 +119,10 @@ impl Question<'_> {
 const CYCLES_MIN: u64 = 1_000;
 
 impl Verdict {
-    /// The words of its statement that answer: `not shown yet`.
-    pub fn first_word(&self) -> &str {
-        let end = self.statement.find([':', ';', ',']).unwrap_or(0);
-        self.statement.get(..end).unwrap_or_default()
+    /// Its statement behind the words that answer.
+    pub fn reason(&self) -> &str {
+        let behind = self.statement.strip_prefix(&self.lead[..]).unwrap_or(&self.statement);
+        behind.trim_start_matches([':', ',']).trim_start()
     }
 
     /// What it is about, and its statement.
@@ -182,8 +186,8 @@ pub(crate) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
         for verdict in verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes) {
             verdict.answer = Answer::Unknown;
             verdict.stands = verdict.stands.map(|_| Stands::Open);
-            verdict.statement =
-                format!("not shown, as a load did not run all the time: {}", verdict.statement);
+            "not shown, as a load did not run all the time".clone_into(&mut verdict.lead);
+            verdict.statement = format!("{}: {}", verdict.lead, verdict.statement);
         }
     }
     verdicts
@@ -207,7 +211,7 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
     let counts = format!(
         "{where_}{} of {} releases were later than {}",
-        if rung.exceedances == 0 { "none".to_owned() } else { format::count(rung.exceedances) },
+        format::count_within((rung.exceedances_at_least, rung.exceedances)),
         format::count(rung.n),
         format::period(rung.deadline_ns.unsigned_abs())
     );
@@ -218,11 +222,15 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
             format!("{command} --period {period}{options}{}", self::options(question.requirement))
         }
     });
-    let (answer, statement, command) = match rung.stands {
-        Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
-        Stands::IfAlone => (Answer::Yes, format!("yes if late cycles come alone: {counts}"), None),
+    let (answer, lead, rest, command) = match rung.stands {
+        Stands::Shown => (Answer::Yes, "yes".to_owned(), format!(": {counts}"), None),
+        Stands::IfAlone => {
+            let lead = "yes if late cycles come alone".to_owned();
+            (Answer::Yes, lead, format!(": {counts}"), None)
+        }
         Stands::Refuted => {
-            (Answer::No, format!("no: {counts}"), question.refuted.map(ToOwned::to_owned))
+            let command = question.refuted.map(ToOwned::to_owned);
+            (Answer::No, "no".to_owned(), format!(": {counts}"), command)
         }
         Stands::Open => {
             let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
@@ -234,21 +242,23 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
             let long = long.unwrap_or_else(|| "longer".to_owned());
             let sure = if shows.is_none() && too_many { ", too few cycles to be sure" } else { "" };
             let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
-            (Answer::Unknown, format!("not shown yet: {counts}{sure}; measure {long}"), command)
+            let rest = format!(": {counts}{sure}; measure {long}");
+            (Answer::Unknown, "not shown yet".to_owned(), rest, command)
         }
         Stands::Expected => {
             let from = runs.iter().filter_map(|run| run.setup.period_ns).max();
             let from = from.map_or_else(|| "these data".to_owned(), format::frequency);
-            (Answer::Unknown, format!("expected from {from}, not measured"), base)
+            (Answer::Unknown, format!("expected from {from}"), ", not measured".to_owned(), base)
         }
-        Stands::Unmeasured => (Answer::Unknown, "not measured".to_owned(), base),
+        Stands::Unmeasured => (Answer::Unknown, "not measured".to_owned(), String::new(), base),
     };
     Verdict {
         application: "loop".to_owned(),
         subject: question.subject(rung.period_ns),
         answer,
         stands: Some(rung.stands),
-        statement,
+        statement: format!("{lead}{rest}"),
+        lead,
         period_ns: Some(rung.period_ns as f64),
         rate_hz: Some(1e9 / rung.period_ns as f64),
         deadline_ns: Some(rung.deadline_ns as f64),
@@ -300,9 +310,10 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         format::ns(Some(worst)),
         format::count(n)
     );
-    let (answer, statement) = match supported {
+    let (answer, lead, rest) = match supported {
         true if lost > 0 => (
             Answer::Unknown,
+            "",
             format!(
                 "{} cycles were not recorded, so their intervals are unknown",
                 format::count(lost)
@@ -310,8 +321,9 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         ),
         true if n < CYCLES_MIN => (
             Answer::Unknown,
+            "not shown yet",
             format!(
-                "not shown yet: {} cycles are too few to trust the worst of them; at least {} are \
+                ": {} cycles are too few to trust the worst of them; at least {} are \
                  needed",
                 format::count(n),
                 format::count(CYCLES_MIN)
@@ -319,20 +331,22 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         ),
         true => (
             Answer::Yes,
+            "yes",
             format!(
-                "yes: base thread of {} or longer, up to {} steps/s ({seen})",
+                ": base thread of {} or longer, up to {} steps/s ({seen})",
                 format::ns(Some(result.base_period_ns as f64)),
                 format::rate(result.max_step_rate_hz)
             ),
         ),
-        false => (Answer::No, format!("no: {seen}; {}", result.class.advice())),
+        false => (Answer::No, "no", format!(": {seen}; {}", result.class.advice())),
     };
     Some(Verdict {
         application: "software stepping".to_owned(),
         subject: "software stepping".to_owned(),
         answer,
         stands: None,
-        statement,
+        statement: format!("{lead}{rest}"),
+        lead: lead.to_owned(),
         period_ns: Some(result.base_period_ns as f64),
         rate_hz: Some(result.max_step_rate_hz),
         deadline_ns: None,

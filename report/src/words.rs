@@ -1,14 +1,14 @@
-//! Sentences and requests of a result that are told apart: in a result each is its words, here it
-//! is known by what it is.
+//! Sentences and requests of a result that are told apart: a result has their words, and beside them
+//! what each of them is about.
 
 use std::fmt::{self, Display, Formatter};
 
 use punctual_engine::session::Attempt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A warning about the numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// That stalls may be the host's: also an advice.
     Guest,
@@ -39,18 +39,7 @@ impl Warning {
 
 impl From<String> for Warning {
     fn from(text: String) -> Self {
-        let known = [Self::Guest, Self::NotRealTime];
-        let same = known.into_iter().find(|warning| warning.text() == text);
-        same.unwrap_or(Self::Words(text))
-    }
-}
-
-impl From<Warning> for String {
-    fn from(warning: Warning) -> Self {
-        match warning {
-            Warning::Words(text) => text,
-            known => known.text().to_owned(),
-        }
+        Self::Words(text)
     }
 }
 
@@ -60,9 +49,112 @@ impl Display for Warning {
     }
 }
 
+/// The warnings of a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredWarnings", into = "StoredWarnings")]
+pub struct Warnings(Vec<Warning>);
+
+impl Warnings {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Warning> {
+        self.0.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn contains(&self, warning: &Warning) -> bool {
+        self.0.contains(warning)
+    }
+
+    pub(crate) fn push(&mut self, warning: Warning) {
+        self.0.push(warning);
+    }
+
+    pub(crate) fn put_first(&mut self, warnings: impl Iterator<Item = Warning>) {
+        self.0.splice(0..0, warnings);
+    }
+}
+
+impl Extend<Warning> for Warnings {
+    fn extend<T: IntoIterator<Item = Warning>>(&mut self, warnings: T) {
+        self.0.extend(warnings);
+    }
+}
+
+impl FromIterator<Warning> for Warnings {
+    fn from_iter<T: IntoIterator<Item = Warning>>(warnings: T) -> Self {
+        Self(warnings.into_iter().collect())
+    }
+}
+
+/// Warnings as a result has them.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+struct StoredWarnings {
+    /// Warnings about the numbers.
+    warnings: Vec<String>,
+    /// What each of them is about, in the same order; not there where none is about what this
+    /// tells, and in results of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings_about: Vec<WarningAbout>,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum WarningAbout {
+    /// The host of a virtual machine.
+    Guest,
+    /// The policy, which was refused.
+    NotRealTime,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+impl From<Warnings> for StoredWarnings {
+    fn from(warnings: Warnings) -> Self {
+        let about = |warning: &Warning| match warning {
+            Warning::Guest => WarningAbout::Guest,
+            Warning::NotRealTime => WarningAbout::NotRealTime,
+            Warning::Words(_) => WarningAbout::Other,
+        };
+        let mut warnings_about: Vec<WarningAbout> = warnings.iter().map(about).collect();
+        if warnings_about.iter().all(|about| *about == WarningAbout::Other) {
+            warnings_about.clear();
+        }
+        Self { warnings: warnings.iter().map(ToString::to_string).collect(), warnings_about }
+    }
+}
+
+impl From<StoredWarnings> for Warnings {
+    fn from(stored: StoredWarnings) -> Self {
+        let abouts =
+            stored.warnings_about.into_iter().chain(std::iter::repeat(WarningAbout::Other));
+        let warning = |(text, about): (String, WarningAbout)| match about {
+            WarningAbout::Guest => Warning::Guest,
+            WarningAbout::NotRealTime => Warning::NotRealTime,
+            WarningAbout::Other => Warning::Words(text),
+        };
+        stored.warnings.into_iter().zip(abouts).map(warning).collect()
+    }
+}
+
+impl JsonSchema for Warnings {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        StoredWarnings::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        StoredWarnings::json_schema(generator)
+    }
+}
+
 /// What was requested of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(from = "StoredRequest", into = "StoredRequest")]
 pub enum Request {
     /// A scheduling policy: "SCHED_FIFO 90".
     Policy(String),
@@ -88,17 +180,38 @@ impl From<Attempt> for Request {
     }
 }
 
-impl From<String> for Request {
-    fn from(text: String) -> Self {
-        if text.starts_with("SCHED_") { Self::Policy(text) } else { Self::Other(text) }
+/// A request as a result has it.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+struct StoredRequest {
+    /// What was requested.
+    attempt: String,
+    /// Whether that is a scheduling policy; false in results of before, which do not tell.
+    #[serde(default)]
+    is_policy: bool,
+}
+
+impl From<StoredRequest> for Request {
+    fn from(StoredRequest { attempt, is_policy }: StoredRequest) -> Self {
+        if is_policy { Self::Policy(attempt) } else { Self::Other(attempt) }
     }
 }
 
-impl From<Request> for String {
+impl From<Request> for StoredRequest {
     fn from(request: Request) -> Self {
+        let is_policy = matches!(request, Request::Policy(_));
         match request {
-            Request::Policy(text) | Request::Other(text) => text,
+            Request::Policy(attempt) | Request::Other(attempt) => Self { attempt, is_policy },
         }
+    }
+}
+
+impl JsonSchema for Request {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        StoredRequest::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        StoredRequest::json_schema(generator)
     }
 }
 
@@ -115,18 +228,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
-        let warnings = [Warning::Guest, Warning::NotRealTime, Warning::from("a b".to_owned())];
-        for warning in warnings {
-            let json = serde_json::to_string(&warning).expect("words");
-            assert_eq!(json, format!("\"{warning}\""));
-            assert_eq!(serde_json::from_str::<Warning>(&json).expect("a warning"), warning);
-        }
+    fn what_is_read_back_is_what_was_written_and_known_by_what_it_is_about() {
+        let warnings: Warnings =
+            [Warning::Guest, Warning::NotRealTime, Warning::from("a b".to_owned())]
+                .into_iter()
+                .collect();
+        let json = serde_json::to_value(&warnings).expect("plain data");
+        assert_eq!(json["warnings"][2], "a b");
+        assert_eq!(json["warnings_about"], serde_json::json!(["guest", "not-real-time", "other"]));
+        assert_eq!(serde_json::from_value::<Warnings>(json).expect("warnings"), warnings);
+        // The very words of another one are words, as are those of results of before.
+        let said = Warning::from(Warning::Guest.text().to_owned());
+        assert!(!said.is_shown_elsewhere(), "{said:?}");
+        let json = serde_json::to_value(Warnings(vec![said.clone()])).expect("plain data");
+        assert_eq!(json, serde_json::json!({ "warnings": [Warning::Guest.text()] }));
+        let read: Warnings = serde_json::from_value(json).expect("warnings");
+        assert_eq!(read, Warnings(vec![said]));
         for attempt in [Attempt::Scheduler(SchedPolicy::Fifo(90)), Attempt::LockMemory] {
             let request = Request::from(attempt);
-            let json = serde_json::to_string(&request).expect("words");
-            assert_eq!(json, format!("\"{attempt}\""));
-            assert_eq!(serde_json::from_str::<Request>(&json).expect("a request"), request);
+            let json = serde_json::to_value(&request).expect("plain data");
+            assert_eq!(json["attempt"], attempt.to_string());
+            assert_eq!(serde_json::from_value::<Request>(json).expect("a request"), request);
         }
+        // Known by what it is, and not by how it is called.
+        let named = serde_json::json!({ "attempt": "SCHED_FIFO 90", "is_policy": false });
+        let named: Request = serde_json::from_value(named).expect("a request");
+        assert!(matches!(named, Request::Other(_)), "{named:?}");
     }
 }

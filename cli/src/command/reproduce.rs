@@ -109,12 +109,14 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     args.output.spare(args.beside.as_deref())?;
     // Ten minutes are not measured for forty lines on a terminal alone.
     let is_kept = args.results.is_named() || !args.output.are_some();
-    let results = is_kept.then(|| args.results.begin()).transpose()?;
     let outputs = args.output.open()?;
     let mut bench = Bench::new(&machine, (cpu, choice), args.length());
     if args.tune {
         bench.tune(PlannedSettings::of(cpu, WorkloadName::StepGeneration, &args.state)?);
     }
+    // From here on an interruption ends it with what there is, not with an empty directory.
+    signal::catch_stop().context("cannot catch SIGINT")?;
+    let results = is_kept.then(|| args.results.begin()).transpose()?;
     let (mut rows, mut claims) = (Vec::new(), Vec::new());
     for &paper in &papers {
         bench.begin(paper);
@@ -126,6 +128,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         claims.extend(reproduction.claims);
     }
     if rows.is_empty() {
+        let _left = results.map(Dir::remove_empty);
         bail!("no paper was measured");
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();

@@ -131,7 +131,7 @@ fn pair(first: &Side, other: &Side, grid: &FigureGrid, at: usize) -> Pair {
             .rows
             .iter()
             .filter(|row| row.cells[column].is_some() && row.cells[other_column].is_none());
-        lacking.map(|row| format!("{}: {}", row.name, row.figure)).collect()
+        lacking.map(|row| format!("{}: {}", grid.owner_words(row), row.figure)).collect()
     };
     Pair {
         a: first.label.clone(),
@@ -191,6 +191,19 @@ mod tests {
             assert!(!compared.is_worse());
             assert_eq!(compared.pairs.len(), 2);
         }
+    }
+
+    #[test]
+    fn what_one_side_alone_has_is_named_in_words() {
+        let report = stored(include_str!("../../tests/results/kinds/reproduce.json"));
+        let mut less = report.clone();
+        let Body::Reproduce(body) = &mut less.body else { panic!("its kind") };
+        let lost = body.rows.iter().position(|row| row.measured.is_some()).expect("a figure");
+        let lost = body.rows.remove(lost);
+        let compared = of(&[of_name("A", &report), of_name("B", &less)]);
+        let compared = compared.expect("of one kind").expect("a grid");
+        let [only] = &compared.pairs[0].only_in_a[..] else { panic!("{:?}", compared.pairs[0]) };
+        assert!(!only.contains(&lost.id) && !only.is_empty(), "{only}");
     }
 
     #[test]

@@ -17,7 +17,9 @@ use punctual::{Executive, Flow, Loop, Period, Phase, Placement, RtThread, Task, 
 use punctual_core::time::Span;
 use punctual_testkit::skip;
 
-use crate::{Dir, PROGRAM, json, punctual, refused, run, sample_file, stderr, stdout};
+use crate::{
+    Dir, PROGRAM, json, punctual, recorded_result, refused, run, sample_file, stderr, stdout, text,
+};
 
 fn recorded(dir: &Dir) -> String {
     let file = dir.path("samples");
@@ -483,4 +485,26 @@ fn the_page_of_wakes_without_a_period_judges_no_rate() {
     assert!(page.contains("These data do not state their period"));
     assert!(page.contains("Lateness of wakes where missed releases are not known"));
     assert!(!page.contains("missed ones included") && !page.contains("not measured</"));
+}
+
+#[test]
+fn a_count_within_a_bucket_of_a_stored_result_is_told_by_both_its_bounds() {
+    let dir = Dir::new("analyse-bounds");
+    // One release a nanosecond: 900 of the 3000 are later than 102.1 µs.
+    let result = recorded_result(&dir, |cycle| 100_000 + cycle);
+    fs::remove_file(dir.path("samples.punctual")).expect("written");
+    let out = run(["analyse", text(&result), "--deadline", "102100ns", "-v"]);
+    let page = stdout(&out).replace('\u{a0}', " ");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let bounds = |before: &str, behind: &str| -> (u64, u64) {
+        let told = page.split(before).nth(1).and_then(|rest| rest.split(behind).next());
+        let told = told.unwrap_or_else(|| panic!("{before:?} {behind:?} in {page}"));
+        let (least, most) = told.split_once(" to ").unwrap_or_else(|| panic!("{told:?}"));
+        let number = |text: &str| text.replace(' ', "").parse().expect("a count");
+        (number(least), number(most))
+    };
+    let (least, most) = bounds("none of 3 000 releases missed, ", " over 102");
+    assert!(least <= 899 && 899 <= most && least < most, "{least} to {most}");
+    let counted = format!("{least} to {most} of 3 000 releases were later than 102");
+    assert!(page.contains(&counted), "{counted:?} in {page}");
 }

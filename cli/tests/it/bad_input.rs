@@ -38,6 +38,11 @@ fn arguments_are_refused_by_name_with_the_way_out() {
         (&["analyse", "/proc"], &["/proc", "directory"]),
         (&["sched", "check", ""], &["an empty name", "number"]),
         (
+            &["tune", "plan", "--for", "foo"],
+            &["--for foo: accepted are step-generation (also linuxcnc), servo (also mesa, ros, \
+                 plc), audio, polling, vm-guest"],
+        ),
+        (
             &["baseline", "show", "x", "--baselines", "/nonexistent"],
             &["no baseline x", "'punctual baseline list'", "'punctual check --baseline x'"],
         ),

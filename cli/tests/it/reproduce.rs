@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use punctual_os::process::EndSignal;
@@ -319,12 +320,30 @@ fn maruti_has_its_figures() {
 }
 
 #[test]
+fn an_interruption_before_the_first_figure_leaves_no_empty_directory() {
+    let dir = Dir::new("reproduce-early-stop");
+    let results = dir.path("results");
+    let mut command = punctual();
+    command.args(["reproduce", "nist", "--quick", "--results"]).arg(&results);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = child.expect("it starts");
+    let made = || fs::read_dir(&results).ok()?.flatten().next().map(|entry| entry.path());
+    until("its directory", || made().is_some());
+    signal(&child, EndSignal::Interrupt);
+    child.wait().expect("it ends");
+    if let Some(kept) = made() {
+        let result = json_file(&kept.join("result.json"));
+        assert_eq!(result["ended_by"], "interrupt", "{result}");
+    }
+}
+
+#[test]
 fn an_interrupt_keeps_the_rows_and_says_which_were_not_measured() {
     let dir = Dir::new("reproduce-interrupted");
     let file = dir.path("result.json");
     let mut command = punctual();
     command.args(["reproduce", "--all", "--json"]).arg(&file);
-    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
     until("signals to be caught", || catches_interrupt(&child));
     signal(&child, EndSignal::Interrupt);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));

@@ -61,7 +61,7 @@ fn answer(verdict: &Verdict) -> Item {
     };
     Item {
         command: verdict.command.clone(),
-        paint: Some((verdict.first_word().to_owned(), paint)),
+        paint: (!verdict.lead.is_empty()).then(|| (verdict.lead.clone(), paint)),
         ..Item::new(&verdict.subject, &verdict.statement)
     }
 }

@@ -184,20 +184,21 @@ fn caused(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// The names of the runs, without the CPU where there is one.
+/// The names of the runs, without the CPU where there is one: by their periods, and their
+/// conditions where these differ. Those that do not have both have their whole names.
 fn names(runs: &[Run]) -> Vec<String> {
-    let mut cpus: Vec<Option<u32>> = runs.iter().map(|run| run.setup.cpu).collect();
-    cpus.dedup();
-    let prefix = match cpus[..] {
-        [Some(cpu)] => format!("CPU {cpu}, "),
-        _ => return runs.iter().map(|run| format::plain(&run.name)).collect(),
+    let parts = |run: &Run| Some((run.setup.cpu?, run.setup.period_ns?, run.condition.clone()?));
+    let known: Option<Vec<(u32, u64, String)>> = runs.iter().map(parts).collect();
+    let is_on_one = |known: &Vec<(u32, u64, String)>| known.windows(2).all(|w| w[0].0 == w[1].0);
+    let Some(known) = known.filter(is_on_one) else {
+        return runs.iter().map(|run| format::plain(&run.name)).collect();
     };
-    let is_in_all = runs.iter().all(|run| run.name.starts_with(&prefix));
-    let name = |run: &Run| match run.name.strip_prefix(&prefix).filter(|_| is_in_all) {
-        Some(rest) => format::plain(rest),
-        None => format::plain(&run.name),
+    let differ = known.windows(2).any(|pair| pair[0].2 != pair[1].2);
+    let name = |(_, period_ns, condition): &(u32, u64, String)| match differ {
+        true => format!("{}, {}", format::period(*period_ns), format::plain(condition)),
+        false => format::period(*period_ns),
     };
-    runs.iter().map(name).collect()
+    known.iter().map(name).collect()
 }
 
 /// The runs of a report by their names.
@@ -655,6 +656,9 @@ pub(crate) fn beyond(run: &Run, imported: &Imported) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_report::Setup;
+
     use super::*;
 
     #[test]
@@ -676,6 +680,24 @@ mod tests {
             "sleeps of 141 µs at most, the last ends 20.0 µs early, 90 % of its spins in timed \
              pauses"
         );
+    }
+
+    #[test]
+    fn names_without_the_cpu_are_made_of_what_runs_are_and_not_of_their_names() {
+        let run = |name: &str, cpu, condition: Option<&str>| {
+            let setup = Setup { cpu: Some(cpu), period_ns: Some(25_000), ..Setup::default() };
+            let recording = Recording::new(RecordingConfig::default());
+            let run = Run::recorded(name.to_owned(), setup, recording.finish(0));
+            Run { condition: condition.map(str::to_owned), ..run }
+        };
+        let idle = || run("CPU 1, 25.0 µs, idle", 1, Some("idle"));
+        let loaded = run("CPU 1, 25.0 µs, under load", 1, Some("under load"));
+        assert_eq!(names(&[idle()]), ["25.0 µs"]);
+        assert_eq!(names(&[idle(), loaded]), ["25.0 µs, idle", "25.0 µs, under load"]);
+        let other = run("CPU 2, 25.0 µs, idle", 2, Some("idle"));
+        assert_eq!(names(&[idle(), other]), ["CPU 1, 25.0 µs, idle", "CPU 2, 25.0 µs, idle"]);
+        // A name that somebody chose is no CPU.
+        assert_eq!(names(&[run("CPU 1, mine", 1, None)]), ["CPU 1, mine"]);
     }
 
     #[test]

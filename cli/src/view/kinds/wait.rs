@@ -36,8 +36,7 @@ const SWEPT: [&BriefColumn; 6] = [&HUNDREDTH, &THOUSANDTH, &WITHIN, &CPU, &CYCLE
 
 /// The short document of `measure wait`; the long one is that of all loops.
 pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
-    // A sweep has several rows of one name.
-    let swept = body.strategies.iter().filter(|row| row.name == "fixed").count() > 1;
+    let swept = body.is_sweep();
     let mut blocks = Vec::new();
     if let Some(advice) = body.advice() {
         blocks.extend([Block::words(advice), Block::Break]);

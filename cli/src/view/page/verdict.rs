@@ -202,8 +202,8 @@ fn answers(verdicts: &[Verdict]) -> Option<Block> {
     let item = |verdict: &Verdict| {
         let word = verdict.word();
         // The label has the word.
-        let statement = verdict.statement.strip_prefix(&format!("{word}: "));
-        let statement = statement.unwrap_or(&verdict.statement);
+        let is_said = verdict.lead == word;
+        let statement = if is_said { verdict.reason() } else { &verdict.statement };
         let text = match verdict.subject.as_str() {
             "" => statement.to_owned(),
             subject => format!("{subject}: {statement}"),

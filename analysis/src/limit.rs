@@ -1,8 +1,8 @@
 //! Limits that turn a run into a gate: `p99.9<50us`, `max<1ms`, `missed<1`, `jitter_pp<20us`.
 //!
-//! Reads the expression, judges an [`RunFigures`]. What more cycles would decide, such as a quantile
-//! that n cannot support, is open; a figure that these data can never have counts as failed, with
-//! the reason: nothing is promised that was not measured.
+//! Reads the expression, judges an [`RunFigures`]. What more cycles would decide, such as a
+//! quantile that n cannot support, is open; a figure that these data can never have counts as
+//! failed, with the reason: nothing is promised that was not measured.
 
 use punctual_core::time::Span;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Sentences and requests of a result that are told apart: a result has their words, and beside them
-//! what each of them is about.
+//! Sentences and requests of a result that are told apart: a result has their words, and beside
+//! them what each of them is about.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -121,8 +121,8 @@ impl AnalyseArgs {
         if self.column.is_some() || self.file == Path::new("-") || format_of(&self.file)?.is_some()
         {
             bail!(
-                "{shown}: --against takes a result or a sample file of punctual, which say how they \
-                 were measured"
+                "{shown}: --against takes a result or a sample file of punctual, which say how \
+                 they were measured"
             );
         }
         let recorded = comparison::read(&self.file)?;

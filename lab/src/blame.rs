@@ -1496,6 +1496,7 @@ mod tests {
             first_cause: None,
             ran_before: None,
             has_ended: false,
+            untied: 0,
         };
         let bounds = FigureBounds::of(&figures).expect("the median is open");
         assert_eq!(bounds.p50_ns, (0, 250_000));

@@ -32,6 +32,7 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_trace::event::{Tid, TraceEvent};
 use punctual_trace::format::EventFormat;
 use punctual_trace::symbols::{KALLSYMS_BYTES_MAX, Symbols};
+use punctual_trace::wanted::TICKS;
 
 pub use events::{MissingEvidence, MissingWhy};
 pub use followed::{
@@ -107,7 +108,7 @@ pub struct CapturePlan {
     process: Option<i32>,
     has_chains: bool,
     in_guest: bool,
-    hrtimer_wakeup: Option<u64>,
+    tick: Option<u64>,
     ring_bytes: usize,
     reader: SchedPolicy,
     has_records: bool,
@@ -126,7 +127,7 @@ impl CapturePlan {
             process: None,
             has_chains: true,
             in_guest: false,
-            hrtimer_wakeup: None,
+            tick: None,
             ring_bytes: RING_BYTES,
             reader: SchedPolicy::Other,
             has_records: false,
@@ -186,10 +187,10 @@ impl CapturePlan {
         self
     }
 
-    /// The kernel's symbols, by which [`EventSet::Top`] filters timers: without, more is recorded.
+    /// The kernel's symbols, by which [`EventSet::Top`] leaves the tick out: without, more is recorded.
     #[must_use]
     pub fn with_symbols(mut self, symbols: &Symbols) -> Self {
-        self.hrtimer_wakeup = symbols.address_of("hrtimer_wakeup");
+        self.tick = TICKS.iter().find_map(|name| symbols.address_of(name));
         self
     }
 

@@ -389,7 +389,6 @@ pub struct Top {
     frames: Receiver<Published>,
     orders: Arc<Orders>,
     set: EventSet,
-    /// Empty for the small set, of which nothing names a function.
     symbols: SymbolMap,
     mark: Mark,
     history: History,
@@ -457,7 +456,8 @@ impl Top {
         let set = plan.events();
         let tids: Vec<i32> = plan.threads.iter().flatten().map(|thread| thread.tid).collect();
         let capture = plan.machine.capture_plan(set).following(&tids).with_symbols(&symbols);
-        let symbols = if set == EventSet::Full { map(&symbols) } else { SymbolMap::default() };
+        // What a timer's function does is known by its name, also of the few events.
+        let symbols = map(&symbols);
         let config = BlameConfig { symbols: symbols.clone(), ..plan.config() };
         let interval_ns = plan.interval.as_ns().max(0).unsigned_abs();
         let (to_view, frames) = sync_channel(1);
@@ -598,6 +598,7 @@ mod tests {
             first_cause: None,
             ran_before: None,
             has_ended: false,
+            untied: 0,
         }
     }
 

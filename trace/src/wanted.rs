@@ -29,10 +29,14 @@ pub enum EventFilter {
     FollowedThreads,
     /// Those about other threads than fast loops, of whose own CPU time nothing is told.
     OthersThanFastLoops,
-    /// Those of timers that wake a sleeping thread: `function` is the address of the kernel's
-    /// `hrtimer_wakeup`.
-    WakingTimers,
+    /// Those of timers other than the tick, which is most of them and wakes nobody by itself.
+    /// Sleeps, timerfds, timers of POSIX, of SCHED_DEADLINE and of io_uring each have a function of
+    /// their own.
+    NotTheTick,
 }
+
+/// The tick's function: from 6.9 on, and before.
+pub const TICKS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// What filters need to know of the machine and of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -41,8 +45,9 @@ pub struct FilterFacts<'a> {
     pub threads: &'a [Tid],
     /// Loops that wake so often that their own records are most of all.
     pub fast_loops: &'a [Tid],
-    /// The address of `hrtimer_wakeup`; nothing where the kernel hides its addresses.
-    pub hrtimer_wakeup: Option<u64>,
+    /// The address of the tick's function ([`TICKS`]); nothing where the kernel hides its
+    /// addresses.
+    pub tick: Option<u64>,
 }
 
 impl EventFilter {
@@ -68,9 +73,7 @@ impl EventFilter {
                     facts.fast_loops.iter().map(|tid| format!("pid!={tid}")).collect();
                 Some(others.join("&&"))
             }
-            Self::WakingTimers => {
-                facts.hrtimer_wakeup.map(|address| format!("function=={address:#x}"))
-            }
+            Self::NotTheTick => facts.tick.map(|address| format!("function!={address:#x}")),
         }
     }
 }
@@ -82,8 +85,8 @@ pub struct WantedEvent {
     pub system: &'static str,
     /// Its name, `sched_switch`.
     pub name: &'static str,
-    /// Which of its records are kept.
-    pub filter: EventFilter,
+    /// Which of its records are kept; nothing if it is of the small set alone.
+    pub filter: Option<EventFilter>,
     /// Whether the kernel's call chain is recorded with it. It costs half a microsecond.
     pub has_chain: bool,
     /// Where it is opened.
@@ -101,7 +104,7 @@ const fn row(system: &'static str, name: &'static str, lost_without: &'static st
     WantedEvent {
         system,
         name,
-        filter: EventFilter::Everything,
+        filter: Some(EventFilter::Everything),
         has_chain: false,
         on: WantedOn::Everywhere,
         top: None,
@@ -112,7 +115,7 @@ const fn row(system: &'static str, name: &'static str, lost_without: &'static st
 
 impl WantedEvent {
     const fn filtered(self, filter: EventFilter) -> Self {
-        Self { filter, ..self }
+        Self { filter: Some(filter), ..self }
     }
 
     const fn chained(self) -> Self {
@@ -130,6 +133,10 @@ impl WantedEvent {
     const fn in_top(self, filter: EventFilter) -> Self {
         Self { top: Some(filter), ..self }
     }
+
+    const fn in_top_alone(self) -> Self {
+        Self { filter: None, top: Some(EventFilter::Everything), ..self }
+    }
 }
 
 /// The events in the order in which they are opened; `local_timer_entry` twice, for only where it
@@ -137,9 +144,13 @@ impl WantedEvent {
 /// without it the entry is of no use.
 pub const WANTED: &[WantedEvent] = &[
     row("timer", "hrtimer_start", "no lateness of other programs: the expiry is unknown")
-        .in_top(EventFilter::WakingTimers),
+        .in_top(EventFilter::NotTheTick),
     row("timer", "hrtimer_expire_entry", "no release, no lateness of the interrupt")
-        .in_top(EventFilter::WakingTimers),
+        .in_top(EventFilter::NotTheTick),
+    // All events show it by the interrupt's end. Without, a device's waking looks like the timer's
+    // that expired before it.
+    row("timer", "hrtimer_expire_exit", "wakings by devices may look like those of timers")
+        .in_top_alone(),
     row("timer", "hrtimer_start_expired", "timers set into the past seem to never expire (7.1 on)")
         .extra(),
     row("timer", "hrtimer_rearm", "the timer's reprogramming is not told apart (7.1 on)").extra(),
@@ -219,12 +230,18 @@ mod tests {
     }
 
     #[test]
-    fn top_has_the_four_events_that_were_priced() {
+    fn top_has_the_five_events_that_were_priced() {
         let names: Vec<_> =
             WANTED.iter().filter(|row| row.top.is_some()).map(|row| row.name).collect();
         assert_eq!(
             names,
-            ["hrtimer_start", "hrtimer_expire_entry", "sched_waking", "sched_switch"]
+            [
+                "hrtimer_start",
+                "hrtimer_expire_entry",
+                "hrtimer_expire_exit",
+                "sched_waking",
+                "sched_switch"
+            ]
         );
     }
 
@@ -234,7 +251,7 @@ mod tests {
         let facts = FilterFacts {
             threads: &[7, 12],
             fast_loops: &[8, 9],
-            hrtimer_wakeup: Some(0xffff_ffff_8123_4560),
+            tick: Some(0xffff_ffff_8123_4560),
         };
         assert_eq!(EventFilter::Everything.text(&facts), None);
         assert_eq!(EventFilter::Text("sig==19").text(&nothing).as_deref(), Some("sig==19"));
@@ -248,10 +265,10 @@ mod tests {
             EventFilter::OthersThanFastLoops.text(&facts).as_deref(),
             Some("pid!=8&&pid!=9")
         );
-        assert_eq!(EventFilter::WakingTimers.text(&nothing), None);
+        assert_eq!(EventFilter::NotTheTick.text(&nothing), None);
         assert_eq!(
-            EventFilter::WakingTimers.text(&facts).as_deref(),
-            Some("function==0xffffffff81234560")
+            EventFilter::NotTheTick.text(&facts).as_deref(),
+            Some("function!=0xffffffff81234560")
         );
     }
 }

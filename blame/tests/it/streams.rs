@@ -5,7 +5,7 @@ use punctual_blame::cause::{CauseKind, LateCause, Unexplained};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
 use punctual_blame::keep::LateWake;
 use punctual_blame::rules::{Certainty, RuleId};
-use punctual_trace::event::{TaskName, TraceEvent, TraceKind, Vector};
+use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
     APIC, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, disturbed, hog,
@@ -446,6 +446,57 @@ fn a_priority_that_is_lent_counts_from_then_on() {
     });
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert_eq!(row.cause.culprit(), Some(TaskName { kernel_priority: 4, ..cat() }));
+}
+
+/// What `top` records: no interrupt, no device, no thread without a real-time priority.
+fn few(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
+    without(events, |event| match event.kind {
+        TraceKind::TimerStart { .. }
+        | TraceKind::TimerExpireEntry { .. }
+        | TraceKind::TimerExpireExit { .. } => false,
+        TraceKind::Waking { task, .. } => task.kernel_priority >= 100,
+        TraceKind::Switch { previous, next, .. } => {
+            previous.kernel_priority >= 100 && next.kernel_priority >= 100
+        }
+        _ => true,
+    })
+}
+
+#[test]
+fn of_few_events_a_devices_waking_is_not_the_timers_before_it() {
+    const OTHER: u64 = 0x77_0000;
+    let mut scenario = Scenario::on([idle(), idle()]);
+    let (mut at, start) = (10 * MS, |expires_ns: i64| TraceKind::TimerStart {
+        timer: OTHER,
+        function: WAKEUP,
+        expires_ns,
+        soft_expires_ns: expires_ns,
+    });
+    // That the servo sleeps is known from its first run on.
+    for _ in 0..21 {
+        // A sleep of another ends on the idle CPU; long after it a device wakes the servo there.
+        scenario.event(at, 0, start((at + 100 * US) as i64));
+        scenario.timer_entry(at + 100 * US, 0).expire(at + 101 * US, 0, OTHER, WAKEUP);
+        scenario.event(at + 102 * US, 0, TraceKind::TimerExpireExit { timer: OTHER });
+        scenario.timer_exit(at + 103 * US, 0);
+        let name = ShortName::new(b"eth0");
+        scenario.event(at + 900 * US, 0, TraceKind::IrqEntry { irq: 31, name });
+        scenario.wake(at + 901 * US, 0, servo(), 0);
+        scenario.event(at + 902 * US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.switch(at + 903 * US, 0, 0, servo()).switch(at + 950 * US, 0, 1, idle());
+        at += MS;
+    }
+    let figures = |events: &[TraceEvent]| {
+        let mut blame = Blame::new(config());
+        events.iter().for_each(|event| blame.push(event));
+        let thread = blame.snapshot().threads.into_iter().next().expect("it woke");
+        (thread.wakes, thread.untied, thread.max.least_ns())
+    };
+    let events = scenario.sorted();
+    assert_eq!(figures(&few(events.clone())), (0, 20, 0));
+    let (wakes, untied, max_ns) = figures(&events);
+    assert_eq!((wakes, untied), (20, 0), "all events show the device");
+    assert!(max_ns < 10 * US, "{max_ns}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::events::{self, Interest};
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
@@ -17,6 +18,15 @@ use crate::{Dir, PROGRAM, punctual, run, stderr, stdout};
 /// The period of the loop, ns.
 const PERIOD_NS: u64 = 5_000_000;
 
+/// How a loop waits for its next release.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LoopWait {
+    /// By clock_nanosleep to an instant.
+    Sleep,
+    /// By poll and read of a timerfd that has the period.
+    Timerfd,
+}
+
 /// A loop with SCHED_FIFO that only sleeps, until it is dropped.
 struct Looped {
     is_over: Arc<AtomicBool>,
@@ -26,6 +36,10 @@ struct Looped {
 
 impl Looped {
     fn new(name: &str) -> Self {
+        Self::waiting(name, LoopWait::Sleep)
+    }
+
+    fn waiting(name: &str, wait: LoopWait) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_over);
         let (to_test, from_loop) = std::sync::mpsc::channel();
@@ -34,7 +48,18 @@ impl Looped {
             scheduler::set(0, SchedPolicy::Fifo(80)).expect("root");
             to_test.send(process::tid()).expect("the test waits");
             let mut next_ns = now_ns(ClockId::Monotonic);
+            let timer = events::timer().expect("a timer");
+            if wait == LoopWait::Timerfd {
+                events::arm(&timer, next_ns + PERIOD_NS, PERIOD_NS).expect("it takes a period");
+            }
             while !seen.load(Ordering::Relaxed) {
+                if wait == LoopWait::Timerfd {
+                    // As loops of events do: a wait with a timeout, then what is there is taken.
+                    let until_ns = now_ns(ClockId::Monotonic) + 1_000_000_000;
+                    let _ready = events::wait_until(&mut [Interest::new(timer.number())], until_ns);
+                    let _count = events::take(&timer);
+                    continue;
+                }
                 next_ns = (next_ns + PERIOD_NS).max(now_ns(ClockId::Monotonic));
                 let _signal = sleep_until_ns(next_ns);
             }
@@ -80,6 +105,25 @@ fn a_loop_is_listed_with_its_period() {
         // The median of what it asked for; on a machine that skips releases, a multiple of it.
         assert!(row[4].ends_with("ms"), "{row:?}");
     }
+}
+
+#[test]
+fn a_loop_on_a_periodic_timerfd_is_seen_like_one_that_sleeps() {
+    if !skip::need_tracing() {
+        return;
+    }
+    let looped = Looped::waiting("top-timerfd", LoopWait::Timerfd);
+    let sleeper = Looped::new("top-sleeper");
+    let out = run(["top", "--once", "1", "--interval", "2s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    let wakes = |tid| -> u64 {
+        let rows = rows(&text, tid);
+        rows.first().and_then(|row| row[5].parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    };
+    let (by_timerfd, by_sleep) = (wakes(looped.tid), wakes(sleeper.tid));
+    // Both have the same period, and each skips what it is too late for.
+    assert!(by_timerfd > by_sleep / 2, "{text}");
 }
 
 #[test]

@@ -89,11 +89,7 @@ impl KernelEvents {
         let threads: Vec<u32> =
             plan.threads.iter().filter_map(|&tid| u32::try_from(tid).ok()).collect();
         let fast_loops: Vec<u32> = plan.fast_loops.iter().map(|fast| fast.tid).collect();
-        let facts = FilterFacts {
-            threads: &threads,
-            fast_loops: &fast_loops,
-            hrtimer_wakeup: plan.hrtimer_wakeup,
-        };
+        let facts = FilterFacts { threads: &threads, fast_loops: &fast_loops, tick: plan.tick };
         let mut found = Self::default();
         for wanted in WANTED {
             let Some(filter) = wanted_filter(wanted, plan) else { continue };
@@ -136,7 +132,7 @@ fn wanted_filter(wanted: &WantedEvent, plan: &CapturePlan) -> Option<EventFilter
         WantedOn::Metal => !plan.in_guest,
     };
     let filter = match plan.set {
-        EventSet::Full => Some(wanted.filter),
+        EventSet::Full => wanted.filter,
         EventSet::Top => wanted.top,
     };
     // Of nobody's, all would be recorded.

@@ -323,6 +323,7 @@ impl TopView {
         }
         parts.extend(self.frame.as_ref().and_then(split));
         parts.extend(self.frame.as_ref().and_then(left_out));
+        parts.extend(self.frame.as_ref().and_then(untied));
         parts.join("  ")
     }
 }
@@ -358,7 +359,7 @@ pub(super) fn header(frame: Option<&TopFrame>, cpus: usize) -> String {
     let Some(frame) = frame else { return format!("punctual top  {cpus}") };
     let threads = frame.threads.iter().filter(|thread| !thread.figures.has_ended).count();
     format!(
-        "punctual top  {cpus}  {}  {:.0} events/s  lost {}  own CPU {:.1} %",
+        "punctual top  {cpus}  {}  {:.0} events/s, {} lost  own CPU {:.1} %",
         several(threads, "thread"),
         frame.events_per_s,
         frame.lost,
@@ -387,6 +388,21 @@ pub(super) fn split(frame: &TopFrame) -> Option<String> {
 /// What there is no room for.
 pub(super) fn left_out(frame: &TopFrame) -> Option<String> {
     (frame.unfollowed > 0).then(|| "too many threads, r begins anew".to_owned())
+}
+
+/// The wakes that no figure has, and whose most of them are.
+pub(super) fn untied(frame: &TopFrame) -> Option<String> {
+    let count = frame.threads.iter().map(|thread| thread.figures.untied).sum::<u64>();
+    let most = frame.threads.iter().max_by_key(|thread| thread.figures.untied)?;
+    (count > 0).then(|| {
+        let plural = if count == 1 { "" } else { "s" };
+        let (most, tid) = (&most.figures, most.figures.task.tid);
+        let name = format::plain(&most.task.name.to_string());
+        format!(
+            "not counted: {count} wake{plural} of no known release, {} of {name} ({tid})",
+            most.untied
+        )
+    })
 }
 
 #[cfg(test)]
@@ -429,7 +445,7 @@ mod tests {
         let lines = drawn(&view(vec![thread(14_417, b"servo_1k")]), (80, 24));
         assert_eq!(
             lines[0],
-            "punctual top  2 CPUs  1 thread  26583 events/s  lost 0  own CPU 0.3 %"
+            "punctual top  2 CPUs  1 thread  26583 events/s, 0 lost  own CPU 0.3 %"
         );
         let state = "late: over 100 µs  by max  timer late 48 %, waited for CPU 52 %";
         assert_eq!(lines[1], state);

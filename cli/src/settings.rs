@@ -230,6 +230,9 @@ impl TunedMachine {
 /// The line about a setting that was applied, or that the kernel did not take.
 pub(crate) fn applied_line(step: &AppliedStep) -> String {
     let WantedValue { path, value } = &step.wanted;
+    if let Some(why) = step.impossible_here() {
+        return format!("{path}: {value} cannot be set here: {why}");
+    }
     match &step.outcome {
         StepOutcome::Refused(why) if path.ends_with('/') => {
             format!("the control group {path} cannot be made: {why}")

@@ -272,17 +272,22 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     let wanted: Vec<WantedValue> =
         plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
     let mut files = files_of(&args.scope.root);
-    let (mut changed, mut failed) = (0, 0);
+    let (mut changed, mut failed, mut impossible) = (0, 0, 0);
     let done = tuning::apply(&wanted, &mut files, &mut journal, &boot, |step| {
         match step.outcome {
             StepOutcome::Applied => changed += 1,
             StepOutcome::Already => {}
+            _ if step.impossible_here().is_some() => impossible += 1,
             _ => failed += 1,
         }
         show(applied_line(&step));
     });
     let undo = format::tune("revert", tree, state);
-    show(format!("{} changed, {failed} refused; to undo: {undo}", counted(changed)));
+    let lacking = match impossible {
+        0 => String::new(),
+        _ => format!(", {impossible} cannot be set on this machine"),
+    };
+    show(format!("{} changed, {failed} refused{lacking}; to undo: {undo}", counted(changed)));
     done?;
     if args.boot {
         failed += boot::apply(&machine, &plan, &args.scope.root, (&settings, &args.state))?.failed;

@@ -474,6 +474,30 @@ fn a_setting_of_this_machine_is_changed_and_put_back() {
     assert_eq!(reverted, Some(0), "{after}");
 }
 
+/// On this machine itself: a setting that virtual machines refuse even root.
+#[test]
+fn what_the_machine_cannot_set_is_named_and_no_failure() {
+    let path = "/sys/module/pcie_aspm/parameters/policy";
+    if !skip::need("root", skip::is_root()) || !skip::need_device(path, Path::new(path).exists()) {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-impossible");
+    let state = dir.path("state").display().to_string();
+    let args = |command| ["tune", command, "--state", state.as_str()];
+    let out = run(args("apply").into_iter().chain(["--only", "pcie_aspm.policy"]));
+    let (page, code) = (stdout(&out), out.status.code());
+    let reverted = run(args("revert"));
+    assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}");
+    assert_eq!(reverted.status.code(), Some(0), "{}{}", stdout(&reverted), stderr(&reverted));
+    let is_impossible = page.contains(", 1 cannot be set on this machine;");
+    assert_eq!(is_impossible, page.contains(&format!("{path}: performance cannot be set here: ")));
+    // A read-only /sys refuses, and that is another thing.
+    let expected = if page.contains(", 0 refused") { 0 } else { 1 };
+    assert_eq!(code, Some(expected), "{page}{}", stderr(&out));
+}
+
 const DROP_IN: &str = "etc/default/grub.d/90-punctual.cfg";
 
 /// A machine with GRUB as Debian has it.

@@ -298,6 +298,29 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
 }
 
 #[test]
+fn what_the_machine_has_not_is_told_from_what_is_closed_now() {
+    let [irq, aspm, other] = [
+        "/proc/irq/36/smp_affinity_list",
+        "/sys/module/pcie_aspm/parameters/policy",
+        "/proc/sys/vm/swappiness",
+    ];
+    let is_impossible = |path, outcome| {
+        AppliedStep { wanted: WantedValue::new(path, "0"), outcome }.impossible_here().is_some()
+    };
+    let errno = std::io::Error::from_raw_os_error;
+    let refused = |path, number| is_impossible(path, StepOutcome::Refused(errno(number)));
+    assert!(refused(irq, 1) && refused(irq, 5) && refused(aspm, 1), "kept by the kernel");
+    assert!(refused(other, 95) && is_impossible(other, StepOutcome::Unreadable(errno(2))));
+    // Rights, a read-only file system, a busy device, a wrong value: another try may set these.
+    for number in [13, 16, 22, 30] {
+        assert!(!refused(irq, number) && !refused(aspm, number), "{number}");
+    }
+    assert!(!refused(other, 1) && !is_impossible(other, StepOutcome::Applied));
+    let lies = StepOutcome::Lies { shows: String::new(), restored: true };
+    assert!(!is_impossible(irq, lies));
+}
+
+#[test]
 fn a_setting_that_drifts_or_cannot_be_read_back_is_put_back_later() {
     let path = "/proc/sys/vm/swappiness";
     for fault in [Fault::Drift, Fault::Blind] {

@@ -16,7 +16,9 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Formula;
+use super::timing::Basis;
+use super::{Formula, Suits};
+use crate::plain::grouped;
 use crate::quantity::{Angle, Share, Speed, Torque};
 
 /// Its formulas: rows of docs/impact.md.
@@ -41,7 +43,7 @@ pub const FORMULAS: &[Formula] = &[
 pub const SMALL_STEPS: f64 = 0.2;
 
 /// A motor, how it runs, and how badly it is timed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stepper {
     /// Holding torque.
     pub holding_torque: Torque,
@@ -51,8 +53,8 @@ pub struct Stepper {
     pub step_angle: Angle,
     /// Speed of the shaft.
     pub speed: Speed,
-    /// Peak-to-peak time error of the steps, ns; not negative.
-    pub jitter_pp_ns: f64,
+    /// Peak-to-peak time error of the steps, and what is known of it; not negative.
+    pub jitter_pp: Basis,
     /// Share of the available torque that may be lost, for the highest step rate.
     pub share: Share,
 }
@@ -75,6 +77,9 @@ pub struct Impact {
     /// The run that the timing was taken from; null when it was given.
     #[serde(default)]
     pub run: Option<String>,
+    /// Whether no steps are lost; null in results of before.
+    #[serde(default)]
+    pub answer: Option<Suits>,
     /// Torque lost to the time error, Nm; the holding torque where the field runs a whole step
     /// ahead.
     pub torque_lost_nm: f64,
@@ -94,6 +99,9 @@ pub struct Impact {
     pub form: Form,
     /// Whether steps are lost.
     pub steps_lost: bool,
+    /// The statistic behind it; empty in results of before.
+    #[serde(default)]
+    pub basis: Vec<Basis>,
     /// Share of the available torque that `max_step_rate_hz` allows to be lost.
     pub share: f64,
     /// Highest step rate for that share, steps per second; null without a time error.
@@ -133,43 +141,57 @@ impl Stepper {
     pub fn impact(&self) -> Impact {
         let holding_nm = self.holding_torque.as_nm();
         let available_nm = self.available_torque.map_or(holding_nm / 2.0, Torque::as_nm);
+        let jitter_pp_ns = self.jitter_pp.value_ns;
         let step_rate_hz = self.speed.as_rad_s() / self.step_angle.as_rad();
-        let steps = step_rate_hz * self.jitter_pp_ns.max(0.0) * 1e-9;
+        let steps = step_rate_hz * jitter_pp_ns.max(0.0) * 1e-9;
         let (ratio, form) = torque_lost_ratio(steps);
         let share_of_available = ratio * holding_nm / available_nm;
         let steps_lost = share_of_available >= 1.0 || steps >= 1.0;
         let available_ratio = (available_nm / holding_nm).min(1.0);
-        let max_rate = max_step_rate_hz(self.jitter_pp_ns, self.share, available_ratio);
+        let max_rate = max_step_rate_hz(jitter_pp_ns, self.share, available_ratio);
         Impact {
             model: "stepper".to_owned(),
             run: None,
+            answer: Some(if steps_lost { Suits::No } else { Suits::Yes }),
             torque_lost_nm: ratio * holding_nm,
             torque_lost_ratio: ratio,
             share_of_available,
             available_torque_nm: available_nm,
             step_rate_hz,
-            jitter_pp_ns: self.jitter_pp_ns,
+            jitter_pp_ns,
             electrical_angle_rad: PI / 2.0 * steps,
             form,
             steps_lost,
+            basis: vec![self.jitter_pp.clone()],
             share: self.share.as_one(),
             max_step_rate_hz: max_rate,
             max_speed_rad_s: max_rate.map(|rate| rate * self.step_angle.as_rad()),
-            statement: statement(step_rate_hz, ratio, share_of_available, steps_lost),
+            statement: statement(
+                step_rate_hz,
+                ratio,
+                share_of_available,
+                steps_lost,
+                &self.jitter_pp,
+            ),
         }
     }
 }
 
-fn statement(step_rate_hz: f64, ratio: f64, share: f64, steps_lost: bool) -> String {
+/// What was seen is the least that there is: it shows a loss, and no loss only as far as it goes.
+fn statement(rate_hz: f64, ratio: f64, share: f64, steps_lost: bool, error: &Basis) -> String {
     if steps_lost {
         return format!(
-            "at {step_rate_hz:.0} steps/s steps are lost: the time error alone takes all the \
-            available torque"
+            "at {rate_hz:.0} steps/s steps are lost: the time error alone takes all the available \
+             torque"
         );
     }
+    let seen = match (error.level, error.n) {
+        (Some(_), Some(n)) => format!(", the most in {} cycles", grouped(n)),
+        _ => String::new(),
+    };
     format!(
-        "at {step_rate_hz:.0} steps/s the time error takes {:.2} % of the holding torque, \
-         {:.2} % of what is available",
+        "at {rate_hz:.0} steps/s the time error takes {:.2} % of the holding torque, {:.2} % of \
+         what is available{seen}",
         ratio * 100.0,
         share * 100.0
     )
@@ -178,6 +200,7 @@ fn statement(step_rate_hz: f64, ratio: f64, share: f64, steps_lost: bool) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::impact::timing::Timing;
     use crate::quantity::{angle, share, speed, torque};
     use proptest::prelude::*;
 
@@ -189,7 +212,7 @@ mod tests {
             available_torque: None,
             step_angle: angle("0.9deg").unwrap(),
             speed: speed(rev_s).unwrap(),
-            jitter_pp_ns,
+            jitter_pp: Timing::given(jitter_pp_ns, None).grid_pp().unwrap(),
             share: share("10%").unwrap(),
         }
         .impact()
@@ -222,6 +245,7 @@ mod tests {
         assert!((impact.step_rate_hz - 6_000.0).abs() < 1e-6);
         assert!((impact.max_step_rate_hz.unwrap() - 0.1 / (PI * 3.6e-6)).abs() < 1e-6);
         assert_eq!((impact.form, impact.steps_lost), (Form::SmallAngle, false));
+        assert_eq!(impact.answer, Some(Suits::Yes));
     }
 
     #[test]
@@ -235,6 +259,7 @@ mod tests {
         let far = impact("23ozin", "15rev/s", 400_000.0);
         assert!(far.steps_lost && far.torque_lost_ratio == 1.0, "{far:?}");
         assert!(far.statement.contains("steps are lost"));
+        assert_eq!((far.answer, far.basis[0].value_ns), (Some(Suits::No), 400_000.0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
 use punctual_analysis::impact::stepper::{self, Stepper};
-use punctual_analysis::impact::timing::{Lack, Timing};
+use punctual_analysis::impact::timing::{Basis, Lack, Timing};
 use punctual_analysis::impact::{
     Application, Assess, Described, MODELS, Model, Presence, Suits, Values, drives,
 };
@@ -120,7 +120,8 @@ fn measuring(run: &Run, needed_ns: f64) -> Option<String> {
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";
 
-/// Applications. Exit 1 if the answer is no, or the recording is too short for an answer.
+/// Applications. Exit 1 if the answer is no (steps are lost), or the recording is too short for an
+/// answer.
 #[derive(Debug)]
 enum ImpactCommand {
     /// Torque that a stepper motor loses, and the step rate that software stepping reaches.
@@ -317,9 +318,10 @@ impl Execute for StepperArgs {
         let timed = match (&self.jitter_pp, &self.from) {
             (Some(text), _) => {
                 let span = read("--jitter", text, duration)?.as_ns() as f64;
+                let given = Timing::given(span, None).grid_pp()?;
                 // The interval of two pulses is off by no more than the whole range.
                 Timed {
-                    grid_pp: (None, span),
+                    grid_pp: (None, given),
                     interval_max_abs: (None, span),
                     caution: None,
                     started_at: None,
@@ -340,7 +342,7 @@ impl Execute for StepperArgs {
             },
             step_angle: needed("--step-angle", self.step_angle.as_deref(), quantity::angle)?,
             speed: needed("--speed", self.speed.as_deref(), quantity::speed)?,
-            jitter_pp_ns: timed.grid_pp.1,
+            jitter_pp: timed.grid_pp.1,
             share: read("--share", &self.share, quantity::share)?,
         };
         if stepper.available_torque.is_some_and(|torque| torque > stepper.holding_torque) {
@@ -350,12 +352,14 @@ impl Execute for StepperArgs {
         let steps = step_generation(timed.interval_max_abs.1.ceil() as u64, drive);
         let impact = stepper::Impact { run: timed.grid_pp.0, ..stepper.impact() };
         let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
+        let refuted = (impact.answer != Some(Suits::Yes)).then(|| impact.statement.clone());
         let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
         let mut report = Report::new(PROGRAM, "impact stepper", body);
+        refuted.into_iter().for_each(|why| report.envelope.verdict.fail(why));
         report.envelope.warn_of(timed.caution);
         report.envelope.started_at = timed.started_at;
         subcommand::write(&report, self.output.open()?)?;
-        Ok(Exit::Fine)
+        Ok(Exit::of(&report))
     }
 }
 
@@ -398,7 +402,7 @@ const BASE_PERIOD_MAX_NS: u64 = 200_000;
 
 /// The timing of a result: the worst, each with the run that it is of.
 struct Timed {
-    grid_pp: (Option<String>, f64),
+    grid_pp: (Option<String>, Basis),
     interval_max_abs: (Option<String>, f64),
     /// Why it may not be what was meant.
     caution: Option<String>,
@@ -413,12 +417,16 @@ impl Timed {
         let mut runs = stored.runs(name)?;
         let shortest = runs.iter().filter_map(|run| run.setup.period_ns).min();
         runs.retain(|run| run.setup.period_ns == shortest);
-        let worst = |figure: fn(&Run) -> Option<f64>| {
-            let known = runs.iter().filter_map(|run| Some((Some(run.name.clone()), figure(run)?)));
-            known.max_by(|a, b| a.1.total_cmp(&b.1))
-        };
-        let grid_pp = worst(|run| Some(run.outcome.grid.as_ref()?.jitter_pp_ns));
-        let interval_max_abs = worst(|run| run.outcome.jitters.interval_max_abs_ns);
+        let named = |run: &Run| Some(run.name.clone());
+        let grid_pp = runs.iter().filter_map(|run| {
+            let timing = Timing::of(&run.outcome, run.setup.period_ns);
+            Some((named(run), timing.grid_pp().ok()?))
+        });
+        let grid_pp = grid_pp.max_by(|a, b| a.1.value_ns.total_cmp(&b.1.value_ns));
+        let interval_max_abs = runs
+            .iter()
+            .filter_map(|run| Some((named(run), run.outcome.jitters.interval_max_abs_ns?)));
+        let interval_max_abs = interval_max_abs.max_by(|a, b| a.1.total_cmp(&b.1));
         let (Some(grid_pp), Some(interval_max_abs)) = (grid_pp, interval_max_abs) else {
             bail!("{}: no run has a fitted grid", stored.path.display());
         };

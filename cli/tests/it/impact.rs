@@ -60,8 +60,15 @@ fn a_wrong_dimension_is_refused_under_its_options_name() {
 #[test]
 fn beyond_the_small_angle_steps_are_lost_and_it_says_so() {
     let out = run(stepper("1Nm", "1.8deg", "100rev/s", "100us"));
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("steps are lost"), "{}", stdout(&out));
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert!(stdout(&out).contains("no: at 20000 steps/s steps are lost"), "{}", stdout(&out));
+    let mut args = stepper("1Nm", "1.8deg", "100rev/s", "100us");
+    args.extend(["--json", "-"]);
+    let result = json(&run(args));
+    assert_eq!(
+        (&result["impact"]["answer"], &result["verdict"]["ok"]),
+        (&json!("no"), &json!(false))
+    );
 }
 
 #[test]
@@ -87,6 +94,9 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     };
     let whole = json(&from(dir.0.to_str().expect("UTF-8")));
     assert_eq!(whole["impact"]["jitter_pp_ns"], 3600.0);
+    assert_eq!(whole["impact"]["answer"], "yes");
+    let basis = &whole["impact"]["basis"][0];
+    assert_eq!((&basis["level"], &basis["n"]), (&json!("L0"), &json!(100)), "{basis}");
     assert_eq!(whole["step_generation"]["interval_max_abs_ns"], 900);
     fs::write(dir.path("newer.json"), r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
     refused(&from(dir.path("newer.json").to_str().expect("UTF-8")), &["schema 3"]);

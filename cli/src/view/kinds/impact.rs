@@ -2,6 +2,7 @@
 
 use punctual_analysis::impact::drives::DRIVES;
 use punctual_analysis::impact::step_generation::StepGeneration;
+use punctual_analysis::impact::timing::Basis;
 use punctual_analysis::impact::{Application, Figure, Suits, stepper};
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{Impact, ImpactBody};
@@ -54,6 +55,25 @@ fn figures(rows: Vec<Vec<String>>, widths: [usize; 2]) -> Block {
     Table::new("", columns, rows.clone()).brief(Frame::Headless, wide, rows).into()
 }
 
+/// The answer, before its statement.
+const fn answer(suits: Option<Suits>) -> &'static str {
+    match suits {
+        Some(Suits::Yes) => "yes: ",
+        Some(Suits::No) => "no: ",
+        Some(Suits::Unknown) => "unknown, the recording is too short: ",
+        None => "",
+    }
+}
+
+/// What it rests on.
+fn basis(basis: &[Basis]) -> Option<Block> {
+    let rows = basis.iter().enumerate().map(|(at, basis)| {
+        let label = if at == 0 { "rests on" } else { "and on" };
+        Item::new(label, basis.words())
+    });
+    (!basis.is_empty()).then(|| Items::new(ItemsKind::Plain, rows.collect::<Vec<Item>>()).into())
+}
+
 fn stepper(impact: &stepper::Impact) -> Vec<Block> {
     let row = |name: &str, value: String, unit: &str| vec![name.to_owned(), value, unit.to_owned()];
     let percent = |ratio: f64| format!("{:.2}", ratio * 100.0);
@@ -69,19 +89,16 @@ fn stepper(impact: &stepper::Impact) -> Vec<Block> {
         let name = format!("highest step rate for {:4}", format::share(impact.share));
         rows.push(row(&name, format::rate(rate), "steps/s"));
     }
-    let mut blocks = vec![Block::words(&impact.statement), figures(rows, [30, 11])];
+    let statement = format!("{}{}", answer(impact.answer), impact.statement);
+    let mut blocks = vec![Block::words(statement), figures(rows, [30, 11])];
+    blocks.extend(basis(&impact.basis));
     blocks.extend(impact.run.as_deref().map(of_run));
     blocks
 }
 
 fn application(impact: &Application) -> Vec<Block> {
-    let answer = match impact.answer {
-        Some(Suits::Yes) => "yes: ",
-        Some(Suits::No) => "no: ",
-        Some(Suits::Unknown) => "unknown, the recording is too short: ",
-        None => "",
-    };
-    let mut blocks = vec![Block::words(format!("{answer}{}", impact.statement))];
+    let statement = format!("{}{}", answer(impact.answer), impact.statement);
+    let mut blocks = vec![Block::words(statement)];
     if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.duration_needed_ns) {
         let length = format::long(needed_ns);
         blocks.push(Block::words_at(
@@ -107,14 +124,7 @@ fn application(impact: &Application) -> Vec<Block> {
     if !rows.is_empty() {
         blocks.push(figures(rows, [30, 13]));
     }
-    let basis = impact.basis.iter().enumerate().map(|(at, basis)| {
-        let label = if at == 0 { "rests on" } else { "and on" };
-        Item::new(label, basis.words())
-    });
-    let basis: Vec<Item> = basis.collect();
-    if !basis.is_empty() {
-        blocks.push(Items::new(ItemsKind::Plain, basis).into());
-    }
+    blocks.extend(basis(&impact.basis));
     blocks.extend(impact.run.as_deref().map(of_run));
     blocks.push(Block::words_at(1, format!("by {}", impact.source)));
     blocks

@@ -13,6 +13,8 @@ use punctual_os::clock::{ClockId, now_ns};
 
 /// The most names that are kept of a CPU.
 const NAMES_MAX: usize = 8;
+/// The most processes of one name that are told apart: 16 kB. Further ones are not counted.
+const PROCESSES_MAX: usize = 1_024;
 
 /// The threads of the machine at one moment, but for those of this process.
 #[derive(Debug, Default)]
@@ -48,18 +50,22 @@ impl Census {
         wall_ns: u64,
         name: impl Fn(&RunningThread) -> String,
     ) -> OthersOnCpu {
-        let mut by_name: HashMap<String, u64> = HashMap::new();
+        let mut by_name: HashMap<String, NamedOthers> = HashMap::new();
         for (tid, (thread, run_ns)) in &self.threads {
             let then = before.threads.get(tid).filter(|(then, _)| then.started == thread.started);
             let ran_ns = run_ns.saturating_sub(then.map_or(0, |(_, run_ns)| *run_ns));
             if ran_ns > 0 && thread.last_cpu == cpu {
-                *by_name.entry(name(thread)).or_default() += ran_ns;
+                let name = name(thread);
+                let named = by_name.entry(name).or_insert_with_key(|name| NamedOthers::new(name));
+                // Threads of the kernel are told by their names; they are of no process.
+                named.add(ran_ns, (!thread.is_kernel).then_some(thread.pid));
             }
         }
-        let all_ns = by_name.values().sum::<u64>();
+        let all_ns = by_name.values().map(|named| named.ran_ns).sum::<u64>();
         let run_ns = all_ns.min(wall_ns);
-        let share = |ns: u64| u128::from(ns) * u128::from(run_ns) / u128::from(all_ns.max(1));
-        let threads = by_name.into_iter().map(|(name, ns)| (name, share(ns) as u64)).collect();
+        let share =
+            |ns: u64| (u128::from(ns) * u128::from(run_ns) / u128::from(all_ns.max(1))) as u64;
+        let threads = by_name.into_values().map(|named| named.scaled(share)).collect();
         let mut others = OthersOnCpu { wall_ns, run_ns, threads };
         others.sort();
         others
@@ -132,8 +138,72 @@ pub struct OthersOnCpu {
     pub wall_ns: u64,
     /// How long others ran, ns, at most as long.
     pub run_ns: u64,
-    /// By name of the thread, most first: for how long, ns.
-    pub threads: Vec<(String, u64)>,
+    /// By name of the thread, most first.
+    pub threads: Vec<NamedOthers>,
+}
+
+/// The threads of one name that ran, and their processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedOthers {
+    name: String,
+    ran_ns: u64,
+    /// The processes that they are of, each with how long it ran, ns.
+    processes: Vec<(i32, u64)>,
+}
+
+impl NamedOthers {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// One of them ran so long; of the process, where it is of one.
+    fn add(&mut self, ran_ns: u64, pid: Option<i32>) {
+        self.ran_ns += ran_ns;
+        if let Some(pid) = pid {
+            self.add_process(pid, ran_ns);
+        }
+    }
+
+    fn add_process(&mut self, pid: i32, ran_ns: u64) {
+        match self.processes.iter().position(|(known, _)| *known == pid) {
+            Some(at) => self.processes[at].1 += ran_ns,
+            None if self.processes.len() < PROCESSES_MAX => self.processes.push((pid, ran_ns)),
+            None => {}
+        }
+    }
+
+    /// With those that ran in a later block.
+    fn merge(&mut self, later: &Self) {
+        self.ran_ns += later.ran_ns;
+        later.processes.iter().for_each(|&(pid, ran_ns)| self.add_process(pid, ran_ns));
+    }
+
+    fn scaled(mut self, share: impl Fn(u64) -> u64) -> Self {
+        self.ran_ns = share(self.ran_ns);
+        self.processes.iter_mut().for_each(|(_, ran_ns)| *ran_ns = share(*ran_ns));
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long they ran, ns.
+    pub const fn ran_ns(&self) -> u64 {
+        self.ran_ns
+    }
+
+    /// How many processes they are of; 0 for threads of the kernel.
+    pub const fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// The process that ran longest, the only one where there is one.
+    pub fn most(&self) -> Option<i32> {
+        let most = self.processes.iter().max_by_key(|&&(pid, ran_ns)| (ran_ns, -pid));
+        most.map(|(pid, _)| *pid)
+    }
 }
 
 impl OthersOnCpu {
@@ -141,17 +211,17 @@ impl OthersOnCpu {
     pub fn add(&mut self, later: &Self) {
         self.wall_ns += later.wall_ns;
         self.run_ns += later.run_ns;
-        for (name, ns) in &later.threads {
-            match self.threads.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => *sum += ns,
-                None => self.threads.push((name.clone(), *ns)),
+        for named in &later.threads {
+            match self.threads.iter_mut().find(|known| known.name == named.name) {
+                Some(known) => known.merge(named),
+                None => self.threads.push(named.clone()),
             }
         }
         self.sort();
     }
 
     fn sort(&mut self) {
-        self.threads.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        self.threads.sort_by(|a, b| b.ran_ns.cmp(&a.ran_ns).then_with(|| a.name.cmp(&b.name)));
         self.threads.truncate(NAMES_MAX);
     }
 
@@ -201,22 +271,35 @@ mod tests {
             (6, "kworker/1:2-mm_percpu_wq", 1, 90),
         ]);
         let others = after.since(&before, 1, 1_000);
-        let expected = [("rustc", 500), ("sh", 100), ("kworker/1:2", 10)];
-        let expected = expected.map(|(name, ns)| (name.to_owned(), ns));
-        assert_eq!((others.run_ns, &others.threads[..]), (610, &expected[..]));
+        // Name, time, processes, and the one that ran longest.
+        let rows = |others: &OthersOnCpu| {
+            let rows = others.threads.iter();
+            let row = |named: &NamedOthers| {
+                (named.name().to_owned(), named.ran_ns(), named.processes(), named.most())
+            };
+            rows.map(row).collect::<Vec<_>>()
+        };
+        let expected = |rows: [(&str, u64, usize, Option<i32>); 3]| {
+            rows.map(|(name, ns, count, most)| (name.to_owned(), ns, count, most)).to_vec()
+        };
+        let [rustc, sh, worker] =
+            [("rustc", 500, 2, Some(1)), ("sh", 100, 1, Some(3)), ("kworker/1:2", 10, 0, None)];
+        assert_eq!((others.run_ns, rows(&others)), (610, expected([rustc, sh, worker])));
         assert_eq!(others.share(), Some(0.61));
         let short = after.since(&before, 1, 305);
-        let halves = [("rustc", 250), ("sh", 50), ("kworker/1:2", 5)];
-        let halves = halves.map(|(name, ns)| (name.to_owned(), ns));
-        assert_eq!((short.run_ns, &short.threads[..]), (305, &halves[..]), "no more than passed");
+        let halves = [rustc, sh, worker].map(|(name, ns, count, most)| (name, ns / 2, count, most));
+        assert_eq!((short.run_ns, rows(&short)), (305, expected(halves)), "no more than passed");
         let mut sum = others;
         sum.add(&OthersOnCpu {
             wall_ns: 1_000,
             run_ns: 700,
-            threads: vec![("sh".to_owned(), 700)],
+            threads: vec![NamedOthers {
+                name: "sh".to_owned(),
+                ran_ns: 700,
+                processes: vec![(3, 100), (9, 600)],
+            }],
         });
-        let expected = [("sh", 800), ("rustc", 500), ("kworker/1:2", 10)];
-        assert_eq!(sum.threads, expected.map(|(name, ns)| (name.to_owned(), ns)));
+        assert_eq!(rows(&sum), expected([("sh", 800, 2, Some(9)), rustc, worker]));
         assert_eq!((sum.share(), OthersOnCpu::default().share()), (Some(0.655), None));
     }
 

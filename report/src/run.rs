@@ -8,7 +8,7 @@ use punctual_lab::blame::{
     BlamedCause, BlamedLoss, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice,
 };
 use punctual_lab::load::{LIMIT, LoadReport};
-use punctual_lab::others::OthersOnCpu;
+use punctual_lab::others::{NamedOthers, OthersOnCpu};
 use punctual_lab::periodic::{BlamedCycle, RecordedWhere, RunOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,38 @@ pub struct OtherThread {
     pub name: String,
     /// Their CPU time over the time of the blocks.
     pub share: f64,
+    /// The process that they are of; where there are several, the one that ran longest. Null for
+    /// threads of the kernel, and in results of before.
+    #[serde(default)]
+    pub pid: Option<i32>,
+    /// How many processes they are of; 0 where `pid` is null.
+    #[serde(default)]
+    pub processes: u64,
+}
+
+impl OtherThread {
+    fn of(named: &NamedOthers, wall_ns: u64) -> Self {
+        Self {
+            name: named.name().to_owned(),
+            share: named.ran_ns() as f64 / wall_ns as f64,
+            pid: named.most(),
+            processes: named.processes() as u64,
+        }
+    }
+
+    /// Its name, and the process by its number: "rustc (pid 301)", "rustc (3 processes, most pid
+    /// 301)"; behind what the name has in brackets already.
+    fn who(&self) -> String {
+        let Some(pid) = self.pid else { return self.name.clone() };
+        let which = match self.processes {
+            ..2 => format!("pid {pid}"),
+            several => format!("{several} processes, most pid {pid}"),
+        };
+        match self.name.strip_suffix(')') {
+            Some(open) if self.name.contains(" (") => format!("{open}, {which})"),
+            _ => format!("{} ({which})", self.name),
+        }
+    }
 }
 
 /// From this share on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
@@ -101,10 +133,8 @@ impl OtherThreads {
     /// What was seen of a CPU; `None` of no time.
     pub fn of(others: &OthersOnCpu) -> Option<Self> {
         let share = others.share()?;
-        let of_time = |ns: u64| ns as f64 / others.wall_ns as f64;
-        let thread =
-            |(name, ns): &(String, u64)| OtherThread { name: name.clone(), share: of_time(*ns) };
-        Some(Self { share, threads: others.threads.iter().map(thread).collect() })
+        let threads = others.threads.iter().map(|named| OtherThread::of(named, others.wall_ns));
+        Some(Self { share, threads: threads.collect() })
     }
 
     /// That the CPU was not idle, in words; `None` where it was.
@@ -114,7 +144,7 @@ impl OtherThreads {
         }
         let most = self.threads.iter().take(NAMES_SHOWN);
         let most = most.filter(|thread| thread.share >= self.share / 20.0);
-        let named = most.map(|thread| format!("{} {}", thread.name, format::share(thread.share)));
+        let named = most.map(|thread| format!("{} {}", thread.who(), format::share(thread.share)));
         let names: Vec<String> = named.collect();
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
@@ -146,7 +176,7 @@ impl KeptWaiting {
         let first = self.threads.first().filter(|first| first.share >= Self::SHARE_MIN)?;
         Some(format!(
             "{} had CPU {cpu} for {} of the {} for which the loop was seen waiting for it",
-            first.name,
+            first.who(),
             format::share(first.share),
             format::long(self.waited_ns as f64),
         ))
@@ -576,5 +606,39 @@ impl Approach {
             resumed: learned.map(|_| run.resumed),
             paused_share: run.paused.share(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_named_with_their_process_or_how_many_and_the_largest() {
+        let thread = |name: &str, share, pid, processes| OtherThread {
+            name: name.to_owned(),
+            share,
+            pid,
+            processes,
+        };
+        let others = OtherThreads {
+            share: 0.6,
+            threads: vec![
+                thread("rustc", 0.3, Some(301), 3),
+                thread("sh", 0.2, Some(12), 1),
+                thread("kworker/1:2", 0.1, None, 0),
+            ],
+        };
+        let expected = "Not idle: others used 60 % of CPU 1: rustc (3 processes, most pid 301) \
+                        30 %, sh (pid 12) 20 %, kworker/1:2 10 %.";
+        let told = others.not_idle(1).map(|told| told.replace('\u{a0}', " "));
+        assert_eq!(told.as_deref(), Some(expected));
+        let hog = thread("hog (SCHED_FIFO 97)", 0.9, Some(77), 1);
+        let waited = KeptWaiting { waited_ns: 1_000_000_000, threads: vec![hog] };
+        let told = waited.sentence(1).expect("it had the CPU");
+        assert!(told.starts_with("hog (SCHED_FIFO 97, pid 77) had CPU 1 for "), "{told}");
+        // Results of before have neither.
+        let old: OtherThread = serde_json::from_str(r#"{"name":"sh","share":0.5}"#).expect("valid");
+        assert_eq!((old.who(), old.pid), ("sh".to_owned(), None));
     }
 }

@@ -170,10 +170,15 @@ fn item(item: &Item, kind: ItemsKind) -> String {
     let command = item.command.as_ref();
     let command = command.map(|command| format!(": <code>{}</code>", escape(command)));
     let command = command.unwrap_or_default();
+    let rows: String = item.rows.iter().map(|row| format!("<li>{}</li>", escape(row))).collect();
+    let rows = if rows.is_empty() { rows } else { format!("<ul>{rows}</ul>") };
     match kind {
-        ItemsKind::Plain if label.is_empty() => format!("<li>{text}{command}</li>"),
+        // A dash is what a list begins its lines with in a terminal.
+        ItemsKind::Plain if label.is_empty() || label == "-" => {
+            format!("<li>{text}{command}{rows}</li>")
+        }
         ItemsKind::Plain => format!("<li>{label} {text}{command}</li>"),
-        ItemsKind::Notes => format!("<li><strong>{label}</strong> {text}{command}</li>"),
+        ItemsKind::Notes => format!("<li><strong>{label}</strong> {text}{command}{rows}</li>"),
         ItemsKind::Links => format!("<li><a href=\"{label}\">{text}</a></li>"),
         ItemsKind::Answers => {
             let class = match item.tone {
@@ -299,6 +304,19 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::{numbers, words};
+
+    #[test]
+    fn a_list_has_one_mark_and_rows_stand_below_their_sentence() {
+        let dashed = Items::new(ItemsKind::Plain, vec![Item::new("-", "isolate it")]);
+        assert_eq!(items(&dashed), "<ul><li>isolate it</li></ul>");
+        let rows = vec!["63 %: <sh>".to_owned(), "3 %: the rest".to_owned()];
+        let cause = Item { rows, command: Some("run".to_owned()), ..Item::new("cause", "late") };
+        assert_eq!(
+            item(&cause, ItemsKind::Notes),
+            "<li><strong>cause</strong> late: <code>run</code>\
+             <ul><li>63 %: &lt;sh&gt;</li><li>3 %: the rest</li></ul></li>"
+        );
+    }
 
     #[test]
     fn what_is_filled_in_is_not_a_slot() {

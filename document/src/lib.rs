@@ -128,6 +128,8 @@ pub struct Item {
     pub text: String,
     /// A command that belongs to it.
     pub command: Option<String>,
+    /// What else is known of it, for a page: a row each. Others have it in the sentence.
+    pub rows: Vec<String>,
     /// What the answer is to a reader, where it is one.
     pub tone: Tone,
     /// The first of these words in the sentence, or in an empty one's label, has a colour.

@@ -137,8 +137,9 @@ fn one_thread_is_followed_and_a_late_wake_stops_it() {
     let out = run(["top", "--tid", &tid, "--stop-over", "1ns", "--over", "1ns", "--once", "9"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
-    assert_eq!(text.matches("punctual top").count(), 1, "{text}");
-    assert!(text.contains(&format!("stopped: top-late ({tid}) was ")), "{text}");
+    // On a busy machine a showing may come before the first wake was read.
+    assert!((1..9).contains(&text.matches("punctual top").count()), "{text}");
+    assert_eq!(text.matches(&format!("stopped: top-late ({tid}) was ")).count(), 1, "{text}");
     assert_eq!(rows(&text, looped.tid).len(), 1, "{text}");
 }
 

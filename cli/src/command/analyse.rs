@@ -146,7 +146,8 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     let head = head.with_context(|| format!("cannot read {shown}"))?;
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
-        return of_samples(&args.report, reader).with_context(|| shown.to_string());
+        return of_samples(&args.report, args.question.spec(), reader)
+            .with_context(|| shown.to_string());
     }
     if is_own(&head) {
         return of_result(args, path);
@@ -344,18 +345,28 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
          claims count between what its buckets allow, and clusters of late cycles would not show"
             .to_owned(),
     );
-    let requirement =
-        question::question(args.question.spec().or(spec.clone()).as_ref()).requirement;
+    let asked = args.question.spec().or(spec.clone());
     for run in report.body.runs() {
-        let mut thresholds = report::thresholds(&args.report.limits, &args.report.claims);
-        let periods = periods_ns().chain(run.setup.period_ns.map(u64::cast_signed));
-        thresholds.extend(periods.map(|ns| requirement.deadline_ns(ns.unsigned_abs())));
+        let periods = periods_ns().map(i64::unsigned_abs).chain(run.setup.period_ns);
+        let thresholds = thresholds(&args.report, asked.as_ref(), periods);
         let outcome = run.outcome.clone().read_back(&thresholds);
         let outcome = outcome.map_err(|why| anyhow!("{shown}: run {:?}: {why}", run.name))?;
         read.runs.push(Run { outcome, ..run.clone() });
     }
     read.question = spec;
     Ok(read)
+}
+
+/// The latenesses beyond which cycles are counted one by one: those of limits and claims, and the
+/// deadline in question of loops of these periods.
+fn thresholds(
+    args: &ReportArgs,
+    question: Option<&QuestionSpec>,
+    periods_ns: impl IntoIterator<Item = u64>,
+) -> Vec<i64> {
+    let requirement = question::question(question).requirement;
+    let deadlines = periods_ns.into_iter().map(|ns| requirement.deadline_ns(ns));
+    report::thresholds(&args.limits, &args.claims).into_iter().chain(deadlines).collect()
 }
 
 /// A drift beyond this (1 %) is a wrong period rather than a clock.
@@ -418,7 +429,11 @@ fn pass(
         period,
         epoch: Instant::from_ns(0),
         leave_out_cold: !args.report.keep_cold,
-        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims),
+        thresholds_ns: thresholds(
+            &args.report,
+            args.question.spec().as_ref(),
+            period.map(Period::as_ns),
+        ),
         releases,
     })
     .watching(&watched(args, releases));
@@ -450,10 +465,14 @@ fn watched(args: &AnalyseArgs, releases: ReleaseInstants) -> Vec<Ask> {
 fn of_foreign(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
     let request = ImportRequest {
-        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
-            .into_iter()
-            .chain(of_intervals)
-            .collect(),
+        thresholds_ns: thresholds(
+            &args.report,
+            args.question.spec().as_ref(),
+            periods_ns().map(i64::unsigned_abs),
+        )
+        .into_iter()
+        .chain(of_intervals)
+        .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
     let import = formats::read(format, reader, &request)?;
@@ -481,17 +500,23 @@ struct Part {
 }
 
 /// Reads a whole file.
-pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<RecordedData> {
+pub(super) fn of_samples(
+    args: &ReportArgs,
+    asked: Option<QuestionSpec>,
+    reader: impl Read,
+) -> Result<RecordedData> {
     let mut file = SampleFileReader::open(reader)?;
     let info = file.info().clone();
-    let (mut parts, of_run) = parts(&info.runs, args);
+    let kept: Option<QuestionSpec> =
+        info.question.and_then(|question| serde_json::from_value(question).ok());
+    let (mut parts, of_run) = parts(&info.runs, args, asked.or(kept.clone()).as_ref());
     while let Some(block) = file.next_block() {
         parts[of_run[block.run]].recording.extend(block.samples);
     }
     let mut read = RecordedData::new();
     read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
     read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
-    read.question = info.question.and_then(|question| serde_json::from_value(question).ok());
+    read.question = kept;
     let ended = stored::ended(file.ending(), "its data up to there was read");
     read.envelope.incomplete = ended.is_some();
     read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {
@@ -517,7 +542,11 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
 }
 
 /// The runs of the report, and to which of them each run of the file belongs.
-fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
+fn parts(
+    runs: &[RunInfo],
+    args: &ReportArgs,
+    question: Option<&QuestionSpec>,
+) -> (Vec<Part>, Vec<usize>) {
     let mut parts: Vec<Part> = Vec::new();
     let mut of_run = Vec::new();
     for (number, info) in runs.iter().enumerate() {
@@ -533,7 +562,7 @@ fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
                 period: Period::from_ns(info.period_ns),
                 epoch: Instant::from_ns(info.epoch_ns),
                 leave_out_cold: !args.keep_cold,
-                thresholds_ns: report::thresholds(&args.limits, &args.claims),
+                thresholds_ns: thresholds(args, question, [info.period_ns]),
                 releases: ReleaseInstants::Known,
             })
             .watching(&args.claims);

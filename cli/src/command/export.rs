@@ -186,7 +186,7 @@ impl Source {
             (Some(path), _) => {
                 let args = ReportArgs { keep_cold, ..ReportArgs::default() };
                 let file = BufReader::new(regular(path)?);
-                let read = analyse::of_samples(&args, file);
+                let read = analyse::of_samples(&args, None, file);
                 Ok(read.with_context(|| path.display().to_string())?.into_report())
             }
             (None, Some(stored)) => Ok(stored.report.clone()),

@@ -492,10 +492,17 @@ fn a_count_within_a_bucket_of_a_stored_result_is_told_by_both_its_bounds() {
     let dir = Dir::new("analyse-bounds");
     // One release a nanosecond: 900 of the 3000 are later than 102.1 µs.
     let result = recorded_result(&dir, |cycle| 100_000 + cycle);
-    fs::remove_file(dir.path("samples.punctual")).expect("written");
-    let out = run(["analyse", text(&result), "--deadline", "102100ns", "-v"]);
-    let page = stdout(&out).replace('\u{a0}', " ");
-    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let page_of = |file: &str| {
+        let out = run(["analyse", file, "--deadline", "102100ns", "-v"]);
+        let page = stdout(&out).replace('\u{a0}', " ");
+        page.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Samples are counted one by one.
+    let samples = dir.path("samples.punctual");
+    let page = page_of(text(&samples));
+    assert!(page.contains("none of 3 000 releases missed, 899 over 102"), "{page}");
+    fs::remove_file(&samples).expect("written");
+    let page = page_of(text(&result));
     let bounds = |before: &str, behind: &str| -> (u64, u64) {
         let told = page.split(before).nth(1).and_then(|rest| rest.split(behind).next());
         let told = told.unwrap_or_else(|| panic!("{before:?} {behind:?} in {page}"));

@@ -31,6 +31,11 @@ impl Random {
         self.bits() % end
     }
 
+    /// A place in what has so many elements, at least one.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+
     /// A number from `-most` to `most`; `most` is below 2⁶².
     pub fn within(&mut self, most: i64) -> i64 {
         self.below(2 * most.unsigned_abs() + 1).cast_signed() - most
@@ -49,13 +54,13 @@ impl Random {
 
     /// One of the items, of which there is at least one.
     pub fn one_of<'t, T>(&mut self, items: &'t [T]) -> &'t T {
-        &items[self.below(items.len() as u64) as usize]
+        &items[self.index(items.len())]
     }
 
     /// The items in another order; each order is as likely (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index as u64 + 1) as usize);
+            items.swap(index, self.index(index + 1));
         }
     }
 }

@@ -30,6 +30,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
+use punctual_testkit::random::Random;
 
 use crate::{Dir, PROGRAM, json, json_file, names, run, settings_of_this_machine, signal, until};
 
@@ -49,7 +50,7 @@ impl Attack {
             std::env::var(name).map_or(or, |text| text.parse().expect("a whole number"))
         };
         let seconds = number("PUNCTUAL_ATTACK_SECONDS", 2);
-        let random = Random::new(number("PUNCTUAL_ATTACK_SEED", 1), name);
+        let random = Random::named(number("PUNCTUAL_ATTACK_SEED", 1), name);
         let until = Instant::now() + Duration::from_secs(seconds);
         Self { name, random, until, outcomes: BTreeMap::new() }
     }
@@ -84,43 +85,6 @@ impl Attack {
         let Some(log) = std::env::var_os("PUNCTUAL_ATTACK_LOG") else { return };
         let file = fs::OpenOptions::new().create(true).append(true).open(log);
         file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a writable log");
-    }
-}
-
-/// Numbers that a seed and a name decide: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    /// That of this seed, and of this name.
-    fn new(seed: u64, name: &str) -> Self {
-        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(name.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix))
-    }
-
-    /// The next number.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// One below `end`, which is above 0.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// One of them.
-    fn one_of<'t, T>(&mut self, choices: &'t [T]) -> &'t T {
-        &choices[self.below(choices.len())]
-    }
-
-    /// Another order.
-    fn shuffle<T>(&mut self, order: &mut [T]) {
-        for at in (1..order.len()).rev() {
-            order.swap(at, self.below(at + 1));
-        }
     }
 }
 

@@ -11,10 +11,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use punctual_testkit::random::Random;
 use punctual_testkit::skip;
 
+use super::Attack;
 use super::faults::CHANGING;
-use super::{Attack, Random};
 use crate::{Dir, PROGRAM, may_trace, names, settings_of_this_machine, stderr, stdout, text};
 
 /// Directories of a machine that a trial has its own of.
@@ -166,13 +167,13 @@ impl Loader {
 type Calls = [BTreeMap<&'static str, u32>; 2];
 
 fn fault(random: &mut Random, calls: &BTreeMap<&'static str, u32>) -> Fault {
-    if random.below(3) == 0 {
-        return Fault::InProgram(PROGRAM_FAULTS[random.below(PROGRAM_FAULTS.len())]);
+    if random.index(3) == 0 {
+        return Fault::InProgram(PROGRAM_FAULTS[random.index(PROGRAM_FAULTS.len())]);
     }
     let known: Vec<(&'static str, u32)> = calls.iter().map(|(call, most)| (*call, *most)).collect();
     let &(call, most) = random.one_of(&known);
     let how = random.one_of(&["signal=KILL", "error=EIO", "error=ENOSPC"]);
-    let at = random.below(most as usize) + 1;
+    let at = random.index(most as usize) + 1;
     Fault::AtCall(call, format!("{how}:when={at}"))
 }
 
@@ -180,7 +181,7 @@ fn fault(random: &mut Random, calls: &BTreeMap<&'static str, u32>) -> Fault {
 fn trial(random: &mut Random, with_drop_ins: bool, calls: &Calls) -> &'static str {
     let loader = Loader::new(with_drop_ins);
     let before = loader.files();
-    let is_revert = random.below(2) == 1;
+    let is_revert = random.index(2) == 1;
     if is_revert {
         let out = loader.run(&APPLY, &[]);
         assert_eq!(out.status.code(), Some(0), "{}{}", stdout(&out), stderr(&out));
@@ -250,7 +251,7 @@ fn boot() {
         [loader.calls(&APPLY), loader.calls(&REVERT)]
     });
     while attack.goes_on() {
-        let with_drop_ins = attack.random.below(2) == 0;
+        let with_drop_ins = attack.random.index(2) == 0;
         let calls = &calls[usize::from(!with_drop_ins)];
         let outcome = trial(&mut attack.random, with_drop_ins, calls);
         attack.note(outcome);

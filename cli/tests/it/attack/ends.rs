@@ -66,7 +66,7 @@ fn ends() {
         drop(command);
         if let Way::Signal(how) = way {
             // At any time: before it catches signals, while it measures, while it ends.
-            let ms = attack.random.below(700) as u64;
+            let ms = attack.random.below(700);
             std::thread::sleep(std::time::Duration::from_millis(ms));
             signal(&child, how);
         }

@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use punctual_testkit::parsers::{self, Body};
+use punctual_testkit::random::Random;
 
-use super::{Attack, Random};
+use super::Attack;
 
 /// The longest input, bytes.
 const BYTES_MAX: usize = 1 << 16;
@@ -31,21 +32,21 @@ const NUMBERS: [&str; 10] = [
 /// Another input, from one or two that there are.
 fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut data = random.one_of(seeds).clone();
-    for _ in 0..=random.below(4) {
-        let at = random.below(data.len() + 1);
-        let to = at + random.below(data.len() - at + 1);
-        match random.below(8) {
+    for _ in 0..=random.index(4) {
+        let at = random.index(data.len() + 1);
+        let to = at + random.index(data.len() - at + 1);
+        match random.index(8) {
             0 => data.truncate(at),
             1 => drop(data.drain(at..to)),
             2 => {
                 let part = data[at..to].to_vec();
                 data.splice(at..at, part);
             }
-            3 if at < data.len() => data[at] ^= 1 << random.below(8),
-            4 if at < data.len() => data[at] = random.next() as u8,
+            3 if at < data.len() => data[at] ^= 1 << random.index(8),
+            4 if at < data.len() => data[at] = random.bits() as u8,
             5 => {
                 let second = random.one_of(seeds);
-                let from = random.below(second.len() + 1);
+                let from = random.index(second.len() + 1);
                 data.splice(at.., second[from..].iter().copied());
             }
             6 => {
@@ -55,8 +56,8 @@ fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
                 data.splice(at..at + digits, number);
             }
             _ => {
-                let bytes = random.next().to_le_bytes();
-                data.splice(at..at, bytes[..random.below(8) + 1].iter().copied());
+                let bytes = random.bits().to_le_bytes();
+                data.splice(at..at, bytes[..random.index(8) + 1].iter().copied());
             }
         }
     }

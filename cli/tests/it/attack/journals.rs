@@ -9,9 +9,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use punctual_testkit::random::Random;
 use punctual_testkit::skip;
 
-use super::{Attack, PANICKED, Random, Settings};
+use super::{Attack, PANICKED, Settings};
 use crate::{Dir, PROGRAM, names, punctual, run, stderr, stdout, text};
 
 /// A user and a group that are not root's.
@@ -178,7 +179,7 @@ fn trial(random: &mut Random, real: &[String; 2]) -> &'static str {
     fs::write(&victim, PRECIOUS).expect("writable");
     let (planted, name) = (*random.one_of(&JOURNALS), *random.one_of(&NAMES));
     // What puts back reads them all.
-    let line = if random.below(2) == 0 { COMMANDS[0] } else { *random.one_of(&COMMANDS) };
+    let line = if random.index(2) == 0 { COMMANDS[0] } else { *random.one_of(&COMMANDS) };
     let around = format!("/proc/sys/vm/../../..{}", text(&victim));
     let folder_path = format!("{}/", text(&folder));
     let (file, is_boot) = (text(&victim), name == "boot.journal");

@@ -62,7 +62,7 @@ fn links() {
     }
     while attack.goes_on() {
         let trial = attack.trials();
-        let (which, planted) = (attack.random.below(4), *attack.random.one_of(&PLANTED));
+        let (which, planted) = (attack.random.index(4), *attack.random.one_of(&PLANTED));
         // A page that the user names is written where a link leads, as the shell would.
         let which = if which == 0 { 1 } else { which };
         let name = attack.random.one_of(&chosen[which]).clone();

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use punctual_testkit::random::Random;
 use punctual_testkit::skip;
 
-use super::{Attack, Place, Random, Settings, ended};
+use super::{Attack, Place, Settings, ended};
 use crate::text;
 
 /// Parts that may be missing; `self` is the command.
@@ -110,7 +111,7 @@ fn without(random: &mut Random, place: &Place, part: &str) -> String {
     fs::write(&file, "").expect("writable");
     let cover = match () {
         () if Path::new(part).is_dir() => text(&folder),
-        () if random.below(2) == 0 => text(&file),
+        () if random.index(2) == 0 => text(&file),
         // Nothing is mapped at its beginning: it can be opened, and a read fails.
         () => "/proc/$$/mem",
     };
@@ -132,14 +133,14 @@ fn command(place: &Place, line: &str, limits: &str) -> Command {
 fn trial(random: &mut Random, alone: bool, settings: &Settings, place: &Place) -> &'static str {
     let there: Vec<&str> = PARTS.into_iter().filter(|part| Path::new(part).exists()).collect();
     // Every fourth time that which says whether a journal is of this boot.
-    let is_boot = random.below(4) == 0;
+    let is_boot = random.index(4) == 0;
     let part = if is_boot { "/proc/sys/kernel/random/boot_id" } else { *random.one_of(&there) };
     let limits = without(random, place, part);
     let tasks = "[supervisor]\nname = \"missing\"\n[[task]]\nname = \"a\"\nperiod = \"5ms\"\n";
     fs::write(place.path("out/tasks.toml"), tasks).expect("writable");
     let trial = |line: &str| format!("without {part} ({limits}): {line}");
     let run = |line: &str, limits: &str| ended(command(place, line, limits), place, &trial(line));
-    let word = match random.below(if alone { 5 } else { 4 }) {
+    let word = match random.index(if alone { 5 } else { 4 }) {
         0 => {
             run(APPLY, &limits);
             "applied without, reverted with it"
@@ -157,7 +158,7 @@ fn trial(random: &mut Random, alone: bool, settings: &Settings, place: &Place) -
             run(ISOLATE, &limits);
             "isolated without it"
         }
-        _ => run(COMMANDS[random.below(COMMANDS.len())], &limits),
+        _ => run(COMMANDS[random.index(COMMANDS.len())], &limits),
     };
     // With everything there, what is left is put back.
     run(REVERT, "");

@@ -10,32 +10,33 @@ use std::process::Stdio;
 use punctual_core::block::Source;
 use punctual_engine::process::{Registration, Watch, socket};
 use punctual_os::process::EndSignal;
+use punctual_testkit::random::Random;
 
-use super::{Attack, Random};
+use super::Attack;
 use crate::{Dir, json_file, punctual, signal, until};
 
 /// Does something that no task does; in a word, what.
 fn annoy(random: &mut Random, name: &str, at: &Path, kept: &mut Vec<UnixStream>) -> &'static str {
     let connect = || UnixStream::connect(at).expect("it listens");
-    match random.below(7) {
+    match random.index(7) {
         0 => {
-            let bytes: Vec<u8> = (0..random.below(600)).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..random.index(600)).map(|_| random.bits() as u8).collect();
             let _refused = connect().write_all(&bytes);
             "random bytes"
         }
         1 => {
-            kept.extend((0..random.below(60)).map(|_| connect()));
+            kept.extend((0..random.index(60)).map(|_| connect()));
             "connections that say nothing"
         }
         2 => {
             let mut half = connect();
             let line = b"punctual 1 join open\n";
-            let _refused = half.write_all(&line[..random.below(line.len())]);
+            let _refused = half.write_all(&line[..random.index(line.len())]);
             kept.push(half);
             "half a request"
         }
         3 => {
-            (0..random.below(60)).for_each(|_| drop(connect()));
+            (0..random.index(60)).for_each(|_| drop(connect()));
             "connections that end at once"
         }
         4 => {

@@ -12,9 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use punctual_os::process::EndSignal;
+use punctual_testkit::random::Random;
 use punctual_testkit::skip;
 
-use super::{Attack, Place, Random, Settings};
+use super::{Attack, Place, Settings};
 use crate::{names, run, signal, stderr, stdout, text, until};
 
 /// Settings that disturb nobody for a moment, and of which one depends on the CPUs.
@@ -70,13 +71,13 @@ impl Turn<'_> {
     /// One of the commands that take a while.
     fn long(&mut self) -> &'static str {
         let count = if self.attack.is_alone() { LONG.len() } else { SHARED };
-        LONG[self.random().below(count)]
+        LONG[self.random().index(count)]
     }
 
     fn any(&mut self) -> &'static str {
-        match self.random().below(2) {
+        match self.random().index(2) {
             0 => self.long(),
-            _ => SHORT[self.random().below(SHORT.len())],
+            _ => SHORT[self.random().index(SHORT.len())],
         }
     }
 
@@ -115,9 +116,9 @@ impl Turn<'_> {
     /// Both at any time, and one perhaps killed.
     fn at_random(&mut self) -> &'static str {
         let (first, second) = (self.any(), self.any());
-        let state = if self.random().below(2) == 0 { "one" } else { "two" };
-        let (apart, after) = (self.random().below(400), self.random().below(3_000));
-        let (kills, which) = (self.random().below(2) == 0, self.random().below(2));
+        let state = if self.random().index(2) == 0 { "one" } else { "two" };
+        let (apart, after) = (self.random().index(400), self.random().index(3_000));
+        let (kills, which) = (self.random().index(2) == 0, self.random().index(2));
         let mut pair = [self.start(first, "one"), {
             thread::sleep(Duration::from_millis(apart as u64));
             self.start(second, state)
@@ -144,7 +145,7 @@ impl Turn<'_> {
     /// The second while the first has settings changed: it is refused.
     fn beside(&mut self) -> &'static str {
         let (first, second) = (self.long(), self.any());
-        let state = if self.random().below(2) == 0 { "one" } else { "two" };
+        let state = if self.random().index(2) == 0 { "one" } else { "two" };
         let mut long = self.start(first, "one");
         // Throttling cannot be switched off where debugfs is missing.
         until("its settings to be changed", || {
@@ -190,7 +191,7 @@ fn pairs() {
     let mut attack = Attack::begin("pairs");
     while attack.goes_on() {
         let place = Place::within_turn(&format!("pairs-{}", attack.trials()));
-        let is_beside = attack.random.below(4) == 0;
+        let is_beside = attack.random.index(4) == 0;
         let mut turn = Turn { attack: &mut attack, settings: &settings, place };
         let outcome = if is_beside { turn.beside() } else { turn.at_random() };
         attack.note(outcome);

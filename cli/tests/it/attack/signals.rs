@@ -19,10 +19,10 @@ fn signals() {
     let mut attack = Attack::begin("signals");
     while attack.goes_on() {
         let place = Place::new(&format!("signals-{}", attack.trials()));
-        let mut command = place.command(attack.random.below(COMMANDS), "");
+        let mut command = place.command(attack.random.index(COMMANDS), "");
         let pair = [*attack.random.one_of(&HOW[..3]), *attack.random.one_of(&HOW)];
         let apart_us = *attack.random.one_of(&APART_US);
-        let after_ms = attack.random.below(700) as u64;
+        let after_ms = attack.random.below(700);
         let trial = format!("{pair:?}, {apart_us} µs apart, after {after_ms} ms: {command:?}");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a shell");

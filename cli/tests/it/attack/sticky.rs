@@ -153,7 +153,7 @@ fn sticky() {
     let mut attack = Attack::begin("sticky");
     let dir = inputs();
     while attack.goes_on() {
-        let is_file = attack.random.below(4) > 0;
+        let is_file = attack.random.index(4) > 0;
         let line = *attack.random.one_of(if is_file { &FILES[..] } else { &FOLDERS });
         let leads = *attack.random.one_of(&LEADS);
         plant(line, is_file, leads, &dir);

@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::{Attack, Place, Random};
+use punctual_testkit::random::Random;
+
+use super::{Attack, Place};
 use crate::{children, json_file, text, until};
 
 /// Runs under load with a limit that only a load's failure breaks, and how many loads each has at
@@ -41,9 +43,9 @@ fn stop(random: &mut Random, program: &Child, loads: usize) -> Vec<i32> {
         found = now;
         found.len() >= loads && looks > 25
     });
-    thread::sleep(Duration::from_millis(random.below(1_000) as u64));
-    if random.below(2) == 0 {
-        let only = found[random.below(found.len())];
+    thread::sleep(Duration::from_millis(random.below(1_000)));
+    if random.index(2) == 0 {
+        let only = found[random.index(found.len())];
         found = vec![only];
     }
     kill("STOP", &found);
@@ -52,7 +54,7 @@ fn stop(random: &mut Random, program: &Child, loads: usize) -> Vec<i32> {
 
 /// One run; in a word, what was done to it.
 fn trial(random: &mut Random, place: &Place) -> &'static str {
-    let (line, loads) = RUNS[random.below(RUNS.len())];
+    let (line, loads) = RUNS[random.index(RUNS.len())];
     let out = place.path("out");
     let (result, page) = (out.join("result.json"), place.path("page"));
     let mut command = place.shell("");
@@ -61,7 +63,7 @@ fn trial(random: &mut Random, place: &Place) -> &'static str {
     let file = std::fs::File::create(&page).expect("writable");
     let mut program = command.stdout(Stdio::null()).stderr(file).spawn().expect("a shell");
     let stopped = stop(random, &program, loads);
-    let goes_on = random.below(2) == 0;
+    let goes_on = random.index(2) == 0;
     if goes_on {
         thread::sleep(STOPPED);
         kill("CONT", &stopped);

@@ -76,7 +76,9 @@ fn trial(random: &mut Random, place: &Place) -> &'static str {
         place.left_nothing(&trial, program.id(), status);
         return "stopped before it was ready, refused";
     }
-    assert_eq!(status.code(), Some(1), "{trial}: a limit under a load that stood still: {errors}");
+    // Open, unless it is broken.
+    let is_held = !matches!(status.code(), Some(1 | 3));
+    assert!(!is_held, "{trial}: {status}: a limit under a load that stood still: {errors}");
     let result = json_file(&result);
     let verdict = &result["verdict"];
     // That of an idle run may hold.

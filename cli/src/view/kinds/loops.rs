@@ -690,12 +690,12 @@ mod tests {
             let run = Run::recorded(name.to_owned(), setup, recording.finish(0));
             Run { condition: condition.map(str::to_owned), ..run }
         };
-        let idle = || run("CPU 1, 25.0 µs, idle", 1, Some("idle"));
-        let loaded = run("CPU 1, 25.0 µs, under load", 1, Some("under load"));
-        assert_eq!(names(&[idle()]), ["25.0 µs"]);
-        assert_eq!(names(&[idle(), loaded]), ["25.0 µs, idle", "25.0 µs, under load"]);
-        let other = run("CPU 2, 25.0 µs, idle", 2, Some("idle"));
-        assert_eq!(names(&[idle(), other]), ["CPU 1, 25.0 µs, idle", "CPU 2, 25.0 µs, idle"]);
+        let idle = || run("CPU 1, 25 µs, idle", 1, Some("idle"));
+        let loaded = run("CPU 1, 25 µs, under load", 1, Some("under load"));
+        assert_eq!(names(&[idle()]), ["25 µs"]);
+        assert_eq!(names(&[idle(), loaded]), ["25 µs, idle", "25 µs, under load"]);
+        let other = run("CPU 2, 25 µs, idle", 2, Some("idle"));
+        assert_eq!(names(&[idle(), other]), ["CPU 1, 25 µs, idle", "CPU 2, 25 µs, idle"]);
         // A name that somebody chose is no CPU.
         assert_eq!(names(&[run("CPU 1, mine", 1, None)]), ["CPU 1, mine"]);
     }

@@ -159,7 +159,7 @@ impl ClaimFigure {
         match self.holds {
             Some(Holds::Undecided) => {
                 let takes = Takes::of(self.value, self.at_least.or(self.at_most));
-                format!("{known}; {}", takes.words())
+                format!("{known}; {}", takes.in_short())
             }
             _ => known,
         }
@@ -423,8 +423,7 @@ mod tests {
             figures,
         };
         let open = claim(Holds::Undecided, figures.clone());
-        let short =
-            "38.0 [30.0, 60.0] times, claimed ≤ 36.7; about 38 times as many samples would tell";
+        let short = "38.0 [30.0, 60.0] times, claimed ≤ 36.7; takes 38 times as many";
         assert_eq!(open.in_short(), short);
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
         let yes = claim(Holds::Yes, figures);

@@ -10,10 +10,12 @@ use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, R
 use super::{compare, head, judged};
 use crate::format::{self, Paint};
 
-/// Rows on a terminal less the two lines that each claim takes, at least so many of each paper; and
-/// columns: those without sentences.
+/// Rows on a terminal less the lines that claims take, at least so many of each paper; and columns:
+/// those without sentences.
 const ROWS: usize = 21;
 const ROWS_MIN: usize = 1;
+/// Characters of a claim that a line holds, where words are not cut.
+const LINE: usize = 56;
 const COLUMNS: usize = 5;
 /// Published words that are longer stand on the page alone.
 const PUBLISHED: usize = 16;
@@ -83,6 +85,11 @@ fn item(claim: &ReproducedClaim, is_short: bool) -> Item {
     };
     let text = format!("{}: {because}", claim.claim);
     Item { tone, paint: Some((word.to_owned(), paint)), ..Item::new(word, text) }
+}
+
+/// The lines of a claim on a terminal of 80 columns, at most: its verdict stands beside them.
+fn lines(claim: &ReproducedClaim) -> usize {
+    item(claim, true).text.chars().count().div_ceil(LINE)
 }
 
 /// What the claims rest on: each figure, with what is claimed of it.
@@ -171,7 +178,7 @@ fn cells(row: &ReproducedRow, several: bool) -> Vec<String> {
 /// Places of rows to show first: as many of each paper, spread over those that are both published
 /// and measured.
 fn telling(body: &ReproduceBody) -> Vec<usize> {
-    let left = ROWS.saturating_sub(2 * body.claims.len());
+    let left = ROWS.saturating_sub(body.claims.iter().map(lines).sum());
     let each = (left / body.papers.len().max(1)).max(ROWS_MIN);
     let is_shown = |row: &ReproducedRow| {
         let published = row.published.chars().count();

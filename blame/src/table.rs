@@ -509,7 +509,8 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
         format!(" The worst was {late} late, {time} of it: {}.", worst.name)
     });
-    let own = (own_ns > 0).then(|| {
+    // Less than 1 % is nothing to say.
+    let own = (own_ns > 0 && own_ns >= table.lateness_ns / 100).then(|| {
         let share = per_cent(own_ns, table.lateness_ns);
         let own = shown_duration(own_ns);
         format!(

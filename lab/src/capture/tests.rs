@@ -140,7 +140,7 @@ fn top_sees_switches_of_real_time_threads_alone() {
     let symbols = kernel_symbols();
     let plan = CapturePlan::new(EventSet::Top).with_symbols(&symbols).with_rings(1 << 20);
     let capture = started(&plan);
-    assert!(capture.opened().len() <= 5, "{:?}", capture.opened());
+    assert!(capture.opened().len() <= 6, "{:?}", capture.opened());
     let (to_here, from_thread) = channel();
     let thread = spawn::plain("capture-fifo", move || {
         punctual_os::scheduler::set(0, SchedPolicy::Fifo(1)).expect("granted before");

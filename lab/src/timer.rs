@@ -47,7 +47,7 @@ const RESTS: f64 = 0.1;
 /// How late timers reach a thread.
 ///
 /// The waiting thread and the one behind it share a CPU; all combinations take turns in blocks of
-/// 20 ms, and a tenth of the time is rest.
+/// 20 ms, and a tenth of the time is rest. Before these come the blocks of [`Self::in_a_row`].
 #[derive(Clone, Debug)]
 pub struct TimerExperiment {
     /// The waiting thread: its CPU, which it shares with what runs behind, and the policy to
@@ -59,6 +59,9 @@ pub struct TimerExperiment {
     pub backgrounds: Vec<Background>,
     /// How long in all, about; each combination has a block at least.
     pub duration: Span,
+    /// So many expiries in a row, in a block of its own, are the series of each sleep whose stamps
+    /// go into large memory; 0: the series is of the blocks in which they take turns.
+    pub in_a_row: u32,
     /// What else the machine does meanwhile.
     pub loads: Vec<LoadSpec>,
 }
@@ -129,6 +132,15 @@ impl TimerExperiment {
         let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
+        for cell in cells.iter_mut().filter(|cell| cell.is_drawn() && self.in_a_row > 0) {
+            if stopped() {
+                break;
+            }
+            order.give(Some(cell.background));
+            let before_ns = now_ns(ClockId::Monotonic);
+            cell.run_in_a_row(self.in_a_row, &mut stores, stop);
+            rest(before_ns);
+        }
         let mut over = stopped();
         while !over {
             for cell in &mut cells {
@@ -141,10 +153,8 @@ impl TimerExperiment {
                 if let Ok(open) = &counters {
                     cell.count_events(&open.since(&counted));
                 }
-                let after_ns = now_ns(ClockId::Monotonic);
                 cell.count_interrupts(&before, &Accounts::read(&root, None), cpu);
-                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
-                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
+                rest(before_ns);
                 if stopped() {
                     break;
                 }
@@ -162,6 +172,13 @@ impl TimerExperiment {
         };
         (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }
+}
+
+/// Rests as long as what began then took in proportion.
+fn rest(begun_ns: u64) {
+    let after_ns = now_ns(ClockId::Monotonic);
+    let rest_ns = (after_ns - begun_ns) as f64 * RESTS / (1.0 - RESTS);
+    let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
 }
 
 /// How late timers were, by path and by the work behind.
@@ -297,10 +314,13 @@ pub struct TimerRow {
     /// The same latenesses in full resolution; not in results.
     #[serde(skip)]
     pub lateness: Histogram,
-    /// The first 4 096 of them as they came, ns, a list for each block; not in results. Between two
-    /// blocks others had their turn.
+    /// As they came, ns: those of a block of their own, or the first 4 096, a list for each block;
+    /// not in results. Between two blocks others had their turn.
     #[serde(skip)]
     pub series: Vec<Vec<i64>>,
+    /// Expiries that passed unseen in a series that is a block of its own; not in results.
+    #[serde(skip)]
+    pub series_missed: u64,
 }
 
 /// How a thread learns of the time.
@@ -434,7 +454,7 @@ const BLOCK_NS: u64 = 20_000_000;
 /// From the beginning of a block to its first expiry.
 const LEAD_NS: u64 = 200_000;
 /// Latenesses of a cell that are kept as they came: eight pages of stamps.
-const SERIES: usize = 4_096;
+pub const SERIES: u32 = 4_096;
 /// Stamps in the large array, and in the one that stays in the cache.
 const ARRAY: usize = 1 << 20;
 const HOT: usize = 512;
@@ -478,6 +498,7 @@ struct Cell {
     /// The first ones as they came, by block, and how many more there is room for.
     series: Vec<Vec<i64>>,
     series_room: usize,
+    series_missed: u64,
     n: u64,
     missed: u64,
     interrupts: Option<u64>,
@@ -517,7 +538,8 @@ impl Cell {
             lateness: Distribution::default(),
             exceedances: Exceedances::new(0, &[]),
             series: Vec::new(),
-            series_room: SERIES,
+            series_room: SERIES as usize,
+            series_missed: 0,
             n: 0,
             missed: 0,
             interrupts: None,
@@ -542,6 +564,33 @@ impl Cell {
                 Some(own) => own.count += more.count,
                 None => self.counters.push(more.clone()),
             }
+        }
+    }
+
+    /// Whether its series may be a block of its own.
+    fn is_drawn(&self) -> bool {
+        self.path == TimerPath::Sleep && self.store != StampStore::Hot
+    }
+
+    /// A block of so many expiries, which is its series and nothing else: it would outweigh the
+    /// blocks in which all take turns.
+    fn run_in_a_row(&mut self, count: u32, stores: &mut Stores, stop: &AtomicBool) {
+        let first_ns = now_ns(ClockId::Monotonic) + LEAD_NS;
+        let end_ns = first_ns + u64::from(count) * self.period_ns;
+        let evicts = (self.store == StampStore::Cold).then_some(&*stores.read);
+        let (begun, mut stored) = (stores.at, 0);
+        let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, evicts, stop };
+        let store = |ns: i64| {
+            stores.array[(begun + stored) % ARRAY] = ns;
+            stored += 1;
+            stored < ARRAY
+        };
+        self.series_missed = limits.run(&Path::Sleep, store);
+        stores.at = (begun + stored) % ARRAY;
+        if stored > 0 {
+            self.series =
+                vec![(begun..begun + stored).map(|at| stores.array[at % ARRAY]).collect()];
+            self.series_room = 0;
         }
     }
 
@@ -615,6 +664,7 @@ impl Cell {
                 .then(|| (self.used_ns as f64 / self.wall_ns as f64).min(1.0)),
             lateness: self.lateness.histogram().clone(),
             series: self.series.clone(),
+            series_missed: self.series_missed,
         })
     }
 }
@@ -854,11 +904,38 @@ mod tests {
         }
         let before = cell.series.clone();
         cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
-        assert_eq!(before.iter().map(Vec::len).sum::<usize>(), SERIES);
+        assert_eq!(before.iter().map(Vec::len).sum::<usize>(), SERIES as usize);
         assert_eq!(cell.series, before);
         let mut cell = Cell::new(TimerPath::Sleep, 1_000, Background::None, StampStore::Array);
         cell.block(&Path::Sleep, &mut stores, &AtomicBool::new(true));
         assert_eq!(cell.n, 0);
+    }
+
+    #[test]
+    fn expiries_in_a_row_are_one_series_and_outweigh_nothing() {
+        let (mut stores, stop) = (Stores::new(), AtomicBool::new(false));
+        // More than a block of 20 ms has.
+        let count = 2 * (BLOCK_NS / 100_000) as u32;
+        let mut cell = Cell::new(TimerPath::Sleep, 100_000, Background::None, StampStore::Array);
+        cell.run_in_a_row(count, &mut stores, &stop);
+        assert_eq!(cell.row(), None, "nothing but the series");
+        let [own] = &cell.series[..] else { panic!("{:?}", cell.series) };
+        // Each expiry was seen, or missed; where the machine stood still at the end, neither.
+        let seen = own.len() as u64 + cell.series_missed;
+        assert!((1..=u64::from(count)).contains(&(own.len() as u64)), "{seen}");
+        assert!(seen >= u64::from(count), "{} seen, {} missed", own.len(), cell.series_missed);
+        let series = cell.series.clone();
+        cell.block(&Path::Sleep, &mut stores, &stop);
+        let row = cell.row().expect("measured");
+        assert_eq!(row.series, series, "no other block is drawn");
+        assert!(row.n <= BLOCK_NS / 100_000, "{}", row.n);
+        let drawn = |path, store| Cell::new(path, 1, Background::None, store).is_drawn();
+        assert!(drawn(TimerPath::Sleep, StampStore::Cold));
+        assert!(!drawn(TimerPath::Sleep, StampStore::Hot));
+        assert!(!drawn(TimerPath::Mdelay, StampStore::Array));
+        let mut cell = Cell::new(TimerPath::Sleep, 100_000, Background::None, StampStore::Array);
+        cell.run_in_a_row(count, &mut stores, &AtomicBool::new(true));
+        assert!(cell.series.is_empty() && cell.series_room > 0);
     }
 
     #[test]

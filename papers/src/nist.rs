@@ -271,6 +271,7 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<Loaded>, B::Error
         periods: Period::from_ns(PERIOD_NS).into_iter().collect(),
         backgrounds: vec![Background::None],
         duration: bench.share(0.15),
+        in_a_row: 0,
         loads: LoadSpec::parse_list(load)?,
     };
     let measured = bench.measure(experiment)?;
@@ -910,6 +911,7 @@ mod tests {
             cpu_share: None,
             lateness: Default::default(),
             series: Vec::new(),
+            series_missed: 0,
         };
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();

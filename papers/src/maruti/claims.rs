@@ -413,6 +413,7 @@ mod tests {
                 cpu_share: Some(0.5),
                 lateness: Default::default(),
                 series: Vec::new(),
+                series_missed: 0,
             };
             let (array, [nop, cpuid, hot, polled]) = (StampStore::Array, self.wakes_ns);
             let rows = vec![

@@ -201,6 +201,7 @@ mod tests {
             cpu_share: None,
             lateness: Default::default(),
             series: Vec::new(),
+            series_missed: 0,
         };
         let (policy, rows) = ("SCHED_FIFO".to_owned(), vec![row]);
         TimerOutcome {

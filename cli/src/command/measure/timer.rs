@@ -110,6 +110,7 @@ impl Measuring for Args {
             periods,
             backgrounds: backgrounds(&self.background)?,
             duration: self.duration.0,
+            in_a_row: 0,
             loads: Vec::new(),
         };
         Ok(Planned { experiment, choice })

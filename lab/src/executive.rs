@@ -324,7 +324,8 @@ pub struct DesignUnderTest<D> {
 }
 
 /// Sends all memory that it is shown out of the caches.
-struct Flush;
+#[derive(Clone, Copy, Debug)]
+pub struct Flush;
 
 impl Visit for Flush {
     fn part<T>(&mut self, part: &[T]) {

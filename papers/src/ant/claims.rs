@@ -190,7 +190,7 @@ impl Evidence<'_> {
         let at_99 = ant.and_then(|ant| ant.to_p99()).zip(art.and_then(|art| art.to_p99()));
         PaperClaim::new("ant.claim.dispersion", "A release scatters less in AnT")
             .test(ClaimTest {
-                title: "99 % less the least of a release, AnT over ART-Linux",
+                title: "99 % less the least of a release from cold caches, AnT over ART-Linux",
                 unit: "times",
                 value: at_99.and_then(|(ant, art)| ant.over(art)),
                 n: ant.map(|ant| ant.n),
@@ -334,6 +334,7 @@ mod tests {
             released_most: 1.0 + apart,
             released_fewest: 1.0,
             release_ns: [0.0; 3],
+            warm_ns: [0.0; 3],
             floor_ns: 0.0,
             release_scatter: Scatter::of_series(each),
             ticks: 4_001,

@@ -10,7 +10,7 @@ use punctual::RtThread;
 use punctual_analysis::scatter::Scatter;
 use punctual_core::time::Period;
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
-use punctual_lab::executive::{DesignName, Stamps};
+use punctual_lab::executive::{DesignName, Flush, Stamps};
 use punctual_lab::experiment::{
     Context, Demand, Experiment, ExperimentError, Measured, demand, on_measuring_thread,
 };
@@ -44,11 +44,14 @@ pub struct RegistrationRow {
     pub released_most: f64,
     /// The fewest.
     pub released_fewest: f64,
-    /// The shortest, mean and longest release of all ticks, ns, stamps included.
+    /// The shortest, mean and longest release of all ticks, ns, without the floor: all lines of the
+    /// design were flushed before each, as the paper evicts them.
     pub release_ns: [f64; 3],
+    /// The same where nothing was flushed.
+    pub warm_ns: [f64; 3],
     /// What both stamps of a release take, ns: the median of stamps with nothing between.
     pub floor_ns: f64,
-    /// How far they lie apart, ns.
+    /// How far the releases of flushed lines lie apart, ns, without the floor.
     pub release_scatter: Option<Scatter>,
     /// Ticks measured.
     pub ticks: u64,
@@ -72,16 +75,19 @@ pub struct AtTick {
 struct Sums {
     most: u64,
     fewest: u64,
-    shortest: Option<u64>,
-    longest: u64,
-    total: u64,
-    ticks: u64,
     /// Tasks released at each tick of the first period, a list for each repetition.
     released: Vec<Vec<u64>>,
-    /// What each release took, in the order of time.
-    each: Vec<u64>,
+    /// What each release took, in the order of time: from flushed lines, and from warm ones.
+    each: [Vec<u64>; 2],
     /// From a stamp to the next one, with nothing between.
     floors: Vec<u64>,
+}
+
+/// Where a release finds the memory of its design; its number is that of its list in [`Sums`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    Flushed,
+    Warm,
 }
 
 impl Experiment for RegistrationExperiment {
@@ -111,13 +117,15 @@ fn measure(stamps: &Stamps, stop: &AtomicBool) -> Vec<RegistrationRow> {
             break;
         }
         let tasks = registered(seed);
-        turns(&mut ArtLinux::new(&tasks), stamps, &mut art);
-        if let Some(mut design) = Ant::new(&tasks) {
-            turns(&mut design, stamps, &mut ant);
-        }
-        if let Some(plan) = balanced() {
-            let mut storage = plan.storage();
-            turns(&mut Punctual::new(&plan, &mut storage), stamps, &mut own);
+        for cache in [Cache::Flushed, Cache::Warm] {
+            turns(&mut ArtLinux::new(&tasks), cache, stamps, &mut art);
+            if let Some(mut design) = Ant::new(&tasks) {
+                turns(&mut design, cache, stamps, &mut ant);
+            }
+            if let Some(plan) = balanced() {
+                let mut storage = plan.storage();
+                turns(&mut Punctual::new(&plan, &mut storage), cache, stamps, &mut own);
+            }
         }
     }
     let rows = [(DesignName::ArtLinux, art), (DesignName::Ant, ant), (DesignName::Punctual, own)];
@@ -143,13 +151,16 @@ pub(super) fn balanced() -> Option<punctual_engine::periodic::Plan> {
 }
 
 /// Tick after tick: each release between two stamps, then all that are ready wait again.
-fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
+fn turns<D: Design>(design: &mut D, cache: Cache, stamps: &Stamps, sums: &mut Sums) {
     let (mut most, mut fewest) = (0, u64::MAX);
     // Room for a period, so that nothing is allocated between two ticks.
     let mut first_period = Vec::with_capacity(TASKS as usize);
-    sums.each.reserve(TICKS as usize);
+    sums.each[cache as usize].reserve(TICKS as usize);
     sums.floors.reserve(TICKS as usize);
     for tick in 0..COLD + TICKS {
+        if cache == Cache::Flushed {
+            design.visit(&mut Flush);
+        }
         let before = stamps.now();
         design.release();
         let after = stamps.now();
@@ -165,39 +176,37 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
             if first_period.len() < TASKS as usize {
                 first_period.push(released);
             }
-            sums.take(took);
+            sums.each[cache as usize].push(took);
             sums.floors.push(floor);
         }
     }
-    sums.released.push(first_period);
-    sums.most += most;
-    sums.fewest += fewest;
+    // What is released is the same, whatever was flushed.
+    if cache == Cache::Flushed {
+        sums.released.push(first_period);
+        sums.most += most;
+        sums.fewest += fewest;
+    }
 }
 
 impl Sums {
-    fn take(&mut self, took: u64) {
-        self.shortest = Some(self.shortest.map_or(took, |shortest| shortest.min(took)));
-        self.longest = self.longest.max(took);
-        self.total += took;
-        self.ticks += 1;
-        self.each.push(took);
-    }
-
     fn row(mut self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
         self.floors.sort_unstable();
         let floor = self.floors.get(self.floors.len() / 2).copied().unwrap_or(0);
-        let repeats = (self.ticks / u64::from(TICKS)) as f64;
-        let mean = self.total as f64 / self.ticks as f64;
+        for took in self.each.iter_mut().flatten() {
+            *took = took.saturating_sub(floor);
+        }
+        let [flushed, warm] = &self.each;
+        let repeats = self.released.len() as f64;
         Some(RegistrationRow {
             design,
             released_most: self.most as f64 / repeats,
             released_fewest: self.fewest as f64 / repeats,
-            release_ns: [self.shortest? as f64, mean, self.longest as f64]
-                .map(|ticks| stamps.ns(ticks)),
+            release_ns: ends(flushed)?.map(|ticks| stamps.ns(ticks)),
+            warm_ns: ends(warm)?.map(|ticks| stamps.ns(ticks)),
             floor_ns: stamps.ns(floor as f64),
-            release_scatter: Scatter::of_series(self.each.iter().map(|took| took.cast_signed()))
+            release_scatter: Scatter::of_series(flushed.iter().map(|took| took.cast_signed()))
                 .map(|scatter| scatter.times(stamps.ns(1.0))),
-            ticks: self.ticks,
+            ticks: flushed.len() as u64,
             released: (0..TASKS as usize).map(|tick| self.at(tick)).collect(),
         })
     }
@@ -211,6 +220,13 @@ impl Sums {
             most: own().max().unwrap_or(0),
         }
     }
+}
+
+/// The shortest, the mean and the longest; `None` of nothing.
+fn ends(each: &[u64]) -> Option<[f64; 3]> {
+    let (shortest, longest) = (each.iter().min()?, each.iter().max()?);
+    let mean = each.iter().sum::<u64>() as f64 / each.len() as f64;
+    Some([*shortest as f64, mean, *longest as f64])
 }
 
 #[cfg(test)]
@@ -240,11 +256,66 @@ mod tests {
             }
             let [least, mean, most] = row.release_ns;
             assert!(least <= mean && mean <= most, "{row:?}");
+            let [least_warm, mean_warm, most_warm] = row.warm_ns;
+            assert!(least_warm <= mean_warm && mean_warm <= most_warm, "{row:?}");
             assert!(row.floor_ns >= 0.0 && row.floor_ns.is_finite(), "{row:?}");
             assert_eq!(row.ticks, REPEATS * u64::from(TICKS));
             let scatter = row.release_scatter.expect("measured");
             assert_eq!((scatter.n, scatter.least, scatter.largest), (row.ticks, least, most));
         }
         assert!(measure(&stamps, &AtomicBool::new(true)).is_empty());
+    }
+
+    /// A design that says when its memory was shown.
+    #[derive(Default)]
+    struct Shown {
+        visits: std::cell::Cell<u32>,
+        releases: u32,
+    }
+
+    impl Design for Shown {
+        type Job = ();
+
+        fn release(&mut self) {
+            self.releases += 1;
+        }
+
+        fn dispatch(&mut self) -> Option<()> {
+            None
+        }
+
+        fn number((): &()) -> usize {
+            0
+        }
+
+        fn wait(&mut self, (): ()) {}
+
+        fn visit(&self, _: &mut impl punctual_lab::baseline::Visit) {
+            assert_eq!(self.visits.get(), self.releases, "before each release, and once");
+            self.visits.set(self.visits.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_design_is_flushed_before_each_release_or_never() {
+        let stamps = Stamps::of(&MachineClock::best());
+        for (cache, visits) in [(Cache::Flushed, COLD + TICKS), (Cache::Warm, 0)] {
+            let (mut design, mut sums) = (Shown::default(), Sums::default());
+            turns(&mut design, cache, &stamps, &mut sums);
+            assert_eq!((design.visits.get(), design.releases), (visits, COLD + TICKS));
+            assert_eq!(sums.each[cache as usize].len(), TICKS as usize);
+        }
+    }
+
+    #[test]
+    fn the_floor_of_the_stamps_is_taken_off_both() {
+        let stamps = Stamps::of(&MachineClock::best());
+        let (floors, released) = (vec![20, 10, 90], vec![Vec::new()]);
+        let each = [vec![100, 300, 200], vec![60, 15, 45]];
+        let sums = Sums { each, floors, released, ..Sums::default() };
+        let row = sums.row(DesignName::Ant, &stamps).expect("measured");
+        assert_eq!(row.release_ns, [80.0, 180.0, 280.0].map(|ticks| stamps.ns(ticks)));
+        assert_eq!(row.warm_ns, [0.0, 65.0 / 3.0, 40.0].map(|ticks| stamps.ns(ticks)));
+        assert_eq!((row.floor_ns, row.ticks), (stamps.ns(20.0), 3));
     }
 }

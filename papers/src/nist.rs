@@ -4,8 +4,8 @@ mod claims;
 mod one_period;
 mod samples;
 
-use punctual_analysis::histogram::HistogramView;
 use punctual_analysis::histogram::clusters::Cluster;
+use punctual_analysis::histogram::{Bucket, HistogramView};
 use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::interval::Interval;
 use punctual_analysis::quantile::Probability;
@@ -207,7 +207,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     bench.draw(both.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
     rows.extend(compensation(quiet));
     rows.extend(ticks(quiet, zero));
-    rows.extend(table1([quiet.plain, quiet.compensated].map(|run| spread_us(run?, 0.0, 0.99))));
+    rows.extend(table1([quiet.plain, quiet.compensated].map(StepErrors::of)));
     let claims = Evidence { quiet, zero, timers: &timers }.claims();
     Ok(Reproduction { rows, claims })
 }
@@ -716,26 +716,62 @@ impl Motor {
     }
 }
 
-/// The table, with the errors of today, uncompensated and compensated, µs.
-fn table1(errors_us: [Option<f64>; 2]) -> Vec<PaperRow> {
-    MOTORS.iter().flat_map(|motor| torques(motor, errors_us)).collect()
+/// A step that loses more of its torque than this is counted apart, %.
+const LOSSY: f64 = 10.0;
+
+/// The errors of a loop's releases: what a motor loses at each step by them.
+#[derive(Clone, Copy, Debug, Default)]
+struct StepErrors<'a> {
+    run: Option<&'a MeasuredLoop>,
 }
 
-/// A row of table 1: four cells.
-fn torques(motor: &Motor, errors_us: [Option<f64>; 2]) -> Vec<PaperRow> {
+impl<'a> StepErrors<'a> {
+    fn of(run: Option<&'a MeasuredLoop>) -> Self {
+        Self { run }
+    }
+
+    /// The error that this share of the steps stays below, less the least, µs.
+    fn at(self, share: f64) -> Option<f64> {
+        spread_us(self.run?, 0.0, share)
+    }
+
+    /// The steps at which a motor loses more than [`LOSSY`], % of all, by the lateness of each less
+    /// the least; releases that never ran are among them where they are late enough.
+    fn lossy(self, motor: &Motor) -> Option<f64> {
+        let lateness = &self.run?.figures.lateness;
+        let least = lateness.min()?;
+        let loses = |bucket: &Bucket| {
+            // A bucket is as late as its middle.
+            let late_ns = bucket.lowest_ns.midpoint(bucket.highest_ns).saturating_sub(least);
+            motor.lost(late_ns as f64 / 1e3) * 200.0 > LOSSY
+        };
+        let lossy: u64 = lateness.buckets().filter(loses).map(|bucket| bucket.count).sum();
+        Some((lossy + lateness.overflow()) as f64 / lateness.count().max(1) as f64 * 100.0)
+    }
+}
+
+/// The table, with the errors of today, uncompensated and compensated.
+fn table1(errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
+    MOTORS.iter().flat_map(|motor| torques(motor, errors)).collect()
+}
+
+/// A row of table 1: four cells, and beside the torque in % what the paper does not have: that of 1
+/// step in 1 000, and the steps that lose a tenth.
+fn torques(motor: &Motor, errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
     let small = |us: f64| std::f64::consts::FRAC_PI_2 * motor.step_hz * us * 1e-6;
     let published_us = [UNCOMPENSATED, COMPENSATED];
     let kinds = ["Tu", "Tc"];
+    let name = motor.id.replace("ozin", " oz-in");
     let mut rows = Vec::new();
     for at in 0..2 {
         // Half of the holding torque is available.
         let cells = [("", "oz-in", motor.holding), ("%", "%", 200.0)];
         for (cell, (suffix, unit, times)) in cells.into_iter().enumerate() {
-            let title = format!("torque lost by the {} motor", motor.id.replace("ozin", " oz-in"));
+            let title = format!("torque lost by the {name} motor");
             let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
             let row = PaperRow::new(id, &title, unit, motor.cells[2 * at + cell])
                 .formula(small(published_us[at]) * times)
-                .measured(errors_us[at].map(|us| motor.lost(us) * times))
+                .measured(errors[at].at(0.99).map(|us| motor.lost(us) * times))
                 .note("here the error that 1 step in 100 exceeds: one stall is all of the range");
             rows.push(match at {
                 0 => row.note(
@@ -748,6 +784,15 @@ fn torques(motor: &Motor, errors_us: [Option<f64>; 2]) -> Vec<PaperRow> {
                 _ => row.note("the caption's 0.0988 µs should be 0.098"),
             });
         }
+        let new = |part: &str, title: &str| {
+            let id = format!("nist.table1.{}.{}.{part}", motor.id, kinds[at]);
+            PaperRow::new(id, title, "%", "").note("not in the paper, which has one error alone")
+        };
+        let title = format!("torque that 1 step in 1 000 of the {name} motor loses more than");
+        let rare = errors[at].at(0.999).map(|us| motor.lost(us) * 200.0);
+        rows.push(new("p99.9", &title).measured(rare));
+        let title = format!("steps at which the {name} motor loses more than {LOSSY:.0} %");
+        rows.push(new("lossy", &title).measured(errors[at].lossy(motor)));
     }
     rows
 }
@@ -799,7 +844,8 @@ mod tests {
         assert!(value("nist.eq3").is_some_and(|share| (share - 19.0).abs() < 1e-9));
         assert!(value("nist.eq1").is_some_and(|share| (share - 19.0).abs() < 1e-9));
         for motor in &MOTORS {
-            for row in torques(motor, [None, None]) {
+            let rows = torques(motor, [StepErrors::default(); 2]);
+            for row in rows.iter().filter(|row| !row.published.is_empty()) {
                 let published: f64 = row.published.trim_end_matches('%').parse().expect("a number");
                 let off = published / row.formula.expect("equation 7") - 1.0;
                 let bounds = if row.id.contains(".Tu") { 0.05..0.13 } else { -0.03..0.03 };
@@ -952,8 +998,42 @@ mod tests {
 
     #[test]
     fn a_large_error_of_today_loses_all_torque_and_no_more() {
-        let rows = torques(&MOTORS[0], [Some(8_000.0), Some(0.1)]);
-        assert_eq!(rows[0].measured, Some(23.0));
+        let loop_of = |late_ns: i64| {
+            let latenesses: Vec<i64> = (0..2_000i64).map(|at| at % 2 * late_ns).collect();
+            MeasuredLoop::of_latenesses(&latenesses, 0.1, 1)
+        };
+        let (bad, good) = (loop_of(8_000_000), loop_of(100));
+        let rows = torques(&MOTORS[0], [&bad, &good].map(|run| StepErrors::of(Some(run))));
+        assert_eq!(rows[0].measured, Some(MOTORS[0].holding));
+    }
+
+    #[test]
+    fn table_1_has_the_rare_steps_and_how_many_lose_a_tenth() {
+        let mut latenesses = vec![1_000; 9_940];
+        latenesses.extend([2_000; 40]);
+        latenesses.extend([51_000; 20]);
+        let run = MeasuredLoop::of_latenesses(&latenesses, 0.1, 1);
+        let motor = &MOTORS[0];
+        let rows = torques(motor, [StepErrors::of(Some(&run)), StepErrors::default()]);
+        let row = |part: &str| {
+            let id = format!("nist.table1.{}.{part}", motor.id);
+            rows.iter().find(|row| row.id == id).expect("a row")
+        };
+        let near = |part: &str, us: f64, within: f64| {
+            let measured = row(part).measured.expect("measured");
+            assert!(
+                (measured / (motor.lost(us) * 200.0) - 1.0).abs() < within,
+                "{part} {measured}"
+            );
+        };
+        // A bucket's ends differ by 1 in 64 at most.
+        near("Tu.p99.9", 50.0, 0.05);
+        assert_eq!(row("Tu%").measured, Some(0.0), "1 in 100 is no later than the least");
+        assert_eq!(row("Tu.lossy").measured, Some(0.2));
+        for part in ["Tc.p99.9", "Tc.lossy"] {
+            assert!(row(part).measured.is_none() && row(part).note.contains("not measured"));
+            assert!(row(part).published.is_empty() && row(part).formula.is_none());
+        }
     }
 
     /// Samples of which these releases were missed.

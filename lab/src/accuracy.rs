@@ -226,6 +226,10 @@ pub struct AccuracyRow {
     /// before.
     #[serde(default)]
     pub single: Vec<Option<f64>>,
+    /// The share of the variance of single sweeps that a sine of each period explains, the mean of
+    /// them: of each period that was tried, in ticks, from the longest on; not in results.
+    #[serde(skip)]
+    pub periods: Vec<LoopPeriod>,
     /// What an exit of the caller says of itself; not in results.
     #[serde(skip)]
     pub note: Option<String>,
@@ -454,7 +458,8 @@ impl Cell {
     /// What was measured; `None` where nothing was.
     fn row(&self, tick_ns: f64) -> Option<AccuracyRow> {
         let spread = self.sweep.spread()?;
-        let found = self.sweep.period();
+        let spectra = self.sweep.spectra();
+        let found = self.sweep.period(&spectra);
         let (exit, code) = self.names();
         let known = |error: &f64| error.is_finite().then_some(*error);
         let at_offsets = |share| self.sweep.at_offsets(share).iter().map(known).collect();
@@ -491,6 +496,7 @@ impl Cell {
             p5_curve: at_offsets(0.05),
             p95_curve: at_offsets(0.95),
             single: self.sweep.single().iter().map(known).collect(),
+            periods: Spectrum::mean(&spectra).iter().flat_map(Spectrum::periods).collect(),
             note: match &self.exit {
                 Exit::Rival(rival) => rival.note(),
                 Exit::Polled(..) | Exit::Vdso | Exit::Plain => None,
@@ -685,14 +691,18 @@ impl Sweep {
         self.errors.chunks_exact(self.offsets).next_back().unwrap_or_default()
     }
 
-    /// The period of the errors in single sweeps, and what those have it as; `None` where none
-    /// stands out.
-    fn period(&self) -> Option<(LoopPeriod, Option<Interval>)> {
+    /// What a sine explains of some of the sweeps, each by itself.
+    fn spectra(&self) -> Vec<Spectrum> {
         let sweeps = self.errors.chunks_exact(self.offsets);
         let step = sweeps.len().div_ceil(SEARCHED).max(1);
         let spectrum = |errors: &[f64]| Spectrum::of(errors, FEWEST);
-        let found: Vec<Spectrum> = sweeps.step_by(step).filter_map(spectrum).collect();
-        let period = Spectrum::mean(&found)?.period(SHARE_MIN)?;
+        sweeps.step_by(step).filter_map(spectrum).collect()
+    }
+
+    /// The period of the errors in these single sweeps, and what those have it as; `None` where
+    /// none stands out.
+    fn period(&self, found: &[Spectrum]) -> Option<(LoopPeriod, Option<Interval>)> {
+        let period = Spectrum::mean(found)?.period(SHARE_MIN)?;
         // What one sweep has by chance lies anywhere: that of all is looked for near it.
         let near = |own: &LoopPeriod| (own.ticks / period.ticks).ln().abs() < NEAR.ln();
         let own = found.iter().filter_map(|spectrum| spectrum.period(SHARE_MIN)).filter(near);
@@ -804,12 +814,17 @@ impl Spectrum {
         Some(Self { steps, fewest, shares: (0..count).map(mean).collect() })
     }
 
+    /// All periods that were tried, in steps, from the longest on.
+    fn periods(&self) -> impl Iterator<Item = LoopPeriod> + '_ {
+        let ticks = |number| (OVERSAMPLE * self.steps) as f64 / number as f64;
+        let tried = Self::tried(self.steps, self.fewest).zip(&self.shares);
+        tried.map(move |(number, share)| LoopPeriod { ticks: ticks(number), share: share.min(1.0) })
+    }
+
     /// The period that explains most, in steps; `None` where that is less than `least`.
     fn period(&self, least: f64) -> Option<LoopPeriod> {
-        let tried = Self::tried(self.steps, self.fewest).zip(&self.shares);
-        let (number, &share) = tried.max_by(|a, b| a.1.total_cmp(b.1))?;
-        let ticks = (OVERSAMPLE * self.steps) as f64 / number as f64;
-        (share >= least).then(|| LoopPeriod { ticks, share: share.min(1.0) })
+        let most = self.periods().max_by(|a, b| a.share.total_cmp(&b.share));
+        most.filter(|most| most.share >= least)
     }
 }
 
@@ -841,7 +856,13 @@ mod tests {
             (0..512).for_each(|at| sweep.push(errors[(at + number * 13) % 512]));
         }
         assert!(period(&sweep.at_offsets(0.5)).is_none_or(|found| found.share < 0.3));
-        let (found, ticks) = sweep.period().expect("a period");
+        let spectra = sweep.spectra();
+        let (found, ticks) = sweep.period(&spectra).expect("a period");
+        // The curve that is drawn has its peak there.
+        let mean = Spectrum::mean(&spectra).expect("sweeps");
+        let drawn: Vec<LoopPeriod> = mean.periods().collect();
+        assert!(drawn.is_sorted_by(|a, b| a.ticks > b.ticks) && drawn.contains(&found));
+        assert!(drawn.iter().all(|other| other.share <= found.share));
         assert!((found.ticks - 32.0).abs() < 0.3 && found.share > 0.3, "{found:?}");
         let ticks = ticks.expect("in every sweep");
         let (low, high) = (ticks.low.expect("an end"), ticks.high.expect("an end"));

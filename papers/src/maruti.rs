@@ -454,7 +454,7 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
         ("maruti.fig7", "error without correction", ExitKind::PLAIN),
         ("maruti.fig8", "error with a computed delay", ExitKind::CORRECTED),
     ];
-    let figure = |(id, title, kind): (&str, &str, ExitKind)| {
+    let figure = |(id, title, kind): (&'static str, &str, ExitKind)| {
         let row = kind.row(accuracy);
         let points = |errors: fn(&AccuracyRow) -> &[Option<f64>]| {
             row.map(|row| over_offset(row, errors(row))).unwrap_or_default()
@@ -464,7 +464,36 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
             .line("here: median at each offset", points(|row| &row.curve))
             .points("here: one sweep", one)
     };
-    figures.into_iter().map(figure).collect()
+    let drawn = figures.into_iter().flat_map(|own| {
+        let periods = PERIODOGRAMS.iter().find(|(id, ..)| *id == own.0);
+        let periods = periods.and_then(|way| periodogram(way, own.2.row(accuracy)?));
+        std::iter::once(figure(own)).chain(periods)
+    });
+    drawn.collect()
+}
+
+/// The figures about which the paper speaks of a period: its own, in cycles.
+const PERIODOGRAMS: [(&str, Option<f64>); 3] =
+    [("maruti.fig3", Some(32.0)), ("maruti.fig4", Some(256.0)), ("maruti.fig6", None)];
+
+/// How much of single sweeps a sine of each period explains; `None` where no sweep was searched.
+fn periodogram(&(id, published): &(&str, Option<f64>), row: &AccuracyRow) -> Option<Drawing> {
+    let points: Vec<[f64; 2]> =
+        row.periods.iter().map(|tried| [tried.ticks, tried.share]).collect();
+    let (longest, shortest) = (points.first()?[0], points.last()?[0]);
+    let (x, y) = ("period, ticks", "share of the variance of one sweep");
+    let least = [shortest, longest].map(|ticks| [ticks, SHARE_MIN]).to_vec();
+    let title = "how much a sine of each period explains of the errors of one sweep";
+    let figure = Drawing::new(format!("{id}.periods"), title, x, y)
+        .log([true, false])
+        .line("here: mean of single sweeps", points)
+        .line("no period stands out below", least);
+    // A period that no sweep is long enough for stands on no axis.
+    let published = published.filter(|ticks| (shortest..=longest).contains(ticks));
+    Some(match published {
+        Some(ticks) => figure.rug("published", vec![[ticks, 0.0]]),
+        None => figure,
+    })
 }
 
 /// The error at each offset that has one, in ticks.
@@ -515,6 +544,8 @@ fn consecutive(figure: Drawing, blocks: &[Vec<i64>]) -> Drawing {
 
 #[cfg(test)]
 mod tests {
+    use punctual_lab::accuracy::LoopPeriod;
+
     use super::*;
 
     /// An aligned plain loop with these median errors, of which no period stands out.
@@ -545,9 +576,34 @@ mod tests {
             p5_curve: Vec::new(),
             p95_curve: Vec::new(),
             single: Vec::new(),
+            periods: Vec::new(),
             note: None,
         };
         AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }
+    }
+
+    #[test]
+    fn figures_with_a_period_have_what_each_period_explains_beside_the_sweeps() {
+        let mut exits = outcome(vec![Some(44.0); 512]);
+        let ids = |exits: &AccuracyOutcome| -> Vec<String> {
+            let drawn = wait_figures(exits).into_iter();
+            drawn.filter(|figure| figure.id.ends_with("periods")).map(|figure| figure.id).collect()
+        };
+        assert!(ids(&exits).is_empty(), "no sweep was searched");
+        let tried = [(128.0, 0.01), (32.0, 0.4), (3.0, 0.02)];
+        let tried = tried.map(|(ticks, share)| LoopPeriod { ticks, share }).to_vec();
+        let split = ExitKind::SPLIT.code.map(str::to_owned);
+        exits.rows[0].periods = tried;
+        exits.rows.push(AccuracyRow { code: split, ..exits.rows[0].clone() });
+        assert_eq!(ids(&exits), ["maruti.fig3.periods", "maruti.fig6.periods"]);
+        let drawn = wait_figures(&exits);
+        let at = drawn.iter().position(|figure| figure.id == "maruti.fig3").expect("drawn");
+        let figure = &drawn[at + 1];
+        assert_eq!(figure.id, "maruti.fig3.periods");
+        let [curve, least, published] = &figure.series[..] else { panic!("{figure:?}") };
+        assert_eq!(curve.points, [[128.0, 0.01], [32.0, 0.4], [3.0, 0.02]]);
+        assert_eq!(least.points, [[3.0, SHARE_MIN], [128.0, SHARE_MIN]]);
+        assert_eq!(published.points, [[32.0, 0.0]]);
     }
 
     fn note(accuracy: Option<&AccuracyOutcome>, id: &str) -> String {

@@ -385,6 +385,7 @@ mod tests {
                 p5_curve: Vec::new(),
                 p95_curve: Vec::new(),
                 single: Vec::new(),
+                periods: Vec::new(),
                 note: None,
             };
             let [plain, split, corrected] = self.errors;

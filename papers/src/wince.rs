@@ -124,6 +124,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let alone = bench.other_cpu().is_none();
     let mut rows = polygons(&measured, alone);
     rows.extend(stimuli());
+    rows.push(responses(&measured));
     rows.extend(figures(&measured));
     rows.extend(frequencies(saturation.as_ref(), alone));
     rows.extend(latencies(&measured));
@@ -207,6 +208,31 @@ fn stimuli() -> [PaperRow; 2] {
                  width",
             ),
     ]
+}
+
+/// Iterations of APP_TEST there.
+const MILLION: f64 = 1e6;
+
+/// How many of the paper's million stimuli each condition has: of fewer a rare answer is not among
+/// them.
+fn responses(measured: &Measured) -> PaperRow {
+    let raised = |row: &Option<ResponseRow>| row.as_ref().map(|row| row.stimuli);
+    let (idle, equal) = (raised(&measured.idle), raised(&measured.equal));
+    let fewest = idle.into_iter().chain(equal).min().map(|count| count as f64);
+    let row = PaperRow::new("wince.responses", "stimuli of each condition", "", "1000000")
+        .measured(fewest);
+    let row = [(idle, "unloaded"), (equal, "at equal priority, loaded")]
+        .into_iter()
+        .filter_map(|(count, condition)| Some(format!("{} {condition}", count?)))
+        .fold(row, |row, counted| row.note(&counted));
+    match fewest {
+        Some(fewest) if fewest < MILLION => row.note(&format!(
+            "shortened: {} % of the million iterations of APP_TEST there, so that what is rarer is \
+             not among them and a latest start may be too early",
+            concise(fewest / MILLION * 100.0)
+        )),
+        _ => row,
+    }
 }
 
 /// A figure of a stage, µs.
@@ -866,6 +892,22 @@ mod tests {
             let loaded = row.title.contains("loaded") && !row.title.contains("unloaded");
             assert_eq!(row.measured, Some(if loaded { 7.0 } else { 1.0 }), "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_shortened_run_says_how_many_of_the_million_it_has() {
+        let row = |stimuli| Some(ResponseRow { stimuli, ..ResponseRow::default() });
+        let measured = |idle, equal| Measured { idle, equal, polygons: None };
+        let short = responses(&measured(row(16_000), row(15_000)));
+        assert_eq!((short.measured, short.published.as_str()), (Some(15_000.0), "1000000"));
+        for said in ["16000 unloaded", "15000 at equal priority", "shortened: 1.5 % of the million"]
+        {
+            assert!(short.note.contains(said), "{short:?}");
+        }
+        let whole = responses(&measured(row(1_000_000), row(1_000_001)));
+        assert!(!whole.note.contains("shortened"), "{whole:?}");
+        let none = responses(&measured(None, None));
+        assert!(none.measured.is_none() && none.note.contains("not measured"), "{none:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use punctual_analysis::claim::judge::Holds;
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, numbers, words};
+use punctual_papers::{Paper, PaperLength};
 use punctual_report::Report;
 use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
@@ -205,11 +206,29 @@ fn counts(body: &ReproduceBody) -> String {
         count(&|row| row.measured.is_some()),
         count(&|row| row.measured.is_none()),
         match (body.quick, body.full) {
-            (true, _) => "; shortened by --quick",
-            (false, true) => "; as long as the papers, by --full",
-            (false, false) => "",
+            (true, _) => "; shortened by --quick".to_owned(),
+            (false, true) => "; as long as the papers, by --full".to_owned(),
+            (false, false) => shortened(body),
         },
     )
+}
+
+/// What is shorter than its paper at the usual length, as the end of a sentence.
+fn shortened(body: &ReproduceBody) -> String {
+    let is_longer = |paper: &Paper| {
+        let [usual, full] =
+            [PaperLength::Usual, PaperLength::Full].map(|length| paper.seconds(length, false));
+        full > usual
+    };
+    let own =
+        Paper::ALL.into_iter().filter(|paper| body.papers.iter().any(|own| own == paper.name()));
+    let longer: Vec<&str> = own.filter(is_longer).map(Paper::name).collect();
+    match longer.is_empty() {
+        true => "; not shortened: no paper of them says that it measured longer".to_owned(),
+        false => {
+            format!("; shortened: {} measured longer, and so does --full", longer.join(" and "))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -282,6 +301,25 @@ mod tests {
             .collect();
         assert_eq!(headings, ["ant", "maruti"], "none without a claim");
         assert_eq!(answers(&blocks).len(), body.claims.len());
+    }
+
+    #[test]
+    fn what_was_shortened_is_said_at_every_length() {
+        let mut report = stored();
+        let body = body(&mut report);
+        let mut said = |papers: &[&str], quick, full| {
+            body.papers = papers.iter().map(|&paper| paper.to_owned()).collect();
+            (body.quick, body.full) = (quick, full);
+            counts(body)
+        };
+        assert!(said(&["wince"], true, false).ends_with("; shortened by --quick"));
+        assert!(said(&["wince"], false, true).ends_with("; as long as the papers, by --full"));
+        let text = said(&["nist", "linuxcnc", "wince"], false, false);
+        assert!(
+            text.ends_with("; shortened: linuxcnc and wince measured longer, and so does --full")
+        );
+        let text = said(&["ant", "maruti"], false, false);
+        assert!(text.ends_with("; not shortened: no paper of them says that it measured longer"));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::perf::CountedEvent;
 use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
 use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
@@ -29,6 +30,7 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;
+use crate::processor::{ProcessorCount, ProcessorCounters, no_counters};
 
 /// The share of the time that it rests.
 const RESTS: f64 = 0.1;
@@ -94,6 +96,7 @@ impl AccuracyExperiment {
         let tick_ns = tick_ns(&clock);
         let mut cells = cells(&mut clock, &self.rivals);
         let (root, cpu) = (Root::live(), cpu_of(&self.thread));
+        let counters = ProcessorCounters::open(&CountedEvent::OF_PROCESSOR, cpu);
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
         let mut over = stopped();
@@ -101,7 +104,11 @@ impl AccuracyExperiment {
             for cell in &mut cells {
                 let before_ns = now_ns(ClockId::Monotonic);
                 let before = Accounts::read(&root, None);
+                let events = counters.as_ref().map_or_else(|_| Vec::new(), |open| open.read());
                 cell.round(&mut clock, tick_ns);
+                if let Ok(open) = &counters {
+                    ProcessorCount::add(&mut cell.counters, &open.since(&events));
+                }
                 let counted = Accounts::read(&root, None).interrupts(&before, cpu);
                 cell.sweep.end(counted.map(|(interrupts, _)| interrupts));
                 let after_ns = now_ns(ClockId::Monotonic);
@@ -117,6 +124,7 @@ impl AccuracyExperiment {
             tick_ns,
             interrupted_from_ns: INTERRUPTED_NS as u64,
             rows: cells.iter().filter_map(|cell| cell.row(tick_ns)).collect(),
+            no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
         (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
     }
@@ -132,6 +140,10 @@ pub struct AccuracyOutcome {
     pub interrupted_from_ns: u64,
     /// One for each way to wait.
     pub rows: Vec<AccuracyRow>,
+    /// Why interrupts are counted and nothing of the processor's own counters (cache misses,
+    /// stalls); null where those were read, and in results of before.
+    #[serde(default)]
+    pub no_counters: Option<String>,
 }
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.
@@ -202,6 +214,10 @@ pub struct AccuracyRow {
     /// How far the errors of these sweeps lie apart, in ticks; null where there is none.
     #[serde(default)]
     pub quiet: Option<Scatter>,
+    /// What the processor's own counters counted in all sweeps; empty where it has none, which
+    /// `no_counters` explains, and in results of before.
+    #[serde(default)]
+    pub counters: Vec<ProcessorCount>,
     /// From one poll to the next in most sweeps, in ticks: the median of their medians; null where
     /// polls are not counted, and in results of before.
     #[serde(default)]
@@ -309,6 +325,7 @@ struct Cell {
     sweep_polls: Vec<f64>,
     interrupted: u64,
     interrupted_worst_ticks: f64,
+    counters: Vec<ProcessorCount>,
 }
 
 #[repr(align(128))]
@@ -369,6 +386,7 @@ impl Cell {
             sweep_polls: Vec::with_capacity(SWEEPS),
             interrupted: 0,
             interrupted_worst_ticks: 0.0,
+            counters: Vec::new(),
         }
     }
 
@@ -489,6 +507,7 @@ impl Cell {
             scatter: self.sweep.scatter(),
             quiet_sweeps: self.sweep.quiet_sweeps,
             quiet: self.sweep.quiet_scatter(),
+            counters: self.counters.clone(),
             poll_interval_ticks: Interval::median(&self.sweep_polls),
             period: found.map(|(period, _)| period),
             period_ticks: found.and_then(|(_, ticks)| ticks),

@@ -19,7 +19,7 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
-use punctual_host::root::{Listing, Root};
+use punctual_host::root::Root;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -27,7 +27,7 @@ use punctual_os::cycles::{self, Serialise};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 use punctual_os::futex::{self, Scope};
-use punctual_os::perf::{CountedEvent, CounterReading, EventCounter, EventSubject};
+use punctual_os::perf::CountedEvent;
 use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;
+pub use crate::processor::ProcessorCount;
+use crate::processor::{ProcessorCounters, no_counters};
 
 /// The shortest period: the paper's.
 pub const PERIOD_MIN_NS: u64 = 15_000;
@@ -200,85 +202,6 @@ pub struct TimerOutcome {
     /// stalls); null where those were read, and in results of before.
     #[serde(default)]
     pub no_counters: Option<String>,
-}
-
-/// Where the kernel lists what counts events: a processor's own counters are "cpu" there, "cpu_"
-/// and its kind where there are several, and "armv8_" and its name on AArch64.
-const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
-
-/// Why nothing is read of the processor's own counters, which the kernel refused with `why`.
-fn no_counters(root: &Root, why: Errno) -> String {
-    let is_processor =
-        |name: &str| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv8_");
-    let names = match root.list(EVENT_SOURCES) {
-        Listing::Names(names) => names,
-        _ => Vec::new(),
-    };
-    match names.iter().any(|name| is_processor(name)) {
-        true => format!(
-            "interrupts are counted alone: the kernel refused the processor's counters ({why}); it \
-             takes root, CAP_PERFMON, or kernel.perf_event_paranoid of at most 0"
-        ),
-        false => format!(
-            "interrupts are counted alone: this machine shows no counters of the processor \
-             ({EVENT_SOURCES} has none), as most virtual machines"
-        ),
-    }
-}
-
-/// How often something happened that the processor counts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProcessorCount {
-    /// As perf(1) names it: "cache-misses", "branch-misses", "stalled-cycles-backend".
-    pub event: String,
-    /// How often, in all that the CPU did; where events share the processor's counters, as often as
-    /// the time in which it was counted gives.
-    pub count: f64,
-}
-
-/// Counters that are open, of all that a CPU does.
-#[derive(Debug)]
-struct ProcessorCounters(Vec<(CountedEvent, EventCounter)>);
-
-impl ProcessorCounters {
-    /// As many of these events as the processor has.
-    ///
-    /// # Errors
-    /// Why it has none of them.
-    fn open(events: &[CountedEvent], cpu: u32) -> Result<Self, Errno> {
-        let (mut open, mut refused) = (Vec::new(), Errno::NOENT);
-        for &event in events {
-            match EventCounter::open(event, EventSubject::Cpu(cpu)) {
-                Ok(counter) => open.push((event, counter)),
-                Err(why) => refused = why,
-            }
-        }
-        if open.is_empty() { Err(refused) } else { Ok(Self(open)) }
-    }
-
-    fn read(&self) -> Vec<CounterReading> {
-        self.0.iter().map(|(_, counter)| counter.read().unwrap_or_default()).collect()
-    }
-
-    /// What was counted since `before`.
-    fn since(&self, before: &[CounterReading]) -> Vec<ProcessorCount> {
-        let counted =
-            |(((event, _), after), before): ((&(CountedEvent, _), _), &CounterReading)| {
-                let (event, count) = (event.name().to_owned(), happened(*before, after)?);
-                Some(ProcessorCount { event, count })
-            };
-        self.0.iter().zip(self.read()).zip(before).filter_map(counted).collect()
-    }
-}
-
-/// How often from one count to the next: as often as while it was counted, all the time; `None`
-/// where it was not.
-fn happened(before: CounterReading, after: CounterReading) -> Option<f64> {
-    let since =
-        |value: fn(CounterReading) -> u64| value(after).saturating_sub(value(before)) as f64;
-    let running_ns = since(|count| count.running_ns);
-    let share = since(|count| count.enabled_ns) / running_ns;
-    (running_ns > 0.0).then(|| since(|count| count.count) * share)
 }
 
 /// One way to be started by time.
@@ -559,12 +482,7 @@ impl Cell {
 
     /// Adds what the processor counted in a block.
     fn count_events(&mut self, counted: &[ProcessorCount]) {
-        for more in counted {
-            match self.counters.iter_mut().find(|own| own.event == more.event) {
-                Some(own) => own.count += more.count,
-                None => self.counters.push(more.clone()),
-            }
-        }
+        ProcessorCount::add(&mut self.counters, counted);
     }
 
     /// Whether its series may be a block of its own.
@@ -837,7 +755,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_of_a_block_are_counted_and_why_nothing_else_is() {
+    fn interrupts_of_a_block_are_counted() {
         let root = Root::live();
         let cpu = affinity::current_cpu();
         let mut cell = Cell::new(TimerPath::Sleep, 1_000_000, Background::None, StampStore::Array);
@@ -848,18 +766,10 @@ mod tests {
         cell.count_interrupts(&before, &before, cpu);
         assert_eq!(cell.interrupts, Some(0));
         assert_eq!(cell.row().expect("measured").interrupts, Some(0));
-        let why = no_counters(&root, Errno::PERM);
-        assert!(why.starts_with("interrupts are counted alone: "), "{why}");
-        assert!(why.contains("CAP_PERFMON") || why.contains(EVENT_SOURCES), "{why}");
     }
 
     #[test]
-    fn what_the_processor_counts_is_added_up_by_block_and_a_shared_counter_is_filled_up() {
-        let count =
-            |count, enabled_ns, running_ns| CounterReading { count, enabled_ns, running_ns };
-        assert_eq!(happened(count(5, 100, 100), count(25, 300, 300)), Some(20.0));
-        assert_eq!(happened(count(5, 100, 100), count(25, 300, 150)), Some(80.0));
-        assert_eq!(happened(count(5, 100, 100), count(5, 300, 100)), None, "never counted");
+    fn what_the_processor_counts_is_added_up_by_block() {
         // What the kernel counts stands in for the processor, which may show nothing here.
         let cpu = affinity::current_cpu();
         let Ok(open) = ProcessorCounters::open(&[CountedEvent::ContextSwitches], cpu) else {
@@ -883,12 +793,6 @@ mod tests {
         })
         .join()
         .expect("no panic");
-    }
-
-    #[test]
-    fn a_processor_that_counts_nothing_of_what_is_asked_for_says_why() {
-        let none = ProcessorCounters::open(&CountedEvent::OF_PROCESSOR, 9_999);
-        assert!(none.is_err_and(|why| !no_counters(&Root::live(), why).is_empty()));
     }
 
     #[test]

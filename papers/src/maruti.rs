@@ -46,6 +46,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let accuracy = accuracy.map(|(accuracy, _)| accuracy);
     let accuracy = accuracy.as_ref();
     let mut rows = waits(accuracy);
+    rows.extend(exit_counts(accuracy));
     rows.extend(corrections(accuracy));
     let timer = bench.measure(TimerExperiment {
         thread: bench.thread(),
@@ -224,12 +225,32 @@ fn quiet(
     };
     let row =
         row.note(&format!("no interrupt was counted in {sweeps} of {} sweeps", measured.sweeps));
+    let row = accuracy.no_counters.iter().fold(row, |row, why| row.note(why));
     match measured.quiet.and_then(|quiet| quiet.middle()) {
         Some(middle) => {
             row.note(&format!("{:.1} cycles in these, of which claims are", middle.value))
         }
         None => row.note("claims are of all sweeps"),
     }
+}
+
+/// What the processor's own counters saw beside the sweeps of figure 3, a row for each; none where
+/// it shows none, which the row of the spread says.
+fn exit_counts(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
+    let Some(row) = accuracy.and_then(|accuracy| ExitKind::LOOP.row(accuracy)) else {
+        return Vec::new();
+    };
+    let new = |count: &ProcessorCount| {
+        let title = format!("{} of the CPU for each exit", count.event.replace('-', " "));
+        let exits = row.n + row.interrupted;
+        PaperRow::new(format!("maruti.fig3.{}", count.event), &title, "", "")
+            .measured(Some(count.count / exits as f64))
+            .note(
+                "read there, and printed nowhere; by the processor's own counters, with all that \
+                 ran on the CPU",
+            )
+    };
+    row.counters.iter().map(new).collect()
 }
 
 /// Figures 7 and 8.
@@ -569,6 +590,7 @@ mod tests {
             scatter: None,
             quiet_sweeps: None,
             quiet: None,
+            counters: Vec::new(),
             poll_interval_ticks: None,
             period: None,
             period_ticks: None,
@@ -579,7 +601,12 @@ mod tests {
             periods: Vec::new(),
             note: None,
         };
-        AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }
+        AccuracyOutcome {
+            tick_ns: 0.5,
+            interrupted_from_ns: 1_000,
+            rows: vec![row],
+            no_counters: None,
+        }
     }
 
     #[test]
@@ -627,7 +654,12 @@ mod tests {
 
     #[test]
     fn what_this_machine_does_not_have_is_named_and_an_interruption_only_where_there_was_one() {
-        let none = AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1_000, rows: Vec::new() };
+        let none = AccuracyOutcome {
+            tick_ns: 1.0,
+            interrupted_from_ns: 1_000,
+            rows: Vec::new(),
+            no_counters: None,
+        };
         for id in ["fig3.period", "fig3.poll", "fig3.spread", "fig4", "fig5", "fig6"] {
             let text = note(Some(&none), &format!("maruti.{id}"));
             assert!(text.contains("counter is not trusted"), "{id}: {text}");
@@ -658,6 +690,24 @@ mod tests {
         let text = note(&exits);
         assert!(text.contains("12 exits of 2060 are more than 1000 ns late"), "{text}");
         assert!(text.contains("in 3 of 4 sweeps") && text.contains("cycles in these"), "{text}");
+    }
+
+    #[test]
+    fn what_the_processor_counted_of_the_loop_has_rows_or_a_reason() {
+        let mut exits = outcome(vec![Some(44.0); 512]);
+        assert!(exit_counts(Some(&exits)).is_empty() && exit_counts(None).is_empty());
+        exits.rows[0].quiet_sweeps = Some(3);
+        exits.no_counters = Some("no counters of the processor".to_owned());
+        let spread = |exits: &AccuracyOutcome| {
+            let row = waits(Some(exits)).into_iter().find(|row| row.id == "maruti.fig3.spread");
+            row.expect("a row").note
+        };
+        assert!(spread(&exits).contains("no counters of the processor"), "{}", spread(&exits));
+        let count = ProcessorCount { event: "cache-misses".to_owned(), count: 4_096.0 };
+        exits.rows[0].counters = vec![count];
+        let rows = exit_counts(Some(&exits));
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((row.id.as_str(), row.measured), ("maruti.fig3.cache-misses", Some(2.0)));
     }
 
     #[test]

@@ -568,7 +568,12 @@ mod tests {
         let grid = Body::grid("measure saturation", &[&empty, &full]).expect("its kind");
         assert_eq!(grid.rows[0].cells[0], None);
         assert_eq!(grid.rows[0].word(0), "undecided");
-        let accuracy = AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1, rows: Vec::new() };
+        let accuracy = AccuracyOutcome {
+            tick_ns: 1.0,
+            interrupted_from_ns: 1,
+            rows: Vec::new(),
+            no_counters: None,
+        };
         let other = Body::Measured(AccuracyBody { accuracy }.into());
         assert!(other.has_grid() && !Body::Check(Default::default()).has_grid());
     }

@@ -378,6 +378,7 @@ mod tests {
                     .map(|scatter| scatter.times(0.01)),
                 quiet_sweeps: None,
                 quiet: None,
+                counters: Vec::new(),
                 poll_interval_ticks: Some(Interval::between(poll - 0.1, poll, poll + 0.1)),
                 period: Some(LoopPeriod { ticks: self.step.unwrap_or(poll), share: 0.5 }),
                 period_ticks: Some(self.period),
@@ -395,7 +396,7 @@ mod tests {
                 exit(ExitKind::SPLIT, split, 31.0),
                 exit(ExitKind::CORRECTED, corrected, 31.0),
             ];
-            AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows }
+            AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows, no_counters: None }
         }
 
         fn judged(&self) -> Vec<PaperClaim> {
@@ -486,7 +487,12 @@ mod tests {
         };
         let spread = |quiet_scatter: Option<Scatter>| {
             let rows = vec![quiet(quiet_scatter)];
-            let accuracy = AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows };
+            let accuracy = AccuracyOutcome {
+                tick_ns: 0.5,
+                interrupted_from_ns: 1_000,
+                rows,
+                no_counters: None,
+            };
             let evidence = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] };
             evidence.errors(ExitKind::LOOP).map(|errors| errors.range())
         };
@@ -505,8 +511,12 @@ mod tests {
 
     #[test]
     fn what_a_machine_does_not_have_is_named() {
-        let accuracy =
-            AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1_000, rows: Vec::new() };
+        let accuracy = AccuracyOutcome {
+            tick_ns: 1.0,
+            interrupted_from_ns: 1_000,
+            rows: Vec::new(),
+            no_counters: None,
+        };
         let claims = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] }.claims();
         let because = |id: &str| {
             let id = format!("maruti.claim.{id}");

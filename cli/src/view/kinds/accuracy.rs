@@ -7,6 +7,7 @@ use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark, QuantileBox};
 use punctual_report::measured::AccuracyBody;
 
+use super::timer;
 use crate::format;
 use crate::view::plots::boxes::{BoxSeries, Boxes};
 use crate::view::plots::{ONE_OF_TWO, beside};
@@ -154,14 +155,48 @@ fn about(outcome: &AccuracyOutcome) -> String {
         0 => String::new(),
         sweeps => format!(" in up to {} sweeps each", format::count(sweeps)),
     };
+    let counters = match &outcome.no_counters {
+        Some(why) => format!("; {why}"),
+        None => {
+            let rows = outcome.rows.iter();
+            let each =
+                timer::for_each(rows.map(|row| (row.n + row.interrupted, &row.counters[..])));
+            each.map_or_else(String::new, |each| format!("; of the CPU for each exit: {each}"))
+        }
+    };
     format!(
         "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart; cut: exits that \
          were interrupted (later than {}), worst {}; \"at once\" and \
-         cold: the first targets are due at the entry",
+         cold: the first targets are due at the entry{counters}",
         format::count(n),
         outcome.tick_ns,
         outcome.rows.first().map_or(0, |row| row.offsets),
         format::period(outcome.interrupted_from_ns),
         format::ns(Some(worst)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_lab::processor::ProcessorCount;
+    use punctual_report::measured::Measured;
+    use punctual_report::{Body, Report};
+
+    use super::*;
+
+    #[test]
+    fn what_the_processor_counted_is_said_for_each_exit_or_why_it_was_not() {
+        let text = include_str!("../../../tests/results/kinds/accuracy.json");
+        let report = Report::parse(text).expect("a result");
+        let Body::Measured(Measured::Accuracy(mut body)) = report.body else { panic!("of exits") };
+        assert!(about(&body.accuracy).ends_with("due at the entry"), "a result of before");
+        body.accuracy.no_counters = Some("none here".to_owned());
+        assert!(about(&body.accuracy).ends_with("; none here"));
+        body.accuracy.no_counters = None;
+        let row = &mut body.accuracy.rows[0];
+        let count = (row.n + row.interrupted) as f64 * 3.0;
+        row.counters = vec![ProcessorCount { event: "cache-misses".to_owned(), count }];
+        let said = "; of the CPU for each exit: 3.00 cache-misses";
+        assert!(about(&body.accuracy).ends_with(said), "{}", about(&body.accuracy));
+    }
 }

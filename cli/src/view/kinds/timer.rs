@@ -1,7 +1,10 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
+use std::collections::BTreeMap;
+
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Figure, Section, Table, numbers, words};
+use punctual_lab::processor::ProcessorCount;
 use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 use punctual_report::measured::TimerBody;
 
@@ -176,22 +179,28 @@ fn about(outcome: &TimerOutcome) -> String {
 /// What the processor counted for each wake by a sleep, over all of them; nothing where it counts
 /// nothing.
 fn counted(outcome: &TimerOutcome) -> String {
-    let rows = || outcome.rows.iter().filter(|row| row.path == TimerPath::Sleep);
-    let n: u64 = rows().filter(|row| !row.counters.is_empty()).map(|row| row.n).sum();
-    let mut names: Vec<&str> =
-        rows().flat_map(|row| &row.counters).map(|count| count.event.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let each = |name: &&str| {
-        let own = rows().flat_map(|row| &row.counters).filter(|count| count.event == **name);
-        let each = own.map(|count| count.count).sum::<f64>() / n.max(1) as f64;
-        format!("{} {name}", significant(each))
-    };
-    let each: Vec<String> = names.iter().map(each).collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => format!("; of the CPU for each wake by a sleep: {}", each.join(", ")),
+    let rows = outcome.rows.iter().filter(|row| row.path == TimerPath::Sleep);
+    match for_each(rows.map(|row| (row.n, &row.counters[..]))) {
+        Some(each) => format!("; of the CPU for each wake by a sleep: {each}"),
+        None => String::new(),
     }
+}
+
+/// What the processor counted for one of these, of which there are so many each, in words; `None`
+/// where it counted nothing.
+pub(super) fn for_each<'c>(
+    rows: impl Iterator<Item = (u64, &'c [ProcessorCount])>,
+) -> Option<String> {
+    let (mut n, mut sums) = (0, BTreeMap::<&str, f64>::new());
+    for (count, counters) in rows.filter(|(_, counters)| !counters.is_empty()) {
+        n += count;
+        for counter in counters {
+            *sums.entry(&counter.event).or_default() += counter.count;
+        }
+    }
+    let each = |(name, sum): (&str, f64)| format!("{} {name}", significant(sum / n.max(1) as f64));
+    let each: Vec<String> = sums.into_iter().map(each).collect();
+    (!each.is_empty()).then(|| each.join(", "))
 }
 
 #[cfg(test)]
@@ -212,7 +221,7 @@ mod tests {
         assert_eq!(counted(&body.timer), "");
         let slept = body.timer.rows.iter_mut().find(|row| row.path == TimerPath::Sleep);
         let row = slept.expect("a sleep");
-        let count = |event: &str, times: f64| punctual_lab::timer::ProcessorCount {
+        let count = |event: &str, times: f64| ProcessorCount {
             event: event.to_owned(),
             count: row.n as f64 * times,
         };

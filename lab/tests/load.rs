@@ -19,7 +19,7 @@ use punctual_lab::experiment::{
     Setting, on_one_thread,
 };
 use punctual_lab::load::{
-    LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,
+    Launcher, LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,
 };
 use punctual_os::process::{EndSignal, end};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -525,10 +525,59 @@ fn displays() -> Vec<std::ffi::OsString> {
     names
 }
 
+/// Loads whose environment names this display, or none.
+struct OnDisplay(Option<String>);
+
+impl Launcher for OnDisplay {
+    fn command(&self, args: &[String]) -> Command {
+        let mut command = launcher().command(args);
+        match &self.0 {
+            Some(display) => command.env("DISPLAY", display),
+            None => command.env_remove("DISPLAY"),
+        };
+        command
+    }
+}
+
+/// What glxgears did where the environment names this display.
+fn gears_on(display: &str) -> LoadReport {
+    let on_display = OnDisplay(Some(display.to_owned()));
+    let running =
+        RunningLoads::start(&specs("linuxcnc"), &on_display, &bounds()).expect("it starts");
+    until_counted(&running);
+    running.stop().pop().expect("the last of three")
+}
+
+fn glxgears_draws_on_the_display_that_is_given_if_it_answers() {
+    if !(skip::need_program("Xvfb") && skip::need_program("glxgears")) {
+        return;
+    }
+    let args = ["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"];
+    let mut command = Command::new("Xvfb");
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut screen = command.spawn().expect("Xvfb");
+    let mut line = String::new();
+    let out = screen.stdout.take().expect("piped");
+    BufReader::new(out).read_line(&mut line).expect("its display");
+    let display = format!(":{}", line.trim());
+    let drawn = gears_on(&display);
+    let _asked = end(screen.id().cast_signed(), EndSignal::Terminate);
+    screen.wait().expect("ours");
+    let note = drawn.note.as_deref().unwrap_or_default();
+    assert!(note.contains(&format!("on the screen {display} of DISPLAY, drawn by ")), "{drawn:?}");
+    assert!(drawn.rate.is_some_and(|rate| rate > 0.0), "{drawn:?}");
+    // Now it is gone, so that one nobody sees takes its place.
+    let drawn = gears_on(&display);
+    let note = drawn.note.as_deref().unwrap_or_default();
+    assert!(note.contains("nobody sees (Xvfb): the screen "), "{drawn:?}");
+    assert!(note.contains(&format!("{display} of DISPLAY does not answer (")), "{drawn:?}");
+    assert!(drawn.rate.is_some_and(|rate| rate > 0.0), "{drawn:?}");
+}
+
 fn linuxcnc_runs_with_what_is_installed() {
     let before = displays();
-    let running =
-        RunningLoads::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
+    let hidden = OnDisplay(None);
+    let running = RunningLoads::start(&specs("linuxcnc"), &hidden, &bounds()).expect("it starts");
     let installed = running.pids().len() == 3;
     // glxgears writes its count every 5 s; without it there is a note instead.
     let parts = if installed { 3 } else { 2 };
@@ -546,7 +595,9 @@ fn linuxcnc_runs_with_what_is_installed() {
         // Those of other programs come and go meanwhile.
         let none_left = || displays().iter().all(|name| before.contains(name));
         assert!(wait_until(none_left), "{:?} was {before:?}", displays());
-        killing_the_middle_ends_all("linuxcnc", &path, 5);
+        // Without Xvfb where a display is given.
+        let at_least = 5 - usize::from(std::env::var_os("DISPLAY").is_some());
+        killing_the_middle_ends_all("linuxcnc", &path, at_least);
         assert!(wait_until(none_left), "{:?} was {before:?}", displays());
     } else {
         assert_eq!(gears.rate, None);
@@ -611,6 +662,7 @@ const TESTS: &[(&str, fn())] = tests![
     a_program_that_does_not_run_is_seen,
     stress_ng_itself_counts,
     linuxcnc_runs_with_what_is_installed,
+    glxgears_draws_on_the_display_that_is_given_if_it_answers,
     nothing_is_left_in_the_directory,
 ];
 

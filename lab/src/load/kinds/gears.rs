@@ -1,4 +1,5 @@
-//! The third part of load `linuxcnc`: glxgears on a screen that nobody sees (Xvfb).
+//! The third part of load `linuxcnc`: glxgears on the screen of `DISPLAY`, so that the graphics
+//! hardware takes part; where none is set, or it does not answer, on one that nobody sees (Xvfb).
 //!
 //! Both are somebody else's programs, used when installed. glxgears says its frames every 5 s, so a
 //! shorter run has no rate, and says so. Nothing of them is left, but for a socket of Xvfb in
@@ -21,20 +22,30 @@ use crate::load::subprocess::{self, Program};
 pub(in crate::load) const NAME: &str = "gears";
 /// What it counts.
 pub(super) const UNIT: &str = "frames";
-/// What it needs: the screen and the picture.
-const PROGRAMS: [&str; 2] = ["Xvfb", "glxgears"];
+/// What it needs: a screen where none is given, and the picture.
+const SCREEN: &str = "Xvfb";
+const PICTURE: &str = "glxgears";
+/// What glxgears calls that which draws, in what `-info` makes it write.
+const RENDERER: &str = "GL_RENDERER";
 /// Threads with which Mesa draws when it has no graphics hardware (its own limit is 32).
 const THREADS_MAX: usize = 16;
 /// How often it looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
-/// Xvfb has so long to say its display.
+/// Xvfb has so long to say its display, and glxgears to say what draws: at the latest with its first
+/// frames, after 5 s.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Xvfb removes its socket and its lock file when its end is requested, and has so long for it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// The programs that are not installed.
+/// The programs that are not installed; no screen is needed where one is given.
 pub(super) fn missing() -> Vec<&'static str> {
-    PROGRAMS.into_iter().filter(|name| subprocess::find(name).is_none()).collect()
+    let needed = [given().is_none().then_some(SCREEN), Some(PICTURE)];
+    needed.into_iter().flatten().filter(|name| subprocess::find(name).is_none()).collect()
+}
+
+/// The display that the environment names.
+fn given() -> Option<String> {
+    std::env::var("DISPLAY").ok().filter(|display| !display.is_empty())
 }
 
 /// Reads `305 frames in 5.0 seconds = 60.976 FPS` as frames and ns.
@@ -70,18 +81,44 @@ pub(in crate::load) fn run(
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let [screen, picture] = PROGRAMS.map(subprocess::find);
-    let (screen, picture) = screen.zip(picture).ok_or("Xvfb or glxgears is not installed")?;
+    let picture = subprocess::find(PICTURE).ok_or("glxgears is not installed")?;
+    let start = |display: String| {
+        let variables = [
+            ("DISPLAY", display),
+            ("LP_NUM_THREADS", setup.workers.min(THREADS_MAX).to_string()),
+            ("vblank_mode", "0".to_owned()),
+        ];
+        Program::start(setup, launcher, &picture, &["-info".to_owned()], &variables)
+    };
+    let hidden = match given() {
+        None => "DISPLAY names no other".to_owned(),
+        Some(display) => {
+            let mut gears = start(display.clone())?;
+            let drawing = renderer(&mut gears);
+            let result = drawing.as_ref().ok().map(|by| {
+                let note = format!("glxgears on the screen {display} of DISPLAY, drawn by {by}");
+                say(out, &Line::Note(note))?;
+                watch(setup, &mut gears, &orders, out)
+            });
+            gears.end(EndSignal::Kill);
+            match (result, drawing) {
+                (Some(result), _) => return result,
+                (None, why) => format!(
+                    "the screen {display} of DISPLAY does not answer ({})",
+                    why.err().unwrap_or_default()
+                ),
+            }
+        }
+    };
+    let screen = subprocess::find(SCREEN).ok_or_else(|| {
+        format!("{hidden}, and Xvfb is not installed: install it, or unset DISPLAY")
+    })?;
+    say(out, &Line::Note(format!("glxgears on a screen that nobody sees (Xvfb): {hidden}")))?;
     let args = ["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"];
     let mut screen = Program::start(setup, launcher, &screen, &args.map(str::to_owned), &[])?;
     let result = display(&mut screen).and_then(|display| {
         set(&socket, Some(PathBuf::from(format!("/tmp/.X11-unix/X{display}"))));
-        let variables = [
-            ("DISPLAY", format!(":{display}")),
-            ("LP_NUM_THREADS", setup.workers.min(THREADS_MAX).to_string()),
-            ("vblank_mode", "0".to_owned()),
-        ];
-        let mut gears = Program::start(setup, launcher, &picture, &[], &variables)?;
+        let mut gears = start(format!(":{display}"))?;
         let result = watch(setup, &mut gears, &orders, out);
         gears.end(EndSignal::Kill);
         result
@@ -92,6 +129,32 @@ pub(in crate::load) fn run(
         set(&socket, None);
     }
     result
+}
+
+/// What draws the picture, which shows that its screen answers.
+///
+/// # Errors
+/// What glxgears wrote last before it ended, or that it wrote nothing of it in time.
+fn renderer(gears: &mut Program) -> Result<String, String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut last = String::new();
+    while Instant::now() < deadline {
+        match gears.line(LOOK) {
+            Some(line) => match drawn_by(&line) {
+                Some(renderer) => return Ok(renderer.to_owned()),
+                None => last = line,
+            },
+            None if gears.is_over() => return Err(last.trim().to_owned()),
+            None => {}
+        }
+    }
+    Err(format!("glxgears did not draw within {} s", PATIENCE.as_secs()))
+}
+
+/// Reads `GL_RENDERER   = llvmpipe (LLVM 15.0.6, 256 bits)`.
+fn drawn_by(line: &str) -> Option<&str> {
+    let (_, renderer) = line.strip_prefix(RENDERER)?.split_once('=')?;
+    Some(renderer.trim())
 }
 
 /// The display's number, which is the first line of digits that Xvfb writes.
@@ -158,7 +221,16 @@ fn close(screen: &mut Program) {
 
 #[cfg(test)]
 mod tests {
-    use super::frames;
+    use super::{drawn_by, frames};
+
+    #[test]
+    fn what_draws_is_read() {
+        let line = "GL_RENDERER   = llvmpipe (LLVM 15.0.6, 256 bits)";
+        assert_eq!(drawn_by(line), Some("llvmpipe (LLVM 15.0.6, 256 bits)"));
+        for other in ["", "GL_VERSION    = 4.5", "GL_RENDERER", "Error: couldn't open display :9"] {
+            assert_eq!(drawn_by(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn frames_are_read() {

@@ -114,6 +114,7 @@ mod tests {
                 cpu_share: Some(0.5),
                 lateness: Default::default(),
                 series: Vec::new(),
+                series_missed: 0,
             }
         };
         let mut rows = Vec::new();

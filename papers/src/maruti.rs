@@ -752,8 +752,8 @@ mod tests {
 
     #[test]
     fn the_paper_s_period_is_found_in_one_row_of_wakes_each_100_us() {
-        // A wake in 512 misses the cache, among others that vary by 1 µs.
-        let late = |at: i64| at * 7_919 % 1_000 + if at % 512 < 16 { 4_000 } else { 0 };
+        // A quarter of each 512 misses the cache, and all vary by 1 µs.
+        let late = |at: i64| at * at * 7_919 % 1_000 + if at % 512 < 128 { 4_000 } else { 0 };
         let mut own = wakes(StampStore::Array, 9_000.0, vec![(0..4_096).map(late).collect()]);
         own.series_missed = 3;
         let (policy, priority) = ("SCHED_FIFO".to_owned(), Some(90));

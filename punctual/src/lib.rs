@@ -86,13 +86,15 @@ pub use executive::{
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
-pub use punctual_core::block::Source;
+pub use punctual_core::block::{Places, Source, Terms};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::cycle::{Cycle, Flow, IntoFlow};
-pub use punctual_core::stats::Counts;
+pub use punctual_core::releases::Releases;
+pub use punctual_core::stats::{Counts, PageKind, View};
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, NegativeSpan, NoPeriod, Period, Span};
-pub use punctual_core::wait::{Learned, Stalls, WaitStatus};
+pub use punctual_core::wait::adaptive::LearnPhase;
+pub use punctual_core::wait::{Learned, PausedSpin, Stalls, WaitStatus, WakePlan};
 pub use punctual_engine::calendar::Unit;
 pub use punctual_engine::clocks::monotonic_now as now;
 pub use punctual_engine::error::{Error, ErrorKind};
@@ -100,13 +102,16 @@ pub use punctual_engine::follow;
 pub use punctual_engine::monitor::Force;
 pub use punctual_engine::outcome::{End, Samples, Stats};
 pub use punctual_engine::periodic::Response;
-pub use punctual_engine::process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
+pub use punctual_engine::process::{
+    Figures, ProcessEnd, Registration, Restart, Surroundings, TaskOutcome, Watch,
+};
 pub use punctual_engine::quiet::Quiet;
 pub use punctual_engine::rt_thread::RtThread;
-pub use punctual_engine::session::Refusal;
+pub use punctual_engine::session::{Attempt, Refusal};
 pub use punctual_engine::spawn::spawn_elsewhere;
 pub use punctual_engine::task::{Offset, Place, Placement, Task};
 pub use punctual_engine::wait_policy::{WaitKind, WaitPolicy};
+pub use punctual_os::Errno;
 pub use punctual_os::pi_mutex::{PiGuard, PiMutex};
 pub use punctual_os::scheduler::SchedPolicy;
 pub use summary::{Failed, Summary};

@@ -266,6 +266,11 @@ thread_local! {
     static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Marks what is of one thread. Compilers name what a raw pointer leads to where one is sent to
+/// another thread: this name is the message.
+#[derive(Debug)]
+enum StaysInItsThread {}
+
 /// What holds for the calling thread: CPU, policy, timer slack, stack touched. Put back when
 /// dropped, by the same thread: it cannot be sent to another. One that ends before a later one
 /// hands what it found to that one, so that the last puts back what there was before the first.
@@ -276,7 +281,7 @@ pub struct ThreadSession {
     number: u64,
     refused: Vec<Refusal>,
     policy: SchedPolicy,
-    _of_this_thread: PhantomData<*const ()>,
+    _stays: PhantomData<*const StaysInItsThread>,
 }
 
 impl ThreadSession {
@@ -303,7 +308,7 @@ impl ThreadSession {
         memory::prefault_stack();
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         let origin = Origin::here();
-        Self { origin, number, refused, policy, _of_this_thread: PhantomData }
+        Self { origin, number, refused, policy, _stays: PhantomData }
     }
 
     /// The policy that the thread was given.

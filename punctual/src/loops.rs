@@ -88,6 +88,16 @@ use punctual_engine::monitor::Watchdog;
 /// assert_eq!(cycle.release.as_ns() % 1_000_000, 0, "a whole millisecond of TAI");
 /// # Ok::<(), punctual::Error>(())
 /// ```
+///
+/// It stays in the thread that started it, whose CPU and policy it has: start it in the thread that
+/// is to loop, and give others a [`Loop::handle`].
+///
+/// ```compile_fail,E0277
+/// # use punctual::{Loop, Period};
+/// let mut each_ms = Loop::builder(Period::hz(1_000).expect("in range")).start()?;
+/// std::thread::spawn(move || each_ms.wait()); // `StaysInItsThread` cannot be sent
+/// # Ok::<(), punctual::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Loop<C: Clock = MachineClock> {
     period: Period,

@@ -369,6 +369,10 @@ typedef struct punctual_loop punctual_loop;
 /*
  * Makes the calling thread a loop's: CPU, policy, memory, clock (50 ms), quiet phase (300 ms), and
  * what the wait takes to learn (3 s at most). *loop is null where it fails.
+ *
+ * Threads and processes that this thread starts from then on inherit its CPU, and not its policy: they
+ * are SCHED_OTHER, and run only in the time that the loop leaves of that CPU, as one that is to stop it
+ * does too. Start them before, or give them other CPUs (pthread_attr_setaffinity_np(3)).
  *   -EINVAL  an option that cannot be; punctual_last_error() names it
  *   -EACCES  the kernel refused something, and the options are strict
  *   -EAGAIN  a thread could not be started

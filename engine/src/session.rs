@@ -325,12 +325,28 @@ impl ThreadSession {
         &self.refused
     }
 
-    /// The CPUs of the calling thread as they were before its first session; `None` where it has
-    /// none, or the kernel did not say.
+    /// Calls `call` while the calling thread is on the CPUs that it had before its first session,
+    /// but for those that it has now, where there are others: what it starts meanwhile inherits
+    /// them. Where the kernel does not allow that, or there is no session, it stays where it is.
     ///
     /// # Real-time: setup only
-    pub fn cpus_before() -> Option<CpuMask> {
-        SESSIONS.with_borrow(|sessions| sessions.first().and_then(|(_, found)| found.cpus))
+    pub fn beside<R>(call: impl FnOnce() -> R) -> R {
+        /// Back on its own CPUs on every way out, a panic's too.
+        struct Back(CpuMask);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                // They are what it had: the kernel allows them again, unless its cgroup changed.
+                let _back = affinity::set(0, &self.0);
+            }
+        }
+        let found = |(_, found): &(u64, Found)| found.cpus;
+        let before = SESSIONS.with_borrow(|sessions| sessions.first().and_then(found));
+        let (Some(before), Ok(own)) = (before, affinity::get(0)) else { return call() };
+        let mut beside = before;
+        own.iter().for_each(|cpu| beside.remove(cpu));
+        let beside = if beside.count() == 0 { before } else { beside };
+        let _back = affinity::set(0, &beside).is_ok().then_some(Back(own));
+        call()
     }
 }
 

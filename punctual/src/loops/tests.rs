@@ -5,8 +5,10 @@ use std::sync::Arc;
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
 use punctual_engine::rt_thread::RtThread;
+use punctual_engine::spawn::spawn_elsewhere;
 use punctual_engine::task::Task;
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
+use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
@@ -274,6 +276,39 @@ fn a_loop_whose_body_blocks_is_not_said_to_lack_the_cpu() {
     holder.join().expect("no panic");
     let summary = looped.finish();
     assert_eq!(summary.end, End::Blocked, "{summary}");
+}
+
+/// A thread on the loop's own CPU would get none of it: its request came when real-time throttling
+/// let it run, two thirds of a second later.
+#[test]
+fn a_thread_elsewhere_stops_a_body_that_never_lets_go_of_its_cpu() {
+    let cpus = affinity::get(0).expect("own");
+    if !skip::need_fifo() || !skip::need("two CPUs", cpus.iter().count() >= 2) {
+        return;
+    }
+    let last = cpus.iter().last().expect("two at least");
+    // Below the 950 ms after which throttling would let the other one run.
+    let watched = thread(WaitPolicy::sleep()).pinned(Some(last)).fifo(10);
+    let watched = watched.watchdog(Duration::from_millis(800));
+    let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
+    let mut looped = builder.thread(watched).start().expect("a loop");
+    let (handle, stops) = (looped.handle(), looped.handle());
+    let (spins, begun) = std::sync::mpsc::channel();
+    let other = spawn_elsewhere("stops", move || {
+        begun.recv().expect("the body says so");
+        stops.stop();
+    });
+    let other = other.expect("there are threads");
+    assert!(looped.wait().is_some());
+    assert_eq!(looped.policy(), SchedPolicy::Fifo(10));
+    spins.send(()).expect("it waits");
+    // The watchdog stops it otherwise.
+    while !handle.stopped() {
+        std::hint::spin_loop();
+    }
+    let summary = looped.finish();
+    other.join().expect("no panic");
+    assert_eq!(summary.end, End::Stopped, "the request came after the watchdog: {summary}");
 }
 
 /// A directory of a test's own.

@@ -385,7 +385,8 @@ int punctual_loop_create(punctual_loop **loop, const punctual_options *options) 
  * Waits for the next release to come and fills in its cycle, which may be null. The first call
  * fixes which release is the first, one that is still to come.
  *   -ECANCELED  the loop was stopped
- *   -ETIMEDOUT  the watchdog stopped it
+ *   -ETIMEDOUT  the watchdog stopped it; punctual_last_error() says why: it did not yield, did not get
+ *               the CPU, blocked, or made no progress
  *   -EPERM      this is not the thread that created it
  *   -EBUSY      called from a signal handler that interrupted it
  *   -EINVAL     also a cycle whose size was never set: nothing was waited for
@@ -806,7 +807,7 @@ int punctual_executive_task_layout(const punctual_executive *executive, uint32_t
  * stopped, and when a task returned PUNCTUAL_STOP; otherwise
  *   what a function of its tasks returned, if that is negative
  *   -ETIME      a task overran whose answer to that is to stop; punctual_last_error() names it
- *   -ETIMEDOUT  the watchdog stopped it
+ *   -ETIMEDOUT  the watchdog stopped it; punctual_last_error() says why, as of a loop
  *   -EACCES     the kernel refused something, and the options are strict: nothing ran
  *   -ENOSPC     a task is late behind another at any phases, and the options are strict
  *   -EAGAIN     a thread could not be started: nothing ran

@@ -305,13 +305,14 @@ public:
         do {
             answer = punctual_loop_wait(handle.get(), nullptr);
         } while (answer == 0);
+        error why(answer); // what follows has failures of its own
         if (answer != -ECANCELED && answer != -ETIMEDOUT) {
-            throw error(answer);
+            throw why;
         }
         punctual_stats done = stats();
         int file = punctual_loop_destroy(handle.release());
         if (answer == -ETIMEDOUT) {
-            throw error(answer, punctual_strerror(answer));
+            throw why;
         }
         check(file);
         return done;

@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use punctual::ErrorKind;
+use punctual::{ErrorKind, Force};
 
 /// The failure of an entry.
 #[derive(Debug)]
@@ -56,6 +56,20 @@ impl Failure {
     /// With words that allocate nothing, for what a loop calls. Of a null pointer [`null!`].
     pub(crate) const fn fixed(errno: c_int, text: &'static CStr) -> Self {
         Self { errno, words: Words::Fixed(text) }
+    }
+
+    /// Of a loop that the watchdog ended, in the words of [`End`](punctual::End); they allocate
+    /// nothing.
+    pub(crate) const fn forced(force: Force) -> Self {
+        let text = match force {
+            Force::Starved => c"the watchdog stopped the loop: it did not get the CPU",
+            Force::Blocked => c"the watchdog stopped the loop: a body blocked",
+            Force::Stuck => c"the watchdog stopped the loop: it made no progress",
+            Force::Demoted | Force::NotDemoted => {
+                c"the watchdog stopped the loop: it did not yield"
+            }
+        };
+        Self::fixed(libc::ETIMEDOUT, text)
     }
 
     /// This one, with what it is about in front of its words.
@@ -122,5 +136,28 @@ pub(crate) fn last_words() -> *const c_char {
     match FIXED.try_with(Cell::get).unwrap_or(Some(c"")) {
         Some(fixed) => fixed.as_ptr(),
         None => MADE.try_with(|made| made.borrow().as_ptr()).unwrap_or(c"".as_ptr()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::End;
+
+    use super::*;
+
+    #[test]
+    fn what_the_watchdog_did_is_said_in_the_words_of_rust() {
+        let forces =
+            [Force::Demoted, Force::NotDemoted, Force::Starved, Force::Blocked, Force::Stuck];
+        for force in forces {
+            let rust = Failure::of(&End::from(force).ok().expect_err("not as planned"));
+            let (Words::Made(text), errno) = (rust.words, rust.errno) else {
+                panic!("{force:?} has no words")
+            };
+            let Failure { errno: ours, words: Words::Fixed(fixed) } = Failure::forced(force) else {
+                panic!("{force:?} allocates")
+            };
+            assert_eq!((fixed.to_str(), ours), (Ok(text.as_str()), errno), "{force:?}");
+        }
     }
 }

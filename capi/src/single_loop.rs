@@ -131,8 +131,7 @@ unsafe extern "C" fn punctual_loop_wait(single: *mut SingleLoop, cycle: *mut Cyc
         }
         let ran = single.own.with(|own| Ok(on_either!(own, own => own.wait())))?;
         let ran = ran.ok_or_else(|| {
-            let forced = single.handle.forced().is_some();
-            Failure::bare(if forced { libc::ETIMEDOUT } else { libc::ECANCELED })
+            single.handle.forced().map_or(Failure::bare(libc::ECANCELED), Failure::forced)
         })?;
         if cycle.is_null() {
             return Ok(());

@@ -313,6 +313,7 @@ fn a_watchdog_ends_a_run_with_an_error() {
     let mut options = quick();
     options.watched(100_000_000);
     assert_eq!(made.run_with(&options, 0), -libc::ETIMEDOUT);
+    assert!(said().starts_with("the watchdog stopped the loop: "), "{:?}", said());
 }
 
 #[test]

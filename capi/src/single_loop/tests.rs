@@ -218,6 +218,8 @@ fn a_watchdog_that_bit_is_told() {
         assert_eq!(unsafe { punctual_loop_stats(single, &raw mut stats) }, 0);
     }
     assert_eq!(wait(single), -libc::ETIMEDOUT);
+    let why = errors::tests::last();
+    assert!(why.starts_with("the watchdog stopped the loop: "), "{why:?}");
     // SAFETY: a loop, used no more.
     assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }

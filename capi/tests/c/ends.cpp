@@ -66,7 +66,7 @@ static void a_watchdog_that_bit_is_thrown() {
     while (!loop.stopped()) {
         // gets nowhere until that is seen
     }
-    CHECK(failed(loop, "watchdog") == ETIMEDOUT && loop.get() == nullptr);
+    CHECK(failed(loop, "the watchdog stopped the loop: ") == ETIMEDOUT && loop.get() == nullptr);
 }
 
 int main(int argc, char **argv) {

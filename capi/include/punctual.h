@@ -750,6 +750,17 @@ int punctual_executive_allow_overload(punctual_executive *executive) PUNCTUAL_NO
 int punctual_executive_remove(punctual_executive *executive, uint32_t index) PUNCTUAL_NOEXCEPT;
 
 /*
+ * As punctual_executive_remove(), and *stats is what the task did, as punctual_executive_task_stats()
+ * has it: up to its end, its last cycle included, and all 0 where it never ran. Those counts are gone
+ * with the task otherwise.
+ *   -EINVAL  also stats whose size was never set: nothing is removed
+ *   or what punctual_executive_remove() says: nothing is removed, and *stats stays as it was
+ * Real-time: setup only
+ */
+int punctual_executive_remove_counted(punctual_executive *executive, uint32_t index,
+                                      punctual_stats *stats) PUNCTUAL_NOEXCEPT;
+
+/*
  * Checks all of it and lays it out for these options (null: the defaults), so that the layout can be
  * requested before a run. Need not be called: a run does the same. punctual_last_error() names the
  * tasks and units that a failure is about.

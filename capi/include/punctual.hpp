@@ -452,9 +452,11 @@ public:
         keep(answer, own, std::nullopt);
     }
 
-    // punctual_executive_remove(). Its body, and what triggers it, are freed here.
-    void remove(std::uint32_t index) {
-        check(punctual_executive_remove(handle.get(), index));
+    // punctual_executive_remove_counted(): what it did. Its body, and what triggers it, are freed
+    // here.
+    punctual_stats remove(std::uint32_t index) {
+        punctual_stats done = empty_stats();
+        check(punctual_executive_remove_counted(handle.get(), index, &done));
         entries gone; // freed unlocked: what they hold may come here
         std::lock_guard<std::mutex> locked(keeping);
         for (auto at = kept.begin(); at != kept.end();) {
@@ -464,6 +466,7 @@ public:
             }
             at = next;
         }
+        return done;
     }
 
     // punctual_executive_allow_overload()

@@ -89,17 +89,6 @@ impl Executive {
         read(&registry.specs, built)
     }
 
-    /// The run that knows of a task, with its id there, and how often it was demoted; `None` where
-    /// it did not run yet.
-    fn ran(&self, index: u32) -> Result<Option<(Handle<'static>, TaskId, u64)>, Failure> {
-        let registry = self.registry();
-        let name = registry.specs.get(index)?.task_name();
-        let Some(run) = &registry.run else { return Ok(None) };
-        let id = run.ids.get(index as usize).copied().flatten();
-        let demoted = run.demoted.get(name).copied().unwrap_or(0);
-        Ok(id.map(|id| (run.handle.clone(), id, demoted)))
-    }
-
     /// Runs it for so long, or until it is stopped.
     fn run(&self, config: Config, duration_ns: u64) -> Result<(), Failure> {
         self.runs.with(|last| {
@@ -222,25 +211,33 @@ impl Executive {
         })
     }
 
-    /// Removes a task or a unit. A task may be removed while it runs.
-    fn remove(&self, index: u32) -> Result<(), Failure> {
+    /// Removes a task or a unit, and returns what it did. A task may be removed while it runs.
+    fn remove(&self, index: u32) -> Result<Stats, Failure> {
         self.changes.with(|()| {
             loop {
                 let mut registry = self.registry();
-                registry.specs.get(index)?;
+                let before = counted(registry.ran(index)?)?;
                 let remove = |specs: &mut Specs| {
                     specs.entries[index as usize] = None;
                     Ok(())
                 };
-                let Some(run) = registry.live() else { return registry.change(remove) };
+                let Some(run) = registry.live() else {
+                    return registry.change(remove).map(|()| before);
+                };
                 let id = run.ids.get(index as usize).copied().flatten();
                 let id = id.ok_or(Failure::bare(libc::ENOENT))?;
-                let change = || run.handle.remove(id).map(|_| None);
+                let mut done = before;
+                let change = || {
+                    let did = run.handle.remove(id)?;
+                    let forced = run.handle.forced();
+                    done = Stats::of(&did.counts).with_forced(forced).with_demotions(did.demotions);
+                    Ok(None)
+                };
                 let taken = |registry: &mut Registry, _| {
                     registry.specs.entries[index as usize] = None;
                 };
                 if self.change_live(registry, change, taken)? {
-                    return Ok(());
+                    return Ok(done);
                 }
             }
         })
@@ -326,6 +323,16 @@ impl Registry {
         Ok(())
     }
 
+    /// The run that knows of a task, with its id there, and how often it was demoted; `None` where
+    /// it did not run yet.
+    fn ran(&self, index: u32) -> Result<Option<Ran>, Failure> {
+        let name = self.specs.get(index)?.task_name();
+        let Some(run) = &self.run else { return Ok(None) };
+        let id = run.ids.get(index as usize).copied().flatten();
+        let demoted = run.demoted.get(name).copied().unwrap_or(0);
+        Ok(id.map(|id| (run.handle.clone(), id, demoted)))
+    }
+
     /// The run that is under way.
     fn live(&self) -> Option<Run> {
         self.run.clone().filter(|_| self.running)
@@ -342,6 +349,16 @@ impl Registry {
             (layout.phase_ns, layout.rank) = (now.phase_ns, now.rank);
         }
     }
+}
+
+/// A run as one task has it: its id there, and how often it was demoted.
+type Ran = (Handle<'static>, TaskId, u64);
+
+/// What a task did in a run; all 0 where there was none.
+fn counted(ran: Option<Ran>) -> Result<Stats, Failure> {
+    let Some((handle, id, demoted)) = ran else { return Ok(Stats::blank()) };
+    let counts = handle.counts(id).map_err(|why| Failure::of(&why))?;
+    Ok(Stats::of(&counts).with_forced(handle.forced()).with_demotions(demoted))
 }
 
 /// A run, from the start of its setup on.
@@ -792,7 +809,24 @@ unsafe extern "C" fn punctual_executive_add_unit(
 unsafe extern "C" fn punctual_executive_remove(executive: *mut Executive, task: u32) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
-        unsafe { ffi::object(executive) }?.remove(task)
+        unsafe { ffi::object(executive) }?.remove(task).map(drop)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_remove_counted(
+    executive: *mut Executive,
+    task: u32,
+    to: *mut Stats,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        // SAFETY: null or a struct that says its size, says the header. Before anything is gone.
+        unsafe { record::fits(to) }?;
+        let stats = executive.remove(task)?;
+        // SAFETY: not null, and then a struct that says its size, says the header.
+        unsafe { record::give(to, &stats) }
     })
 }
 
@@ -979,14 +1013,8 @@ unsafe extern "C" fn punctual_executive_task_stats(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
-        let stats = match ran {
-            None => Stats::blank(),
-            Some((handle, id, demoted)) => {
-                let counts = handle.counts(id).map_err(|why| Failure::of(&why))?;
-                Stats::of(&counts).with_forced(handle.forced()).with_demotions(demoted)
-            }
-        };
+        let ran = unsafe { ffi::object(executive) }?.registry().ran(task)?;
+        let stats = counted(ran)?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &stats) }
     })
@@ -1001,7 +1029,7 @@ unsafe extern "C" fn punctual_executive_task_quantile_ns(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
-        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
+        let ran = unsafe { ffi::object(executive) }?.registry().ran(task)?;
         let quantile =
             |share| ran.and_then(|(handle, id, _)| handle.quantile(id, share).ok().flatten());
         let quantile_ns = stats::quantile_ns(quantile, share)?;

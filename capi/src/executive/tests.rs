@@ -333,6 +333,8 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
         panics();
         assert_eq!(punctual_executive_remove(executive, 0), fault);
         panics();
+        assert_eq!(punctual_executive_remove_counted(executive, 0, null_mut()), fault);
+        panics();
         assert_eq!(punctual_executive_frame(executive, 1, 1), fault);
         panics();
         assert_eq!(punctual_executive_idle(executive, 1, None, null_mut()), fault);

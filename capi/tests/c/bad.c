@@ -64,6 +64,7 @@ static void no_objects(void)
     NULL_IS("executive", punctual_executive_add(NULL, &task, NULL));
     NULL_IS("executive", punctual_executive_add_unit(NULL, &unit, NULL));
     NULL_IS("executive", punctual_executive_remove(NULL, 0));
+    NULL_IS("executive", punctual_executive_remove_counted(NULL, 0, &stats));
     NULL_IS("executive", punctual_executive_frame(NULL, 1000000, 1));
     NULL_IS("executive", punctual_executive_idle(NULL, 1000, no_cycle, NULL));
     NULL_IS("executive", punctual_executive_allow_overload(NULL));

@@ -18,10 +18,12 @@
 #define LONG (35 * MS)
 #define DURATION (40 * PERIOD + PERIOD / 3)
 
-enum way { TIME, STOP, FLOW, ERROR, POLICY, WATCHDOG, WAYS };
+/* Of a run all but the last, which is the end of one task. */
+enum way { TIME, STOP, FLOW, ERROR, POLICY, WATCHDOG, WAYS, REMOVAL = WAYS };
 enum by { NOTHING, STALL, OVERRUN, BYS };
 
-static const char *const ways[] = {"time", "stop", "flow", "error", "policy", "watchdog"};
+static const char *const ways[] = {"time", "stop", "flow", "error", "policy", "watchdog",
+                                   "removal"};
 static const char *const bys[] = {"nothing", "stall", "overrun"};
 
 static const char *directory;
@@ -238,6 +240,53 @@ static void run_tasks(void)
     CHECK(punctual_executive_destroy(executive) == 0);
 }
 
+static void *run_executive(void *options)
+{
+    CHECK(punctual_executive_run(executive, (punctual_options *)options, 0) == 0);
+    return NULL;
+}
+
+/* A task that came while others run, and goes before they end. */
+static void run_removal(void)
+{
+    punctual_options options = plain(0);
+    punctual_task task;
+    punctual_stats stats;
+    pthread_t runs;
+    uint32_t index;
+
+    memset(&inline_task, 0, sizeof inline_task);
+    memset(&hog_task, 0, sizeof hog_task);
+    atomic_store(&ends, 0);
+    CHECK(punctual_executive_create(&executive) == 0);
+    CHECK(punctual_task_init(&task, sizeof task) == 0);
+    task.run = body;
+    task.period_num_ns = PERIOD;
+    task.name = "inline";
+    task.data = &inline_task;
+    CHECK(punctual_executive_add(executive, &task, NULL) == 0);
+    CHECK(pthread_create(&runs, NULL, run_executive, &options) == 0);
+    while (inline_task.calls < 3)
+        rest(MS);
+    task.name = "added";
+    task.data = &hog_task;
+    CHECK(punctual_executive_add(executive, &task, &index) == 0);
+    while (hog_task.calls < 3)
+        rest(MS);
+    CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
+    before_ns = punctual_now_ns();
+    CHECK(punctual_executive_remove_counted(executive, index, &stats) == 0);
+    after_ns = punctual_now_ns();
+    CHECK(stats.ran == hog_task.calls);
+    say("added", due(hog_task.first_ns, before_ns), due(hog_task.first_ns, after_ns), &stats, NULL);
+    CHECK(punctual_executive_stop(executive) == 0);
+    CHECK(pthread_join(runs, NULL) == 0);
+    /* The counts of one that goes after the run are those of the run. */
+    CHECK(punctual_executive_remove_counted(executive, 0, &stats) == 0);
+    CHECK(stats.ran == inline_task.calls);
+    CHECK(punctual_executive_destroy(executive) == 0);
+}
+
 /* Its owner: as long as it gets cycles. */
 static void *own(void *data)
 {
@@ -319,5 +368,8 @@ int main(int argc, char **argv)
         if (way == STOP || way == FLOW || way == WATCHDOG)
             run_loop();
     }
+    way = REMOVAL;
+    by = NOTHING;
+    run_removal();
     return 0;
 }

@@ -182,10 +182,16 @@ static void change_tasks(void)
             CHECK(punctual_executive_task_stats(executive, index, &stats) == 0);
             CHECK(punctual_wait_until_ns(punctual_now_ns() + 1000000, 0) == 0);
         } while (stats.ran < 3);
-        CHECK(punctual_executive_remove(executive, index) == 0);
+        CHECK(punctual_executive_remove_counted(executive, index, NULL) == -EINVAL);
+        if (n == 9)
+            CHECK(punctual_executive_remove(executive, index) == 0);
+        else
+            CHECK(punctual_executive_remove_counted(executive, index, &stats) == 0);
         atomic_store(&guest.here, 0);
+        CHECK(n == 9 || stats.ran == atomic_load(&guest.ran));
         CHECK(punctual_executive_task_stats(executive, index, &stats) == -ENOENT);
         CHECK(punctual_executive_remove(executive, index) == -ENOENT);
+        CHECK(punctual_executive_remove_counted(executive, index, &stats) == -ENOENT);
         CHECK(atomic_load(&guest.ran) >= 3);
     }
     CHECK(punctual_executive_stop(executive) == 0);

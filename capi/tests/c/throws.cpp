@@ -121,8 +121,8 @@ static void units() {
     CHECK(executive.stats(index).ran == ran && executive.quantile_ns(index, 0.5));
     CHECK(executive.stats(steady).ran == cycles && executive.stats(more).ran > 0);
     CHECK(executive.quantile_ns(steady, 0.5));
+    CHECK(executive.remove(index).ran == ran);
     ran = parts = 0;
-    executive.remove(index);
     executive.run(plain(0), 20'000'000);
     executive.stop();
     executive.run(plain(0));

@@ -315,11 +315,38 @@ impl Period {
         if den == 0 || num_ns / den == 0 || num_ns / den > Self::MAX_NS {
             return None;
         }
-        let (mut a, mut b) = (num_ns, den);
-        while b != 0 {
-            (a, b) = (b, a % b);
+        let shared = common(num_ns, den);
+        Some(Self { num_ns: num_ns / shared, den: den / shared })
+    }
+
+    /// The period of one in `factor` releases, exactly; `None` where that is no period: for 0, above
+    /// [`Period::MAX_NS`], and where 64 bits do not hold its fraction.
+    ///
+    /// # Real-time: setup only
+    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
+        if factor == 0 {
+            return None;
         }
-        Some(Self { num_ns: num_ns / a, den: den / a })
+        let shared = common(factor, self.den);
+        match self.num_ns.checked_mul(factor / shared) {
+            Some(num_ns) => Self::ratio(num_ns, self.den / shared),
+            None => None,
+        }
+    }
+
+    /// The period of `divisor` releases for each of this one, exactly; `None` where that is no
+    /// period: for 0, below 1 ns, and where 64 bits do not hold its fraction.
+    ///
+    /// # Real-time: setup only
+    pub const fn checked_div(self, divisor: u64) -> Option<Self> {
+        if divisor == 0 {
+            return None;
+        }
+        let shared = common(divisor, self.num_ns);
+        match self.den.checked_mul(divisor / shared) {
+            Some(den) => Self::ratio(self.num_ns / shared, den),
+            None => None,
+        }
     }
 
     /// The numerator, ns.
@@ -370,6 +397,14 @@ impl Period {
         self.num_ns as f64 / self.den as f64
     }
 
+    /// Seconds as a floating-point number: the nominal `dt` of a controller.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn as_secs_f64(self) -> f64 {
+        self.num_ns as f64 / (self.den as f64 * 1e9)
+    }
+
     /// From release 0 to release `k`, ns: ⌊k·num/den⌋, saturating. Exact at every `k`, so that no
     /// error accumulates.
     ///
@@ -405,6 +440,14 @@ impl Period {
         let count = (ns as u128 * self.den as u128).div_ceil(self.num_ns as u128);
         if count > u64::MAX as u128 { u64::MAX } else { count as u64 }
     }
+}
+
+/// The greatest common divisor of two numbers, not both 0.
+const fn common(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// A [`Duration`] that is no [`Period`].
@@ -591,6 +634,22 @@ mod tests {
         assert_eq!(Period::ratio(u64::MAX, u64::MAX), Period::from_ns(1));
         assert_eq!(Period::from_ns(Period::MAX_NS + 1), None);
         assert_eq!(Period::hz(2_000_000_000), None);
+    }
+
+    #[test]
+    fn a_multiple_and_a_part_of_a_period_are_exact_or_none() {
+        let third = Period::hz(3).expect("in range");
+        assert_eq!(third.checked_mul(3), Period::hz(1));
+        assert_eq!(third.checked_div(7), Period::hz(21));
+        assert_eq!(third.checked_mul(6).and_then(|period| period.checked_div(6)), Some(third));
+        assert_eq!((third.checked_mul(0), third.checked_div(0)), (None, None));
+        assert_eq!(Period::NS.checked_div(2), None);
+        assert_eq!(Period::NS.checked_mul(Period::MAX_NS), Period::from_ns(Period::MAX_NS));
+        assert_eq!(Period::NS.checked_mul(Period::MAX_NS + 1), None);
+        let fine = Period::ratio(u64::MAX, u64::MAX - 1).expect("above 1 ns");
+        assert_eq!((fine.checked_mul(u64::MAX), fine.checked_div(2)), (None, None));
+        assert_eq!(Period::hz(1).map(Period::as_secs_f64), Some(1.0));
+        assert_eq!(third.as_secs_f64(), 1.0 / 3.0);
     }
 
     #[test]

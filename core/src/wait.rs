@@ -102,6 +102,7 @@ pub struct WaitStatus {
 /// The time that the processor paused in spins ([`Clock::pause_until`]), of those that paused at
 /// all. Sums, saturating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PausedSpin {
     /// The time in pauses.
     pub paused: Span,

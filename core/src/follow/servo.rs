@@ -60,6 +60,7 @@ pub enum ServoEvent {
 
 /// The drift and the errors of a grid up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ServoStatus {
     /// The rate by which the reference is faster than CLOCK_MONOTONIC, in parts of 10⁹.
     pub drift_ppb: f64,

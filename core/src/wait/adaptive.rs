@@ -50,6 +50,7 @@ impl Target {
 
 /// The phase of a learner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LearnPhase {
     /// Trying each plan in turn.
     Calibrating,

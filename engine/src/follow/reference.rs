@@ -25,6 +25,7 @@ const READINGS: usize = 10;
 const STEADY_NS: u64 = 1_000;
 
 /// A clock that a grid can follow.
+#[non_exhaustive]
 pub enum Reference {
     /// CLOCK_TAI: the time of day without leap seconds, as far as somebody set it.
     Tai,

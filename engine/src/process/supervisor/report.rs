@@ -48,6 +48,7 @@ pub struct Finished {
 
 /// A page as it was at the end.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Figures {
     /// Its counters.
     pub counts: Counts,
@@ -66,6 +67,7 @@ impl Figures {
 
 /// What became of a task.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TaskOutcome {
     /// The task.
     pub name: String,

@@ -319,8 +319,8 @@ impl Period {
         Some(Self { num_ns: num_ns / shared, den: den / shared })
     }
 
-    /// The period of one in `factor` releases, exactly; `None` where that is no period: for 0, above
-    /// [`Period::MAX_NS`], and where 64 bits do not hold its fraction.
+    /// The period of one in `factor` releases, exactly; `None` where that is no period: for 0,
+    /// above [`Period::MAX_NS`], and where 64 bits do not hold its fraction.
     ///
     /// # Real-time: setup only
     pub const fn checked_mul(self, factor: u64) -> Option<Self> {

@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn a_tick_that_was_heard_does_not_drive_a_grid_onto_the_kernels_own() {
         for heard_us in (0..1_000).step_by(25) {
-            // A host's, of 1 ms, wherever it is at the moment; the kernel's own at multiples of 4 ms
-            // is not heard for it.
+            // A host's, of 1 ms, wherever it is at the moment; the kernel's own, at multiples of
+            // 4 ms, is not heard for it.
             let heard = gaps((0..300).map(|k| k * 1_000_000 + heard_us * 1_000));
             let quiet = place(&heard, period(1_000)).expect("a tick");
             assert_eq!((quiet.tick_ns, quiet.is_detected()), (1_000_000, true));

@@ -187,7 +187,8 @@ impl CapturePlan {
         self
     }
 
-    /// The kernel's symbols, by which [`EventSet::Top`] leaves the tick out: without, more is recorded.
+    /// The kernel's symbols, by which [`EventSet::Top`] leaves the tick out: without, more is
+    /// recorded.
     #[must_use]
     pub fn with_symbols(mut self, symbols: &Symbols) -> Self {
         self.tick = TICKS.iter().find_map(|name| symbols.address_of(name));

@@ -569,7 +569,7 @@ fn glxgears_draws_on_the_display_that_is_given_if_it_answers() {
     // Now it is gone, so that one nobody sees takes its place.
     let drawn = gears_on(&display);
     let note = drawn.note.as_deref().unwrap_or_default();
-    assert!(note.contains("nobody sees (Xvfb): the screen "), "{drawn:?}");
+    assert!(note.contains("hidden screen (Xvfb): the screen "), "{drawn:?}");
     assert!(note.contains(&format!("{display} of DISPLAY does not answer (")), "{drawn:?}");
     assert!(drawn.rate.is_some_and(|rate| rate > 0.0), "{drawn:?}");
 }

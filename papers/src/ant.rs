@@ -320,7 +320,8 @@ fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
             let cell = PaperRow::new(id, &title, "µs", cell)
                 .measured(row.map(|row| row.release_ns[at] / 1e3))
                 .note(&format!(
-                    "cold caches: its lines are flushed before each, as memory is read there{stamps}"
+                    "cold caches: its lines are flushed before each, as memory is read \
+                     there{stamps}"
                 ));
             let cell = match row {
                 Some(row) => cell.note(&format!("warm {:.3} µs", row.warm_ns[at] / 1e3)),

@@ -82,8 +82,8 @@ pub struct Question<'a> {
     pub measured_alone: bool,
     /// Whether software stepping is judged.
     pub stepping: bool,
-    /// What loops of these periods are called, the shortest first; of as many loops of other periods
-    /// each has the name of its place.
+    /// What loops of these periods are called, the shortest first; of as many loops of other
+    /// periods each has the name of its place.
     pub labels: &'a [(u64, &'a str)],
     /// The periods that were measured, each once, the shortest first, ns.
     pub periods_ns: &'a [u64],

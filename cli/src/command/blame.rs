@@ -71,8 +71,8 @@ pub(super) struct BlameArgs {
     /// duration, of a kept capture what was late then]
     #[arg(long, value_name = "TIME|pQ", value_parser = threshold)]
     over: Option<LateThreshold>,
-    /// End at the first wake that is later than this, and fail (exit 1): the result is kept, and says
-    /// which wake it was
+    /// End at the first wake that is later than this, and fail (exit 1): the result is kept, and
+    /// says which wake it was
     #[arg(
         long,
         value_name = "TIME",

@@ -167,7 +167,7 @@ fn who_has_the_cpu_of_a_loop_that_waits_is_named_though_it_ends_before_the_loop(
         let mut burst = burst.spawn().expect("it starts");
         let pid = burst.id().to_string();
         until("the burst", || stdout(&run(["sched", "show", &pid])).contains("SCHED_FIFO 95"));
-        // So long is a burst, in which a busy machine looks twice; between two the loop has its CPU.
+        // In so long a burst a busy machine looks twice; between two the loop has its CPU.
         thread::sleep(Duration::from_millis(700));
         burst.kill().expect("ours");
         burst.wait().expect("ours");

@@ -31,8 +31,8 @@ const RENDERER: &str = "GL_RENDERER";
 const THREADS_MAX: usize = 16;
 /// How often it looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
-/// Xvfb has so long to say its display, and glxgears to say what draws: at the latest with its first
-/// frames, after 5 s.
+/// Xvfb has so long to say its display, and glxgears to say what draws: at the latest with its
+/// first frames, after 5 s.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Xvfb removes its socket and its lock file when its end is requested, and has so long for it.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -113,7 +113,7 @@ pub(in crate::load) fn run(
     let screen = subprocess::find(SCREEN).ok_or_else(|| {
         format!("{hidden}, and Xvfb is not installed: install it, or unset DISPLAY")
     })?;
-    say(out, &Line::Note(format!("glxgears on a screen that nobody sees (Xvfb): {hidden}")))?;
+    say(out, &Line::Note(format!("glxgears on a hidden screen (Xvfb): {hidden}")))?;
     let args = ["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"];
     let mut screen = Program::start(setup, launcher, &screen, &args.map(str::to_owned), &[])?;
     let result = display(&mut screen).and_then(|display| {

@@ -153,7 +153,8 @@ const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own 
 const FAIR_SHARE: &str =
     "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
 const OWN_RECORDING: &str = "It reads what is recorded, and ends with it: that is the price of \
-     this recording, and nothing of the machine.";
+     this recording, and nothing of the machine; less of it where the reader has a CPU that is not \
+     measured.";
 const OWN_LOAD: &str =
     "It is the load that this measurement runs: --load none, or others, without it.";
 const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \

@@ -88,8 +88,9 @@ pub enum About {
     StopOver,
     /// Limits that were not checked, as the run ended before its time.
     EndedEarly,
-    /// The measurement itself, or what is none of these.
+    /// The measurement itself, what is none of these, or what a newer version says.
     #[default]
+    #[serde(other)]
     Other,
 }
 

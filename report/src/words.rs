@@ -109,8 +109,9 @@ enum WarningAbout {
     Guest,
     /// The policy, which was refused.
     NotRealTime,
-    /// None of these.
+    /// None of these, or what a newer version says.
     #[default]
+    #[serde(other)]
     Other,
 }
 
@@ -226,6 +227,15 @@ mod tests {
     use punctual_os::scheduler::SchedPolicy;
 
     use super::*;
+
+    #[test]
+    fn what_a_newer_version_is_about_is_read_as_something_else() {
+        let newer: Vec<WarningAbout> = serde_json::from_str(r#"["guest", "power"]"#).expect("read");
+        assert_eq!(newer, [WarningAbout::Guest, WarningAbout::Other]);
+        let about = |text: &str| serde_json::from_str::<crate::judge::About>(text).expect("read");
+        assert_eq!(about(r#"{"kind": "power"}"#), crate::judge::About::Other);
+        assert_eq!(about(r#"{"kind": "limit", "at": 2}"#), crate::judge::About::Limit { at: 2 });
+    }
 
     #[test]
     fn what_is_read_back_is_what_was_written_and_known_by_what_it_is_about() {

@@ -614,7 +614,6 @@ fn poison(value: &mut Value, key: &str, hostile: &str) {
         "experiment",
         "started_at",
         "place",
-        "warnings_about",
     ];
     match value {
         Value::String(text) if !kept.contains(&key) => text.push_str(hostile),

@@ -138,7 +138,7 @@ impl PaperClaim {
                 self.figures.push(ClaimFigure { title, unit, value, n, test });
                 self
             }
-            None => self.untested(&format!("{title}: {NO_DATA}")),
+            None => self.untested(&format!("{NO_DATA} ({title})")),
         }
     }
 
@@ -286,8 +286,8 @@ mod tests {
         let none = ClaimTest { value: None, ..test(CLEAR, bound) };
         let part = judged(&[test(CLEAR, bound), none]);
         assert_eq!((part.holds, part.figures.len()), (Holds::Undecided, 1));
-        assert_eq!(part.because, "the gain: not measured: too few data for it");
-        assert!(part.ended_early().because.ends_with("not measured: the run ended early"));
+        assert_eq!(part.because, "not measured: too few data for it (the gain)");
+        assert!(part.ended_early().because.starts_with("not measured: the run ended early"));
         let claim = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");
         assert_eq!(claim.clone().judged().because, "it takes a cable");
         assert_eq!(claim.test(test(LESS, bound)).judged().holds, Holds::No);

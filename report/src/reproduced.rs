@@ -102,7 +102,7 @@ impl ReproducedClaim {
         let decided = |figure: &&ClaimFigure| figure.holds == Some(self.holds);
         match self.figures.iter().find(decided) {
             Some(figure) => figure.in_short(),
-            None => self.because.split(';').next().unwrap_or_default().to_owned(),
+            None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
         }
     }
 

@@ -121,9 +121,8 @@ fn in_order(result: &Value) {
     assert_eq!(latest.len(), 1, "{result}");
     let sentence = result["sentence"].as_str().expect("one");
     let worst = sentence.split(" The worst was ").nth(1).unwrap_or_else(|| panic!("{sentence}"));
-    let worst = worst.split(" Beside that, ").next().unwrap_or_default();
     let name = latest[0]["name"].as_str().expect("a name");
-    assert!(worst.ends_with(&format!("of it: {name}.")), "{sentence}");
+    assert!(worst.contains(&format!("of it: {name}.")), "{sentence}");
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Takes {
     /// In two or three words, for a page of few lines.
     pub fn in_short(self) -> String {
         match self {
-            Self::More(more) => format!("takes {:.0} times as many", more.ceil().max(2.0)),
+            Self::More(more) => format!("needs {:.0} × as many", more.ceil().max(2.0)),
             Self::Longer => "too few samples".to_owned(),
             Self::Quieter => "too near to tell".to_owned(),
         }

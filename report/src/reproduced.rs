@@ -423,7 +423,7 @@ mod tests {
             figures,
         };
         let open = claim(Holds::Undecided, figures.clone());
-        let short = "38.0 [30.0, 60.0] times, claimed ≤ 36.7; takes 38 times as many";
+        let short = "38.0 [30.0, 60.0] times, claimed ≤ 36.7; needs 38 × as many";
         assert_eq!(open.in_short(), short);
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
         let yes = claim(Holds::Yes, figures);

@@ -201,7 +201,7 @@ fn counts(body: &ReproduceBody) -> String {
         format::count(body.rows.iter().filter(|row| matches(row)).count() as u64)
     };
     format!(
-        "{} rows: {} measured here, {} not, with the reason in the row's note{}",
+        "{} rows: {} measured here, {} not (their notes say why){}",
         count(&|_| true),
         count(&|row| row.measured.is_some()),
         count(&|row| row.measured.is_none()),

@@ -8,10 +8,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`blame`] | events in, outcome out: [`blame::Blame`] |
-//! | [`config`] | who is followed, what is late, bounds |
+//! | [`config`] | who is followed, what is late, bounds; who ran before the first event |
 //! | [`symbols`] | names of kernel addresses; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
-//! | [`beginning`] | who ran before the first event |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |

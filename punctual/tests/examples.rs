@@ -21,7 +21,7 @@ const EXAMPLES: [(&str, &[&str]); 10] = [
     ("threads", &["servo: ", "vision: ", "sensor: ", "10 sent, 10 received", "background: "]),
     ("calendar", &["read: ", "control: ", "filter: ", "write: ", "watch: ", "log: "]),
     ("changing", &["removed: probe", "servo: ", "0 releases of the servo lost"]),
-    ("exchange", &["servo: ", "vision: ", "3 commands obeyed, 3", " targets followed"]),
+    ("exchange", &["servo: ", "vision: ", "3 commands obeyed, ", " targets followed"]),
     ("logger", &["00: at 0.", " lines printed, 0 dropped", "loop: "]),
     ("follow", &["following Tai", "loop: ", "fast: ", "slow: "]),
     ("replay", &["the lateness is made up", "×0 ", "×10 "]),

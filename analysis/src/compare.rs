@@ -604,7 +604,7 @@ fn by_result(side: &[Part<'_>], cell: u16) -> Vec<(f64, f64)> {
 }
 
 /// Variance over mean of batches, and what it is of.
-struct Scatter {
+struct Overdispersion {
     factor: f64,
     events: f64,
     df: f64,
@@ -612,7 +612,7 @@ struct Scatter {
 
 /// Variance over mean of the batches of several series, each about its own rate. `None` without an
 /// event or with no series of two batches.
-fn variance_over_mean(series: &[Vec<(f64, f64)>]) -> Option<Scatter> {
+fn variance_over_mean(series: &[Vec<(f64, f64)>]) -> Option<Overdispersion> {
     let (mut variance, mut events, mut df) = (0.0, 0.0, 0.0);
     for batches in series {
         let m = batches.len() as f64;
@@ -626,12 +626,12 @@ fn variance_over_mean(series: &[Vec<(f64, f64)>]) -> Option<Scatter> {
         events += k;
         df += m - 1.0;
     }
-    (events > 0.0 && df > 0.0).then(|| Scatter { factor: variance / events, events, df })
+    (events > 0.0 && df > 0.0).then(|| Overdispersion { factor: variance / events, events, df })
 }
 
 /// The same as a dispersion: one that may be chance counts as none.
 fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
-    variance_over_mean(series).map(|Scatter { factor, events, df }| {
+    variance_over_mean(series).map(|Overdispersion { factor, events, df }| {
         // For Poisson counts the factor has mean 1 and variance 2/df + 1/events.
         let chance = 1.0 + DOUBT * (2.0 / df + 1.0 / events).sqrt();
         if factor <= chance {
@@ -827,23 +827,28 @@ mod tests {
         LatenessSeries::of_buckets(&buckets, 0, Some(90_050))
     }
 
+    /// The comparison of a run whose results on each side have these series.
+    fn of_sides(sides: &[impl AsRef<[LatenessSeries]>; 2], thresholds_ns: &[i64]) -> RunComparison {
+        let parts = sides.each_ref().map(|side| {
+            let results = side.as_ref().iter().enumerate();
+            results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
+        });
+        let runs = Runs {
+            name: "idle",
+            sides: [&parts[0], &parts[1]],
+            shown: [None; 2],
+            thresholds_ns,
+            as_if_independent: false,
+        };
+        compare(&[runs]).0.remove(0)
+    }
+
     #[test]
     fn histograms_of_several_results_a_side_are_told_apart_by_how_they_scatter() {
         let verdict = |a: &[u64], b: &[u64]| {
             let series = |late: &[u64]| late.iter().copied().map(counts_alone).collect::<Vec<_>>();
             let sides = [series(a), series(b)];
-            let parts = sides.each_ref().map(|side| {
-                let results = side.iter().enumerate();
-                results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
-            });
-            let runs = Runs {
-                name: "idle",
-                sides: [&parts[0], &parts[1]],
-                shown: [None; 2],
-                thresholds_ns: &[],
-                as_if_independent: false,
-            };
-            compare(&[runs]).0.remove(0)
+            of_sides(&sides, &[])
         };
         let worse = verdict(&[100, 110, 90], &[900, 950, 870]);
         assert_eq!(worse.verdict, Verdict::Worse, "{worse:?}");
@@ -867,24 +872,13 @@ mod tests {
             counts_alone(20 * bursts as u64)
         };
         let trials = 200;
-        let told = (0..trials).filter(|_| {
+        let differing = (0..trials).filter(|_| {
             let sides = [[(); 3].map(|()| draw()), [(); 3].map(|()| draw())];
-            let parts = sides.each_ref().map(|side| {
-                let results = side.iter().enumerate();
-                results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
-            });
-            let runs = Runs {
-                name: "idle",
-                sides: [&parts[0], &parts[1]],
-                shown: [None; 2],
-                thresholds_ns: &[90_000],
-                as_if_independent: false,
-            };
-            compare(&[runs]).0.remove(0).verdict != Verdict::Undecided
+            of_sides(&sides, &[90_000]).verdict != Verdict::Undecided
         });
         // Twenty are twice as many as the confidence allows.
-        let told = told.count();
-        assert!(told <= 20, "{told} of {trials}");
+        let differing = differing.count();
+        assert!(differing <= 20, "{differing} of {trials}");
     }
 
     #[test]

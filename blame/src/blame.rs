@@ -912,7 +912,7 @@ impl Blame {
         match arm {
             None => {
                 self.counts.unknown_releases += 1;
-                self.threads[place].count_untied();
+                self.threads[place].count_unmatched();
                 self.threads[place].find_ready(at_ns);
             }
             Some(arm) => self.threads[place].release(Activation {
@@ -1006,7 +1006,7 @@ impl Blame {
         if let Some((anchor, anchor_ns)) = cause {
             thread.release_at(anchor, anchor_ns, at_ns);
         } else {
-            thread.count_untied();
+            thread.count_unmatched();
         }
         // Of a waking by a thread nothing passed before it.
         let interrupted = cause.filter(|(anchor, _)| *anchor == ReleaseAnchor::Interrupt);

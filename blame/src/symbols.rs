@@ -146,13 +146,10 @@ impl KernelPlace {
 
     /// The function's start.
     #[must_use]
-    pub const fn address(self) -> Option<CodeAddress> {
-        match self {
-            Self::Unknown => None,
-            Self::Syscall(address)
-            | Self::Exception(address)
-            | Self::KernelThread(address)
-            | Self::Work(address) => Some(address),
+    pub const fn address(mut self) -> Option<CodeAddress> {
+        match self.address_mut() {
+            Some(address) => Some(*address),
+            None => None,
         }
     }
 }

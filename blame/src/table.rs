@@ -485,7 +485,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         None => {
             let first = parts.next().map_or_else(String::new, |part| {
                 let share = part.share;
-                let of_what = format!("{share} % of the {lost} lost by the {late} wakes");
+                let of_what = format!("{share} of the {lost} lost by the {late} wakes");
                 format!("{of_what} later than {bar}: {}", part.name)
             });
             let rest: String = parts.map(|part| format!("; {part}")).collect();
@@ -511,10 +511,10 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
     });
     // Less than 1 % is nothing to say.
     let own = (own_ns > 0 && own_ns >= table.lateness_ns / 100).then(|| {
-        let share = per_cent(own_ns, table.lateness_ns);
+        let share = per_cent(share_of(own_ns, table.lateness_ns));
         let own = shown_duration(own_ns);
         format!(
-            " Beside that, the recording itself took {own} ({share} % of all), which is its price."
+            " Beside that, the recording itself took {own} ({share} of all), which is its price."
         )
     });
     [Some(answer), open, worst, own, reaching_out(outside)].into_iter().flatten().collect()
@@ -525,10 +525,17 @@ fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
     table.rows.iter().filter(|row| row.is_of_recording())
 }
 
-/// A share of a time, as a sentence has it.
-fn per_cent(part_ns: u64, whole_ns: u64) -> String {
-    let share = part_ns as f64 / whole_ns.max(1) as f64 * 100.0;
-    if share > 0.0 && share < 1.0 { "<1".to_owned() } else { format!("{share:.0}") }
+/// A share in [0, 1], as a sentence has it.
+pub(crate) fn per_cent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        ..1.0 => "<1 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+fn share_of(part_ns: u64, whole_ns: u64) -> f64 {
+    part_ns as f64 / whole_ns.max(1) as f64
 }
 
 /// That releases found it still at work, of which no wake tells.
@@ -566,7 +573,7 @@ struct NamedShare {
 impl fmt::Display for NamedShare {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.is_cause { ":" } else { "" };
-        write!(out, "{} %{colon} {}", self.share, self.name)
+        write!(out, "{}{colon} {}", self.share, self.name)
     }
 }
 
@@ -575,7 +582,7 @@ impl fmt::Display for NamedShare {
 fn named(table: &CauseTable) -> Vec<NamedShare> {
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let whole_ns = table.lateness_ns.saturating_sub(own_ns);
-    let per_cent = |time_ns: u64| per_cent(time_ns, whole_ns);
+    let per_cent = |time_ns: u64| per_cent(share_of(time_ns, whole_ns));
     let is_open = |row: &&CauseRow| {
         let kind = row.cause.kind();
         matches!(kind, CauseKind::Unexplained | CauseKind::NoSingle | CauseKind::NormalPath)

@@ -170,7 +170,7 @@ pub struct ThreadSnapshot {
     pub has_ended: bool,
     /// Wakes that no release is known of, so that none of the figures has them: by an interrupt or
     /// a timer's programming that was not recorded, or by another thread in the middle of a cycle.
-    pub untied: u64,
+    pub unmatched: u64,
 }
 
 impl ThreadSnapshot {
@@ -231,7 +231,7 @@ pub(crate) struct Thread {
     delivery_ns: u64,
     ready_wait_ns: u64,
     has_ended: bool,
-    untied: u64,
+    unmatched: u64,
     /// Up to which lateness a wake is on time, ns; worked out anew now and then.
     on_time_ns: u64,
     /// Beyond which it is late in the end, ns, where that is told for this thread alone.
@@ -275,7 +275,7 @@ impl Thread {
             delivery_ns: 0,
             ready_wait_ns: 0,
             has_ended: false,
-            untied: 0,
+            unmatched: 0,
             on_time_ns: 0,
             threshold_ns: None,
             timer_releases: 0,
@@ -438,11 +438,11 @@ impl Thread {
     }
 
     /// It is woken, and nothing that was recorded tells since when it should run.
-    pub(crate) const fn count_untied(&mut self) {
+    pub(crate) const fn count_unmatched(&mut self) {
         // Who waits for a disk or a page is in the middle of its work; whose sleep was not seen to
         // begin is new.
         if self.activation.is_none() && matches!(self.state, ThreadState::Sleeping) {
-            self.untied += 1;
+            self.unmatched += 1;
         }
     }
 
@@ -727,7 +727,7 @@ impl Thread {
             first_cause: first_cause.map(|(cause, _)| *cause),
             ran_before: self.before.most(),
             has_ended: self.has_ended,
-            untied: self.untied,
+            unmatched: self.unmatched,
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::table::per_cent;
+
 /// From this share of a thread's time on too much is lost to tell causes: what is lost comes where
 /// most happens, so that the rest is no fair sample.
 const TOO_MUCH: f64 = 0.1;
@@ -89,14 +91,6 @@ impl UnseenWakes {
 
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) }
-}
-
-fn per_cent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        ..1.0 => "<1 %".to_owned(),
-        percent => format!("{percent:.0} %"),
-    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use crate::format;
 use crate::parse::{self, Duration};
 use crate::stored::{self, RESULT, SAMPLES};
 
-/// The latenesses that a comparison is asked for.
+/// The latenesses of a comparison's thresholds.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ThresholdArgs {
     /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to

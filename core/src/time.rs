@@ -315,7 +315,7 @@ impl Period {
         if den == 0 || num_ns / den == 0 || num_ns / den > Self::MAX_NS {
             return None;
         }
-        let shared = common(num_ns, den);
+        let shared = gcd(num_ns as u128, den as u128) as u64;
         Some(Self { num_ns: num_ns / shared, den: den / shared })
     }
 
@@ -327,7 +327,7 @@ impl Period {
         if factor == 0 {
             return None;
         }
-        let shared = common(factor, self.den);
+        let shared = gcd(factor as u128, self.den as u128) as u64;
         match self.num_ns.checked_mul(factor / shared) {
             Some(num_ns) => Self::ratio(num_ns, self.den / shared),
             None => None,
@@ -342,7 +342,7 @@ impl Period {
         if divisor == 0 {
             return None;
         }
-        let shared = common(divisor, self.num_ns);
+        let shared = gcd(divisor as u128, self.num_ns as u128) as u64;
         match self.den.checked_mul(divisor / shared) {
             Some(den) => Self::ratio(self.num_ns / shared, den),
             None => None,
@@ -442,8 +442,10 @@ impl Period {
     }
 }
 
-/// The greatest common divisor of two numbers, not both 0.
-const fn common(mut a: u64, mut b: u64) -> u64 {
+/// The greatest common divisor of two numbers; the other one where one is 0 (Euclid).
+///
+/// # Real-time: setup only
+pub const fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

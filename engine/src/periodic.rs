@@ -30,9 +30,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use punctual_core::ready::RANKS_MAX;
+use punctual_core::time::gcd;
 
 use crate::error::BuildError;
-use balance::{Class, Group, balance, gcd, peak};
+use balance::{Class, Group, balance, peak};
 
 pub use crate::task::{Offset, Task};
 pub use plan::{Plan, PlanStorage};

@@ -10,10 +10,8 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::time::{Instant, Period, Span};
+use punctual_core::time::{Instant, Period, Span, gcd};
 use punctual_core::wait::Spin;
-
-use crate::periodic::balance::gcd;
 
 /// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
 pub const LISTEN: Span = Span::from_ms(300);
@@ -126,20 +124,20 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span, stop: &AtomicBool) -> Vec<G
 /// The quiet place for a grid of `period`: where no tick falls on a release nor into the
 /// 125 µs before it, in which a loop comes back from its sleep (less where periods are short).
 /// Where the gaps show no tick, or one that the grid meets at any phase, the tick is taken to be at
-/// multiples of its period: on a CPU without one that costs nothing. A tick that was heard may be
-/// another's, such as that of the host, which drifts against this clock: a place beside it that is
-/// near those multiples becomes one away from both. `None` when the grid comes near them at any
-/// phase, and nothing else was heard.
+/// multiples of its period: on a CPU without one that costs nothing. A tick that was detected may
+/// be another's, such as that of the host, which drifts against this clock: a place beside it that
+/// is near those multiples becomes one away from both. `None` when the grid comes near them at any
+/// phase, and no other tick was detected.
 ///
 /// # Real-time: setup only
 pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
-    let undetected = beside(&UNDETECTED, period);
-    let Some(heard) = tick(gaps) else { return undetected };
-    let Some(detected) = beside(&heard, period) else { return undetected };
-    let has_clear_ns = clear_ns(detected.phase_ns, &UNDETECTED, period);
+    let undetected = place_beside(&UNDETECTED, period);
+    let Some(detected) = tick(gaps) else { return undetected };
+    let Some(place) = place_beside(&detected, period) else { return undetected };
+    let has_clear_ns = clear_ns(place.phase_ns, &UNDETECTED, period);
     match undetected.filter(|best| has_clear_ns < MARGIN_NS.min(best.clear_ns / 2)) {
-        Some(multiples) => moved(&multiples, &heard, period).or(Some(detected)),
-        None => Some(detected),
+        Some(multiples) => moved(&multiples, &detected, period).or(Some(place)),
+        None => Some(place),
     }
 }
 
@@ -147,7 +145,7 @@ pub fn place(gaps: &[Gap], period: Period) -> Option<Quiet> {
 /// phase.
 ///
 /// # Real-time: setup only
-pub fn beside(tick: &KernelTick, period: Period) -> Option<Quiet> {
+pub fn place_beside(tick: &KernelTick, period: Period) -> Option<Quiet> {
     let (common, margin_ns) = common(tick, period);
     let clear_ns = (common - margin_ns) / 2;
     let phase_ns = (tick.phase_ns + margin_ns + clear_ns) % common;
@@ -329,16 +327,16 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_that_was_heard_does_not_drive_a_grid_onto_the_kernels_own() {
-        for heard_us in (0..1_000).step_by(25) {
+    fn a_detected_tick_does_not_drive_a_grid_onto_the_kernels_own() {
+        for host_us in (0..1_000).step_by(25) {
             // A host's, of 1 ms, wherever it is at the moment; the kernel's own, at multiples of
-            // 4 ms, is not heard for it.
-            let heard = gaps((0..300).map(|k| k * 1_000_000 + heard_us * 1_000));
-            let quiet = place(&heard, period(1_000)).expect("a tick");
+            // 4 ms, is not detected for it.
+            let host = gaps((0..300).map(|k| k * 1_000_000 + host_us * 1_000));
+            let quiet = place(&host, period(1_000)).expect("a tick");
             assert_eq!((quiet.tick_ns, quiet.is_detected()), (1_000_000, true));
             for tick in [quiet.tick(), UNDETECTED] {
                 let clear_ns = clear_ns(quiet.phase_ns, &tick, period(1_000));
-                assert!(clear_ns >= 125_000 && quiet.clear_ns >= 125_000, "{heard_us} {quiet:?}");
+                assert!(clear_ns >= 125_000 && quiet.clear_ns >= 125_000, "{host_us} {quiet:?}");
             }
         }
     }
@@ -416,7 +414,7 @@ mod tests {
         let tick = met(&gaps(comb), 400).expect("a tick");
         assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
         let mistaken = met(&gaps((0..75).map(|k| k * 4_000_000 + 437_500)), 300).expect("a tick");
-        let before = beside(&mistaken, period(1_000)).expect("a place");
+        let before = place_beside(&mistaken, period(1_000)).expect("a place");
         assert_eq!(before.phase_ns, 0);
         // Away from both: 125 µs before a release are kept free too.
         let moved = moved(&before, &tick, period(1_000)).expect("a place");

@@ -330,7 +330,7 @@ impl ThreadSession {
     /// them. Where the kernel does not allow that, or there is no session, it stays where it is.
     ///
     /// # Real-time: setup only
-    pub fn beside<R>(call: impl FnOnce() -> R) -> R {
+    pub fn off_its_cpus<R>(call: impl FnOnce() -> R) -> R {
         /// Back on its own CPUs on every way out, a panic's too.
         struct Back(CpuMask);
         impl Drop for Back {

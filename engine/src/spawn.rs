@@ -52,7 +52,7 @@ pub fn spawn_elsewhere<R: Send + 'static>(
     run: impl FnOnce() -> R + Send + 'static,
 ) -> Result<JoinHandle<R>, Error> {
     // Inherited: a thread that had to leave the loop's CPU itself would wait for it first.
-    let thread = ThreadSession::beside(|| plain(name, run));
+    let thread = ThreadSession::off_its_cpus(|| plain(name, run));
     thread.map_err(|why| Kind::Thread(why).into())
 }
 

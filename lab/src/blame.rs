@@ -347,7 +347,7 @@ impl BlameExperiment {
             BlameSubject::Threads(_) | BlameSubject::RealTime => None,
         };
         let plan = self.machine.capture_plan(EventSet::Full).away_from(&[cpu]);
-        let plan = plan.beside(fast.into_iter().collect());
+        let plan = plan.with_fast_loops(fast.into_iter().collect());
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
         let left = Span::from_ns((self.duration.as_ns() - unrecorded).max(0));
         let accountant = self.accountant(follow, &symbols, left);
@@ -1496,7 +1496,7 @@ mod tests {
             first_cause: None,
             ran_before: None,
             has_ended: false,
-            untied: 0,
+            unmatched: 0,
         };
         let bounds = FigureBounds::of(&figures).expect("the median is open");
         assert_eq!(bounds.p50_ns, (0, 250_000));

@@ -157,9 +157,9 @@ impl CapturePlan {
     }
 
     /// Beside these loops: their CPUs have rings [`FAST_RINGS`] times as large, and the records of
-    /// their own CPU time, which nothing is told by, are left out.
+    /// their own CPU time, of which no figure is made, are left out.
     #[must_use]
-    pub fn beside(mut self, fast_loops: Vec<FastLoop>) -> Self {
+    pub fn with_fast_loops(mut self, fast_loops: Vec<FastLoop>) -> Self {
         self.fast_loops = fast_loops;
         self
     }

@@ -13,7 +13,7 @@ use punctual_os::clock::{ClockId, now_ns};
 
 /// The most names that are kept of a CPU.
 const NAMES_MAX: usize = 8;
-/// The most processes of one name that are told apart: 16 kB. Further ones are not counted.
+/// The most processes of one name that are counted apart: 16 kB. Further ones are not counted.
 const PROCESSES_MAX: usize = 1_024;
 
 /// The threads of the machine at one moment, but for those of this process.
@@ -57,7 +57,7 @@ impl Census {
             if ran_ns > 0 && thread.last_cpu == cpu {
                 let name = name(thread);
                 let named = by_name.entry(name).or_insert_with_key(|name| NamedOthers::new(name));
-                // Threads of the kernel are told by their names; they are of no process.
+                // Threads of the kernel are known by their names; they are of no process.
                 named.add(ran_ns, (!thread.is_kernel).then_some(thread.pid));
             }
         }
@@ -195,12 +195,12 @@ impl NamedOthers {
     }
 
     /// How many processes they are of; 0 for threads of the kernel.
-    pub const fn processes(&self) -> usize {
+    pub const fn process_count(&self) -> usize {
         self.processes.len()
     }
 
     /// The process that ran longest, the only one where there is one.
-    pub fn most(&self) -> Option<i32> {
+    pub fn busiest_process(&self) -> Option<i32> {
         let most = self.processes.iter().max_by_key(|&&(pid, ran_ns)| (ran_ns, -pid));
         most.map(|(pid, _)| *pid)
     }
@@ -275,7 +275,12 @@ mod tests {
         let rows = |others: &OthersOnCpu| {
             let rows = others.threads.iter();
             let row = |named: &NamedOthers| {
-                (named.name().to_owned(), named.ran_ns(), named.processes(), named.most())
+                (
+                    named.name().to_owned(),
+                    named.ran_ns(),
+                    named.process_count(),
+                    named.busiest_process(),
+                )
             };
             rows.map(row).collect::<Vec<_>>()
         };

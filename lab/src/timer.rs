@@ -134,7 +134,7 @@ impl TimerExperiment {
         let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
-        for cell in cells.iter_mut().filter(|cell| cell.is_drawn() && self.in_a_row > 0) {
+        for cell in cells.iter_mut().filter(|cell| cell.has_own_series() && self.in_a_row > 0) {
             if stopped() {
                 break;
             }
@@ -486,7 +486,7 @@ impl Cell {
     }
 
     /// Whether its series may be a block of its own.
-    fn is_drawn(&self) -> bool {
+    fn has_own_series(&self) -> bool {
         self.path == TimerPath::Sleep && self.store != StampStore::Hot
     }
 
@@ -824,7 +824,8 @@ mod tests {
         cell.run_in_a_row(count, &mut stores, &stop);
         assert_eq!(cell.row(), None, "nothing but the series");
         let [own] = &cell.series[..] else { panic!("{:?}", cell.series) };
-        // Each expiry was seen, or missed; where the machine stood still at the end, neither.
+        // Each expiry was seen, or missed; more are missed where the machine stands still at the
+        // end.
         let seen = own.len() as u64 + cell.series_missed;
         assert!((1..=u64::from(count)).contains(&(own.len() as u64)), "{seen}");
         assert!(seen >= u64::from(count), "{} seen, {} missed", own.len(), cell.series_missed);
@@ -833,7 +834,7 @@ mod tests {
         let row = cell.row().expect("measured");
         assert_eq!(row.series, series, "no other block is drawn");
         assert!(row.n <= BLOCK_NS / 100_000, "{}", row.n);
-        let drawn = |path, store| Cell::new(path, 1, Background::None, store).is_drawn();
+        let drawn = |path, store| Cell::new(path, 1, Background::None, store).has_own_series();
         assert!(drawn(TimerPath::Sleep, StampStore::Cold));
         assert!(!drawn(TimerPath::Sleep, StampStore::Hot));
         assert!(!drawn(TimerPath::Mdelay, StampStore::Array));

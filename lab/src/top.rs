@@ -598,7 +598,7 @@ mod tests {
             first_cause: None,
             ran_before: None,
             has_ended: false,
-            untied: 0,
+            unmatched: 0,
         }
     }
 

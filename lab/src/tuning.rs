@@ -13,6 +13,7 @@ mod journal;
 use std::io;
 
 use punctual_host::CpuFormat;
+use punctual_os::Errno;
 
 pub use experiment::{
     CountedTail, Measure, SettingSets, SettingTrial, TuningTrials, least, try_settings,
@@ -76,29 +77,23 @@ impl AppliedStep {
         };
         let path = self.wanted.path.as_str();
         let is_interrupt = path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list");
-        match (why.raw_os_error()?, path) {
-            (ENOENT | ENODEV | ENXIO, _) => Some("this machine has no such setting"),
-            (EOPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
+        match (Errno(why.raw_os_error()?), path) {
+            (Errno::NOENT | Errno::NODEV | Errno::NXIO, _) => {
+                Some("this machine has no such setting")
+            }
+            (Errno::OPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
             // write_irq_affinity (kernel/irq/proc.c): EPERM, before Linux 6.4 EIO.
-            (EPERM | EIO, _) if is_interrupt => {
+            (Errno::PERM | Errno::IO, _) if is_interrupt => {
                 Some("the kernel places this interrupt itself, one for each queue of its device")
             }
             // pcie_aspm_set_policy (drivers/pci/pcie/aspm.c).
-            (EPERM, "/sys/module/pcie_aspm/parameters/policy") => {
+            (Errno::PERM, "/sys/module/pcie_aspm/parameters/policy") => {
                 Some("link power management of PCI Express is off on this machine")
             }
             _ => None,
         }
     }
 }
-
-/// Numbers of errors (errno-base.h, asm-generic/errno.h).
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const EIO: i32 = 5;
-const ENXIO: i32 = 6;
-const ENODEV: i32 = 19;
-const EOPNOTSUPP: i32 = 95;
 
 /// Gives settings their values, in order. `done` sees each step at once.
 ///

@@ -52,10 +52,10 @@ fn what_signatures_reach_can_be_named() {
 
     let thread = RtThread::any().other().lock_memory(false).hold_idle_states(false);
     let thread = thread.wait(WaitPolicy::adaptive().learn_first(false));
-    let looped = Loop::builder(Period::hz(1_000).expect("in range")).phase(Phase::Zero);
-    let looped = looped.thread(thread).start().expect("a loop");
-    let Kept { plan, phase, paused } = kept(looped.wait_status());
+    let each_ms = Loop::builder(Period::hz(1_000).expect("in range")).phase(Phase::Zero);
+    let each_ms = each_ms.thread(thread).start().expect("a loop");
+    let Kept { plan, phase, paused } = kept(each_ms.wait_status());
     assert_eq!(phase, Some(LearnPhase::Calibrating), "nothing ran");
     assert!(plan.margin_ns > 0 && paused == PausedSpin::default(), "{plan:?} {paused:?}");
-    assert_eq!(refusals(&looped.finish()), [], "nothing was asked that may be refused");
+    assert_eq!(refusals(&each_ms.finish()), [], "it needs no rights");
 }

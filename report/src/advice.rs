@@ -146,7 +146,7 @@ fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Ad
         let over = run.outcome.tails.exceedances_within(deadline_ns).1;
         (over, worst(run))
     };
-    let is_told = |run: &&Run| {
+    let has_late_or_lost = |run: &&Run| {
         let is_lost = |blame: &RunBlame| blame.unseen.is_some_and(|loss| loss.is_too_much);
         run.blame.as_ref().is_some_and(|blame| blame.late > 0 || is_lost(blame))
     };
@@ -154,7 +154,7 @@ fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Ad
         let ((over, worst), (other, other_worst)) = (counted(a), counted(b));
         over.cmp(&other).then(worst.total_cmp(&other_worst))
     };
-    let run = runs.iter().filter(is_told).max_by(order)?;
+    let run = runs.iter().filter(has_late_or_lost).max_by(order)?;
     let blame = run.blame.as_ref()?;
     let sentence = blame.sentence.as_ref()?;
     let recorded_ns = run.causes.iter().map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
@@ -536,21 +536,21 @@ mod tests {
         let base = blamed(with_late(25_000, 400, 80), 300, &[("softirq", 200, None)]);
         let servo = blamed(with_late(1_000_000, 3, 9_000), 12, &[("higher-priority", 5, None)]);
         // The servo thread has the latest of all, the base thread most that were late.
-        let told = cause(&[servo.clone(), base.clone()], &[], &requirement).expect("recorded");
-        assert!(told.text.contains("softirq of hog"), "{}", told.text);
-        assert!(told.text.starts_with("25 µs, idle: 200 of 300 "), "{}", told.text);
+        let advice = cause(&[servo.clone(), base.clone()], &[], &requirement).expect("recorded");
+        assert!(advice.text.contains("softirq of hog"), "{}", advice.text);
+        assert!(advice.text.starts_with("25 µs, idle: 200 of 300 "), "{}", advice.text);
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us";
-        assert_eq!(told.command.as_deref(), Some(look));
+        assert_eq!(advice.command.as_deref(), Some(look));
         // Of as many the latest.
         let other = blamed(with_late(1_000_000, 400, 9_000), 12, &[("higher-priority", 9, None)]);
-        let told = cause(&[base, other], &[], &requirement).expect("recorded");
-        assert!(told.text.contains("higher-priority of hog"), "{}", told.text);
+        let advice = cause(&[base, other], &[], &requirement).expect("recorded");
+        assert!(advice.text.contains("higher-priority of hog"), "{}", advice.text);
         // A setting that moves it has its command, and the loop's stands beside it.
         let rule = Some("isolation.isolcpus");
         let moved = blamed(servo, 15, &[("higher-priority", 9, rule)]);
-        let told = cause(&[moved], &[], &requirement).expect("recorded");
-        assert_eq!(told.command.as_deref(), Some("punctual tune plan --cpus 1"));
-        assert!(told.whole().contains("blame --cpu 1 --period 1ms --over 40us'"), "{told:?}");
+        let advice = cause(&[moved], &[], &requirement).expect("recorded");
+        assert_eq!(advice.command.as_deref(), Some("punctual tune plan --cpus 1"));
+        assert!(advice.whole().contains("blame --cpu 1 --period 1ms --over 40us'"), "{advice:?}");
     }
 
     #[test]
@@ -564,10 +564,10 @@ mod tests {
             is_too_much: true,
         };
         lost.blame.as_mut().expect("blamed").unseen = Some(loss);
-        let told = cause(&[lost.clone()], &[], &Requirement::default()).expect("recorded");
-        let text = told.text.replace('\u{a0}', " ");
+        let advice = cause(&[lost.clone()], &[], &Requirement::default()).expect("recorded");
+        let text = advice.text.replace('\u{a0}', " ");
         assert!(text.starts_with("undecided: the recording lost 62 % of the time"), "{text}");
-        assert!(!told.whole().contains("Mend"), "{told:?}");
+        assert!(!advice.whole().contains("Mend"), "{advice:?}");
         // Also where no late wake was seen whole.
         lost.blame.as_mut().expect("blamed").late = 0;
         assert!(cause(&[lost], &[], &Requirement::default()).is_some());
@@ -588,9 +588,9 @@ mod tests {
         };
         let mut loaded = blamed(run(25_000, Some(0), 0.1), 15, &[("softirq", 9, None)]);
         loaded.setup.load = vec!["fork".to_owned(), "cpu".to_owned()];
-        let told = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
+        let advice = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load fork";
-        assert_eq!(told.command.as_deref(), Some(look));
+        assert_eq!(advice.command.as_deref(), Some(look));
     }
 
     #[test]

@@ -282,10 +282,11 @@ mod tests {
         for (line, subject) in lines.iter().zip(["base", "servo"]) {
             let period_ns = if subject == "base" { 25_000 } else { 1_000_000 };
             let named = format!("{subject} thread, {}", format::period(period_ns));
-            let told = line.counts.strip_prefix(&named).unwrap_or_else(|| panic!("{line:?}"));
-            let parts: Vec<&str> = told.split(is_number).filter(|part| !part.is_empty()).collect();
-            let told = [" on CPU ", ": ", " of ", " releases missed, ", " in all over "];
-            assert_eq!(parts[..5], told, "{}", line.counts);
+            let counts = line.counts.strip_prefix(&named).unwrap_or_else(|| panic!("{line:?}"));
+            let parts: Vec<&str> =
+                counts.split(is_number).filter(|part| !part.is_empty()).collect();
+            let words = [" on CPU ", ": ", " of ", " releases missed, ", " in all over "];
+            assert_eq!(parts[..5], words, "{}", line.counts);
             let counted = line.counts.split(" missed, ").nth(1).and_then(|n| n.split(' ').next());
             let counted = format!("{} of ", counted.expect("a count"));
             let period = if subject == "base" { 25e3 } else { 1e6 };

@@ -103,8 +103,8 @@ impl OtherThread {
         Self {
             name: named.name().to_owned(),
             share: named.ran_ns() as f64 / wall_ns as f64,
-            pid: named.most(),
-            processes: named.processes() as u64,
+            pid: named.busiest_process(),
+            processes: named.process_count() as u64,
         }
     }
 
@@ -631,12 +631,12 @@ mod tests {
         };
         let expected = "Not idle: others used 60 % of CPU 1: rustc (3 processes, most pid 301) \
                         30 %, sh (pid 12) 20 %, kworker/1:2 10 %.";
-        let told = others.not_idle(1).map(|told| told.replace('\u{a0}', " "));
-        assert_eq!(told.as_deref(), Some(expected));
+        let sentence = others.not_idle(1).map(|text| text.replace('\u{a0}', " "));
+        assert_eq!(sentence.as_deref(), Some(expected));
         let hog = thread("hog (SCHED_FIFO 97)", 0.9, Some(77), 1);
         let waited = KeptWaiting { waited_ns: 1_000_000_000, threads: vec![hog] };
-        let told = waited.sentence(1).expect("it had the CPU");
-        assert!(told.starts_with("hog (SCHED_FIFO 97, pid 77) had CPU 1 for "), "{told}");
+        let sentence = waited.sentence(1).expect("it had the CPU");
+        assert!(sentence.starts_with("hog (SCHED_FIFO 97, pid 77) had CPU 1 for "), "{sentence}");
         // Results of before have neither.
         let old: OtherThread = serde_json::from_str(r#"{"name":"sh","share":0.5}"#).expect("valid");
         assert_eq!((old.who(), old.pid), ("sh".to_owned(), None));

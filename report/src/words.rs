@@ -1,4 +1,4 @@
-//! Sentences and requests of a result that are told apart: a result has their words, and beside
+//! Sentences and requests of a result that are known by data: a result has their words, and beside
 //! them what each of them is about.
 
 use std::fmt::{self, Display, Formatter};

@@ -27,7 +27,7 @@ pub enum EventFilter {
     Text(&'static str),
     /// Those of the followed threads.
     FollowedThreads,
-    /// Those about other threads than fast loops, of whose own CPU time nothing is told.
+    /// Those about other threads than fast loops, of whose own CPU time no figure is made.
     OthersThanFastLoops,
     /// Those of timers other than the tick, which is most of them and wakes nobody by itself.
     /// Sleeps, timerfds, timers of POSIX, of SCHED_DEADLINE and of io_uring each have a function of

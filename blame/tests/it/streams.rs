@@ -490,12 +490,12 @@ fn of_few_events_a_devices_waking_is_not_the_timers_before_it() {
         let mut blame = Blame::new(config());
         events.iter().for_each(|event| blame.push(event));
         let thread = blame.snapshot().threads.into_iter().next().expect("it woke");
-        (thread.wakes, thread.untied, thread.max.least_ns())
+        (thread.wakes, thread.unmatched, thread.max.least_ns())
     };
     let events = scenario.sorted();
     assert_eq!(figures(&few(events.clone())), (0, 20, 0));
-    let (wakes, untied, max_ns) = figures(&events);
-    assert_eq!((wakes, untied), (20, 0), "all events show the device");
+    let (wakes, unmatched, max_ns) = figures(&events);
+    assert_eq!((wakes, unmatched), (20, 0), "all events show the device");
     assert!(max_ns < 10 * US, "{max_ns}");
 }
 

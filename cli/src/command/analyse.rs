@@ -345,10 +345,10 @@ fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
          claims count between what its buckets allow, and clusters of late cycles would not show"
             .to_owned(),
     );
-    let asked = args.question.spec().or(spec.clone());
+    let question = args.question.spec().or(spec.clone());
     for run in report.body.runs() {
         let periods = periods_ns().map(i64::unsigned_abs).chain(run.setup.period_ns);
-        let thresholds = thresholds(&args.report, asked.as_ref(), periods);
+        let thresholds = thresholds(&args.report, question.as_ref(), periods);
         let outcome = run.outcome.clone().read_back(&thresholds);
         let outcome = outcome.map_err(|why| anyhow!("{shown}: run {:?}: {why}", run.name))?;
         read.runs.push(Run { outcome, ..run.clone() });
@@ -502,14 +502,14 @@ struct Part {
 /// Reads a whole file.
 pub(super) fn of_samples(
     args: &ReportArgs,
-    asked: Option<QuestionSpec>,
+    question: Option<QuestionSpec>,
     reader: impl Read,
 ) -> Result<RecordedData> {
     let mut file = SampleFileReader::open(reader)?;
     let info = file.info().clone();
     let kept: Option<QuestionSpec> =
         info.question.and_then(|question| serde_json::from_value(question).ok());
-    let (mut parts, of_run) = parts(&info.runs, args, asked.or(kept.clone()).as_ref());
+    let (mut parts, of_run) = parts(&info.runs, args, question.or(kept.clone()).as_ref());
     while let Some(block) = file.next_block() {
         parts[of_run[block.run]].recording.extend(block.samples);
     }

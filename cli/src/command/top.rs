@@ -227,7 +227,7 @@ fn text(frame: &TopFrame, cpus: usize, listed: &str) -> String {
     let mut state = vec![screen::late_over(frame.late_over_ns)];
     state.extend(screen::split(frame));
     state.extend(screen::left_out(frame));
-    state.extend(screen::untied(frame));
+    state.extend(screen::unmatched(frame));
     state.extend(frame.stopped_by.map(|(task, late_ns)| {
         let late = format::ns(Some(late_ns as f64));
         format!("stopped: {} ({}) was {late} late", format::plain(&task.name.to_string()), task.tid)
@@ -278,17 +278,17 @@ mod tests {
 
     #[test]
     fn wakes_that_no_figure_has_are_told() {
-        let shown = |untied: [u64; 2]| {
+        let shown = |unmatched: [u64; 2]| {
             let mut threads = vec![sample::thread(7, b"servo"), sample::thread(8, b"ja\x1bck")];
             threads
                 .iter_mut()
-                .zip(untied)
-                .for_each(|(thread, count)| thread.figures.untied = count);
+                .zip(unmatched)
+                .for_each(|(thread, count)| thread.figures.unmatched = count);
             text(&sample::frame(threads), 2, "threads")
         };
         assert!(!shown([0, 0]).contains("not counted"));
-        let told = "not counted: 12 wakes of no known release, 9 of ja\\u{1b}ck (8)";
-        assert!(shown([3, 9]).contains(told), "{}", shown([3, 9]));
+        let line = "not counted: 12 wakes of no known release, 9 of ja\\u{1b}ck (8)";
+        assert!(shown([3, 9]).contains(line), "{}", shown([3, 9]));
         assert!(shown([1, 0]).contains("not counted: 1 wake of no known release, 1 of servo (7)"));
     }
 

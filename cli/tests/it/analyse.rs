@@ -504,9 +504,9 @@ fn a_count_within_a_bucket_of_a_stored_result_is_told_by_both_its_bounds() {
     fs::remove_file(&samples).expect("written");
     let page = page_of(text(&result));
     let bounds = |before: &str, behind: &str| -> (u64, u64) {
-        let told = page.split(before).nth(1).and_then(|rest| rest.split(behind).next());
-        let told = told.unwrap_or_else(|| panic!("{before:?} {behind:?} in {page}"));
-        let (least, most) = told.split_once(" to ").unwrap_or_else(|| panic!("{told:?}"));
+        let counts = page.split(before).nth(1).and_then(|rest| rest.split(behind).next());
+        let counts = counts.unwrap_or_else(|| panic!("{before:?} {behind:?} in {page}"));
+        let (least, most) = counts.split_once(" to ").unwrap_or_else(|| panic!("{counts:?}"));
         let number = |text: &str| text.replace(' ', "").parse().expect("a count");
         (number(least), number(most))
     };

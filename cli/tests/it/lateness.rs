@@ -116,7 +116,7 @@ fn every_view_of_a_recording_has_the_same_lateness() {
     assert!(largest.contains("and 3 missed with no wake after them may have"), "{largest}");
 
     // Limits: what lies above the number holds, what lies below it does not; one on the
-    // largest is open: the next wake would have told.
+    // largest is open: the next wake would have shown it.
     let exit = |option: &str, text: String| run(["analyse", path, option, &text]).status.code();
     assert_eq!(exit("--limit", format!("p99<{}ns", p99_ns + 1.0)), Some(0));
     assert_eq!(exit("--limit", format!("p99<{p99_ns}ns")), Some(1));

@@ -16,6 +16,8 @@
 
 use std::collections::BTreeSet;
 
+use punctual_core::time::gcd;
+
 /// The longest major frame (LCM of the periods), in quanta, that is written out instant by instant.
 const EXACT_MAX: u64 = 1 << 20;
 /// How often each period's tasks are taken out and placed again.
@@ -338,11 +340,6 @@ impl Loads {
         };
         (0..classes.len()).filter_map(of_class).max().unwrap_or(0)
     }
-}
-
-/// The greatest common divisor of two numbers; the other one where one is 0.
-pub(crate) fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -313,7 +313,7 @@ impl LoopRecorder {
             FastLoop::of(tid, stream.thread.pinned_to()?, stream.period)
         });
         let capture = self.plan.machine.capture_plan(EventSet::Full).away_from(&measured);
-        let capture = capture.beside(fast.collect());
+        let capture = capture.with_fast_loops(fast.collect());
         if self.price.is_some() {
             let recorded = self.start(&capture)?;
             recorded.capture.resume();

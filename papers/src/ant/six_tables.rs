@@ -6,6 +6,7 @@
 //! release moves nothing out of a queue, and a wait takes the first element off its level. A task
 //! that is still ready at its next release is terminated.
 
+use punctual_core::time::gcd;
 use punctual_lab::baseline::{BaselineTask, Design, Levels, NONE, Node, Visit};
 use punctual_lab::executive::{DesignName, DesignUnderTest, MeasuredDesign, Rival};
 
@@ -91,7 +92,7 @@ impl Ant {
     pub fn new(tasks: &[BaselineTask]) -> Option<Self> {
         let entries = tasks.iter().try_fold(1u64, |lcm, task| {
             let period = u64::from(task.period);
-            let common = lcm / gcd(lcm, period) * period;
+            let common = lcm / (gcd(lcm.into(), period.into()) as u64) * period;
             (common <= ENTRIES_MAX).then_some(common)
         })?;
         let most: u64 = tasks.iter().map(|task| entries / u64::from(task.period)).sum();
@@ -240,8 +241,4 @@ impl Design for Ant {
         visit.part(&self.information);
         self.execution.visit(visit);
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -291,22 +291,22 @@ fn a_thread_elsewhere_stops_a_body_that_never_lets_go_of_its_cpu() {
     let watched = thread(WaitPolicy::sleep()).pinned(Some(last)).fifo(10);
     let watched = watched.watchdog(Duration::from_millis(800));
     let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
-    let mut looped = builder.thread(watched).start().expect("a loop");
-    let (handle, stops) = (looped.handle(), looped.handle());
+    let mut each_10_ms = builder.thread(watched).start().expect("a loop");
+    let (handle, stops) = (each_10_ms.handle(), each_10_ms.handle());
     let (spins, begun) = std::sync::mpsc::channel();
     let other = spawn_elsewhere("stops", move || {
         begun.recv().expect("the body says so");
         stops.stop();
     });
     let other = other.expect("there are threads");
-    assert!(looped.wait().is_some());
-    assert_eq!(looped.policy(), SchedPolicy::Fifo(10));
+    assert!(each_10_ms.wait().is_some());
+    assert_eq!(each_10_ms.policy(), SchedPolicy::Fifo(10));
     spins.send(()).expect("it waits");
     // The watchdog stops it otherwise.
     while !handle.stopped() {
         std::hint::spin_loop();
     }
-    let summary = looped.finish();
+    let summary = each_10_ms.finish();
     other.join().expect("no panic");
     assert_eq!(summary.end, End::Stopped, "the request came after the watchdog: {summary}");
 }
@@ -427,7 +427,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         length: Span::from_us(3),
     });
     let mistaken = quiet::met(&detected.collect::<Vec<_>>(), 300).expect("a tick");
-    let mistaken = quiet::beside(&mistaken, period).expect("a place");
+    let mistaken = quiet::place_beside(&mistaken, period).expect("a place");
     assert_eq!(mistaken.phase_ns, 0);
     let tick = || {
         let (every, length) = (Duration::from_millis(4), Duration::from_micros(17));

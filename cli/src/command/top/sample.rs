@@ -26,7 +26,7 @@ pub(super) fn thread(tid: u32, name: &[u8]) -> TopThread {
             first_cause: Some(cause),
             ran_before: Some(hog),
             has_ended: false,
-            untied: 0,
+            unmatched: 0,
         },
         priority: TopPriority::Fifo(90),
         new_wakes: 1_000,

@@ -323,7 +323,7 @@ impl TopView {
         }
         parts.extend(self.frame.as_ref().and_then(split));
         parts.extend(self.frame.as_ref().and_then(left_out));
-        parts.extend(self.frame.as_ref().and_then(untied));
+        parts.extend(self.frame.as_ref().and_then(unmatched));
         parts.join("  ")
     }
 }
@@ -391,16 +391,16 @@ pub(super) fn left_out(frame: &TopFrame) -> Option<String> {
 }
 
 /// The wakes that no figure has, and whose most of them are.
-pub(super) fn untied(frame: &TopFrame) -> Option<String> {
-    let count = frame.threads.iter().map(|thread| thread.figures.untied).sum::<u64>();
-    let most = frame.threads.iter().max_by_key(|thread| thread.figures.untied)?;
+pub(super) fn unmatched(frame: &TopFrame) -> Option<String> {
+    let count = frame.threads.iter().map(|thread| thread.figures.unmatched).sum::<u64>();
+    let most = frame.threads.iter().max_by_key(|thread| thread.figures.unmatched)?;
     (count > 0).then(|| {
         let plural = if count == 1 { "" } else { "s" };
         let (most, tid) = (&most.figures, most.figures.task.tid);
         let name = format::plain(&most.task.name.to_string());
         format!(
             "not counted: {count} wake{plural} of no known release, {} of {name} ({tid})",
-            most.untied
+            most.unmatched
         )
     })
 }

@@ -204,10 +204,10 @@ fn next(report: &Report) -> Vec<Block> {
     })
 }
 
-/// What is told in sentences and clauses, each of them: as a paragraph nobody reads it on a phone.
-fn rows(told: &str) -> Vec<String> {
+/// The sentences and clauses of a text, a row each: as a paragraph it is too long on a phone.
+fn rows(text: &str) -> Vec<String> {
     let (mut rows, mut row, mut depth) = (Vec::new(), String::new(), 0_u32);
-    let mut letters = told.chars().peekable();
+    let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
             '(' => depth += 1,
@@ -313,14 +313,14 @@ mod tests {
 
     #[test]
     fn a_cause_is_a_row_for_each_sentence_and_clause() {
-        let told = "Of 9 wakes: 63 %: sh (nice 0; 12) ran on CPU 1; 3 % the normal path. The worst \
+        let text = "Of 9 wakes: 63 %: sh (nice 0; 12) ran on CPU 1; 3 % the normal path. The worst \
                     was 2.2 ms late, 2.1 ms of it: v6.18 code.";
         let expected = [
             "Of 9 wakes: 63\u{a0}%: sh (nice 0; 12) ran on CPU 1",
             "3\u{a0}% the normal path",
             "The worst was 2.2 ms late, 2.1 ms of it: v6.18 code",
         ];
-        assert_eq!(rows(told), expected);
+        assert_eq!(rows(text), expected);
         assert!(rows("").is_empty());
     }
 }

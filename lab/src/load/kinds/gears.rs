@@ -23,8 +23,8 @@ pub(in crate::load) const NAME: &str = "gears";
 /// What it counts.
 pub(super) const UNIT: &str = "frames";
 /// What it needs: a screen where none is given, and the picture.
-const SCREEN: &str = "Xvfb";
-const PICTURE: &str = "glxgears";
+const XVFB: &str = "Xvfb";
+const GLXGEARS: &str = "glxgears";
 /// What glxgears calls that which draws, in what `-info` makes it write.
 const RENDERER: &str = "GL_RENDERER";
 /// Threads with which Mesa draws when it has no graphics hardware (its own limit is 32).
@@ -39,12 +39,12 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The programs that are not installed; no screen is needed where one is given.
 pub(super) fn missing() -> Vec<&'static str> {
-    let needed = [given().is_none().then_some(SCREEN), Some(PICTURE)];
+    let needed = [given_display().is_none().then_some(XVFB), Some(GLXGEARS)];
     needed.into_iter().flatten().filter(|name| subprocess::find(name).is_none()).collect()
 }
 
 /// The display that the environment names.
-fn given() -> Option<String> {
+fn given_display() -> Option<String> {
     std::env::var("DISPLAY").ok().filter(|display| !display.is_empty())
 }
 
@@ -81,7 +81,7 @@ pub(in crate::load) fn run(
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let picture = subprocess::find(PICTURE).ok_or("glxgears is not installed")?;
+    let picture = subprocess::find(GLXGEARS).ok_or("glxgears is not installed")?;
     let start = |display: String| {
         let variables = [
             ("DISPLAY", display),
@@ -90,7 +90,7 @@ pub(in crate::load) fn run(
         ];
         Program::start(setup, launcher, &picture, &["-info".to_owned()], &variables)
     };
-    let hidden = match given() {
+    let hidden = match given_display() {
         None => "DISPLAY names no other".to_owned(),
         Some(display) => {
             let mut gears = start(display.clone())?;
@@ -110,7 +110,7 @@ pub(in crate::load) fn run(
             }
         }
     };
-    let screen = subprocess::find(SCREEN).ok_or_else(|| {
+    let screen = subprocess::find(XVFB).ok_or_else(|| {
         format!("{hidden}, and Xvfb is not installed: install it, or unset DISPLAY")
     })?;
     say(out, &Line::Note(format!("glxgears on a hidden screen (Xvfb): {hidden}")))?;

@@ -298,7 +298,7 @@ fn releases_are_on_the_clock_that_is_given() {
 
 #[test]
 fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
-    use punctual_engine::quiet::{Gap, beside, met};
+    use punctual_engine::quiet::{Gap, met, place_beside};
 
     let (every, length) = (ms(4), Duration::from_micros(17));
     let clock = crate::sim::SimulatedClock::new().stall_every(every, length);
@@ -317,7 +317,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
             at: Instant::from_ns(turn * 4_000_000 + 437_500),
             length: Span::from_us(3),
         });
-        beside(&met(&detected.collect::<Vec<_>>(), 300)?, period)
+        place_beside(&met(&detected.collect::<Vec<_>>(), 300)?, period)
     });
     let summary = plan.run_for(ms(100)).expect("it starts");
     let moved = summary.quiet.map(|quiet| (quiet.phase_ns, quiet.clear_ns));

@@ -109,7 +109,7 @@ impl Blame {
             places: Vec::new(),
             sieve: [0; SIEVE],
             timers: TimerTable::default(),
-            bases: ClockBases::new(&config.clock_offsets_ns),
+            bases: ClockBases::new(&config.clock_offsets_ns, config.is_clock_foreign),
             tasks: TaskTable::default(),
             senders: Senders::new(config.bounds.cpus),
             court: Court::new(&config),

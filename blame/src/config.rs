@@ -126,6 +126,9 @@ pub struct BlameConfig {
     /// How far clocks of timers are ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. What
     /// is missing is learnt from expiries, to about a microsecond.
     pub clock_offsets_ns: Vec<i64>,
+    /// Whether the events have another clock than CLOCK_MONOTONIC, which sleeps expire on. Then how
+    /// far that one is ahead is learnt from expiries too.
+    pub is_clock_foreign: bool,
     /// Names of kernel addresses.
     pub symbols: SymbolMap,
     /// Whether threads without a timer of their own get a release: the entry of the interrupt that
@@ -166,6 +169,7 @@ impl Default for BlameConfig {
             smi_count: None,
             kernel_files: KernelFiles::default(),
             clock_offsets_ns: Vec::new(),
+            is_clock_foreign: false,
             symbols: SymbolMap::default(),
             event_driven: true,
             recall: None,

@@ -93,14 +93,17 @@ pub(crate) struct ClockBases {
     known: Vec<ClockBase>,
     /// Offsets that the caller read beside the capture, exact to its reading.
     given_ns: Vec<i64>,
+    /// Whether the events have a clock that timers do not count on: then each is learnt, however
+    /// near it is. The clock of the scheduler is a few milliseconds from MONOTONIC.
+    is_foreign: bool,
     steps: u64,
 }
 
 impl ClockBases {
     /// With offsets that were read beside the capture.
-    pub(crate) fn new(given_ns: &[i64]) -> Self {
+    pub(crate) fn new(given_ns: &[i64], is_foreign: bool) -> Self {
         let given_ns = given_ns.iter().copied().take(BASES).collect();
-        Self { known: Vec::new(), given_ns, steps: 0 }
+        Self { known: Vec::new(), given_ns, is_foreign, steps: 0 }
     }
 
     /// How many clocks beyond the room for them were seen: steps, or a broken capture.
@@ -112,7 +115,7 @@ impl ClockBases {
     pub(crate) fn learn(&mut self, now_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = now_ns.saturating_sub_unsigned(at_ns);
         let near = |ahead_ns: i64| ahead_ns.abs_diff(seen_ns) < APART_NS.unsigned_abs();
-        if seen_ns.unsigned_abs() < OWN_NS.unsigned_abs() {
+        if !self.is_foreign && seen_ns.unsigned_abs() < OWN_NS.unsigned_abs() {
             return 0;
         }
         if let Some(&given_ns) =
@@ -136,11 +139,12 @@ impl ClockBases {
     /// the one that brings it nearest to now.
     pub(crate) fn guess(&self, expires_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = expires_ns.saturating_sub_unsigned(at_ns);
+        let has_own = !self.is_foreign;
         self.known
             .iter()
             .map(|base| base.ahead_ns)
             .chain(self.given_ns.iter().copied())
-            .chain([0])
+            .chain(has_own.then_some(0))
             .min_by_key(|ahead_ns| ahead_ns.abs_diff(seen_ns))
             .unwrap_or(0)
     }
@@ -199,8 +203,16 @@ mod tests {
         assert_eq!(bases.learn(ahead + 3_000, 4_000), ahead - 200);
         assert_eq!(bases.guess(ahead + 5_000, 4_500), ahead - 200);
         assert_eq!(bases.guess(5_000, 4_500), 0);
-        let mut given = ClockBases::new(&[ahead]);
+        let mut given = ClockBases::new(&[ahead], false);
         assert_eq!(given.learn(ahead + 1_000, 1_700), ahead);
+    }
+
+    #[test]
+    fn a_foreign_clock_is_learnt_however_near_it_is() {
+        let mut bases = ClockBases::new(&[], true);
+        assert_eq!(bases.learn(9_000_300, 1_000), 8_999_300);
+        assert_eq!(bases.learn(14_000_000, 5_000_500), 8_999_500);
+        assert_eq!(bases.guess(19_000_000, 5_001_000), 8_999_500);
     }
 
     #[test]

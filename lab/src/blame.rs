@@ -1223,6 +1223,7 @@ impl ReadCapture {
             late: late.unwrap_or(LATE),
             symbols: map(&symbols),
             event_driven: true,
+            is_clock_foreign: clock != CaptureClock::Monotonic,
             ..BlameConfig::default()
         };
         let config = match (recalled, late) {

@@ -243,10 +243,9 @@ fn a_sleep_past_its_release_longer_than_the_ring_is_kept() {
     assert_eq!(rcu.map(|row| row.time_ns), Some(400 * 4 * US));
 }
 
-#[test]
-fn timers_on_another_clock_are_brought_to_the_events() {
-    let ahead = 1_700_000_000_000_000_000_i64;
-    let on_realtime = |mut event: TraceEvent| {
+/// Sleeps whose timers count on a clock that is this far ahead of the events'.
+fn sleeps_on_a_clock_ahead(ahead: i64) -> Vec<TraceEvent> {
+    let ahead_of = |mut event: TraceEvent| {
         match &mut event.kind {
             TraceKind::TimerStart { expires_ns, soft_expires_ns, .. } => {
                 *expires_ns += ahead;
@@ -259,12 +258,29 @@ fn timers_on_another_clock_are_brought_to_the_events() {
     };
     let mut scenario = Scenario::new();
     scenario.normals(60);
-    let events: Vec<TraceEvent> = scenario.sorted().into_iter().map(on_realtime).collect();
+    scenario.sorted().into_iter().map(ahead_of).collect()
+}
+
+#[test]
+fn timers_on_another_clock_are_brought_to_the_events() {
+    let ahead = 1_700_000_000_000_000_000_i64;
+    let events = sleeps_on_a_clock_ahead(ahead);
     let learnt = run(&events, config());
     // Learnt from interrupts that read their clock 300 ns before the event.
     assert_eq!((learnt.table.wakes, learnt.table.worst.least_ns()), (60, 14 * US - 300));
     let given = BlameConfig { clock_offsets_ns: vec![37_000_000_000, ahead], ..config() };
     assert_eq!(run(&events, given).table.worst.least_ns(), 14 * US);
+}
+
+#[test]
+fn events_on_the_schedulers_clock_have_the_same_lateness() {
+    // `perf record` without `-k`: that clock is a few milliseconds off, behind or ahead.
+    for ahead in [9_180_000, -9_180_000] {
+        let events = sleeps_on_a_clock_ahead(ahead);
+        let foreign = BlameConfig { is_clock_foreign: true, ..config() };
+        let outcome = run(&events, foreign);
+        assert_eq!((outcome.table.wakes, outcome.table.worst.least_ns()), (60, 14 * US - 300));
+    }
 }
 
 #[test]

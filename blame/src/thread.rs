@@ -414,10 +414,13 @@ impl Thread {
         self.unseen
     }
 
-    /// It runs, and its waking was not recorded: its own timer released it.
+    /// It runs, and its waking was not recorded: its own timer released it, where that was due.
     pub(crate) fn adopt(&mut self, at_ns: u64) {
         let is_asleep = self.is_asleep();
         let due = self.pending_arm().filter(|arm| arm.release_ns <= at_ns && is_asleep);
+        if due.is_none() {
+            self.count_unmatched();
+        }
         if let Some(arm) = due.filter(|_| self.activation.is_none()) {
             self.activation = Some(Activation {
                 anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },

@@ -284,6 +284,36 @@ fn events_on_the_schedulers_clock_have_the_same_lateness() {
 }
 
 #[test]
+fn wakes_of_which_nothing_was_recorded_are_counted() {
+    // A timerfd's loop polls with a timeout, which it programs last, and on its CPU nothing of the
+    // idle thread is recorded: neither the expiry, nor the waking, nor the switch to the loop.
+    let timeout = |at_ns: u64| TraceKind::TimerStart {
+        timer: 0x77,
+        function: WAKEUP,
+        expires_ns: (at_ns + 1_000 * MS) as i64,
+        soft_expires_ns: (at_ns + 1_000 * MS) as i64,
+    };
+    let mut scenario = Scenario::new();
+    for cycle in 1..=20 {
+        let release = cycle * PERIOD;
+        scenario.arm(release - MS, 0, release).event(release - MS + US, 0, timeout(release));
+        scenario.switch(release - MS + 2 * US, 0, 1, idle());
+        scenario.fire(release + 5 * US).start(release + 6 * US);
+    }
+    let unmatched = |events: &[TraceEvent]| {
+        let mut blame = Blame::new(config());
+        events.iter().for_each(|event| blame.push(event));
+        let thread = blame.snapshot().threads.remove(0);
+        (thread.wakes, thread.unmatched)
+    };
+    let whole = scenario.sorted();
+    assert_eq!(unmatched(&whole), (20, 0));
+    let without_idle: Vec<_> = whole.into_iter().filter(|event| event.tid != 0).collect();
+    // The last one shows nothing at all.
+    assert_eq!(unmatched(&without_idle), (0, 19));
+}
+
+#[test]
 fn few_late_wakes_leave_it_undecided() {
     let mut scenario = Scenario::new();
     scenario.normals(100);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::events::{self, Interest};
 use punctual_os::process;
@@ -46,6 +47,9 @@ impl Looped {
         let named = thread::Builder::new().name(name.to_owned());
         let thread = named.spawn(move || {
             scheduler::set(0, SchedPolicy::Fifo(80)).expect("root");
+            // All on one CPU: they differ by nothing but how they wait.
+            let first = affinity::get(0).expect("readable").iter().next().expect("a CPU");
+            affinity::set(0, &CpuMask::one(first)).expect("allowed");
             to_test.send(process::tid()).expect("the test waits");
             let mut next_ns = now_ns(ClockId::Monotonic);
             let timer = events::timer().expect("a timer");

@@ -16,6 +16,7 @@
 //! | [`campaign`] | many recordings of the same loops as one: what a soak keeps |
 //! | [`compare`] | two runs compared: rates, quantiles, cycles needed |
 //! | [`extremes`] | level L3: a model's extrapolation to rarer cycles, or why it is refused |
+//! | [`folding`], [`repetition`] | what repeats in a series, and among late cycles |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`imported`] | what the recording of another program holds and does not record |
@@ -28,6 +29,7 @@ pub mod campaign;
 pub mod claim;
 pub mod compare;
 pub mod extremes;
+pub mod folding;
 pub mod gridfit;
 pub mod histogram;
 pub mod impact;

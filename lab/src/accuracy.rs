@@ -9,6 +9,7 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
+use punctual_analysis::folding::FoldedPeriod;
 use punctual_analysis::interval::Interval;
 use punctual_analysis::rng::Rng;
 use punctual_analysis::scatter::Scatter;
@@ -759,10 +760,22 @@ fn scatter(errors: impl Iterator<Item = f64>) -> Option<Scatter> {
 const FEWEST: usize = 4;
 const FEWEST_OF_BLOCK: usize = 2;
 
-/// The period with which values repeat, in samples, looked for in blocks of which each is in the
-/// order of time: up to half the length of the shortest but the last. `None` where none stands out;
-/// beside it the longest that was looked for.
-pub fn period_of_blocks(blocks: &[Vec<i64>]) -> (Option<LoopPeriod>, usize) {
+/// The periods with which values repeat, in samples, looked for in blocks of which each is in the
+/// order of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeriodOfBlocks {
+    /// The best sine, up to [`Self::longest_sine`]; `None` where none stands out.
+    pub sine: Option<LoopPeriod>,
+    /// The best pattern of any shape, one spike among them, in the longest block.
+    pub pattern: Option<FoldedPeriod>,
+    /// The longest sine that was looked for: half the length of the shortest block but the last.
+    pub longest_sine: usize,
+    /// The longest pattern that was.
+    pub longest_pattern: usize,
+}
+
+/// Looks for both. A wave is both a sine and a pattern.
+pub fn period_of_blocks(blocks: &[Vec<i64>]) -> PeriodOfBlocks {
     // The last may have been cut off where the room ended.
     let whole = if blocks.len() > 1 { &blocks[..blocks.len() - 1] } else { blocks };
     let length = whole.iter().map(Vec::len).min().unwrap_or(0);
@@ -771,8 +784,13 @@ pub fn period_of_blocks(blocks: &[Vec<i64>]) -> (Option<LoopPeriod>, usize) {
         Spectrum::of(&values, FEWEST_OF_BLOCK)
     };
     let found: Vec<Spectrum> = whole.iter().filter_map(spectrum).collect();
-    let period = Spectrum::mean(&found).and_then(|mean| mean.period(SHARE_MIN));
-    (period, length / FEWEST_OF_BLOCK)
+    let longest = blocks.iter().max_by_key(|block| block.len()).map_or(&[][..], Vec::as_slice);
+    PeriodOfBlocks {
+        sine: Spectrum::mean(&found).and_then(|mean| mean.period(SHARE_MIN)),
+        pattern: FoldedPeriod::of(longest, SHARE_MIN),
+        longest_sine: length / FEWEST_OF_BLOCK,
+        longest_pattern: FoldedPeriod::longest(longest.len()),
+    }
 }
 
 /// The share of the variance of a curve that a sine of each period explains, of those tried.
@@ -918,12 +936,23 @@ mod tests {
         };
         // The phases differ, as others have their turns between two blocks; the last is cut off.
         let blocks = [block(0), block(200), block(77)[..300].to_vec()];
-        let (found, longest) = period_of_blocks(&blocks);
-        assert!(found.is_some_and(|found| (found.ticks - 512.0).abs() < 30.0), "{found:?}");
-        assert_eq!(longest, 666);
+        let found = period_of_blocks(&blocks);
+        assert!(found.sine.is_some_and(|sine| (sine.ticks - 512.0).abs() < 30.0), "{found:?}");
+        assert_eq!((found.longest_sine, found.longest_pattern), (666, 166));
         let noise: Vec<i64> = sawtooth(1.0, 3e4).iter().map(|value| *value as i64).collect();
-        assert_eq!(period_of_blocks(&[noise]), (None, 256));
-        assert_eq!(period_of_blocks(&[]), (None, 0));
+        let none =
+            PeriodOfBlocks { sine: None, pattern: None, longest_sine: 256, longest_pattern: 64 };
+        assert_eq!(period_of_blocks(&[noise]), none);
+        let nothing = PeriodOfBlocks { longest_sine: 0, longest_pattern: 0, ..none };
+        assert_eq!(period_of_blocks(&[]), nothing);
+    }
+
+    #[test]
+    fn one_spike_in_512_samples_is_a_pattern_and_no_sine() {
+        let spike = |at: i64| if at % 512 == 9 { 4_000 } else { 0 };
+        let block: Vec<i64> = (0..4_096).map(|at| spike(at) + at * at % 97).collect();
+        let found = period_of_blocks(&[block]);
+        assert_eq!(found.pattern.map(|pattern| pattern.samples), Some(512), "{found:?}");
     }
 
     #[test]

@@ -7,7 +7,8 @@ pub mod spin_exit;
 use punctual_core::time::Period;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::accuracy::{
-    AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, SHARE_MIN, period_of_blocks,
+    AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, LoopPeriod, SHARE_MIN,
+    period_of_blocks,
 };
 use punctual_lab::timer::{
     Background, ProcessorCount, SERIES, StampStore, TimerExperiment, TimerOutcome, TimerPath,
@@ -443,13 +444,21 @@ fn spikes(timer: Option<&TimerOutcome>, (suffix, period_ns): (&str, u64)) -> Pap
     );
     let note = "a page of 8-byte stamps; \"clock cycles\" there must be samples";
     let Some(row) = row else { return new.measured(None).note(note) };
-    let (period, longest) = period_of_blocks(&row.series);
+    let found = period_of_blocks(&row.series);
+    let sine = found.sine.map(|sine| (sine, "a sine of it"));
+    let pattern = found.pattern.map(|pattern| {
+        let period = LoopPeriod { ticks: pattern.samples as f64, share: pattern.share };
+        (period, "a pattern that repeats with it")
+    });
+    let period =
+        [sine, pattern].into_iter().flatten().max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share));
+    let (longest_sine, longest_pattern) = (found.longest_sine, found.longest_pattern);
     let none = format!(
-        "not measured: no period up to {longest} samples, half of the longest row of them, \
-         explains {:.0} % of the variance",
+        "not measured: neither a sine of up to {longest_sine} samples nor a pattern of up to \
+         {longest_pattern} that repeats explains {:.0} % of the variance",
         SHARE_MIN * 100.0
     );
-    let found = new.measured_or(period.map(|period| period.ticks), &none).note(note);
+    let found = new.measured_or(period.map(|(period, _)| period.ticks), &none).note(note);
     let in_a_row = row.series.iter().map(Vec::len).max().unwrap_or(0);
     let found = found.note(&format!("of {in_a_row} wakes in a row"));
     let found = match row.series_missed {
@@ -457,8 +466,9 @@ fn spikes(timer: Option<&TimerOutcome>, (suffix, period_ns): (&str, u64)) -> Pap
         missed => found.note(&format!("{missed} expiries passed unseen among them")),
     };
     match period {
-        Some(period) => found.note(&format!(
-            "it explains {:.0} % of the variance, of periods up to {longest} samples",
+        Some((period, shape)) => found.note(&format!(
+            "{shape} explains {:.0} % of the variance; sines were tried up to {longest_sine} \
+             samples, patterns up to {longest_pattern}",
             period.share * 100.0
         )),
         None => found,

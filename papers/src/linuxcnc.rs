@@ -22,16 +22,45 @@ struct Thread {
     prefix: &'static str,
     name: &'static str,
     period_ns: u64,
+    /// Where its releases lie.
+    lies: &'static str,
 }
 
-/// The share of the time that both threads are measured.
+/// Where both threads lie, one beside the other.
+const AT_THE_TICK: &str =
+    "both threads at once, at multiples of their periods, where the kernel's tick is";
+
+/// The share of the time that both threads are measured, and that the servo thread alone is.
 const SHARE: f64 = 0.9;
+const QUIET_SHARE: f64 = 0.1;
 
 /// The base thread, which makes steps, and the servo thread.
 const THREADS: [Thread; 2] = [
-    Thread { key: "base", prefix: "base.", name: "25 µs base", period_ns: 25_000 },
-    Thread { key: "servo", prefix: "", name: "1 ms servo", period_ns: 1_000_000 },
+    Thread {
+        key: "base",
+        prefix: "base.",
+        name: "25 µs base",
+        period_ns: 25_000,
+        lies: AT_THE_TICK,
+    },
+    Thread {
+        key: "servo",
+        prefix: "",
+        name: "1 ms servo",
+        period_ns: 1_000_000,
+        lies: AT_THE_TICK,
+    },
 ];
+
+/// The servo thread where no tick meets it: a machine with a step generator in hardware needs no
+/// base thread, and may choose its phase.
+const QUIET: Thread = Thread {
+    key: "quiet",
+    prefix: "quiet.",
+    name: "1 ms servo",
+    period_ns: THREADS[1].period_ns,
+    lies: "without a base thread, at a quiet phase, away from the kernel's tick",
+};
 
 /// The time in which both threads run as long under each condition as there, s.
 pub(crate) fn full_seconds(is_tuned: bool) -> f64 {
@@ -70,6 +99,18 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     for (thread, runs) in THREADS.iter().zip(of_threads.iter().chain(std::iter::repeat(&none))) {
         rows.extend(thread_rows(thread, conditions, runs));
     }
+    let quiet_conditions = [
+        LoopCondition { name: "idle quiet", ..conditions[0] },
+        LoopCondition { name: "linuxcnc quiet", ..conditions[1] },
+    ];
+    let quiet_loops = LoopSet {
+        period_ns: QUIET.period_ns,
+        conditions: &quiet_conditions,
+        length: bench.share(QUIET_SHARE),
+        phase: LoopPhase::Quiet,
+        ..loops
+    };
+    rows.extend(thread_rows(&QUIET, &quiet_conditions, &bench.loops(&quiet_loops)?));
     let runs = of_threads.pop().unwrap_or_default();
     let each_s = bench.share(SHARE).as_secs_f64() / conditions.len() as f64;
     let scaled = match each_s < RUN_S * 0.99 {
@@ -225,7 +266,8 @@ fn histogram(
     let note = run.map(|run| run.load_notes.join("; ")).unwrap_or_default();
     let jitters = run.map(|run| &run.figures.jitters);
     let new = |key: &str, title: &str, published: &str| {
-        let id = format!("linuxcnc.{}{}.{key}", thread.prefix, name.replace(' ', "-"));
+        let condition = name.trim_end_matches(" quiet").replace(' ', "-");
+        let id = format!("linuxcnc.{}{condition}.{key}", thread.prefix);
         let title = format!("{title} of a {} thread", thread.name);
         let row = PaperRow::new(id, &title, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
@@ -234,7 +276,7 @@ fn histogram(
             (false, true) => row.note("tuned desktops there, settings of run time alone here"),
             (false, false) => row.note("tuned desktops there, no settings changed here"),
         };
-        row.note("both threads at once, at multiples of their periods, where the kernel's tick is")
+        row.note(thread.lies)
     };
     [
         new("latency", "largest |interval less period|", published[0])

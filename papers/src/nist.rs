@@ -633,7 +633,7 @@ fn load_figure(loads: &[LoadAt], own: Option<Optimum>) -> Drawing {
             .line("formula: equation 1, T = 500 µs, S = 5 µs", curve(&|a| load(a, S)));
     let figure = match own {
         Some(Optimum { a, s, load: own_load }) => {
-            let chosen = own_load.map(|percent| ([a, percent], "chosen"));
+            let chosen = own_load.map(|percent| ([a, percent], ""));
             figure
                 .line(
                     &format!("formula: with the S of this machine, {s:.1} µs"),
@@ -648,7 +648,7 @@ fn load_figure(loads: &[LoadAt], own: Option<Optimum>) -> Drawing {
         None => figure,
     };
     figure
-        .points("published: the least load", [([50.0, 19.0], "19 %")])
+        .points("published: the least load, 19 %", [([50.0, 19.0], "")])
         .points(MEASURED, loads.iter().map(|at| ([at.us as f64, at.percent.value], "")))
         .ranges(MEASURED, loads.iter().filter_map(|at| Some((at.us as f64, error_bar(at)?))))
 }

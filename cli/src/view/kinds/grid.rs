@@ -79,21 +79,23 @@ fn figures(sides: &[ComparedSide], grid: &FigureGrid) -> Block {
     others(&mut heads, &against);
     others(&mut brief, &|label| if sides.len() == 2 { words("verdict") } else { against(label) });
     let cells = |row: &GridRow| {
-        let mut cells = vec![grid.owner_words(row), row.figure.clone(), row.unit.clone()];
+        let unit = RowUnit::of(row);
+        let mut cells = vec![grid.owner_words(row), row.figure.clone(), unit.name.to_owned()];
         cells.extend(has_paper.then(|| row.published.clone()));
-        cells.extend(row.cells.iter().map(whole));
+        cells.extend(row.cells.iter().map(|cell| unit.whole(*cell)));
         cells.extend(verdicts(row));
         cells
     };
     let brief_cells = |row: &GridRow| {
+        let unit = RowUnit::of(row);
         let name = match grid.is_of_papers() {
-            true => format!("{}, {}", in_words(&row.name, &row.figure, false), row.unit),
-            false => format!("{}: {}, {}", row.name, row.figure, row.unit),
+            true => format!("{}, {}", in_words(&row.name, &row.figure, false), unit.name),
+            false => format!("{}: {}, {}", row.name, row.figure, unit.name),
         };
         let most = if has_paper { NAME } else { NAME_ALONE };
         let mut cells = vec![shortened(&name, most)];
         cells.extend(has_paper.then(|| shortened(&row.published, PUBLISHED)));
-        cells.extend(row.cells.iter().map(value));
+        cells.extend(row.cells.iter().map(|cell| unit.value(*cell)));
         cells.extend(verdicts(row));
         cells
     };
@@ -107,19 +109,44 @@ fn verdicts(row: &GridRow) -> impl Iterator<Item = String> {
     (0..row.relations.len()).map(|at| row.word(at).to_owned())
 }
 
-/// A value with its interval, where it has one.
-fn whole(cell: &Option<GridCell>) -> String {
-    match cell {
-        None => "-".to_owned(),
-        Some(GridCell { value: Interval { value, low: None, high: None }, .. }) => {
-            significant(*value)
-        }
-        Some(cell) => cell.value.to_string(),
-    }
+/// The unit in which people read all cells of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct RowUnit<'r> {
+    name: &'r str,
+    /// What one of the row's own unit is in this one.
+    factor: f64,
 }
 
-fn value(cell: &Option<GridCell>) -> String {
-    cell.map_or_else(|| "-".to_owned(), |cell| significant(cell.value.value))
+impl<'r> RowUnit<'r> {
+    /// The largest that leaves no cell below 1. What a paper prints beside it keeps its unit.
+    fn of(row: &'r GridRow) -> Self {
+        let larger: &[(f64, &str)] = match row.unit.as_str() {
+            _ if !row.published.is_empty() => &[],
+            "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs")],
+            "Hz" => &[(1e6, "MHz"), (1e3, "kHz")],
+            _ => &[],
+        };
+        let sizes = row.cells.iter().flatten().map(|cell| cell.value.value.abs());
+        let least = sizes.filter(|size| *size > 0.0).fold(f64::INFINITY, f64::min);
+        let unit = larger.iter().find(|(own, _)| least.is_finite() && least >= *own);
+        match unit {
+            Some(&(own, name)) => Self { name, factor: 1.0 / own },
+            None => Self { name: &row.unit, factor: 1.0 },
+        }
+    }
+
+    /// A value with its interval, where it has one.
+    fn whole(self, cell: Option<GridCell>) -> String {
+        match cell.map(|cell| cell.value.times(self.factor)) {
+            None => "-".to_owned(),
+            Some(Interval { value, low: None, high: None }) => significant(value),
+            Some(value) => value.to_string(),
+        }
+    }
+
+    fn value(self, cell: Option<GridCell>) -> String {
+        cell.map_or_else(|| "-".to_owned(), |cell| significant(cell.value.value * self.factor))
+    }
 }
 
 /// Words of at most so many characters.
@@ -174,7 +201,32 @@ mod tests {
         assert!(page.contains("B against A") && page.contains("C against A"), "{page}");
         assert!(page.contains("undecided"), "{page}");
         let shown = text::rendered(&drawn).to_string();
-        assert!(shown.contains("stage 1: start, median, ns"), "{shown}");
+        assert!(shown.contains("stage 1: start, median, µs"), "{shown}");
+    }
+
+    #[test]
+    fn a_row_is_in_the_unit_that_leaves_none_of_its_cells_below_one() {
+        let cell = |value: f64| {
+            Some(GridCell { value: Interval::between(value / 2.0, value, value * 2.0), n: None })
+        };
+        let row = |unit: &str, published: &str, cells: [f64; 2]| GridRow {
+            name: "idle".to_owned(),
+            figure: "start".to_owned(),
+            unit: unit.to_owned(),
+            published: published.to_owned(),
+            better: None,
+            cells: cells.map(cell).into(),
+            relations: Vec::new(),
+        };
+        let waits = row("ns", "", [23_855.0, 3_660_797.0]);
+        let unit = RowUnit::of(&waits);
+        assert_eq!(unit.name, "µs");
+        assert_eq!(unit.whole(waits.cells[0]), "23.9 [11.9, 47.7]");
+        assert_eq!(unit.value(waits.cells[1]), "3661");
+        assert_eq!(RowUnit::of(&row("Hz", "", [6_255.0, 0.0])).name, "kHz");
+        assert_eq!(RowUnit::of(&row("ns", "", [0.0, 0.0])).name, "ns");
+        assert_eq!(RowUnit::of(&row("ns", "1000s", [23_855.0, 4e6])).name, "ns");
+        assert_eq!(RowUnit::of(&row("ticks", "", [23_855.0, 4e6])).name, "ticks");
     }
 
     #[test]

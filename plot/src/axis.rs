@@ -115,6 +115,27 @@ impl Axis {
         self
     }
 
+    /// Both as one, for charts that are compared: the longer one's marks, and those of the other
+    /// beyond its ends. Axes of other quantities, scales or names stay as they are.
+    pub fn joined(&self, other: &Self) -> Self {
+        let is_like = self.label == other.label && self.scale == other.scale;
+        let extent = |axis: &Self| match axis.scale {
+            Scale::Log => axis.high / axis.low,
+            Scale::Even | Scale::Names => axis.high - axis.low,
+        };
+        let [longer, shorter] =
+            if extent(self) >= extent(other) { [self, other] } else { [other, self] };
+        let has_other_names = longer.scale == Scale::Names && longer.ticks != shorter.ticks;
+        if !is_like || has_other_names {
+            return self.clone();
+        }
+        let beyond = shorter.ticks.iter().filter(|tick| !longer.holds(tick.at));
+        let mut ticks: Vec<Tick> = longer.ticks.iter().chain(beyond).cloned().collect();
+        ticks.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let (low, high) = (self.low.min(other.low), self.high.max(other.high));
+        Self { label: self.label.clone(), low, high, scale: self.scale, ticks }
+    }
+
     /// Whether values lie on it, its ends included.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
@@ -173,6 +194,23 @@ mod tests {
         assert!((places[1] - 0.5).abs() < 1e-9 && (places[0] - 1.0 / 6.0).abs() < 1e-9);
         let none = Axis::names("", Vec::new());
         assert!(none.ticks.is_empty() && none.high > none.low);
+    }
+
+    #[test]
+    fn axes_of_one_quantity_are_joined_and_others_stay() {
+        let log = |low, high| Axis::log("x", low, high, |at| at.to_string());
+        let joined = log(900.0, 2e6).joined(&log(9.0, 1_100.0));
+        assert_eq!((joined.low, joined.high), (9.0, 2e6));
+        assert_eq!(
+            labels(&joined),
+            ["10", "20", "50", "100", "200", "500", "1000", "10000", "100000", "1000000"]
+        );
+        assert_eq!(joined, log(9.0, 1_100.0).joined(&log(900.0, 2e6)));
+        let other = Axis::even("y", 0.0, 1.0, 4, |at| at.to_string());
+        assert_eq!(log(1.0, 9.0).joined(&other), log(1.0, 9.0));
+        let names = |names: [&str; 2]| Axis::names("", names.map(str::to_owned));
+        assert_eq!(names(["a", "b"]).joined(&names(["a", "c"])), names(["a", "b"]));
+        assert_eq!(names(["a", "b"]).joined(&names(["a", "b"])), names(["a", "b"]));
     }
 
     #[test]

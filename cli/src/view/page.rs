@@ -6,6 +6,7 @@
 mod data;
 mod plots;
 mod runs;
+mod sides;
 mod source;
 mod verdict;
 
@@ -262,38 +263,12 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
 
 /// Kinds of results without runs: their tables and sentences.
 fn without_runs(source: &Source<'_>) -> Option<Section> {
-    joined(source, kinds::section)
+    sides::joined(source, kinds::section)
 }
 
 /// What a page has behind the figures of runs.
 fn behind(source: &Source<'_>) -> Option<Section> {
-    joined(source, kinds::on_page_alone)
-}
-
-/// One section of all results that have such a one.
-fn joined(source: &Source<'_>, section: fn(&Body) -> Option<Section>) -> Option<Section> {
-    let mut whole: Option<Section> = None;
-    for (at, shown) in source.few().iter().enumerate() {
-        let Some(mut section) = section(&shown.report.body) else { continue };
-        let prefix = source.prefix(shown);
-        for block in &mut section.blocks {
-            for figure in block.figures_mut() {
-                figure.id = source.figure_id(&figure.id, at);
-                figure.title.insert_str(0, &prefix);
-                figure.chart.title.insert_str(0, &prefix);
-            }
-            match block {
-                Block::Table(table) => table.caption.insert_str(0, &prefix),
-                Block::Words(words) => words.text.insert_str(0, &prefix),
-                _ => {}
-            }
-        }
-        match &mut whole {
-            Some(whole) => whole.blocks.extend(section.blocks),
-            None => whole = Some(section),
-        }
-    }
-    whole
+    sides::joined(source, kinds::on_page_alone)
 }
 
 /// Figures of papers, and traces of answers, drawn from what was measured.

@@ -582,6 +582,25 @@ fn results_without_runs_stand_side_by_side_on_one_grid() {
 }
 
 #[test]
+fn plots_of_two_results_stand_beside_each_other() {
+    let dir = Dir::new("compare-plots");
+    let [a, b] = [("a.json", EARLIER), ("b.json", LATER)]
+        .map(|(name, at)| of_kind(&dir, "saturation", name, at));
+    let html = dir.path("both.html");
+    let out = run(["report", &a, &b, "-o", crate::text(&html)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let html = fs::read_to_string(html).expect("written");
+    let titles = html.split("<h3>").skip(1).filter_map(|part| part.split('<').next());
+    let titles: Vec<&str> = titles.filter(|title| title.contains("Loss over frequency")).collect();
+    assert_eq!(
+        titles[..2],
+        ["a: Loss over frequency: unloaded", "b: Loss over frequency: unloaded"]
+    );
+    let last_plot = html.rfind("Loss over frequency").expect("drawn");
+    assert!(last_plot < html.find("In kHz. MF").expect("a table"), "plots behind a table");
+}
+
+#[test]
 fn a_machine_whose_intervals_lie_above_is_worse() {
     let dir = Dir::new("compare-grid-worse");
     let a = of_kind(&dir, "accuracy", "a.json", EARLIER);

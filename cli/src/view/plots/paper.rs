@@ -27,10 +27,16 @@ pub(crate) fn drawn(results: &[Shown]) -> Vec<Block> {
             _ => continue,
         };
         let is_paper = matches!(shown.report.body, Body::Reproduce(_));
-        for figure in figures {
-            // One that an earlier result has is laid over it.
-            match laid.iter_mut().find(|(_, earlier)| is_paper && earlier.id == figure.id) {
-                Some((_, earlier)) => earlier.overlay(&figure, &shown.label),
+        for mut figure in figures {
+            if !is_paper && results.len() > 1 {
+                figure.what.insert_str(0, &format!("{}: ", shown.label));
+            }
+            let earlier = laid.iter().rposition(|(_, earlier)| earlier.id == figure.id);
+            match earlier {
+                // One that an earlier result has is laid over it.
+                Some(place) if is_paper => laid[place].1.overlay(&figure, &shown.label),
+                // Traces would hide each other: they stand beside those.
+                Some(place) => laid.insert(place + 1, (at, PaperFigure { beside: true, ..figure })),
                 None => laid.push((at, figure)),
             }
         }

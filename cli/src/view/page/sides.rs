@@ -65,7 +65,7 @@ struct Side {
 /// A plot of one result, and the title that it has in each.
 struct SidePlot {
     title: String,
-    figure: Box<Figure>,
+    figure: Figure,
 }
 
 impl Side {
@@ -82,7 +82,7 @@ impl Side {
         block
     }
 
-    fn plot(&self, source: &Source<'_>, mut figure: Box<Figure>) -> SidePlot {
+    fn plot(&self, source: &Source<'_>, mut figure: Figure) -> SidePlot {
         let title = figure.title.clone();
         self.name(source, &mut figure);
         SidePlot { title, figure }
@@ -96,11 +96,11 @@ impl Side {
 }
 
 /// The plots of a block of nothing else; any other block as it is.
-fn taken_apart(block: Block) -> Result<Vec<Box<Figure>>, Block> {
+fn taken_apart(block: Block) -> Result<Vec<Figure>, Block> {
     let is_figure = |block: &Block| matches!(block, Block::Figure(_));
-    let figure = |block| if let Block::Figure(figure) = block { Some(figure) } else { None };
+    let figure = |block| if let Block::Figure(figure) = block { Some(*figure) } else { None };
     match block {
-        Block::Figure(figure) => Ok(vec![figure]),
+        Block::Figure(figure) => Ok(vec![*figure]),
         Block::Row(Row::Plots, groups) if groups.iter().flatten().all(is_figure) => {
             Ok(groups.into_iter().flatten().filter_map(figure).collect())
         }
@@ -109,8 +109,8 @@ fn taken_apart(block: Block) -> Result<Vec<Box<Figure>>, Block> {
 }
 
 /// Plots of one title on the same axes, each as one of two.
-fn on_one_scale(plots: Vec<SidePlot>) -> Vec<Box<Figure>> {
-    let mut figures: Vec<Box<Figure>> = plots.into_iter().map(|plot| plot.figure).collect();
+fn on_one_scale(plots: Vec<SidePlot>) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = plots.into_iter().map(|plot| plot.figure).collect();
     if figures.len() > 1 {
         let charts = || figures.iter().map(|figure| &figure.chart);
         let x = charts().map(|chart| chart.x.clone()).reduce(|all, next| all.joined(&next));
@@ -128,12 +128,12 @@ fn on_one_scale(plots: Vec<SidePlot>) -> Vec<Box<Figure>> {
     figures
 }
 
-fn row_of(mut figures: Vec<Box<Figure>>) -> Option<Block> {
+fn row_of(mut figures: Vec<Figure>) -> Option<Block> {
     match figures.len() {
         0 => None,
-        1 => figures.pop().map(Block::Figure),
+        1 => figures.pop().map(|figure| Block::Figure(Box::new(figure))),
         _ => {
-            let groups = figures.into_iter().map(|figure| vec![Block::Figure(figure)]);
+            let groups = figures.into_iter().map(|figure| vec![Block::Figure(Box::new(figure))]);
             Some(Block::Row(Row::Plots, groups.collect()))
         }
     }
@@ -159,7 +159,7 @@ mod tests {
             notes: Vec::new(),
         };
         let Block::Figure(figure) = Figure::still(title.to_owned(), chart) else { unreachable!() };
-        SidePlot { title: title.to_owned(), figure }
+        SidePlot { title: title.to_owned(), figure: *figure }
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::quantity::{
     Angle, BitRate, Hertz, Length, LinearSpeed, QuantityError, Share, Size, angle, bit_rate,
     duration, length, linear_speed, rate, share, size,
 };
-use timing::{Exceedance, Lack, Timing};
+use timing::{Exceedance, Lack, Suits, Timing};
 
 /// Every model, in the order of `--help` and of the documentation.
 pub static MODELS: &[Model] = &[
@@ -103,18 +103,6 @@ pub struct Formula {
     pub decides: &'static str,
     /// Where it is from.
     pub source: &'static str,
-}
-
-/// Whether it is good enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Suits {
-    /// It is, as far as the recording shows.
-    Yes,
-    /// It is not.
-    No,
-    /// The recording is too short to decide.
-    Unknown,
 }
 
 /// One number of a model.
@@ -464,7 +452,7 @@ mod tests {
     use super::timing::{Bound, Timing};
     use super::{MODELS, Presence, Values};
     use crate::claim::Level;
-    use crate::impact::{Application, Suits};
+    use crate::impact::Application;
     use crate::recording::{Recording, RecordingConfig};
 
     /// A number by its name.

@@ -3,7 +3,8 @@
 //! For what belongs to one process and cannot go on in its child: threads, locks, memory that is
 //! shared with others. A page that the kernel wipes in a child holds the process's mark, so that a
 //! look is two loads, and also a child of the raw system call is seen, which no handler of
-//! pthread_atfork(3) would be. Before Linux 4.14 the kernel wipes no page, and no child is seen.
+//! pthread_atfork(3) would be. Before Linux 4.14 the kernel wipes no page, and no child is seen. A
+//! thread's number, which is asked for once, is kept beside the mark.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -122,6 +123,53 @@ fn map() -> *mut AtomicU64 {
     kept
 }
 
+/// Where each thread keeps its number ([`known_tid`]): the key and one; 0 before it is made.
+static KEY: AtomicU64 = AtomicU64::new(0);
+
+/// As [`process::tid`], which is called once a thread, and anew in a child of fork(2), whose thread has its
+/// parent's memory and a number of its own: `pthread_getspecific(key)`, `pthread_setspecific(key)`.
+/// The first call makes the key: `pthread_key_create()`.
+///
+/// # Real-time: in loop
+pub(crate) fn known_tid() -> i32 {
+    // A number of 32 bits and as many of the process's mark in one word: a signal handler finds
+    // both or neither.
+    let Some(mark) = mark().filter(|_| usize::BITS == 64) else { return process::tid() };
+    let Some(key) = key() else { return process::tid() };
+    // SAFETY: a key that was made and is never deleted.
+    let known = unsafe { libc::pthread_getspecific(key) }.addr() as u64;
+    if known >> 32 == mark & u64::from(u32::MAX) {
+        return (known as u32).cast_signed();
+    }
+    let own = process::tid();
+    let word = mark << 32 | u64::from(own.cast_unsigned());
+    // SAFETY: as above; the value is a number that nobody follows, and the key has no destructor.
+    // One that cannot be kept is read again.
+    let _kept = unsafe { libc::pthread_setspecific(key, ptr::without_provenance(word as usize)) };
+    own
+}
+
+/// The key; `None` where the process has as many as can be.
+fn key() -> Option<libc::pthread_key_t> {
+    let known = KEY.load(Ordering::Acquire);
+    if known != 0 {
+        return libc::pthread_key_t::try_from(known - 1).ok();
+    }
+    let mut made = 0;
+    // SAFETY: `made` is writable.
+    if unsafe { libc::pthread_key_create(&raw mut made, None) } != 0 {
+        return None;
+    }
+    match KEY.compare_exchange(0, u64::from(made) + 1, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(made),
+        Err(first) => {
+            // SAFETY: made above, and known to nobody else.
+            let _deleted = unsafe { libc::pthread_key_delete(made) };
+            libc::pthread_key_t::try_from(first - 1).ok()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_child_and_another_thread_know_their_own_number() {
-        let is_own = || process::known_tid() == process::tid();
+        let is_own = || known_tid() == process::tid();
         assert!(is_own() && is_own());
         for raw in [false, true] {
             assert!(in_child(raw, || is_own() && is_own()), "raw: {raw}");

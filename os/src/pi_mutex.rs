@@ -13,7 +13,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::Errno;
-use crate::process::known_tid;
+use crate::fork::known_tid;
 
 /// A mutex with priority inheritance (`FUTEX_LOCK_PI`), for the threads of one process.
 ///

@@ -3,10 +3,7 @@
 //! For sessions and for the loads, which run as child processes. Never starts a program: the only
 //! process made here ends in its first instruction.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use crate::Errno;
-use crate::fork;
 
 /// `gettid()`: the calling thread.
 ///
@@ -14,54 +11,6 @@ use crate::fork;
 pub fn tid() -> i32 {
     // SAFETY: takes no argument, cannot fail.
     unsafe { libc::gettid() }
-}
-
-/// Where each thread keeps its number ([`known_tid`]): the key and one; 0 before it is made.
-static KEY: AtomicU64 = AtomicU64::new(0);
-
-/// As [`tid`], which is called once a thread, and anew in a child of fork(2), whose thread has its
-/// parent's memory and a number of its own: `pthread_getspecific(key)`, `pthread_setspecific(key)`.
-/// The first call makes the key: `pthread_key_create()`.
-///
-/// # Real-time: in loop
-pub(crate) fn known_tid() -> i32 {
-    // A number of 32 bits and as many of the process's mark in one word: a signal handler finds
-    // both or neither.
-    let Some(mark) = fork::mark().filter(|_| usize::BITS == 64) else { return tid() };
-    let Some(key) = key() else { return tid() };
-    // SAFETY: a key that was made and is never deleted.
-    let known = unsafe { libc::pthread_getspecific(key) }.addr() as u64;
-    if known >> 32 == mark & u64::from(u32::MAX) {
-        return (known as u32).cast_signed();
-    }
-    let own = tid();
-    let word = mark << 32 | u64::from(own.cast_unsigned());
-    // SAFETY: as above; the value is a number that nobody follows, and the key has no destructor.
-    // One that cannot be kept is read again.
-    let _kept =
-        unsafe { libc::pthread_setspecific(key, core::ptr::without_provenance(word as usize)) };
-    own
-}
-
-/// The key; `None` where the process has as many as can be.
-fn key() -> Option<libc::pthread_key_t> {
-    let known = KEY.load(Ordering::Acquire);
-    if known != 0 {
-        return libc::pthread_key_t::try_from(known - 1).ok();
-    }
-    let mut made = 0;
-    // SAFETY: `made` is writable.
-    if unsafe { libc::pthread_key_create(&raw mut made, None) } != 0 {
-        return None;
-    }
-    match KEY.compare_exchange(0, u64::from(made) + 1, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Some(made),
-        Err(first) => {
-            // SAFETY: made above, and known to nobody else.
-            let _deleted = unsafe { libc::pthread_key_delete(made) };
-            libc::pthread_key_t::try_from(first - 1).ok()
-        }
-    }
 }
 
 /// `geteuid()`: the effective user, 0 for root.

@@ -10,8 +10,8 @@
 
 use punctual_core::time::Span;
 
-use super::timing::{Lack, Timing};
-use super::{Application, Assess, Formula, Model, Suits};
+use super::timing::{Lack, Suits, Timing};
+use super::{Application, Assess, Formula, Model};
 use super::{MaybeZero, Parameter, Values, Whole};
 use crate::quantity::Hertz;
 

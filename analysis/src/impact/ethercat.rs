@@ -145,8 +145,8 @@ impl Assess for Ethercat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use proptest::prelude::*;
 
     fn bus(mode: Mode) -> Ethercat {

@@ -60,8 +60,8 @@ impl Assess for Pacing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use crate::quantity::{bit_rate, size};
     use proptest::prelude::*;
 

@@ -60,8 +60,8 @@ impl Assess for Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use crate::quantity::{length, linear_speed};
     use proptest::prelude::*;
 

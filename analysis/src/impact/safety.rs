@@ -79,8 +79,8 @@ impl Assess for Safety {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::{run_like, value};
+    use crate::impact::timing::Suits;
     use proptest::prelude::*;
 
     #[test]

@@ -81,8 +81,8 @@ impl Assess for Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use crate::quantity::rate;
     use proptest::prelude::*;
 

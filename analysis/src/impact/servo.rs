@@ -165,8 +165,8 @@ impl Assess for Servo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use crate::quantity::{angle, rate};
     use proptest::prelude::*;
 

@@ -16,8 +16,8 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::timing::Basis;
-use super::{Formula, Suits};
+use super::Formula;
+use super::timing::{Basis, Suits};
 use crate::plain::grouped;
 use crate::quantity::{Angle, Share, Speed, Torque};
 

@@ -17,8 +17,6 @@ use crate::plain::grouped;
 use crate::quantile::Probability;
 use crate::recording::RunFigures;
 
-use super::Suits;
-
 /// A statistic and its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Basis {
@@ -37,6 +35,18 @@ pub struct Basis {
     pub p: Option<f64>,
     /// Of that bound: 0.95.
     pub confidence: Option<f64>,
+}
+
+/// Whether it is good enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Suits {
+    /// It is, as far as the recording shows.
+    Yes,
+    /// It is not.
+    No,
+    /// The recording is too short to decide.
+    Unknown,
 }
 
 /// A statistic that a recording lacks.

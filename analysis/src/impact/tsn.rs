@@ -85,8 +85,8 @@ impl Assess for Etf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::{run_like, run_of, value};
+    use crate::impact::timing::Suits;
     use crate::quantity::share;
 
     #[test]

@@ -73,8 +73,8 @@ impl Assess for Velocity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::Suits;
     use crate::impact::tests::value;
+    use crate::impact::timing::Suits;
     use crate::quantity::share;
     use proptest::prelude::*;
 

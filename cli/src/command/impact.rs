@@ -13,9 +13,9 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
 use punctual_analysis::impact::stepper::{self, Stepper};
-use punctual_analysis::impact::timing::{Basis, Lack, Timing};
+use punctual_analysis::impact::timing::{Basis, Lack, Suits, Timing};
 use punctual_analysis::impact::{
-    Application, Assess, Described, MODELS, Model, Presence, Suits, Values, drives,
+    Application, Assess, Described, MODELS, Model, Presence, Values, drives,
 };
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;

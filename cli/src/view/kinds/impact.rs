@@ -3,7 +3,8 @@
 use punctual_analysis::impact::drives::DRIVES;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::timing::Basis;
-use punctual_analysis::impact::{Application, Figure, Suits, stepper};
+use punctual_analysis::impact::timing::Suits;
+use punctual_analysis::impact::{Application, Figure, stepper};
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{Impact, ImpactBody};
 

@@ -43,8 +43,10 @@ pub struct Gate<C, W, O> {
     next: u64,
     /// The cycle that runs and its start, until the observer is given it.
     running: Option<(Job, Instant)>,
-    /// The number of the last cycle that began.
-    last: Option<u64>,
+    /// The number of the last cycle that began, and its release.
+    last: Option<(u64, Instant)>,
+    /// The instant that the end is of.
+    end_at: Option<Instant>,
 }
 
 impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
@@ -53,7 +55,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// # Real-time: setup only
     pub fn new(clock: C, wait: W, observe: O, releases: Releases, first: u64) -> Self {
         let (end, next) = (u64::MAX, first);
-        Self { clock, wait, observe, releases, end, next, running: None, last: None }
+        Self { clock, wait, observe, releases, end, next, running: None, last: None, end_at: None }
     }
 
     /// Sets an end: releases at or after it do not run.
@@ -69,6 +71,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     ///
     /// # Real-time: in loop
     pub fn end_at(&mut self, end: Instant) {
+        self.end_at = Some(end);
         self.end = self.releases.at_or_after(end);
     }
 
@@ -79,7 +82,18 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// # Real-time: in loop
     pub fn begin(&mut self, releases: Releases, first: u64) {
         (self.releases, self.end, self.next) = (releases, u64::MAX, first);
-        (self.last, self.running) = (None, None);
+        (self.last, self.running, self.end_at) = (None, None, None);
+    }
+
+    /// Moves all releases from the next one on by so much, less than a period: those that have run
+    /// stay what they were, and no number is left out.
+    ///
+    /// # Real-time: in loop
+    pub fn postpone(&mut self, by: Span) {
+        self.releases = self.releases.later(by);
+        if let Some(end) = self.end_at {
+            self.end = self.releases.at_or_after(end);
+        }
     }
 
     /// Waits for the next release that is still to come, and returns its cycle. The one before is
@@ -126,16 +140,15 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
             next = self.releases.release(following);
             following = following.min(self.end);
         }
-        let missed = self.last.map_or(0, |last| n - last - 1);
-        let before = self.last.map_or(release, |last| self.releases.release(last));
+        let missed = self.last.map_or(0, |(last, _)| n - last - 1);
         let (passed, period) = (following - n - 1, self.releases.period());
         let job = Job { rank: 0, cycle: n, part: 0, release, next, missed, passed, period };
         // A first cycle has its period to go on by.
         let dt = match self.last {
-            Some(_) => release - before,
+            Some((_, before)) => release - before,
             None => period.as_span(),
         };
-        (self.last, self.next) = (Some(n), following);
+        (self.last, self.next) = (Some((n, release)), following);
         self.running = Some((job, wake));
         Ok(Cycle::new(&job, wake, dt))
     }
@@ -197,7 +210,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// Gives the observer what passed since the last cycle up to `at`, and is missed.
     #[cold]
     fn ended(&mut self, ended: Ended, at: Instant) -> Ended {
-        let first = self.last.map_or(self.next, |last| last + 1);
+        let first = self.last.map_or(self.next, |(last, _)| last + 1);
         let released = self.releases.released(at).min(self.end).max(first);
         let count = released - first;
         if count > 0 {

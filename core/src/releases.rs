@@ -4,7 +4,7 @@
 //! an exact fraction; reads no clock, and never adds a measured time to a planned one, so that no
 //! error accumulates.
 
-use crate::time::{Instant, Period};
+use crate::time::{Instant, Period, Span};
 
 /// Releases at `origin + ⌊(base + k)·period⌋` for k = 0, 1, 2, … on CLOCK_MONOTONIC, or on the time
 /// of a clock that is followed.
@@ -37,6 +37,14 @@ impl Releases {
         let (rounds, base) = (m / period.den(), m % period.den());
         let origin_ns = phase_ns.saturating_add(rounds.saturating_mul(period.num_ns()));
         Self { origin: Instant::from_ns(origin_ns), base, period }
+    }
+
+    /// The same, each so much later.
+    ///
+    /// # Real-time: in loop
+    #[must_use]
+    pub fn later(self, by: Span) -> Self {
+        Self { origin: self.origin + by, ..self }
     }
 
     /// The instant of release 0.

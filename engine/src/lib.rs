@@ -24,6 +24,7 @@
 
 pub mod calendar;
 pub mod clocks;
+pub mod comb;
 pub mod counting;
 pub mod disturbance;
 pub mod drain;

@@ -2,8 +2,8 @@
 //!
 //! For whoever places a grid. The tick interrupts every CPU that is not kept free of it, at one
 //! place in its own period; a release there waits for it. [`listen`] spins for a moment and keeps
-//! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`],
-//! [`met`] and [`moved`] are pure.
+//! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`] and
+//! [`moved`] are pure. The tick that a loop meets all the same is found by [`crate::comb`].
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ use punctual_core::wait::Spin;
 pub const LISTEN: Span = Span::from_ms(300);
 
 /// Periods of the tick that Linux can be built with: CONFIG_HZ of 1000, 300, 250 and 100.
-const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
+pub(crate) const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
 
 /// Gaps that begin within this of each other are at one place, ns.
 const WIDE_NS: u64 = 40_000;
@@ -166,6 +166,31 @@ pub fn moved(before: &Quiet, met: &KernelTick, period: Period) -> Option<Quiet> 
     Quiet::at(phase_ns, clear(phase_ns), met)
 }
 
+/// Words for releases that were moved away from the tick that they met.
+///
+/// # Real-time: setup only
+pub fn moved_words(before: &Quiet, place: &Quiet) -> String {
+    let span = |ns: u64| Span::from_ns(ns.cast_signed());
+    format!(
+        "releases {} after multiples of the period met what comes every {}, as the kernel's tick \
+         does: they are {} after them now",
+        span(before.phase_ns),
+        span(place.tick_ns),
+        span(place.phase_ns),
+    )
+}
+
+/// Words for releases that meet the tick and stay where they are.
+///
+/// # Real-time: setup only
+pub fn met_words(tick: &KernelTick) -> String {
+    format!(
+        "releases meet what comes every {}, as the kernel's tick does, and stay where they are: \
+         Phase::Quiet keeps away from it where the period does not meet it at any phase",
+        Span::from_ns(tick.period_ns.cast_signed()),
+    )
+}
+
 /// The phases that are compared for a grid that is moved.
 const MOVES: u64 = 64;
 
@@ -182,21 +207,6 @@ fn clear_ns(phase_ns: u64, tick: &KernelTick, period: Period) -> u64 {
     let after_ns = (phase_ns + common - tick.phase_ns % common) % common;
     after_ns.saturating_sub(margin_ns).min(common - after_ns)
 }
-
-/// The tick that a loop's own releases meet: each of its `late` releases is a gap that begins at
-/// the release, among `cycles`. `None` where they do not come with a tick of several periods, or
-/// where most releases are late: that is no comb.
-///
-/// # Real-time: setup only
-pub fn met(late: &[Gap], cycles: usize) -> Option<KernelTick> {
-    if late.len() as f64 > MET_SHARE_MAX * cycles as f64 {
-        return None;
-    }
-    tick(late)
-}
-
-/// A tick that has a period of at least two of the loop's makes half of its releases late, at most.
-const MET_SHARE_MAX: f64 = 0.6;
 
 /// The tick that these gaps show.
 fn tick(gaps: &[Gap]) -> Option<KernelTick> {
@@ -408,20 +418,17 @@ mod tests {
     }
 
     #[test]
-    fn a_comb_in_the_own_lateness_is_the_tick_and_all_late_is_none() {
-        // Each fourth of 400 releases of 1 ms, and some that mean nothing.
-        let comb = (0..100).map(|k| k * 4_000_000).chain([7_000_000, 33_000_000, 90_000_000]);
-        let tick = met(&gaps(comb), 400).expect("a tick");
-        assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        let mistaken = met(&gaps((0..75).map(|k| k * 4_000_000 + 437_500)), 300).expect("a tick");
+    fn a_grid_on_the_tick_is_moved_away_from_it_and_from_what_it_was_beside() {
+        let mistaken = gaps((0..75).map(|k| k * 4_000_000 + 437_500));
+        let mistaken = tick(&mistaken).expect("a tick");
         let before = place_beside(&mistaken, period(1_000)).expect("a place");
         assert_eq!(before.phase_ns, 0);
+        let met = KernelTick { period_ns: 4_000_000, phase_ns: 0, share: 1.0 };
         // Away from both: 125 µs before a release are kept free too.
-        let moved = moved(&before, &tick, period(1_000)).expect("a place");
+        let moved = moved(&before, &met, period(1_000)).expect("a place");
         assert_eq!((moved.phase_ns, moved.clear_ns), (781_250, 218_750));
-        assert_eq!(met(&gaps((0..400).map(|k| k * 1_000_000)), 400), None, "late all the time");
-        assert_eq!(met(&gaps((0..20).map(|k| k * k * 1_000_000)), 400), None, "late now and then");
-        assert_eq!(met(&[], 400), None);
+        let words = moved_words(&before, &moved);
+        assert!(words.starts_with("releases 0 ns after multiples of the period met"), "{words}");
     }
 
     /// A simulated clock whose reads take what a script says, then 20 ns each.

@@ -15,13 +15,21 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
+use crate::comb::Watching;
 use crate::monitor::Watched;
+use crate::quiet::{self, KernelTick, Quiet};
 
 /// A periodic loop in segments.
 #[derive(Debug)]
 pub struct SegmentedLoop<C, O> {
-    gate: Gate<C, Strategy, O>,
+    gate: Gate<C, Strategy, Watching<O>>,
+    /// Its quiet places, the latest last.
+    places: [Option<Quiet>; MOVES_MAX + 1],
+    met: Option<KernelTick>,
 }
+
+/// How often a loop is moved away from what it met, at most.
+const MOVES_MAX: usize = 8;
 
 impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     /// A loop whose wait is ready ([`crate::wait_policy`]), and whose cycles go to `observe`. Its
@@ -30,13 +38,61 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Real-time: setup only
     pub fn new(clock: C, wait: Strategy, observe: O, grid: Releases) -> Self {
-        Self { gate: Gate::new(clock, wait, observe, grid, 0) }
+        let observe = Watching::new(observe, Some(grid.period()));
+        let gate = Gate::new(clock, wait, observe, grid, 0);
+        Self { gate, met: None, places: [None; MOVES_MAX + 1] }
+    }
+
+    /// Has its releases keep away from the kernel's tick, from this place on, where they begin:
+    /// where they meet it all the same they are moved, and no number is left out. Wrong where
+    /// somebody else knows where they lie, as a sample file does.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn staying_quiet(mut self, place: Quiet) -> Self {
+        self.places[0] = Some(place);
+        self
+    }
+
+    /// The quiet places of its grid, the latest last; none where it stays where it is.
+    ///
+    /// # Real-time: setup only
+    pub fn places(&self) -> impl Iterator<Item = &Quiet> {
+        self.places.iter().flatten()
+    }
+
+    /// The tick that its releases meet where they stay.
+    ///
+    /// # Real-time: in loop
+    pub fn met(&self) -> Option<KernelTick> {
+        self.met
+    }
+
+    /// Its releases met this tick.
+    #[cold]
+    fn keep_away(&mut self, tick: &KernelTick) {
+        let releases = self.gate.releases();
+        let (period, phase_ns) = (releases.period(), releases.phase_ns());
+        let moves = self.places().count();
+        let place = self.places().last().filter(|_| moves <= MOVES_MAX);
+        let place = place.and_then(|before| quiet::moved(before, tick, period));
+        let by_ns = place.map_or(0, |place| {
+            (place.phase_ns % period.as_ns() + period.as_ns() - phase_ns % period.as_ns())
+                % period.as_ns()
+        });
+        if by_ns == 0 {
+            self.met = Some(*tick);
+            return;
+        }
+        self.places[moves] = place;
+        self.gate.postpone(Span::from_ns(by_ns.cast_signed()));
     }
 
     /// Begins a segment without an end: its first release is number `first` of `grid`.
     ///
     /// # Real-time: in loop
     pub fn begin_on(&mut self, grid: Releases, first: u64) {
+        self.gate.observe.begin(grid.period());
         self.gate.begin(grid, first);
     }
 
@@ -70,6 +126,9 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
         let stalls = self.gate.wait.take_stalls();
         if stalls.count > 0 {
             vitals.stalled(stalls);
+        }
+        if let Some(tick) = self.gate.observe.take_met() {
+            self.keep_away(&tick);
         }
         let cycle = self.gate.wait(stop);
         vitals.watched.beat();
@@ -114,7 +173,7 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Real-time: in loop
     pub fn observer(&mut self) -> &mut O {
-        &mut self.gate.observe
+        &mut self.gate.observe.observe
     }
 
     /// What its wait does at present, and what it learned of this machine.

@@ -13,10 +13,11 @@ use punctual_core::wait::adaptive::{LearnPhase, Target};
 use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait, WaitStatus};
 
 use crate::clocks::wake_cost;
+use crate::comb::Comb;
 use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::monitor::Watched;
-use crate::quiet::{self, Gap, KernelTick};
+use crate::quiet::{self, KernelTick, Quiet};
 
 /// From the first wait to the first release, at least: time to get into the wait.
 pub const LEAD: Span = Span::from_us(100);
@@ -325,15 +326,28 @@ pub fn strategy<C: Clock>(
     (strategy, warnings.into_iter().collect())
 }
 
+/// Where the releases lie on which a wait learns.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Their distance.
+    pub period: Period,
+    /// Their offset from multiples of the period, ns; of a grid of another period, from those of
+    /// that one.
+    pub phase_ns: u64,
+    /// The quiet place of the grid that they belong to, and the period of that: where they meet the
+    /// tick all the same, it is moved. `None` for one that stays where it is.
+    pub quiet: Option<(Quiet, Period)>,
+}
+
 /// A wait that is ready to be used, and what was found meanwhile.
 #[derive(Debug)]
 pub struct ReadyWait {
     /// It has learned what it can before the loop begins.
     pub wait: Strategy,
-    /// What cannot be kept of the policy, in words.
+    /// What cannot be kept of the policy, and where releases met the kernel's tick, in words.
     pub warnings: Vec<String>,
-    /// The kernel's tick, where the releases on which it learned met it.
-    pub met: Option<KernelTick>,
+    /// Where the grid was moved to, away from the kernel's tick.
+    pub moved: Option<Quiet>,
 }
 
 /// How a wait that learns does so before its loop begins.
@@ -358,25 +372,39 @@ impl<'a> WarmUp<'a> {
 }
 
 impl WarmUp<'_> {
-    /// A wait by this policy for releases of `period` and `phase_ns`, on the calling thread.
-    /// `discipline` takes in what was learned of the clock's rate meanwhile.
+    /// A wait by this policy for releases at `place`, on the calling thread; where those meet the
+    /// kernel's tick and may be moved, for releases away from it. `discipline` takes in what was
+    /// learned of the clock's rate meanwhile.
     ///
     /// # Real-time: setup only
     pub fn ready<C: Clock>(
         &self,
         policy: &WaitPolicy,
-        (period, phase_ns): (Period, u64),
+        place: Place,
         clock: &mut C,
         discipline: impl Fn(&mut C),
     ) -> ReadyWait {
-        let (mut wait, warnings) = strategy(policy, period, clock);
+        let (mut wait, mut warnings) = strategy(policy, place.period, clock);
         discipline(clock);
-        let mut met = None;
+        let mut moved = None;
         if policy.learn_first {
-            met = self.learn(&mut wait, clock, (period, phase_ns));
+            let mut unlearned = wait.clone();
+            if let Some(tick) = self.learn(&mut wait, clock, (place.period, place.phase_ns)) {
+                let away = |(before, period)| Some((before, quiet::moved(&before, &tick, period)?));
+                // A place that was given stays.
+                match place.quiet.and_then(away) {
+                    Some((before, quiet)) => {
+                        warnings.push(quiet::moved_words(&before, &quiet));
+                        let phase_ns = quiet.phase_ns % place.period.as_ns();
+                        self.learn(&mut unlearned, clock, (place.period, phase_ns));
+                        (wait, moved) = (unlearned, Some(quiet));
+                    }
+                    None => warnings.push(quiet::met_words(&tick)),
+                }
+            }
             discipline(clock);
         }
-        ReadyWait { wait, warnings, met }
+        ReadyWait { wait, warnings, moved }
     }
 
     /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread. Does
@@ -394,8 +422,7 @@ impl WarmUp<'_> {
         }
         let start = clock.now() + LEAD;
         let releases = Releases::aligned(start, period, phase_ns);
-        let (mut k, mut cycles) = (0, 0);
-        let mut late = Vec::with_capacity(LATE_MAX);
+        let (mut k, mut comb, mut met) = (0, Comb::new(period), None);
         // A cycle without a sleep teaches nothing, so that it may take longer than it should.
         while is_learning(wait)
             && !self.stop.load(Ordering::Relaxed)
@@ -403,22 +430,16 @@ impl WarmUp<'_> {
         {
             let release = releases.release(k);
             let wake = wait.until(clock, release, self.stop);
-            cycles += 1;
-            if let Some(wake) = wake.filter(|&wake| wake - release >= Spin::STALL)
-                && late.len() < LATE_MAX
-            {
-                late.push(Gap { at: release, length: wake - release });
+            if let Some(wake) = wake {
+                met = comb.cycle(k, release, wake - release).or(met);
             }
             k = releases.next(k, wake.unwrap_or(start));
             self.watched.inspect(|watched| watched.beat());
         }
         let _not_counted = wait.take_stalls();
-        quiet::met(&late, cycles)
+        met
     }
 }
-
-/// The most late releases that are kept while a wait learns.
-const LATE_MAX: usize = 1_024;
 
 /// Whether a wait is one that learns, and has not learned yet.
 ///
@@ -510,18 +531,24 @@ mod tests {
     }
 
     #[test]
-    fn the_tick_that_releases_meet_while_a_wait_learns_is_found() {
+    fn the_tick_that_releases_meet_while_a_wait_learns_is_found_and_a_quiet_grid_is_moved() {
         let period = Period::from_ns(1_000_000).expect("positive");
-        let ready_wait = |phase_ns| {
+        let ready_wait = |phase_ns, quiet: Option<Quiet>| {
             let clock = SimClock::new(Instant::from_ns(77), std::iter::empty());
             let mut clock = Ticking { clock, tick_ns: 4_000_000 };
             let never = AtomicBool::new(false);
-            let policy = WaitPolicy::adaptive();
-            WarmUp::until(&never).ready(&policy, (period, phase_ns), &mut clock, |_| {})
+            let place = Place { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
+            WarmUp::until(&never).ready(&WaitPolicy::adaptive(), place, &mut clock, |_| {})
         };
-        let tick = ready_wait(0).met.expect("each fourth release was late");
-        assert_eq!((tick.period_ns, tick.phase_ns), (4_000_000, 0));
-        assert_eq!(ready_wait(562_500).met, None);
+        let stays = ready_wait(0, None);
+        assert!(stays.warnings.join("").contains("meet what comes every 4.00 ms"), "{stays:?}");
+        assert_eq!((stays.moved, ready_wait(562_500, None).warnings), (None, Vec::new()));
+        let mistaken = KernelTick { period_ns: 4_000_000, phase_ns: 437_500, share: 1.0 };
+        let mistaken = quiet::place_beside(&mistaken, period).expect("a place");
+        let moved = ready_wait(mistaken.phase_ns, Some(mistaken));
+        assert_eq!(moved.moved.map(|quiet| quiet.phase_ns), Some(781_250), "{moved:?}");
+        assert!(moved.warnings.join("").contains(" met what comes every 4.00 ms"), "{moved:?}");
+        assert!(!is_learning(&moved.wait));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, ReadyWait, WaitPolicy, WarmUp};
+use punctual_engine::wait_policy::{LEAD, Place, ReadyWait, WaitPolicy, WarmUp};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -233,9 +233,15 @@ impl<C: Clock> Loop<C> {
         };
         let samples = self.recording.take().and_then(LoopRecording::finish);
         let (policy, wait) = (self.policy(), self.wait_status());
+        let (quiet, moves) = (self.quiet(), self.moves());
+        let moved: Vec<Quiet> = self.segments.places().copied().collect();
+        let met = self.segments.met().map(|tick| quiet::met_words(&tick));
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, mut warnings) = (std::mem::take(refused), std::mem::take(warnings));
         let tasks = vec![handle.stats()];
+        warnings.extend(moved.windows(2).map(|pair| quiet::moved_words(&pair[0], &pair[1])));
+        // Its setup may have said so.
+        warnings.extend(met.filter(|words| !warnings.contains(words)));
         warnings.extend(self.wait_policy.out_of_reach(&wait));
         Summary {
             end,
@@ -247,17 +253,19 @@ impl<C: Clock> Loop<C> {
             samples,
             idle_slices: (0, 0),
             epoch: self.first,
-            quiet: self.quiet,
+            quiet,
+            moves,
             wait,
             processes: Vec::new(),
         }
     }
 
-    /// The offset of its releases from multiples of the period on its clock, ns.
+    /// The offset of its releases from multiples of the period on its clock, ns: that of the next
+    /// one where they were moved away from the kernel's tick ([`Phase::Quiet`]).
     ///
     /// # Real-time: in loop
     pub fn phase_ns(&self) -> u64 {
-        self.phase_ns
+        self.segments.places().last().map_or(self.phase_ns, |quiet| quiet.phase_ns)
     }
 
     /// The quiet phase that it took; `None` where none was requested, or the period meets the tick
@@ -265,7 +273,14 @@ impl<C: Clock> Loop<C> {
     ///
     /// # Real-time: in loop
     pub fn quiet(&self) -> Option<Quiet> {
-        self.quiet
+        self.segments.places().last().copied().or(self.quiet)
+    }
+
+    /// How often its releases were moved away from the kernel's tick, which they met while it ran.
+    ///
+    /// # Real-time: in loop
+    pub fn moves(&self) -> u64 {
+        self.segments.places().count().saturating_sub(1) as u64
     }
 
     /// What its wait does at present, and what it learned of this machine.
@@ -320,9 +335,11 @@ impl<C: Clock> Drop for Loop<C> {
 #[non_exhaustive]
 pub enum Phase {
     /// Away from the kernel's tick, whose place is measured at the start; where none is found, from
-    /// where Linux has it since 6.4. A loop whose releases meet it all the same, as its wait sees
-    /// when it learns, is moved, and warns. At multiples of the period where the period meets the
-    /// tick at any phase.
+    /// where Linux has it since 6.4. A loop whose releases meet it all the same, as it sees by its
+    /// own lateness while its wait learns or later, is moved, and warns: the next release comes up
+    /// to a period later, and [`Cycle::dt`] says so. One that records samples is moved before its
+    /// first release alone. At multiples of the period where the period meets the tick at any
+    /// phase.
     #[default]
     Quiet,
     /// At multiples of the period, where separate processes agree on them.
@@ -478,25 +495,19 @@ impl LoopBuilder {
             return Err(Kind::Refused(refused).into());
         }
         let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
-        let (mut clock, mut quiet) = clock(period, shared.stop.flag());
+        let (mut clock, quiet) = clock(period, shared.stop.flag());
         check_period(period, &mut clock)?;
         check_lead(period.as_span(), &clock)?;
-        let mut phase_ns = match (phase, quiet) {
+        let phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let warm_up = WarmUp::until(shared.stop.flag());
-        let mut ready_at = |phase_ns| {
-            warm_up.ready(thread.wait_policy(), (period, phase_ns), &mut clock, &discipline)
-        };
-        let ReadyWait { mut wait, mut warnings, met } = ready_at(phase_ns);
-        // Listening may mistake something else for the tick; a place that was given stays.
-        let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, period));
-        if let Some(place) = elsewhere {
-            warnings.push(moved_words(phase_ns, &place));
-            (quiet, phase_ns) = (Some(place), place.phase_ns);
-            ReadyWait { wait, .. } = ready_at(phase_ns);
-        }
+        let place = Place { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
+        let ReadyWait { wait, mut warnings, moved } =
+            warm_up.ready(thread.wait_policy(), place, &mut clock, &discipline);
+        let quiet = moved.or(quiet);
+        let phase_ns = moved.map_or(phase_ns, |quiet| quiet.phase_ns);
         warnings.extend(beside);
         warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
@@ -506,11 +517,17 @@ impl LoopBuilder {
         let observe = CycleCounting::new(rings.as_mut().and_then(Vec::pop));
         let handle = LoopHandle { shared, words: observe.stats() };
         let releases = Releases::new(Instant::from_ns(0), period);
+        let segments = SegmentedLoop::new(clock, wait, observe, releases);
+        // A sample file says where its releases lie.
+        let segments = match quiet.filter(|_| recording.is_none()) {
+            Some(place) => segments.staying_quiet(place),
+            None => segments,
+        };
         Ok(Loop {
             period,
             phase_ns,
             quiet,
-            segments: SegmentedLoop::new(clock, wait, observe, releases),
+            segments,
             begun: false,
             finished: false,
             first: Instant::from_ns(0),
@@ -525,17 +542,6 @@ impl LoopBuilder {
             wait_policy: *thread.wait_policy(),
         })
     }
-}
-
-/// Words for releases that were moved away from the kernel's tick, which they met.
-pub(crate) fn moved_words(phase_ns: u64, place: &Quiet) -> String {
-    format!(
-        "releases {} after multiples of the period met what comes every {}, as the kernel's tick \
-         does: they are {} after them now",
-        Span::from_ns(phase_ns.cast_signed()),
-        Span::from_ns(place.tick_ns.cast_signed()),
-        Span::from_ns(place.phase_ns.cast_signed()),
-    )
 }
 
 /// A handle of a loop, for any thread; outlives it.

@@ -42,6 +42,9 @@ pub struct Summary {
     /// The quiet phase that it took; `None` where none was requested, or the period meets
     /// the tick at any phase.
     pub quiet: Option<Quiet>,
+    /// How often the releases of a loop were moved away from the kernel's tick, which they met
+    /// while it ran.
+    pub moves: u64,
     /// How its own thread waited at the end, and what its wait learned of this machine.
     pub wait: WaitStatus,
     /// What became of the tasks that are processes.

@@ -4,6 +4,7 @@
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::executive::{Cancelling, Dispatch};
 use punctual_core::time::Span;
+use punctual_engine::comb::Watching;
 use punctual_engine::counting::{ByRank, CycleCounting, Words};
 use punctual_engine::handover::Exchange;
 use punctual_engine::monitor::Watched;
@@ -85,13 +86,15 @@ impl<'env> Parts<'env> {
     }
 }
 
-impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, ByRank> for Parts<'env> {
+impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, Watching<ByRank>> for Parts<'env> {
     fn exchange(
         &mut self,
         tasks: &mut Cancelling<'_, Bodies<'_, 'env>>,
-        counting: &mut ByRank,
+        watching: &mut Watching<ByRank>,
         ranks: &[Option<u32>],
     ) {
+        watching.cease();
+        let counting = &mut watching.observe;
         let Bodies { ranked, names, watched, .. } = &mut tasks.tasks;
         let stay = (0..self.units).map(|at| (at, at));
         let go_on = ranks

@@ -13,18 +13,19 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Strategy, Wait, WaitStatus};
 use punctual_engine::calendar::CalendarPlan;
+use punctual_engine::comb::Watching;
 use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::{Plan, Response};
-use punctual_engine::quiet::{KernelTick, Quiet};
+use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::remote::{RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::ThreadSession;
-use punctual_engine::wait_policy::WarmUp;
+use punctual_engine::wait_policy::{Place, WarmUp};
 use punctual_os::futex;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -170,20 +171,21 @@ impl<'env> Lane<'env> {
         LaneSession { session, _neighbour: neighbour }
     }
 
-    /// Its wait, which learns on the calling thread what it can before all begin, and the kernel's
-    /// tick where it met it at this epoch.
+    /// Its wait, which learns on the calling thread what it can before all begin, and where the
+    /// grid of all tasks was moved to, away from the kernel's tick, where `quiet` has that and its
+    /// period.
     pub(super) fn learn<C: Clock + Clone + Send>(
         &self,
         run: &Run<'_, '_, C>,
         clock: &mut C,
-        epoch: Instant,
-    ) -> (Strategy, Option<KernelTick>) {
+        (epoch, quiet): (Instant, Option<(Quiet, Period)>),
+    ) -> (Strategy, Option<Quiet>) {
         let (startup, period) = (run.startup(), self.adapts_to());
-        let at = (period, epoch.as_ns() % period.as_ns());
+        let place = Place { period, phase_ns: epoch.as_ns() % period.as_ns(), quiet };
         let warm_up = WarmUp::until(startup.ending().stop.flag());
-        let ready = warm_up.ready(self.thread.wait_policy(), at, clock, startup.discipline());
+        let ready = warm_up.ready(self.thread.wait_policy(), place, clock, startup.discipline());
         startup.warn(ready.warnings);
-        (ready.wait, ready.met)
+        (ready.wait, ready.moved)
     }
 
     /// The period of the task of this rank, and where its releases lie in it, ns; of a calendar's
@@ -301,7 +303,10 @@ impl<'env> Lane<'env> {
         let elsewhere = remotes.len();
         let bodies = Bodies { ranked, names, remotes, watched: &lane.watched, ending };
         let tasks = Cancelling { tasks: bodies, token: &lane.token };
+        // Of several tasks one may be late by another's period.
+        let alone = (counting.len() == 1 && calendar.is_none()).then(|| plan.period(0));
         let observe = ByRank { tasks: counting, unreleased: Vec::with_capacity(elsewhere) };
+        let observe = Watching::new(observe, alone);
         let mut many = Many { clock, wait, tasks, observe };
         startup.ready();
         if let Some(times) = startup.await_go(at == 0, || many.clock.now()) {
@@ -328,8 +333,10 @@ impl<'env> Lane<'env> {
         drop(session);
         let wait = many.wait.status();
         startup.warn(thread.wait_policy().out_of_reach(&wait));
+        let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
+        startup.warn_once(met);
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
-        let unreleased = many.observe.unreleased.into_iter();
+        let unreleased = many.observe.observe.unreleased.into_iter();
         let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {
             Some(Ranked::Remote(at)) => Some((*at, missed, end)),
             _ => None,

@@ -175,6 +175,14 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.with(|setup| setup.warnings.extend(warnings));
     }
 
+    /// The same, unless it was said before.
+    pub(super) fn warn_once(&self, warning: Option<String>) {
+        self.with(|setup| {
+            let new = warning.filter(|words| !setup.warnings.contains(words));
+            setup.warnings.extend(new);
+        });
+    }
+
     /// Tasks are recorded in these rings, each with the task's number.
     pub(super) fn record(&self, rings: Vec<(usize, Words)>) {
         self.with(|setup| setup.rings = rings);

@@ -27,7 +27,7 @@ use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::safety::{check_lead, check_period};
 use punctual_engine::session::ProcessSession;
-use punctual_engine::wait_policy::{ReadyWait, WarmUp};
+use punctual_engine::wait_policy::{Place, ReadyWait, WarmUp};
 use punctual_os::affinity::CpuMask;
 use punctual_os::scheduler::SchedPolicy;
 
@@ -38,7 +38,7 @@ use super::shared::{Closing, IDLE, RunState, Shared};
 use super::startup::{Startup, Timing, try_start_thread};
 use super::thread::{ThreadBlock, ThreadSlot, ThreadTask};
 use super::work::Work;
-use crate::loops::{Phase, moved_words};
+use crate::loops::Phase;
 use crate::summary::Summary;
 
 /// All parts of an executive, laid out and checked, before it runs.
@@ -184,6 +184,7 @@ fn summary<C: Clock + Clone + Send>(
         idle_slices: shared.idle.read(),
         epoch,
         quiet,
+        moves: 0,
         wait,
         processes,
     })
@@ -337,14 +338,11 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         if has_processes {
             startup.settle_epoch(epoch);
         }
-        let (mut wait, met) = lane.learn(run, &mut clock, epoch);
-        // Listening may mistake something else for the tick; a place that was given stays.
-        let met = met.filter(|_| !has_processes);
-        let elsewhere = quiet.zip(met).and_then(|(place, met)| quiet::moved(&place, &met, common));
-        if let Some(place) = elsewhere {
-            startup.warn([moved_words(epoch.as_ns(), &place)]);
-            (quiet, epoch) = (Some(place), Instant::from_ns(place.phase_ns));
-            (wait, _) = lane.learn(run, &mut clock, epoch);
+        // Processes have been given the epoch.
+        let movable = quiet.filter(|_| !has_processes).map(|place| (place, common));
+        let (wait, moved) = lane.learn(run, &mut clock, (epoch, movable));
+        if let Some(place) = moved {
+            (quiet, epoch) = (moved, Instant::from_ns(place.phase_ns));
         }
         let threads = self.threads.iter().zip(self.blocks);
         let remotes = threads.filter_map(|(task, block)| {
@@ -402,7 +400,7 @@ fn side_loop<'env, C: Clock + Clone + Send>(
     let _abort = Abort(run.startup());
     let session = lane.enter(run);
     let (mut clock, likely) = run.startup().await_settled()?;
-    let (wait, _) = lane.learn(run, &mut clock, likely);
+    let (wait, _) = lane.learn(run, &mut clock, (likely, None));
     let epoch = run.startup().await_epoch()?;
     let _end = lane.run(run, (clock, epoch, None), (wait, Vec::new()), session);
     Some(())
@@ -527,10 +525,11 @@ fn supervise<C: Clock + Clone + Send>(
     let shortest: Period = processes.shortest().unwrap_or(IDLE);
     let thread = &shared.rules.thread;
     let mut clock = MachineClock::best();
-    let at = (shortest, epoch.as_ns() % shortest.as_ns());
+    let phase_ns = epoch.as_ns() % shortest.as_ns();
+    let place = Place { period: shortest, phase_ns, quiet: None };
     let warm_up = WarmUp::until(shared.ending.stop.flag());
     let ReadyWait { wait, warnings, .. } =
-        warm_up.ready(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
+        warm_up.ready(thread.wait_policy(), place, &mut clock, MachineClock::discipline);
     startup.warn(warnings);
     startup.ready();
     let times = startup.await_go(false, || epoch)?;

@@ -19,7 +19,8 @@ use punctual_core::executive::{Cancelling, Dispatch, Many, Paced, Schedule};
 use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::Strategy;
+use punctual_core::wait::{Strategy, Wait};
+use punctual_engine::comb::Watching;
 use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
 use punctual_engine::file_facts::RunFacts;
@@ -27,12 +28,13 @@ use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::Plan;
+use punctual_engine::quiet;
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
-use punctual_engine::wait_policy::{WaitPolicy, WarmUp};
+use punctual_engine::wait_policy::{Place as ReleasePlace, WaitPolicy, WarmUp};
 use punctual_os::futex::{self, Scope};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -196,6 +198,11 @@ impl ThreadTask {
         })
     }
 
+    /// A warning about its wait, with its name.
+    fn said(&self, words: &str) -> String {
+        format!("task {:?}: {words}", self.name())
+    }
+
     /// Runs the task in its slot to its end, on the calling thread, also where its trigger panics;
     /// `counting` makes the observer of its cycles, once the epoch is known.
     pub(super) fn work<C: Clock + Clone + Send>(
@@ -230,12 +237,13 @@ impl ThreadTask {
         let mut wait = None;
         if let ReleasedBy::Itself(_) = self.released_by {
             let period = self.period();
-            let at = (period, likely.as_ns() % period.as_ns());
+            let phase_ns = likely.as_ns() % period.as_ns();
+            let place = ReleasePlace { period, phase_ns, quiet: None };
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp::until(startup.ending().stop.flag());
-            let ready_wait = warm_up.ready(&policy, at, &mut clock, startup.discipline());
-            startup.warn(ready_wait.warnings);
+            let ready_wait = warm_up.ready(&policy, place, &mut clock, startup.discipline());
+            startup.warn(ready_wait.warnings.into_iter().map(|words| self.said(&words)));
             wait = Some(ready_wait.wait);
         }
         let Some(epoch) = startup.await_epoch() else { return };
@@ -255,8 +263,13 @@ impl ThreadTask {
         match (&self.released_by, wait, trigger, counting) {
             (ReleasedBy::Itself(plan), Some(wait), _, Some(counting)) => {
                 let tasks = Cancelling { tasks: only, token: &slot.token };
-                let mut many = Many { clock, wait, tasks, observe: counting };
+                let observe = Watching::new(counting, Some(self.period()));
+                let mut many = Many { clock, wait, tasks, observe };
                 run_itself(&mut many, plan, (epoch, &times), slot);
+                let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
+                startup.warn_once(met.map(|words| self.said(&words)));
+                let reach = self.wait.out_of_reach(&many.wait.status());
+                startup.warn(reach.map(|words| self.said(&words)));
             }
             (ReleasedBy::Device, _, Some(trigger), Some(counting)) => {
                 self.run_triggered(trigger, clock, only, &counting);
@@ -299,7 +312,7 @@ impl ThreadTask {
 
 /// Runs the cycles of a task that waits for its releases itself.
 fn run_itself<C: Clock>(
-    many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, CycleCounting>,
+    many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, Watching<CycleCounting>>,
     plan: &Plan,
     (epoch, times): (Instant, &Times),
     slot: &ThreadSlot<'_>,

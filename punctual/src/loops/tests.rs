@@ -418,23 +418,29 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
     assert_eq!(looped.handle().counts().ran, 20);
 }
 
-#[test]
-fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
-    let period = Period::hz(1_000).expect("in range");
-    // What comes every 4 ms is taken for the tick: the place half a period from it is the tick's.
+/// A clock on which a tick of 17 µs comes every 4 ms.
+fn ticking() -> SimulatedClock {
+    SimulatedClock::new().stall_every(Duration::from_millis(4), Duration::from_micros(17))
+}
+
+/// The place on that tick which listening gives where it takes something else for it: half a
+/// period from a tick at 437.5 µs.
+fn mistaken(period: Period) -> Quiet {
     let detected = (0..75).map(|turn| Gap {
         at: Instant::from_ns(turn * 4_000_000 + 437_500),
         length: Span::from_us(3),
     });
-    let mistaken = quiet::met(&detected.collect::<Vec<_>>(), 300).expect("a tick");
-    let mistaken = quiet::place_beside(&mistaken, period).expect("a place");
-    assert_eq!(mistaken.phase_ns, 0);
-    let tick = || {
-        let (every, length) = (Duration::from_millis(4), Duration::from_micros(17));
-        SimulatedClock::new().stall_every(every, length)
-    };
+    let mut place = quiet::place(&detected.collect::<Vec<_>>(), period).expect("a place");
+    (place.phase_ns, place.tick_ns, place.tick_phase_ns) = (0, 4_000_000, 437_500);
+    place
+}
+
+#[test]
+fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
+    let period = Period::hz(1_000).expect("in range");
+    let place = mistaken(period);
     let adaptive = || Loop::builder(period).thread(thread(WaitPolicy::adaptive()));
-    let mut moved = adaptive().start_with(|_, _| (tick(), Some(mistaken)), |_| {}).expect("a loop");
+    let mut moved = adaptive().start_with(|_, _| (ticking(), Some(place)), |_| {}).expect("a loop");
     assert_eq!(
         (moved.phase_ns(), moved.quiet().map(|quiet| quiet.clear_ns)),
         (781_250, Some(218_750))
@@ -445,10 +451,69 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         let cycle = moved.wait().expect("not stopped");
         assert!(cycle.lateness < Span::from_us(1), "{cycle:?}");
     }
-    // A phase that was given stays where it is.
-    let given = adaptive().phase(Phase::At(0)).start_with(|_, _| (tick(), None), |_| {});
+    // A phase that was given stays where it is, and says so.
+    let given = adaptive().phase(Phase::At(0)).start_with(|_, _| (ticking(), None), |_| {});
     let given = given.expect("a loop");
-    assert_eq!((given.phase_ns(), given.warnings()), (0, &[][..]));
+    let words = given.warnings().join("\n");
+    assert_eq!(given.phase_ns(), 0);
+    assert!(words.contains("releases meet what comes every 4.00 ms"), "{words}");
+    let summary = given.run_for(Duration::from_millis(600), |_| {});
+    assert_eq!((summary.warnings.len(), summary.moves), (1, 0), "{summary}");
+}
+
+#[test]
+fn a_loop_that_meets_the_tick_while_it_runs_is_moved_whatever_it_waits_by() {
+    let period = Period::hz(1_000).expect("in range");
+    let place = mistaken(period);
+    let known = quick(1_000, WaitPolicy::adaptive().learn_first(false)).start().expect("a loop");
+    let known = known.finish().learned().expect("it learns");
+    let plan = punctual_core::wait::WakePlan { hop_ns: 0, hops: 0, margin_ns: 20_000 };
+    let known = punctual_core::wait::Learned { plan, ..known };
+    let waits = [
+        WaitPolicy::fixed(Duration::from_micros(50)),
+        WaitPolicy::sleep(),
+        WaitPolicy::rearm(Some(Period::from_ns(100_000).expect("positive"))),
+        WaitPolicy::adaptive().learn_first(false),
+        WaitPolicy::adaptive().learned(known),
+    ];
+    for wait in waits {
+        let builder = Loop::builder(period).thread(thread(wait));
+        let mut looped =
+            builder.start_with(|_, _| (ticking(), Some(place)), |_| {}).expect("a loop");
+        assert_eq!((looped.phase_ns(), looped.moves()), (0, 0));
+        let (mut last, mut late) = (None, 0);
+        for n in 0..800 {
+            let cycle = looped.wait().expect("not stopped");
+            assert_eq!(cycle.n, n, "{wait:?}: no number is left out");
+            let dt = last.map_or(cycle.dt, |last| cycle.release - last);
+            assert_eq!(cycle.dt, dt, "{wait:?}: by the releases");
+            last = Some(cycle.release);
+            late += u64::from(n >= 500 && cycle.lateness > Span::from_us(10));
+        }
+        assert_eq!((looped.moves(), late, looped.phase_ns()), (1, 0, 781_250), "{wait:?}");
+        let summary = looped.finish();
+        let counts = summary.tasks[0].counts;
+        assert_eq!((counts.ran, counts.missed, counts.censored), (800, 0, 0));
+        let words = summary.warnings.join("\n");
+        assert!(words.contains(" met what comes every 4.00 ms, as the"), "{wait:?} {words}");
+        assert_eq!((summary.moves, summary.quiet.map(|quiet| quiet.phase_ns)), (1, Some(781_250)));
+    }
+}
+
+#[test]
+fn an_end_holds_for_releases_that_were_moved() {
+    let period = Period::hz(1_000).expect("in range");
+    let wait = WaitPolicy::fixed(Duration::from_micros(50));
+    let builder = Loop::builder(period).thread(thread(wait));
+    let looped = builder.start_with(|_, _| (ticking(), Some(mistaken(period))), |_| {});
+    let (mut first, mut last) = (None, None);
+    let summary = looped.expect("a loop").run_for(Duration::from_millis(1_000), |cycle| {
+        first.get_or_insert(cycle.release);
+        last = Some(cycle.release);
+    });
+    let (first, last) = (first.expect("it ran"), last.expect("it ran"));
+    assert_eq!((summary.moves, summary.tasks[0].counts.ran), (1, 1_000), "{summary}");
+    assert_eq!(last - first, Span::from_ns(999_000_000 + 781_250));
 }
 
 #[test]

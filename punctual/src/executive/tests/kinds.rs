@@ -298,7 +298,7 @@ fn releases_are_on_the_clock_that_is_given() {
 
 #[test]
 fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
-    use punctual_engine::quiet::{Gap, met, place_beside};
+    use punctual_engine::quiet::{Gap, place};
 
     let (every, length) = (ms(4), Duration::from_micros(17));
     let clock = crate::sim::SimulatedClock::new().stall_every(every, length);
@@ -317,7 +317,10 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
             at: Instant::from_ns(turn * 4_000_000 + 437_500),
             length: Span::from_us(3),
         });
-        place_beside(&met(&detected.collect::<Vec<_>>(), 300)?, period)
+        let mut place = place(&detected.collect::<Vec<_>>(), period)?;
+        // As if nothing were known of where the kernel has it.
+        (place.phase_ns, place.tick_ns, place.tick_phase_ns) = (0, 4_000_000, 437_500);
+        Some(place)
     });
     let summary = plan.run_for(ms(100)).expect("it starts");
     let moved = summary.quiet.map(|quiet| (quiet.phase_ns, quiet.clear_ns));
@@ -326,4 +329,22 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
     assert!(late_ns.load(Ordering::Relaxed) < 1_000, "{summary}");
     let words = summary.warnings.join("\n");
     assert!(words.contains(" met what comes every 4.00 ms, as the"), "{words}");
+}
+
+#[test]
+fn an_only_task_that_meets_the_tick_says_so_whatever_it_waits_by() {
+    let fixed = stops::ordinary(WaitPolicy::fixed(Duration::from_micros(50)));
+    let ended = |builder: ExecutiveBuilder<'_>| {
+        let (every, length) = (ms(4), Duration::from_micros(17));
+        let clock = crate::sim::SimulatedClock::new().stall_every(every, length);
+        let builder = builder.clock(clock).phase(Phase::Zero).thread(fixed.clone());
+        let (plan, _) = builder.build().expect("fine");
+        plan.run_for(ms(600)).expect("it starts")
+    };
+    let alone = ended(Executive::builder().task(task("a", 1_000), |_| ()));
+    let words = alone.warnings.join("\n");
+    assert!(words.contains("releases meet what comes every 4.00 ms"), "{words}");
+    // Two in one loop keep each other waiting: that is no tick.
+    let two = Executive::builder().task(task("a", 1_000), |_| ()).task(task("b", 4_000), |_| ());
+    assert_eq!(ended(two).warnings, [""; 0]);
 }

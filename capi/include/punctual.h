@@ -684,8 +684,8 @@ int punctual_executive_add(punctual_executive *executive, const punctual_task *t
 
 /*
  * One more unit of its calendar; *index as with punctual_executive_add(). A task has one cycle a
- * frame (or every_ns, see punctual_executive_schedule()), and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one and goes
- * on in the next, be it in the next frame. A unit that runs longer than its budget is timed out: it
+ * frame (or every_ns, see punctual_executive_schedule()), and in it one unit or several: with
+ * PUNCTUAL_BREAK it breaks off at the end of one and goes on in the next, be it in the next frame. A unit that runs longer than its budget is timed out: it
  * is counted, punctual_cycle_cancelled() tells it where it is to be terminated, and what comes next
  * starts late. Other tasks of the executive start only where their budgets fit before the next unit
  * and 2 us, so that each has to have one. Index and statistics of a unit are those of its task.

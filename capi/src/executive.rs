@@ -101,18 +101,11 @@ impl Executive {
             if self.stop.is_requested() {
                 return Ok(());
             }
+            let limits = (config, duration_ns);
             let summary = match clock {
-                None => self.go(registry, builder, &outcome, (config, duration_ns)),
-                Some(clock) => {
-                    self.go(registry, builder.clock(clock), &outcome, (config, duration_ns))
-                }
+                None => self.go(registry, builder, &outcome, limits, last),
+                Some(clock) => self.go(registry, builder.clock(clock), &outcome, limits, last),
             }?;
-            if let Some(run) = &mut self.registry().run {
-                let demotions =
-                    summary.tasks.iter().map(|task| (task.name.clone(), task.demotions));
-                run.demoted = demotions.collect();
-            }
-            *last = Some(Last::of(&summary));
             outcome.judge(summary)
         })
     }
@@ -123,6 +116,7 @@ impl Executive {
         builder: ExecutiveBuilder<'static, C>,
         outcome: &Arc<Outcome>,
         (config, duration_ns): (Config, u64),
+        last: &mut Option<Last>,
     ) -> Result<Summary, Failure> {
         /// Not under way any more, on every way out, a panic's too.
         struct Over<'e>(&'e Executive);
@@ -145,7 +139,14 @@ impl Executive {
             0 => executive.run(),
             ns => executive.run_for(Duration::from_nanos(ns)),
         });
-        summary.map_err(|why| Failure::of(&why))
+        let summary = summary.map_err(|why| Failure::of(&why))?;
+        // Before it is said to be over: whoever reads that reads all figures after it.
+        if let Some(run) = &mut self.registry().run {
+            run.demoted =
+                summary.tasks.iter().map(|task| (task.name.clone(), task.demotions)).collect();
+        }
+        *last = Some(Last::of(&summary));
+        Ok(summary)
     }
 
     /// The registry while no change of a run is under way: one that is hears of the end of the run

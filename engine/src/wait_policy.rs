@@ -328,7 +328,7 @@ pub fn strategy<C: Clock>(
 
 /// Where the releases lie on which a wait learns.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct LearnPlace {
     /// Their distance.
     pub period: Period,
     /// Their offset from multiples of the period, ns; of a grid of another period, from those of
@@ -380,7 +380,7 @@ impl WarmUp<'_> {
     pub fn ready<C: Clock>(
         &self,
         policy: &WaitPolicy,
-        place: Place,
+        place: LearnPlace,
         clock: &mut C,
         discipline: impl Fn(&mut C),
     ) -> ReadyWait {
@@ -537,7 +537,7 @@ mod tests {
             let clock = SimClock::new(Instant::from_ns(77), std::iter::empty());
             let mut clock = Ticking { clock, tick_ns: 4_000_000 };
             let never = AtomicBool::new(false);
-            let place = Place { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
+            let place = LearnPlace { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
             WarmUp::until(&never).ready(&WaitPolicy::adaptive(), place, &mut clock, |_| {})
         };
         let stays = ready_wait(0, None);

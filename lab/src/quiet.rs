@@ -1,7 +1,7 @@
 //! The quiet place for a loop on one CPU, found before it starts.
 //!
-//! For `--phase quiet`, and for the loop of the library beside others. Runs a thread as the loop will
-//! run, and does what `punctual::Loop` does at its start; never prints.
+//! For `--phase quiet`, and for the loop of the library beside others. Runs a thread as the loop
+//! will run, and does what `punctual::Loop` does at its start; never prints.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use punctual_engine::clocks::MachineClock;
 use punctual_engine::quiet::{LISTEN, Quiet, listen, place};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
-use punctual_engine::wait_policy::{Place, WaitPolicy, WarmUp};
+use punctual_engine::wait_policy::{LearnPlace, WaitPolicy, WarmUp};
 use punctual_os::scheduler::SchedPolicy;
 
 /// The quiet place for a grid of `period` on `cpu`: beside the tick that is heard there, or that a
@@ -24,7 +24,7 @@ pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result
         let _session = ThreadSession::enter(cpu, policy);
         let (mut clock, never) = (MachineClock::best(), AtomicBool::new(false));
         let quiet = place(&listen(&mut clock, LISTEN, &never), period)?;
-        let place = Place { period, phase_ns: quiet.phase_ns, quiet: Some((quiet, period)) };
+        let place = LearnPlace { period, phase_ns: quiet.phase_ns, quiet: Some((quiet, period)) };
         let wait = WaitPolicy::adaptive();
         let ready = WarmUp::until(&never).ready(&wait, place, &mut clock, MachineClock::discipline);
         Some(ready.moved.unwrap_or(quiet))

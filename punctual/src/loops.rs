@@ -36,7 +36,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
-use punctual_engine::wait_policy::{LEAD, Place, ReadyWait, WaitPolicy, WarmUp};
+use punctual_engine::wait_policy::{LEAD, LearnPlace, ReadyWait, WaitPolicy, WarmUp};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -503,7 +503,7 @@ impl LoopBuilder {
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
         let warm_up = WarmUp::until(shared.stop.flag());
-        let place = Place { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
+        let place = LearnPlace { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
         let ReadyWait { wait, mut warnings, moved } =
             warm_up.ready(thread.wait_policy(), place, &mut clock, &discipline);
         let quiet = moved.or(quiet);

@@ -25,7 +25,7 @@ use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::ThreadSession;
-use punctual_engine::wait_policy::{Place, WarmUp};
+use punctual_engine::wait_policy::{LearnPlace, WarmUp};
 use punctual_os::futex;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -181,7 +181,7 @@ impl<'env> Lane<'env> {
         (epoch, quiet): (Instant, Option<(Quiet, Period)>),
     ) -> (Strategy, Option<Quiet>) {
         let (startup, period) = (run.startup(), self.adapts_to());
-        let place = Place { period, phase_ns: epoch.as_ns() % period.as_ns(), quiet };
+        let place = LearnPlace { period, phase_ns: epoch.as_ns() % period.as_ns(), quiet };
         let warm_up = WarmUp::until(startup.ending().stop.flag());
         let ready = warm_up.ready(self.thread.wait_policy(), place, clock, startup.discipline());
         startup.warn(ready.warnings);

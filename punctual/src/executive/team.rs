@@ -27,7 +27,7 @@ use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::safety::{check_lead, check_period};
 use punctual_engine::session::ProcessSession;
-use punctual_engine::wait_policy::{Place, ReadyWait, WarmUp};
+use punctual_engine::wait_policy::{LearnPlace, ReadyWait, WarmUp};
 use punctual_os::affinity::CpuMask;
 use punctual_os::scheduler::SchedPolicy;
 
@@ -526,7 +526,7 @@ fn supervise<C: Clock + Clone + Send>(
     let thread = &shared.rules.thread;
     let mut clock = MachineClock::best();
     let phase_ns = epoch.as_ns() % shortest.as_ns();
-    let place = Place { period: shortest, phase_ns, quiet: None };
+    let place = LearnPlace { period: shortest, phase_ns, quiet: None };
     let warm_up = WarmUp::until(shared.ending.stop.flag());
     let ReadyWait { wait, warnings, .. } =
         warm_up.ready(thread.wait_policy(), place, &mut clock, MachineClock::discipline);

@@ -34,7 +34,7 @@ use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
-use punctual_engine::wait_policy::{Place as ReleasePlace, WaitPolicy, WarmUp};
+use punctual_engine::wait_policy::{LearnPlace, WaitPolicy, WarmUp};
 use punctual_os::futex::{self, Scope};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -238,7 +238,7 @@ impl ThreadTask {
         if let ReleasedBy::Itself(_) = self.released_by {
             let period = self.period();
             let phase_ns = likely.as_ns() % period.as_ns();
-            let place = ReleasePlace { period, phase_ns, quiet: None };
+            let place = LearnPlace { period, phase_ns, quiet: None };
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp::until(startup.ending().stop.flag());

@@ -3,14 +3,19 @@
 //! Of fixed size: of more threads those that made the latest wakes late are known, and that there
 //! are more.
 
+use std::collections::BTreeMap;
+
 use punctual_trace::event::{ShortName, TaskName, Tid};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Priority, Who};
 use crate::programs::{ProgramOwner, ThreadProgram};
+use crate::table::per_cent;
 
 /// Threads of one cause that are kept apart.
 const ROOM: usize = 64;
+/// Times that are kept apart, by rank and thread: 24 bytes each.
+const TIMES: usize = 512;
 /// The threads of this project that run loops.
 const LOOPS: [&[u8]; 2] = [b"punctual-loop", b"punctual-price"];
 /// The one that reads events.
@@ -82,17 +87,24 @@ struct Seen<K> {
 pub(crate) struct CulpritBook<K> {
     seen: Vec<Seen<K>>,
     is_full: bool,
+    /// The time of each in wakes of each rank, ns; those of the least rank make way.
+    times: BTreeMap<(K, Tid), u64>,
 }
 
 impl<K> Default for CulpritBook<K> {
     fn default() -> Self {
-        Self { seen: Vec::new(), is_full: false }
+        Self { seen: Vec::new(), is_full: false, times: BTreeMap::new() }
     }
 }
 
 impl<K: Copy + Ord> CulpritBook<K> {
-    /// A thread had a part in a wake of this rank.
-    pub(crate) fn add(&mut self, culprit: Culprit, rank: K) {
+    /// A thread had a part in a wake of this rank, of so many ns.
+    pub(crate) fn add(&mut self, culprit: Culprit, rank: K, time_ns: u64) {
+        let sum_ns = self.times.entry((rank, culprit.task.tid)).or_default();
+        *sum_ns = sum_ns.saturating_add(time_ns);
+        if self.times.len() > TIMES {
+            self.times.pop_first();
+        }
         let is_it = |seen: &&mut Seen<K>| seen.culprit.task.tid == culprit.task.tid;
         if let Some(seen) = self.seen.iter_mut().find(is_it) {
             seen.latest = seen.latest.max(rank);
@@ -114,37 +126,56 @@ impl<K: Copy + Ord> CulpritBook<K> {
     pub(crate) fn of(&self, is_wanted: impl Fn(K) -> bool) -> Culprits {
         let mut culprits = Culprits::default();
         for seen in self.seen.iter().filter(|seen| is_wanted(seen.latest)) {
-            culprits.add(seen.culprit);
+            let tid = seen.culprit.task.tid;
+            let is_its =
+                |((rank, thread), _): &(&(K, Tid), &u64)| *thread == tid && is_wanted(*rank);
+            let times = self.times.iter().filter(is_its).map(|(_, time_ns)| *time_ns);
+            culprits.add(seen.culprit, times.fold(0, u64::saturating_add));
         }
         culprits.is_more = self.is_full && culprits.threads.len() == ROOM;
         culprits
     }
 }
 
-/// The threads behind a row.
+/// The threads behind a row, each with its time, ns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Culprits {
-    threads: Vec<Culprit>,
+    threads: Vec<(Culprit, u64)>,
     is_more: bool,
+}
+
+/// The one of several threads that took most time of their cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LargestCulprit {
+    /// The thread, as it was seen first.
+    pub task: TaskName,
+    /// Its share of the time of that cause, in (0, 1].
+    pub share: f64,
 }
 
 impl Culprits {
     /// Of the threads of one wake.
-    pub(crate) fn of_wake(threads: impl Iterator<Item = Culprit>) -> Self {
+    pub(crate) fn of_wake(threads: impl Iterator<Item = (Culprit, u64)>) -> Self {
         let mut culprits = Self::default();
-        threads.for_each(|culprit| culprits.add(culprit));
+        threads.for_each(|(culprit, time_ns)| culprits.add(culprit, time_ns));
         culprits
     }
 
-    fn add(&mut self, culprit: Culprit) {
-        if self.threads.iter().all(|known| known.task.tid != culprit.task.tid) {
-            self.threads.push(culprit);
+    fn add(&mut self, culprit: Culprit, time_ns: u64) {
+        let tid = culprit.task.tid;
+        match self.threads.iter_mut().find(|(known, _)| known.task.tid == tid) {
+            Some((_, sum_ns)) => *sum_ns = sum_ns.saturating_add(time_ns),
+            None => self.threads.push((culprit, time_ns)),
         }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Culprit> + '_ {
+        self.threads.iter().map(|(culprit, _)| *culprit)
     }
 
     /// With those of another thread that was followed.
     pub(crate) fn merge(&mut self, with: &Self) {
-        with.threads.iter().for_each(|&culprit| self.add(culprit));
+        with.threads.iter().for_each(|&(culprit, time_ns)| self.add(culprit, time_ns));
         self.is_more |= with.is_more;
     }
 
@@ -164,15 +195,27 @@ impl Culprits {
     #[must_use]
     pub fn only(&self) -> Option<Culprit> {
         match self.threads[..] {
-            [only] if !self.is_more => Some(only),
+            [(only, _)] if !self.is_more => Some(only),
             _ => None,
         }
+    }
+
+    /// The one of several that took most of `whole_ns`, the time of their cause; `None` where there
+    /// is one alone, or that is not known.
+    #[must_use]
+    pub fn largest(&self, whole_ns: u64) -> Option<LargestCulprit> {
+        if self.count() < 2 {
+            return None;
+        }
+        let (largest, time_ns) = self.threads.iter().max_by_key(|(_, time_ns)| *time_ns)?;
+        let share = (*time_ns as f64 / whole_ns.max(1) as f64).min(1.0);
+        (*time_ns > 0).then_some(LargestCulprit { task: largest.task, share })
     }
 
     /// Their processes, each once, as far as they are known.
     #[must_use]
     pub fn processes(&self) -> Vec<Tid> {
-        let pids = self.threads.iter().filter_map(|thread| Some(thread.program?.pid));
+        let pids = self.iter().filter_map(|thread| Some(thread.program?.pid));
         let mut pids: Vec<Tid> = pids.collect();
         pids.sort_unstable();
         pids.dedup();
@@ -182,13 +225,13 @@ impl Culprits {
     /// The name of their program, where it is known.
     #[must_use]
     pub fn program(&self) -> Option<ShortName> {
-        self.threads.iter().find_map(|thread| Some(thread.program?.name))
+        self.iter().find_map(|thread| Some(thread.program?.name))
     }
 
     /// Whose they are.
     #[must_use]
     pub fn owner(&self) -> ProgramOwner {
-        let program = self.threads.iter().find_map(|thread| thread.program);
+        let program = self.iter().find_map(|thread| thread.program);
         program.map_or_else(ProgramOwner::default, |program| program.owner)
     }
 
@@ -196,23 +239,37 @@ impl Culprits {
     /// of no thread whose it is, of the one that made it.
     #[must_use]
     pub fn are_the_recorder(&self) -> bool {
-        let is_reader = |thread: &Culprit| {
+        let is_reader = |thread: Culprit| {
             let owner = thread.program.map(|program| program.owner);
             let is_named = OwnThread::named(thread.task.name) == OwnThread::Recorder;
             is_named && matches!(owner, None | Some(ProgramOwner::Measurement))
         };
-        !self.threads.is_empty() && self.threads.iter().all(is_reader)
+        !self.threads.is_empty() && self.iter().all(is_reader)
     }
 
     /// Whether one of them has this name and priority.
     pub(crate) fn have(&self, task: TaskName) -> bool {
         let name = (task.name, task.kernel_priority);
-        self.threads.iter().any(|thread| (thread.task.name, thread.task.kernel_priority) == name)
+        self.iter().any(|thread| (thread.task.name, thread.task.kernel_priority) == name)
     }
 
     /// The thread of a grouped cause in words: with its number where there is one alone, else with
     /// how many there are.
     pub(crate) fn words(&self, grouped: TaskName) -> String {
+        self.words_with(grouped, String::new())
+    }
+
+    /// As [`Self::words`], and of several strangers the one that took most of `whole_ns`.
+    pub(crate) fn headline(&self, grouped: TaskName, whole_ns: u64) -> String {
+        let is_strange = self.owner() == ProgramOwner::Stranger;
+        let largest = self.largest(whole_ns).filter(|_| is_strange).map(|largest| {
+            let LargestCulprit { task, share } = largest;
+            format!(", {} by {} {}", per_cent(share), task.name, task.tid)
+        });
+        self.words_with(grouped, largest.unwrap_or_default())
+    }
+
+    fn words_with(&self, grouped: TaskName, most: String) -> String {
         if let Some(Culprit { task, .. }) = self.only() {
             let priority = grouped.kernel_priority;
             return who(TaskName { kernel_priority: priority, ..task }, self.owner());
@@ -229,7 +286,7 @@ impl Culprits {
         };
         let load = if self.owner() == ProgramOwner::Load { "the load " } else { "" };
         format!(
-            "{load}{} ({}, {more}{} threads{of_several})",
+            "{load}{} ({}, {more}{} threads{of_several}{most})",
             grouped.name,
             Priority(grouped.kernel_priority),
             self.count()
@@ -254,7 +311,7 @@ mod tests {
 
     fn words(culprits: &[Culprit]) -> String {
         let mut book = CulpritBook::default();
-        culprits.iter().for_each(|&culprit| book.add(culprit, 1));
+        culprits.iter().for_each(|&culprit| book.add(culprit, 1, 1));
         book.of(|_| true).words(GROUPED())
     }
 
@@ -287,12 +344,43 @@ mod tests {
     fn of_too_many_those_of_the_latest_wakes_are_known() {
         let mut book = CulpritBook::default();
         for tid in 1..=100 {
-            book.add(culprit(tid, b"t", 1, ProgramOwner::Stranger), tid % 10);
+            book.add(culprit(tid, b"t", 1, ProgramOwner::Stranger), tid % 10, 1);
         }
         let late = book.of(|rank| rank >= 9);
         assert_eq!((late.count(), late.is_more()), (10, false));
         let most = book.of(|_| true);
         assert_eq!((most.count(), most.is_more()), (ROOM, true));
         assert_eq!(most.words(GROUPED()), "rustc (nice 0, more than 64 threads)");
+    }
+
+    #[test]
+    fn of_several_the_one_with_most_time_in_late_wakes_is_named() {
+        let rustc = |tid| culprit(tid, b"opt cgu.1", 4, ProgramOwner::Stranger);
+        let mut book = CulpritBook::default();
+        // What the first took of wakes on time is no share of late ones.
+        for (tid, rank, time_ns) in [(5, 1, 9_000), (5, 2, 100), (6, 2, 250), (6, 3, 50)] {
+            book.add(rustc(tid), rank, time_ns);
+        }
+        let late = book.of(|rank| rank >= 2);
+        assert_eq!(late.headline(GROUPED(), 400), "rustc (nice 0, 2 threads, 75 % by opt cgu.1 6)");
+        assert_eq!(late.words(GROUPED()), "rustc (nice 0, 2 threads)");
+        let alone = book.of(|rank| rank == 3);
+        assert_eq!(
+            (alone.largest(50), alone.headline(GROUPED(), 50)),
+            (None, alone.words(GROUPED()))
+        );
+    }
+
+    #[test]
+    fn times_of_the_latest_wakes_are_kept_where_room_ends() {
+        let mut book = CulpritBook::default();
+        for rank in 0..2_000 {
+            for tid in [5, 6] {
+                book.add(culprit(tid, b"t", 1, ProgramOwner::Stranger), rank, u64::from(tid));
+            }
+        }
+        assert_eq!(book.times.len(), TIMES);
+        let largest = book.of(|rank| rank >= 1_990).largest(110).expect("two threads");
+        assert_eq!((largest.task.tid, largest.share), (6, 60.0 / 110.0));
     }
 }

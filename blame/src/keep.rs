@@ -106,7 +106,9 @@ impl LateWake {
     pub(crate) fn culprits(&self) -> Culprits {
         let is_main = |part: &&WakePart| self.facts.counted(part) == self.main;
         let main = self.parts.iter().filter(is_main);
-        Culprits::of_wake(main.filter_map(|part| self.facts.culprit(part)))
+        Culprits::of_wake(
+            main.filter_map(|part| Some((self.facts.culprit(part)?, part.length_ns()))),
+        )
     }
 
     /// Whose a thread is that its parts name.

@@ -378,7 +378,7 @@ impl Ledger {
         let index = self.index(cause, part, true);
         let memory = &mut self.causes[usize::from(index)].1;
         if let Some(culprit) = booking.culprit {
-            memory.threads.add(culprit, cell);
+            memory.threads.add(culprit, cell, time_ns);
         }
         memory.cpu = memory.cpu.filter(|&cpu| cpu == booking.cpu);
         self.cells.entry((cell, index)).or_default().merge(&moved);
@@ -484,7 +484,7 @@ impl Ledger {
                 memory.rule = part.rule;
             }
             if let Some(culprit) = facts.culprit(&part) {
-                memory.threads.add(culprit, cell);
+                memory.threads.add(culprit, cell, part.length_ns());
             }
             memory.cpu = memory.cpu.filter(|&cpu| cpu == part.cpu);
         }

@@ -477,7 +477,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
     }
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let lost = shown_duration(table.lateness_ns.saturating_sub(own_ns));
-    let mut parts = named(table).into_iter();
+    let mut parts = named(table, config).into_iter();
     let answer = match table.undecided {
         None if own_ns > 0 && own_ns >= table.lateness_ns => {
             format!("Nothing but this recording made the {late} wakes later than {bar}.")
@@ -579,7 +579,7 @@ impl fmt::Display for NamedShare {
 
 /// Shares of the time with names: the first few causes with their wakes, what wakes on time take
 /// too, what is unexplained, and the rest. What the recording itself took is no part of it.
-fn named(table: &CauseTable) -> Vec<NamedShare> {
+fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let whole_ns = table.lateness_ns.saturating_sub(own_ns);
     let per_cent = |time_ns: u64| per_cent(share_of(time_ns, whole_ns));
@@ -596,7 +596,9 @@ fn named(table: &CauseTable) -> Vec<NamedShare> {
     for row in table.rows.iter().filter(is_named).take(NAMED) {
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
         let wakes = if row.touched == 1 { "wake" } else { "wakes" };
-        let name = format!("{}{on_cpu} ({} {wakes})", row.name, row.touched);
+        let who = |task: TaskName| row.culprits.headline(task, row.time_ns);
+        let cause = name_by(&row.group, config, who);
+        let name = format!("{cause}{on_cpu} ({} {wakes})", row.touched);
         parts.push(NamedShare { share: per_cent(row.time_ns), name, is_cause: true });
         rest = rest.saturating_sub(row.time_ns);
     }

@@ -919,6 +919,10 @@ pub struct BlamedCause {
     /// The processes that these belong to, as far as that is known.
     #[serde(default)]
     pub processes: u64,
+    /// Of several threads the one that took most of its time; null of one alone, or where that is
+    /// not known.
+    #[serde(default)]
+    pub largest: Option<BlamedLargest>,
     /// Whether these belong to the measurement itself, to a load that it runs, or to somebody else.
     #[serde(default)]
     pub owner: CulpritOwner,
@@ -954,6 +958,17 @@ pub struct BlamedCause {
     pub advice: String,
     /// The rule of `punctual tune` that would move it; null where no setting does.
     pub tune_rule: Option<String>,
+}
+
+/// The one of several threads that took most of the time of their cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedLargest {
+    /// The thread's name.
+    pub name: String,
+    /// Its number.
+    pub tid: u32,
+    /// Its share of the time of that cause, in (0, 1].
+    pub share: f64,
 }
 
 /// Whose the threads are that a cause names.
@@ -1306,6 +1321,11 @@ impl BlamedCause {
             program: row.culprits.program().map(|program| program.to_string()),
             threads: row.culprits.count() as u64,
             processes: row.culprits.processes().len() as u64,
+            largest: row.culprits.largest(row.time_ns).map(|largest| BlamedLargest {
+                name: largest.task.name.to_string(),
+                tid: largest.task.tid,
+                share: largest.share,
+            }),
             owner: match row.is_of_recording() {
                 true => CulpritOwner::Recording,
                 false => row.culprits.owner().into(),

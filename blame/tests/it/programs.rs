@@ -60,6 +60,22 @@ fn threads_of_one_program_are_one_row_with_their_number() {
 }
 
 #[test]
+fn the_sentence_names_the_largest_of_several_threads() {
+    let threads = [task("rustc", 500, 2), task("opt cgu.0", 501, 2)];
+    let scenario = behind(&[threads[0], threads[1], threads[1], threads[1]], 4);
+    let rustc = program(500, "rustc", ProgramOwner::Stranger);
+    let outcome = judged(&scenario, &threads.map(|task| (task, rustc)));
+    let sentence = &outcome.table.sentence;
+    let named = "rustc (priority 97, 2 threads, 75 % by opt cgu.0 501) ran above on CPU 0";
+    assert!(sentence.contains(named), "{sentence}");
+    let largest = outcome.table.rows[0].culprits.largest(outcome.table.rows[0].time_ns);
+    assert_eq!(largest.map(|largest| (largest.task.tid, largest.share)), Some((501, 0.75)));
+    // One alone has no other.
+    let alone = judged(&behind(&threads[..1], 12), &[(threads[0], rustc)]);
+    assert!(alone.table.sentence.contains(": rustc (priority 97, 500) ran above on CPU 0"));
+}
+
+#[test]
 fn a_name_that_begins_alike_is_another_program() {
     let threads = [task("worker-1", 500, 2), task("worker-2", 501, 2)];
     let scenario = behind(&threads, 6);

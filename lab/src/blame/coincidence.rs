@@ -423,6 +423,7 @@ impl CoincidenceBook {
                 program: None,
                 threads: u64::from(matches!(suspect, Some(Suspect::Thread { .. }))),
                 processes: 0,
+                largest: None,
                 owner: match suspect {
                     Some(Suspect::Thread { is_own: true, .. }) => CulpritOwner::Measurement,
                     _ => CulpritOwner::Stranger,

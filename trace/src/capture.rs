@@ -14,13 +14,14 @@ pub mod trace_dat;
 mod tracing_data;
 pub mod wprof;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
 use thiserror::Error;
 
 use crate::decode::RECIPES;
-use crate::event::{TaskName, TraceEvent, TraceKind};
+use crate::event::{TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::{Symbols, SymbolsError};
 use crate::wanted::{WANTED, WantedEvent, WantedOn};
 
@@ -103,10 +104,15 @@ impl CaptureClock {
 
     /// By a name that a file has for it: as it is shown, in one line and of 64 characters at most.
     fn named(name: &str) -> Self {
-        const MOST: usize = 64;
-        let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        Self::Named(name.chars().take(MOST).map(plain).collect::<String>().into_boxed_str())
+        Self::Named(plain(name).into_boxed_str())
     }
+}
+
+/// What a file says, in one line and of 64 characters at most.
+fn plain(text: &str) -> String {
+    const MOST: usize = 64;
+    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(MOST).map(plain).collect()
 }
 
 /// What was counted while a capture was read.
@@ -132,6 +138,9 @@ pub struct CaptureFacts {
     time_step_ns: u64,
     symbols: Symbols,
     threads: Vec<TaskName>,
+    machine: Option<Box<str>>,
+    /// Processes with their threads.
+    processes: BTreeSet<(Tid, Tid)>,
     /// By the place of an event in the table of those that are understood.
     recorded: [bool; RECIPES.len()],
     has_chains: bool,
@@ -151,6 +160,8 @@ impl CaptureFacts {
             time_step_ns: 1,
             symbols: Symbols::default(),
             threads: Vec::new(),
+            machine: None,
+            processes: BTreeSet::new(),
             recorded: [false; RECIPES.len()],
             has_chains: false,
             has_slack: true,
@@ -190,6 +201,26 @@ impl CaptureFacts {
     #[must_use]
     pub fn threads(&self) -> &[TaskName] {
         &self.threads
+    }
+
+    /// The architecture of the machine that was recorded, as `uname -m` names it; `None` where it
+    /// does not say.
+    #[must_use]
+    pub fn machine(&self) -> Option<&str> {
+        self.machine.as_deref()
+    }
+
+    /// Whether it says of threads which process they belong to. What this program keeps says so
+    /// beside its events, in its note.
+    #[must_use]
+    pub fn tells_processes(&self) -> bool {
+        self.note.is_none() && !self.processes.is_empty()
+    }
+
+    /// The threads that belonged to this process at any time, as far as it says so.
+    pub fn threads_of(&self, pid: Tid) -> impl Iterator<Item = Tid> + '_ {
+        let of_pid = self.processes.range((pid, 0)..=(pid, Tid::MAX));
+        of_pid.map(|(_, tid)| *tid).filter(|_| self.note.is_none())
     }
 
     /// What was counted up to now.
@@ -322,6 +353,20 @@ impl CaptureFacts {
     fn name_thread(&mut self, task: TaskName) {
         if self.threads.len() < THREAD_NAMES_MAX {
             self.threads.push(task);
+        }
+    }
+
+    fn set_machine(&mut self, machine: &str) {
+        self.machine = Some(plain(machine).into_boxed_str());
+    }
+
+    /// A thread belongs to a process. The idle threads have none, and a thread that is being ended
+    /// has lost it (-1).
+    fn see_process(&mut self, tid: Tid, pid: Tid) {
+        let is_none = |number: Tid| number == 0 || i32::try_from(number).is_err();
+        let is_room = self.processes.len() < THREAD_NAMES_MAX;
+        if is_room && !is_none(tid) && !is_none(pid) {
+            self.processes.insert((pid, tid));
         }
     }
 
@@ -478,6 +523,25 @@ mod tests {
         facts.see_time_step(1000);
         assert_eq!(facts.untold()[0].to_string(), "times are in steps of 1000 ns");
         assert!(facts.untold().iter().all(|untold| !untold.to_string().contains('\n')));
+    }
+
+    #[test]
+    fn threads_have_the_processes_that_were_seen() {
+        let mut facts = CaptureFacts::new(CaptureFormat::PerfData);
+        assert!(!facts.tells_processes());
+        for (tid, pid) in [(7, 5), (5, 5), (9, 8), (7, 5), (0, 0), (6, u32::MAX), (u32::MAX, 5)] {
+            facts.see_process(tid, pid);
+        }
+        assert!(facts.tells_processes());
+        assert_eq!(facts.threads_of(5).collect::<Vec<_>>(), [5, 7]);
+        assert_eq!(facts.threads_of(6).count(), 0);
+        // What this program keeps has each thread as a process of its own.
+        facts.set_note("{}".to_owned());
+        assert!(!facts.tells_processes() && facts.threads_of(5).next().is_none());
+        for number in 1..=u32::try_from(2 * super::THREAD_NAMES_MAX).expect("few") {
+            facts.see_process(number, number);
+        }
+        assert!(facts.processes.len() <= super::THREAD_NAMES_MAX);
     }
 
     #[test]

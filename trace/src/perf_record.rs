@@ -221,13 +221,17 @@ impl Layouts {
                 words.word().map_or(damaged, |count| PerfRecord::Lost { count, stamp })
             }
             record_type::COMM => match (words.halves(), words.rest) {
-                (Some((_, tid)), name) => {
-                    PerfRecord::Named { tid, name: ShortName::new(name), stamp }
+                (Some((pid, tid)), name) => {
+                    PerfRecord::Named { tid, pid, name: ShortName::new(name), stamp }
                 }
                 _ => damaged,
             },
             record_type::EXIT => match (words.word(), words.halves()) {
                 (Some(_), Some((tid, _))) => PerfRecord::Ended { tid, stamp },
+                _ => damaged,
+            },
+            record_type::FORK => match (words.halves(), words.halves()) {
+                (Some((pid, _)), Some((tid, _))) => PerfRecord::Began { tid, pid },
                 _ => damaged,
             },
             record_type::THROTTLE => PerfRecord::Throttled { stamp },
@@ -457,10 +461,19 @@ pub enum PerfRecord<'a> {
     Named {
         /// Which.
         tid: Tid,
+        /// Its process.
+        pid: Tid,
         /// Its name.
         name: ShortName,
         /// When; 0 where perf made it up from /proc.
         stamp: Stamp,
+    },
+    /// A thread began.
+    Began {
+        /// Which.
+        tid: Tid,
+        /// Its process.
+        pid: Tid,
     },
     /// A thread ended.
     Ended {
@@ -491,6 +504,18 @@ pub enum PerfRecord<'a> {
         /// Its type.
         kind: u32,
     },
+}
+
+impl PerfRecord<'_> {
+    /// A thread and its process, of a record that says so.
+    #[must_use]
+    pub fn process(&self) -> Option<(Tid, Tid)> {
+        match *self {
+            Self::Sample(ref sample) => sample.stamp.tid.zip(sample.stamp.pid),
+            Self::Named { tid, pid, .. } | Self::Began { tid, pid } => Some((tid, pid)),
+            _ => None,
+        }
+    }
 }
 
 /// A size that no record has.
@@ -649,7 +674,13 @@ mod tests {
         assert_eq!(read(&layouts, &lost), PerfRecord::Lost { count: 41, stamp: STAMP });
         let comm = record(record_type::COMM, &[&pair(70, 71), b"servo\0\0\0", &end(0)]);
         let name = ShortName::new(b"servo");
-        assert_eq!(read(&layouts, &comm), PerfRecord::Named { tid: 71, name, stamp: STAMP });
+        assert_eq!(
+            read(&layouts, &comm),
+            PerfRecord::Named { tid: 71, pid: 70, name, stamp: STAMP }
+        );
+        let fork = record(record_type::FORK, &[&pair(1, 2), &pair(3, 4), &word(5), &end(11)]);
+        assert_eq!(read(&layouts, &fork).process(), Some((3, 1)));
+        assert_eq!(read(&layouts, &comm).process(), Some((71, 70)));
         let exit = record(record_type::EXIT, &[&pair(1, 2), &pair(3, 4), &word(5), &end(11)]);
         assert_eq!(read(&layouts, &exit), PerfRecord::Ended { tid: 3, stamp: STAMP });
         let throttle = [&word(1)[..], &word(11), &word(0), &end(11)].concat();

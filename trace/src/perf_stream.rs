@@ -99,7 +99,7 @@ impl PerfStream {
             PerfRecord::Unthrottled { stamp } => {
                 StreamItem::Event(event(TraceKind::Lost { count: 0 }, stamp, ring))
             }
-            PerfRecord::Named { tid, name, stamp } => {
+            PerfRecord::Named { tid, name, stamp, .. } => {
                 let task = TaskName { tid, name, kernel_priority: TaskName::UNKNOWN_PRIORITY };
                 if stamp.at_ns.is_none_or(|at_ns| at_ns == 0) {
                     return StreamItem::Named(task);
@@ -107,7 +107,8 @@ impl PerfStream {
                 StreamItem::Event(event(TraceKind::Renamed { task }, stamp, ring))
             }
             PerfRecord::Damaged { kind } => StreamItem::Damaged(kind),
-            PerfRecord::Ended { .. }
+            PerfRecord::Began { .. }
+            | PerfRecord::Ended { .. }
             | PerfRecord::Throttled { .. }
             | PerfRecord::Foreign
             | PerfRecord::Skipped { .. } => StreamItem::Nothing,
@@ -211,9 +212,9 @@ mod tests {
     fn names_of_before_have_no_time() {
         let name = ShortName::new(b"servo");
         let task = TaskName { tid: 5, name, kernel_priority: TaskName::UNKNOWN_PRIORITY };
-        let before = PerfRecord::Named { tid: 5, name, stamp: Stamp::default() };
+        let before = PerfRecord::Named { tid: 5, pid: 5, name, stamp: Stamp::default() };
         assert_eq!(stream().item(&before, RING), StreamItem::Named(task));
-        let later = PerfRecord::Named { tid: 5, name, stamp: STAMP };
+        let later = PerfRecord::Named { tid: 5, pid: 5, name, stamp: STAMP };
         let StreamItem::Event(event) = stream().item(&later, RING) else { panic!() };
         assert_eq!((event.at_ns, event.kind), (100, TraceKind::Renamed { task }));
     }

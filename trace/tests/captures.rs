@@ -168,6 +168,43 @@ fn each_trace_dat_says_the_same() {
 }
 
 #[test]
+fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
+    let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
+    assert!(binary.facts.tells_processes());
+    assert_eq!(binary.facts.machine(), Some("x86_64"));
+    let pipe = Whole::read(PerfDataReader::open_pipe(file("perf.pipe")).unwrap());
+    assert!(pipe.facts.tells_processes());
+    // Each thread that wrote an event has a process, and the first of a process is its own.
+    let tids = binary.events.iter().map(|event| event.tid).filter(|&tid| tid != 0);
+    assert!(tids.clone().count() > 0);
+    let pids = std::fs::read(path("perf.data")).map(|bytes| comms(&bytes)).unwrap();
+    assert!(!pids.is_empty());
+    for (tid, pid) in pids {
+        assert!(binary.facts.threads_of(pid).any(|known| known == tid), "{tid} of {pid}");
+    }
+    // trace-cmd keeps no processes.
+    let tracecmd = Whole::trace_dat("trace-6.dat");
+    assert!(!tracecmd.facts.tells_processes());
+    assert_eq!(tracecmd.facts.machine(), None, "these were kept without it");
+    assert!(!Whole::text("ftrace.txt").facts.tells_processes());
+}
+
+/// Threads with their processes, as the COMM records of a `perf.data` have them.
+fn comms(bytes: &[u8]) -> Vec<(u32, u32)> {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, end) = (word(40), word(40) + word(48));
+    let mut found = Vec::new();
+    while at < end {
+        if half(at) == 3 && half(at + 12) != 0 {
+            found.push((half(at + 12), half(at + 8)));
+        }
+        at += usize::from(u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]));
+    }
+    found
+}
+
+#[test]
 fn trace_dat_says_what_trace_cmd_prints() {
     let binary = Whole::trace_dat("trace-6.dat");
     for (name, step_ns) in [

@@ -16,7 +16,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_trace::decode::RecordPlace;
 use punctual_trace::event::{Tid, TraceEvent, TraceKind};
 use punctual_trace::merge::Merge;
-use punctual_trace::perf_record::{PerfRecord, record_type};
+use punctual_trace::perf_record::PerfRecord;
 use punctual_trace::perf_stream::{PerfStream, StreamItem};
 
 use super::followed::{FollowedThread, ThreadTarget, find_threads};
@@ -464,7 +464,7 @@ impl<C: CaptureConsumer> Read<'_, C> {
             };
             at += sized.bytes;
             match sized.record {
-                PerfRecord::Ended { .. } | PerfRecord::Skipped { kind: record_type::FORK } => {
+                PerfRecord::Ended { .. } | PerfRecord::Began { .. } => {
                     *self.is_stale = true;
                 }
                 _ => {}

@@ -20,6 +20,8 @@ struct Line {
     punctual_trace: Option<u32>,
     clock: Option<String>,
     thread: Option<TaskName>,
+    /// The process of that thread.
+    pid: Option<u32>,
     ts_ns: Option<u64>,
     #[serde(default)]
     cpu: u32,
@@ -77,6 +79,9 @@ impl<R: BufRead> NdjsonReader<R> {
         let line: Line = serde_json::from_str(line).map_err(|why| why.to_string())?;
         if let Some(task) = line.thread {
             self.facts.name_thread(task);
+            if let Some(pid) = line.pid {
+                self.facts.see_process(task.tid, pid);
+            }
             return Ok(None);
         }
         let (Some(at_ns), Some(mut event)) = (line.ts_ns, line.event) else {
@@ -165,7 +170,7 @@ mod tests {
         let mut writer = NdjsonWriter::new(Vec::new(), &CaptureClock::Monotonic, symbols).unwrap();
         let name = ShortName::new(b"servo");
         let task = TaskName { tid: 7, name, kernel_priority: TaskName::UNKNOWN_PRIORITY };
-        writer.name_thread(&task).unwrap();
+        writer.name_thread(&task, Some(5)).unwrap();
         for event in events {
             writer.write(event).unwrap();
         }
@@ -215,7 +220,7 @@ mod tests {
         let expected = [
             r#"{"clock":"monotonic","punctual_trace":1}"#,
             "\n",
-            r#"{"thread":{"name":"servo","tid":7}}"#,
+            r#"{"pid":5,"thread":{"name":"servo","tid":7}}"#,
             "\n",
             r#"{"ts_ns":1000,"cpu":1,"tid":7,"flags":4,"event":{"timer_expire_entry":"#,
             r#"{"function":"hrtimer_wakeup","now_ns":-3,"timer":"0xffff888627c1c6f8"}},"#,
@@ -240,6 +245,7 @@ mod tests {
         assert_eq!(names[0].unwrap().to_string(), "probe+29 [ahci]");
         assert_eq!((names[1], seen[0].chain[1]), (None, 5));
         assert_eq!(facts.threads().len(), 1);
+        assert_eq!(facts.threads_of(5).collect::<Vec<_>>(), [7]);
     }
 
     #[test]

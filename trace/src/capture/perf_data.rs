@@ -50,6 +50,12 @@ mod added {
 /// The part TRACING_DATA, a bit of the header.
 const FEATURE_TRACING_DATA: u32 = 1;
 
+/// The part with the architecture, as `uname -m` has it: its length and as many bytes.
+const FEATURE_ARCH: u32 = 6;
+
+/// Longest name of an architecture, bytes.
+const ARCH_BYTES_MAX: usize = 256;
+
 /// The last bit of the header, which perf passes over: what this program has to say.
 pub(crate) const FEATURE_NOTE: u32 = 255;
 
@@ -186,10 +192,21 @@ impl<R: Read + Seek> PerfDataReader<R> {
                 Some(bytes.block(section.bytes, NOTE_BYTES_MAX, "note")?)
             }
         };
+        let machine = match features.section(&mut file, data_end, FEATURE_ARCH)? {
+            None => None,
+            Some(section) => {
+                let mut bytes = ByteReader::new(&mut file, section.offset);
+                let length = bytes.u32("architecture")?;
+                Some(bytes.block(u64::from(length), ARCH_BYTES_MAX, "architecture")?)
+            }
+        };
         file.seek(SeekFrom::Start(data.offset))?;
         let mut reader = Self::new(file, data.offset, Some(data_end));
         reader.events = events;
         reader.tracing = tracing;
+        if let Some(machine) = machine {
+            reader.facts.set_machine(String::from_utf8_lossy(&machine).trim_end_matches('\0'));
+        }
         match note.map(String::from_utf8) {
             Some(Ok(note)) => reader.facts.set_note(note),
             Some(Err(_)) => reader.facts.refuse(|| "a note that is no UTF-8".to_owned()),
@@ -419,6 +436,9 @@ impl<R: Read> PerfDataReader<R> {
         let Some(stream) = &self.stream else { return };
         // It is whole and its size was looked at.
         let Ok(Some(sized)) = stream.layouts().first(&self.record) else { return };
+        if let Some((tid, pid)) = sized.record.process() {
+            self.facts.see_process(tid, pid);
+        }
         match stream.item(&sized.record, self.place) {
             StreamItem::Event(event) => {
                 self.place = RecordPlace { at_ns: event.at_ns, cpu: event.cpu };

@@ -116,6 +116,9 @@ impl<R: BufRead> TextReader<R> {
         if head.context.is_some() {
             self.facts.set_has_context();
         }
+        if let Some(pid) = head.pid {
+            self.facts.see_process(head.tid, pid);
+        }
         self.facts.see_time_step(head.step_ns);
         let is_it = |recipe: &Recipe| {
             recipe.name == head.event && head.system.is_none_or(|system| system == recipe.system)
@@ -200,6 +203,8 @@ const STACK: &str = "<stack trace";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head<'a> {
     tid: Tid,
+    /// Its process, where it stands there.
+    pid: Option<Tid>,
     cpu: u32,
     context: Option<ContextFlags>,
     at_ns: u64,
@@ -237,6 +242,7 @@ impl<'a> Head<'a> {
         };
         Some(Self {
             tid: place.tid,
+            pid: place.pid,
             cpu: place.cpu,
             context: place.context,
             at_ns,
@@ -280,6 +286,7 @@ fn parse_time(time: &str) -> Option<(u64, u64)> {
 /// Which thread, where, in which context: what stands before the time.
 struct Placed {
     tid: Tid,
+    pid: Option<Tid>,
     cpu: u32,
     context: Option<ContextFlags>,
 }
@@ -297,14 +304,22 @@ impl Placed {
             }
         };
         // `bash-5523  (   5523)`: the process stands in parentheses.
-        let task = match task.trim_end().strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
-            Some((task, _)) => task.trim_end(),
-            None => task.trim_end(),
-        };
+        let (task, group) =
+            match task.trim_end().strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
+                Some((task, group)) => (task.trim_end(), Some(group)),
+                None => (task.trim_end(), None),
+            };
         let word = task.rsplit(char::is_whitespace).next()?;
         // `bash-5523` of ftrace, `5523` and `5523/5523` of perf.
         let number = word.rsplit(['-', '/']).next()?;
-        Some(Self { tid: number.parse().ok()?, cpu, context: parse_flags(flags.trim()) })
+        // Of ftrace dashes where it is not known.
+        let group = group.or_else(|| word.rsplit_once('/').map(|(group, _)| group));
+        Some(Self {
+            tid: number.parse().ok()?,
+            pid: group.and_then(|group| group.trim().parse().ok()),
+            cpu,
+            context: parse_flags(flags.trim()),
+        })
     }
 }
 
@@ -608,35 +623,62 @@ mod tests {
     #[test]
     fn each_way_to_print_a_head() {
         let usual = "sched_waking: comm=x pid=1 prio=2 target_cpu=003";
-        for (line, tid, cpu, flags, at_ns, step_ns) in [
+        for (line, pid, tid, cpu, flags, at_ns, step_ns) in [
             (
                 " bash-5523 [000] d..2. 35045.704093: ",
+                None,
                 5523,
                 0,
                 Some((1, 2)),
                 35_045_704_093_000,
                 1000,
             ),
-            (" a b-c-7   [012] dNs3. 1.000000001: ", 7, 12, Some((0x35, 3)), 1_000_000_001, 1),
-            ("p1: bash-5523    1d..2. 0.500000: ", 5523, 1, Some((1, 2)), 500_000_000, 1000),
+            (
+                " a b-c-7   [012] dNs3. 1.000000001: ",
+                None,
+                7,
+                12,
+                Some((0x35, 3)),
+                1_000_000_001,
+                1,
+            ),
+            ("p1: bash-5523    1d..2. 0.500000: ", None, 5523, 1, Some((1, 2)), 500_000_000, 1000),
             (
                 "bash-5523 (   5520) [001] ..... 1.000000: ",
+                Some(5520),
                 5523,
                 1,
                 Some((0, 0)),
                 1_000_000_000,
                 1000,
             ),
-            ("<idle>-0 [001] 1.000000: ", 0, 1, None, 1_000_000_000, 1000),
-            (" perf  7056/7057  [000] 1.000000000: ", 7057, 0, None, 1_000_000_000, 1),
-            (" Web Content  7056 [000] 1.000000:   1 sched:", 7056, 0, None, 1_000_000_000, 1000),
+            (
+                "bash-5523 (-------) [001] ..... 1.000000: ",
+                None,
+                5523,
+                1,
+                Some((0, 0)),
+                1_000_000_000,
+                1000,
+            ),
+            ("<idle>-0 [001] 1.000000: ", None, 0, 1, None, 1_000_000_000, 1000),
+            (" perf  7056/7057  [000] 1.000000000: ", Some(7056), 7057, 0, None, 1_000_000_000, 1),
+            (
+                " Web Content  7056 [000] 1.000000:   1 sched:",
+                None,
+                7056,
+                0,
+                None,
+                1_000_000_000,
+                1000,
+            ),
         ] {
             let line = format!("{line}{usual}");
             let head = Head::parse(&line).unwrap();
             let context = flags.map(|(flags, preempt_depth)| ContextFlags { flags, preempt_depth });
             assert_eq!(
-                (head.tid, head.cpu, head.context, head.at_ns, head.step_ns),
-                (tid, cpu, context, at_ns, step_ns),
+                (head.pid, head.tid, head.cpu, head.context, head.at_ns, head.step_ns),
+                (pid, tid, cpu, context, at_ns, step_ns),
                 "{line}"
             );
             assert_eq!((head.event, head.fields), ("sched_waking", &usual[14..]), "{line}");

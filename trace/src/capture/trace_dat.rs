@@ -45,6 +45,7 @@ mod option {
     pub(super) const DONE: u16 = 0;
     pub(super) const BUFFER: u16 = 3;
     pub(super) const TRACECLOCK: u16 = 4;
+    pub(super) const UNAME: u16 = 5;
     pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const KALLSYMS: u16 = 19;
@@ -151,6 +152,9 @@ impl<R: Read + Seek> TraceDatReader<R> {
         }
         let mut facts = CaptureFacts::new(CaptureFormat::TraceDat);
         facts.set_clock(head.clock);
+        if let Some(machine) = &head.machine {
+            facts.set_machine(machine);
+        }
         // A file has the formats of all events, whether they were switched on or not: which were
         // is known once it was read.
         let decoder = head.tracing.settle(&mut facts);
@@ -301,17 +305,23 @@ impl<R: Read + Seek> CaptureReader for TraceDatReader<R> {
 struct Head {
     tracing: TracingData,
     clock: CaptureClock,
+    /// The architecture.
+    machine: Option<String>,
     streams: Vec<Stream>,
 }
 
 impl Head {
+    fn new(tracing: TracingData) -> Self {
+        Self { tracing, clock: CaptureClock::Unknown, machine: None, streams: Vec::new() }
+    }
+
     /// Version 6: everything in one order.
     fn read_6<R: Read + Seek>(file: &mut BufReader<R>) -> Result<Self, CaptureError> {
         let mut bytes = ByteReader::new(&mut *file, MAGIC.len() as u64);
         // Back to the version, which TRACING_DATA has too.
         bytes.seek_to(MAGIC.len() as u64)?;
         let tracing = TracingData::read(&mut bytes)?;
-        let mut head = Self { tracing, clock: CaptureClock::Unknown, streams: Vec::new() };
+        let mut head = Self::new(tracing);
         let mut cpus = bytes.u32("head")?;
         let mut buffers = Vec::new();
         loop {
@@ -325,6 +335,7 @@ impl Head {
                     let data = bytes.block(u64::from(size), OPTION_BYTES_MAX, "options")?;
                     match id {
                         option::TRACECLOCK => head.clock = chosen_clock(&data),
+                        option::UNAME => head.machine = architecture(&data),
                         option::BUFFER => buffers
                             .extend(data.first_chunk().map(|offset| u64::from_le_bytes(*offset))),
                         _ => {}
@@ -389,7 +400,7 @@ impl Head {
             }
         };
         let mut next = bytes.u64("head")?;
-        let mut head = Self { tracing, clock: CaptureClock::Unknown, streams: Vec::new() };
+        let mut head = Self::new(tracing);
         let mut sections = 0;
         while next != 0 {
             sections += 1;
@@ -419,6 +430,7 @@ impl Head {
             match id {
                 option::DONE => return Ok(offset),
                 option::TRACECLOCK => self.clock = chosen_clock(&data),
+                option::UNAME => self.machine = architecture(&data),
                 option::BUFFER => self.take_buffer(file, &data, packing)?,
                 option::HEADER_INFO
                 | option::EVENT_FORMATS
@@ -500,6 +512,12 @@ impl Head {
     }
 }
 
+/// The last word of `Linux name 6.18.0 x86_64`.
+fn architecture(option: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(option);
+    text.trim_end_matches('\0').split_ascii_whitespace().last().map(str::to_owned)
+}
+
 /// The clock between brackets, `local global [mono] boot`.
 fn chosen_clock(option: &[u8]) -> CaptureClock {
     let text = String::from_utf8_lossy(option);
@@ -548,5 +566,17 @@ impl Section {
         let flags = file.u16("head")?;
         let _description = file.u32("head")?;
         Ok((flags & 1 != 0, file.u64("head")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::architecture;
+
+    #[test]
+    fn the_architecture_is_the_last_word_of_uname() {
+        let option = b"Linux lab 6.18.44 x86_64\0";
+        assert_eq!(architecture(option).as_deref(), Some("x86_64"));
+        assert_eq!(architecture(b"\0"), None);
     }
 }

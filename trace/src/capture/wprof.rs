@@ -23,6 +23,8 @@ struct Task {
     #[serde(default)]
     tid: Tid,
     #[serde(default)]
+    pid: Tid,
+    #[serde(default)]
     comm: String,
 }
 
@@ -108,6 +110,10 @@ impl<R: BufRead> WprofReader<R> {
         let end_ns = nanoseconds(line.ts).ok_or("an impossible time")?;
         let start_ns = line.start_ts.and_then(nanoseconds).filter(|&start_ns| start_ns <= end_ns);
         let missing = |key: &str| format!("{} without {key}", line.t);
+        let tasks = [&line.task, &line.prev, &line.next, &line.waker, &line.wakee];
+        for task in tasks.into_iter().flatten() {
+            self.facts.see_process(task.tid, task.pid);
+        }
         let task = line.task.as_ref();
         let tid = task.map_or(0, |task| task.tid);
         match line.t.as_str() {
@@ -341,6 +347,7 @@ mod tests {
         assert_eq!((previous_state, next.tid, next.kernel_priority), (1, 5678, 119));
         assert_eq!(events[7].kind, TraceKind::VectorExit(Vector::Reschedule));
         assert_eq!(facts.counts().skipped, 2);
+        assert_eq!(facts.threads_of(5000).collect::<Vec<_>>(), [5678, 9999]);
         let untold: Vec<_> = facts.untold().iter().map(Untold::to_string).collect();
         assert!(untold.iter().any(|untold| untold.contains("no timer:hrtimer_start")));
         assert!(!untold.iter().any(|untold| untold.contains("sched_switch")));

@@ -1,8 +1,8 @@
 //! Writes events as NDJSON: one JSON object a line, each whole in itself.
 //!
 //! The first line says what it is, and in which clock: `{"punctual_trace":1,"clock":"monotonic"}`.
-//! Lines `{"thread":{"tid":7,"name":"servo"}}` say what threads were called when it began. Every
-//! other line is an event:
+//! Lines `{"thread":{"tid":7,"name":"servo"},"pid":5}` say what threads were called when it began,
+//! and which process they belong to where that is known. Every other line is an event:
 //!
 //! - `ts_ns`: when, ns of the clock;
 //! - `cpu`, `tid`: where, and which thread the kernel says ran;
@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::capture::CaptureClock;
-use crate::event::{CodeAddress, TaskName, TraceEvent, TraceKind};
+use crate::event::{CodeAddress, TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
 
 /// The number of this form; a form that reads differently gets another.
@@ -79,12 +79,16 @@ impl<W: Write> NdjsonWriter<W> {
         Ok(Self { out, symbols })
     }
 
-    /// Says what a thread was called when the capture began.
+    /// Says what a thread was called when the capture began, and which process it belongs to
+    /// where that is known.
     ///
     /// # Errors
     /// What the system says of writing.
-    pub fn name_thread(&mut self, task: &TaskName) -> io::Result<()> {
-        writeln!(self.out, "{}", json!({"thread": task}))
+    pub fn name_thread(&mut self, task: &TaskName, pid: Option<Tid>) -> io::Result<()> {
+        match pid {
+            Some(pid) => writeln!(self.out, "{}", json!({"thread": task, "pid": pid})),
+            None => writeln!(self.out, "{}", json!({"thread": task})),
+        }
     }
 
     /// Writes an event.

@@ -480,7 +480,7 @@ mod tests {
             LateCause::OwnCode,
             LateCause::OwnSyscall { number: 3 },
             LateCause::OwnFault,
-            LateCause::OwnWait { is_blocked: true },
+            LateCause::OwnWait { is_blocked: true, call: None },
             LateCause::Follows { kind: CauseKind::HigherPriority },
             LateCause::NoSingle,
             LateCause::Unexplained(Unexplained::NoRule),

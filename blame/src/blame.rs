@@ -489,7 +489,7 @@ impl Blame {
         if at_ns <= from_ns {
             return;
         }
-        let phase = thread.state().phase();
+        let phase = thread.phase();
         let known = |number: u32| cpus.get(number as usize).and_then(|cpu| cpu.as_deref());
         if let Some(number) = thread.state().cpu() {
             pull(known(number), thread, Pull { cpu: number, at_ns, phase });

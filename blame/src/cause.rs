@@ -258,6 +258,9 @@ pub enum LateCause {
     OwnWait {
         /// In a sleep that no signal ends: a device or a lock of the kernel.
         is_blocked: bool,
+        /// The number of the system call that it slept in, where that was recorded.
+        #[serde(default)]
+        call: Option<u32>,
     },
     /// The wake before was late, for a cause of this kind.
     Follows {
@@ -467,10 +470,19 @@ impl LateCause {
             Self::Stopped { sender: Some(sender) } => format!("stopped by {}", who(sender)),
             Self::Stopped { sender: None } => "stopped by a signal".to_owned(),
             Self::OwnCode => "its own code".to_owned(),
-            Self::OwnSyscall { number } => format!("its own system call {number}"),
+            Self::OwnSyscall { number } => match symbols.call(number) {
+                Some(name) => format!("its own {name}()"),
+                None => format!("its own system call {number}"),
+            },
             Self::OwnFault => "its own page faults".to_owned(),
-            Self::OwnWait { is_blocked: true } => "its own wait for a device or lock".to_owned(),
-            Self::OwnWait { is_blocked: false } => "its own wait for something else".to_owned(),
+            Self::OwnWait { is_blocked, call } => {
+                let inside = call.map(|number| match symbols.call(number) {
+                    Some(name) => format!(" in {name}()"),
+                    None => format!(" in system call {number}"),
+                });
+                let awaited = if is_blocked { "a device or lock" } else { "something else" };
+                format!("its own wait for {awaited}{}", inside.unwrap_or_default())
+            }
             Self::Follows { kind } => {
                 format!("consequence of the late wake before ({})", kind.word())
             }

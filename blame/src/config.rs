@@ -151,6 +151,7 @@ impl BlameConfig {
             platform: recall.platform,
             kernel: recall.kernel,
             smi_count: recall.smi_count,
+            symbols: self.symbols.clone().with_calls(recall.calls),
             kernel_files: recall.kernel_files.clone(),
             clock_offsets_ns: recall.clock_offsets_ns.clone(),
             recall: Some(recall),

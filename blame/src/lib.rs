@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`blame`] | events in, outcome out: [`blame::Blame`] |
 //! | [`config`] | who is followed, what is late, bounds; who ran before the first event |
-//! | [`symbols`] | names of kernel addresses; what a call chain shows |
+//! | [`symbols`], [`calls`] | names of kernel addresses and system calls; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
@@ -36,6 +36,7 @@ pub mod account;
 mod addresses;
 pub mod advice;
 pub mod blame;
+pub mod calls;
 pub mod cause;
 pub mod config;
 mod court;

@@ -167,6 +167,7 @@ impl BlameOutcome {
             platform: self.config.platform,
             kernel: self.config.kernel,
             smi_count: self.config.smi_count,
+            calls: self.config.symbols.calls(),
             shows_stops: Some(self.shows_stops),
             kernel_files: self.config.kernel_files.clone(),
             clock_offsets_ns: self.config.clock_offsets_ns.clone(),

@@ -24,6 +24,8 @@ pub enum WakePhase {
     Waiting {
         /// In a sleep that no signal ends.
         is_blocked: bool,
+        /// The number of the system call that it sleeps in, where that was recorded.
+        call: Option<u32>,
     },
     /// Not known.
     Unseen,

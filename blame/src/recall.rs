@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
+use crate::calls::CallNumbers;
 use crate::config::RecordingBegin;
 use crate::normal::WakeTimes;
 use crate::unseen::UnseenWakes;
@@ -59,6 +60,9 @@ pub struct Recall {
     pub(crate) kernel: Option<(u32, u32)>,
     #[serde(default)]
     pub(crate) smi_count: Option<u64>,
+    /// The numbers that system calls had; `None` where that was not written.
+    #[serde(default)]
+    pub(crate) calls: Option<CallNumbers>,
     /// Whether more than chance shows that CPUs did not run; `None` where that was not written.
     #[serde(default)]
     pub(crate) shows_stops: Option<bool>,

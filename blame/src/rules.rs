@@ -589,7 +589,9 @@ fn own(scene: &Scene<'_>) -> Option<LateCause> {
             TaskMode::Fault => LateCause::OwnFault,
             TaskMode::Syscall(number) => LateCause::OwnSyscall { number },
         }),
-        (WakePhase::Waiting { is_blocked }, _) => Some(LateCause::OwnWait { is_blocked }),
+        (WakePhase::Waiting { is_blocked, call }, _) => {
+            Some(LateCause::OwnWait { is_blocked, call })
+        }
         _ => None,
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use punctual_trace::event::CodeAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::calls::CallNumbers;
+
 /// What an interrupted function is to attribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SymbolClass {
@@ -93,6 +95,7 @@ struct Symbol {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SymbolMap {
     symbols: Arc<[Symbol]>,
+    calls: Option<CallNumbers>,
 }
 
 /// What ran where an interrupt came, as its call chain shows it.
@@ -174,7 +177,23 @@ impl SymbolMap {
             .collect();
         symbols.sort_by_key(|symbol| symbol.address);
         symbols.dedup_by_key(|symbol| symbol.address);
-        Self { symbols: symbols.into() }
+        Self { symbols: symbols.into(), calls: None }
+    }
+
+    /// With the numbers that system calls have on the machine, where they are known.
+    #[must_use]
+    pub fn with_calls(self, calls: Option<CallNumbers>) -> Self {
+        Self { calls: calls.or(self.calls), ..self }
+    }
+
+    /// The numbers that system calls have on the machine.
+    pub(crate) const fn calls(&self) -> Option<CallNumbers> {
+        self.calls
+    }
+
+    /// The name of a system call.
+    pub(crate) fn call(&self, number: u32) -> Option<&'static str> {
+        self.calls?.name(number)
     }
 
     /// Whether it has no name at all.

@@ -42,17 +42,6 @@ pub(crate) enum ThreadState {
 }
 
 impl ThreadState {
-    pub(crate) const fn phase(self) -> WakePhase {
-        match self {
-            Self::Unknown => WakePhase::Unseen,
-            Self::Running(_) => WakePhase::Running,
-            Self::Ready(_) => WakePhase::Ready,
-            Self::Sleeping => WakePhase::Waiting { is_blocked: false },
-            Self::Blocked => WakePhase::Waiting { is_blocked: true },
-            Self::Stopped => WakePhase::Stopped,
-        }
-    }
-
     /// The CPU that decides what happens to it.
     pub(crate) const fn cpu(self) -> Option<u32> {
         match self {
@@ -314,6 +303,19 @@ impl Thread {
     /// Who stopped it last by a signal, where that was seen.
     pub(crate) const fn stop_sender(&self) -> Option<TaskName> {
         self.stop_sender
+    }
+
+    /// What it does, as its past has it.
+    pub(crate) const fn phase(&self) -> WakePhase {
+        let call = self.syscall;
+        match self.state {
+            ThreadState::Unknown => WakePhase::Unseen,
+            ThreadState::Running(_) => WakePhase::Running,
+            ThreadState::Ready(_) => WakePhase::Ready,
+            ThreadState::Sleeping => WakePhase::Waiting { is_blocked: false, call },
+            ThreadState::Blocked => WakePhase::Waiting { is_blocked: true, call },
+            ThreadState::Stopped => WakePhase::Stopped,
+        }
     }
 
     /// What it does while it runs.

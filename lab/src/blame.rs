@@ -16,6 +16,7 @@ use std::thread;
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_blame::blame::Blame;
+use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{
     BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform, RecordingBegin,
@@ -452,7 +453,7 @@ impl BlameExperiment {
     }
 
     fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {
-        BlameConfig { follow, late: self.late, symbols: map(symbols), ..self.machine.config() }
+        BlameConfig { follow, late: self.late, symbols: live_map(symbols), ..self.machine.config() }
     }
 }
 
@@ -527,6 +528,11 @@ pub(crate) fn run_loop(
 /// Names of addresses, as attribution takes them.
 pub(crate) fn map(symbols: &Symbols) -> SymbolMap {
     SymbolMap::new(symbols.functions().map(|(address, name)| (address, name.to_owned())))
+}
+
+/// As [`map`], with the names of this machine's system calls.
+pub(crate) fn live_map(symbols: &Symbols) -> SymbolMap {
+    map(symbols).with_calls(CallNumbers::of_machine(std::env::consts::ARCH))
 }
 
 /// A capture whose events go straight into an account.
@@ -1227,6 +1233,7 @@ impl ReadCapture {
         let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
         let threads = facts.threads().to_vec();
         let recalled = facts.note().map(recall).transpose();
+        let machine = facts.machine().and_then(CallNumbers::of_machine);
         drop(reader);
         let recalled = recalled.unwrap_or_else(|why| {
             untold.push(format!("what was known beside its events cannot be used: {why}"));
@@ -1236,7 +1243,7 @@ impl ReadCapture {
         let config = BlameConfig {
             follow: follow.or_else(followed).unwrap_or(FollowedThreads::RealTime),
             late: late.unwrap_or(LATE),
-            symbols: map(&symbols),
+            symbols: map(&symbols).with_calls(machine),
             event_driven: true,
             is_clock_foreign: clock != CaptureClock::Monotonic,
             ..BlameConfig::default()

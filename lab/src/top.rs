@@ -22,7 +22,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes};
 use punctual_trace::event::{TaskName, Tid};
 
-use crate::blame::{BlamedRun, RecordedMachine, SETTLE, map, program};
+use crate::blame::{BlamedRun, RecordedMachine, SETTLE, live_map, program};
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CaptureRefused, CaptureSoFar, EventSet, FollowedThread,
     kernel_symbols,
@@ -457,7 +457,7 @@ impl Top {
         let tids: Vec<i32> = plan.threads.iter().flatten().map(|thread| thread.tid).collect();
         let capture = plan.machine.capture_plan(set).following(&tids).with_symbols(&symbols);
         // What a timer's function does is known by its name, also of the few events.
-        let symbols = map(&symbols);
+        let symbols = live_map(&symbols);
         let config = BlameConfig { symbols: symbols.clone(), ..plan.config() };
         let interval_ns = plan.interval.as_ns().max(0).unsigned_abs();
         let (to_view, frames) = sync_channel(1);
@@ -494,7 +494,7 @@ impl Top {
         let config = BlameConfig {
             follow: FollowedThreads::Threads(vec![tid]),
             late: LateThreshold::Above(self.orders.late_over_ns.load(Ordering::Relaxed)),
-            symbols: map(&kernel_symbols()),
+            symbols: live_map(&kernel_symbols()),
             bounds: BlameBounds { segments: SEGMENTS, ..BlameBounds::default() },
             ..self.plan.config()
         };

@@ -1,5 +1,6 @@
 //! Each cause, and both sides of each rule's threshold.
 
+use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
@@ -10,7 +11,7 @@ use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
 use crate::scenario::{
     APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, UNLOCK, UNTHROTTLE, US,
     WAKEUP, cat, config, disturbed, disturbed_on, equal, hog, idle, only_cause, sender, servo,
-    task,
+    symbols, task,
 };
 
 #[test]
@@ -576,6 +577,49 @@ fn its_own_system_call_and_its_own_faults() {
 }
 
 #[test]
+fn each_of_its_own_calls_is_a_row_with_its_name() {
+    let config = BlameConfig { symbols: symbols().with_calls(Some(CallNumbers::X86)), ..config() };
+    let outcome = disturbed_on(config, |scenario| {
+        // It sleeps in read() for the most part, then runs write(), and sleeps in fsync().
+        overrun(scenario, |scenario, from, to| {
+            scenario.event(from, 0, TraceKind::SyscallEntry { number: 0 });
+            scenario.switch(from + US, 0, 1, idle());
+            scenario.wake(to - 200 * US, 1, servo(), 0);
+            scenario.switch(to - 200 * US, 0, 0, servo());
+            scenario.event(to - 200 * US, 0, TraceKind::SyscallExit { number: 0 });
+            scenario.event(to - 200 * US, 0, TraceKind::SyscallEntry { number: 1 });
+            scenario.event(to - 100 * US, 0, TraceKind::SyscallExit { number: 1 });
+            scenario.event(to - 100 * US, 0, TraceKind::SyscallEntry { number: 74 });
+            scenario.switch(to - 100 * US, 0, 2, idle());
+            scenario.wake(to - 10 * US, 1, servo(), 0);
+            scenario.switch(to - 9 * US, 0, 0, servo());
+            scenario.event(to - 9 * US, 0, TraceKind::SyscallExit { number: 74 });
+        });
+    });
+    let time_us = |name: &str| {
+        let row = outcome.table.rows.iter().find(|row| row.name == name);
+        row.map(|row| row.time_ns / 12 / US)
+    };
+    let names: Vec<&str> = outcome.table.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(time_us("its own wait for something else in read()"), Some(100), "{names:?}");
+    assert_eq!(time_us("its own write()"), Some(100), "{names:?}");
+    assert_eq!(time_us("its own wait for a device or lock in fsync()"), Some(90), "{names:?}");
+    assert!(outcome.table.sentence.contains("in read()"), "{}", outcome.table.sentence);
+    // Whoever reads it again has the names too.
+    let recall = outcome.recall(|_, _| true, |address| address);
+    assert!(serde_json::to_string(&recall).expect("plain data").contains("\"calls\":\"x86\""));
+}
+
+#[test]
+fn a_call_without_a_name_keeps_its_number() {
+    let wait = LateCause::OwnWait { is_blocked: false, call: Some(7) };
+    assert_eq!(wait.name(&symbols()), "its own wait for something else in system call 7");
+    let call = LateCause::OwnSyscall { number: 9_999 };
+    let named = symbols().with_calls(Some(CallNumbers::Generic));
+    assert_eq!(call.name(&named), "its own system call 9999");
+}
+
+#[test]
 fn a_wait_for_something_else_before_the_timer() {
     for (state, is_blocked) in [(1, false), (2, true)] {
         let outcome = disturbed(|scenario| {
@@ -586,7 +630,7 @@ fn a_wait_for_something_else_before_the_timer() {
             });
         });
         let row = only_cause(&outcome, CauseKind::OwnWait);
-        assert_eq!(row.cause, LateCause::OwnWait { is_blocked });
+        assert_eq!(row.cause, LateCause::OwnWait { is_blocked, call: None });
     }
 }
 

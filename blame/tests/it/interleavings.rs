@@ -349,7 +349,7 @@ fn check_step(wake: &LateWake, step: u64, moment: Moment, path: &[Action]) {
         (State::Ready(cpu), _) => (WakePhase::Ready, Some(cpu)),
         (State::Stopped, _) => (WakePhase::Stopped, None),
         (State::Asleep, Some(armed)) => (WakePhase::Delivery, Some(armed.cpu)),
-        (State::Asleep, None) => (WakePhase::Waiting { is_blocked: false }, None),
+        (State::Asleep, None) => (WakePhase::Waiting { is_blocked: false, call: None }, None),
     };
     let label = match part.activity {
         Activity::Idle { .. } => Some(Label::Idle),

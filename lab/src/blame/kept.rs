@@ -178,7 +178,9 @@ impl<W: Write> EventFile<W> {
     pub(super) fn name_threads(&mut self, threads: &[TaskName]) -> io::Result<()> {
         match &mut self.0 {
             Writer::Perfetto(writer) => writer.name_threads(threads),
-            Writer::Ndjson(writer) => threads.iter().try_for_each(|task| writer.name_thread(task, None)),
+            Writer::Ndjson(writer) => {
+                threads.iter().try_for_each(|task| writer.name_thread(task, None))
+            }
             Writer::Text(writer) => {
                 threads.iter().for_each(|task| writer.name_thread(task));
                 Ok(())

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConditionBlock, PeriodicPlan};
 use crate::blame::{
     BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordedMachine,
-    RecordingPrice, SETTLE, map, pause, program, run_loop,
+    RecordingPrice, SETTLE, live_map, pause, program, run_loop,
 };
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, FAST_NS, FastLoop,
@@ -335,7 +335,7 @@ impl LoopRecorder {
         let config = BlameConfig {
             follow: FollowedThreads::Threads(self.tids.clone()),
             late: self.plan.late,
-            symbols: map(&kernel_symbols()),
+            symbols: live_map(&kernel_symbols()),
             event_driven: false,
             bounds: BlameBounds {
                 threads: streams.max(bounds.threads),

@@ -7,7 +7,9 @@
 
 mod coincidence;
 mod kept;
+mod named;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,6 +26,7 @@ use punctual_blame::config::{
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
 use punctual_blame::programs::{ProgramOwner, ThreadProgram};
+use punctual_blame::recall::Recall;
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
 use punctual_blame::unseen::UnseenWakes;
@@ -39,8 +42,8 @@ use punctual_host::threads::RunningProcess;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
-use punctual_trace::capture::{self, CaptureClock, CaptureError};
-use punctual_trace::event::{ShortName, TaskName, TraceEvent};
+use punctual_trace::capture::{self, CaptureClock, THREAD_NAMES_MAX};
+use punctual_trace::event::{ShortName, TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +51,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{
     Capture, CaptureItem, CapturePlan, CaptureRefused, CaptureTally, ClockOffsets, EventSet,
-    FastLoop, FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols,
+    FastLoop, FollowedThread, MissingEvidence, ThreadTarget, WindowStore, kernel_symbols,
     runnable_threads,
 };
 use crate::experiment::{
@@ -59,9 +62,11 @@ use crate::load::LoadSpec;
 
 pub use coincidence::{BlamedCounters, CountedRise, CountedThread};
 pub use kept::{EventForm, KeptCapture, KeptCounts};
+pub use named::ReadCaptureError;
 
 use coincidence::{CoincidenceBook, CountedLoop, LateLog, SeenWake};
-use kept::{EventFile, recall};
+use kept::{EventFile, KeptRecording, Note};
+use named::{CaptureThreads, NamedThreads};
 
 /// Wakes whose lateness is kept for the price, of each part.
 const PRICE_WAKES: usize = 200_000;
@@ -449,6 +454,7 @@ impl BlameExperiment {
             has_stopped: Arc::new(AtomicBool::new(false)),
             stopped_by: None,
             windows: self.keeps.then(WindowStore::default),
+            processes: BTreeMap::new(),
         }
     }
 
@@ -559,6 +565,8 @@ struct Accountant {
     /// The wake that ends the recording: nothing behind it counts.
     stopped_by: Option<FinishedWake>,
     windows: Option<WindowStore>,
+    /// Threads with their processes, for what is kept.
+    processes: BTreeMap<Tid, Tid>,
 }
 
 impl Accountant {
@@ -592,7 +600,11 @@ impl crate::capture::CaptureConsumer for Accountant {
         let event = match item {
             CaptureItem::Event(event) => event,
             CaptureItem::Process { tid, process } => {
-                self.blame.set_program(tid, program(process));
+                let program = program(process);
+                self.blame.set_program(tid, program);
+                if self.windows.is_some() && self.processes.len() < THREAD_NAMES_MAX {
+                    self.processes.insert(tid, program.pid);
+                }
                 return;
             }
             _ => return,
@@ -667,7 +679,7 @@ struct RecordingEnd {
     outcome: BlameOutcome,
     evidence: CaptureEvidence,
     stopped_by: Option<FinishedWake>,
-    kept: Option<(KeptEvents, Symbols, Vec<String>)>,
+    kept: Option<KeptRecording>,
 }
 
 impl RecordingEnd {
@@ -675,9 +687,7 @@ impl RecordingEnd {
         let Self { outcome, evidence, stopped_by, kept } = self;
         let mut blamed = Blamed::new(&outcome, price, Some(evidence));
         blamed.stopped_by = stopped_by.as_ref().map(BlamedStop::of);
-        let kept = kept.map(|(events, symbols, recorded)| {
-            KeptCapture::new(events, outcome, symbols, recorded)
-        });
+        let kept = kept.map(|kept| KeptCapture::new(kept, outcome));
         blamed.kept = kept.as_ref().map(KeptCapture::counts);
         BlameResult { blamed, kept }
     }
@@ -716,7 +726,7 @@ impl Recording {
         let smis = machine.smis_since(smi);
         let recorded = capture.opened().iter().map(|event| event.name.clone()).collect();
         let ended = capture.end().ok_or(ExperimentError::Panic)?;
-        let Accountant { mut blame, windows, stopped_by, .. } = ended.consumer;
+        let Accountant { mut blame, windows, stopped_by, processes, .. } = ended.consumer;
         if let Some(count) = smis {
             blame.set_smi_count(count);
         }
@@ -724,7 +734,7 @@ impl Recording {
         let kept = windows.map(|windows| {
             let wakes = outcome.worst.iter().chain(&outcome.sample);
             let events = windows.finish(wakes.map(|wake| (wake.task.tid, wake.release_ns)));
-            (events, symbols, recorded)
+            KeptRecording { events, symbols, recorded, processes }
         });
         let evidence = CaptureEvidence::of(&ended.facts, missing, begun_ns);
         ended.closing.wait();
@@ -1212,36 +1222,53 @@ pub struct ReadCapture {
     clock: CaptureClock,
     symbols: Symbols,
     threads: Vec<TaskName>,
+    /// Threads with their processes.
+    processes: BTreeMap<Tid, Tid>,
 }
 
 impl ReadCapture {
     /// Why wakes were late in a capture, which is read twice: names of functions may stand anywhere
-    /// in it. Without `follow` and `late`, those of the recording where it says them, else
+    /// in it. Without `target` and `late`, those of the recording where it says them, else
     /// real-time threads and the latest hundredth.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read, has no such thread, or does not say which threads a process has.
     pub fn read<R: Read + Seek>(
         file: &mut R,
-        follow: Option<FollowedThreads>,
+        target: Option<&ThreadTarget>,
         late: Option<LateThreshold>,
-    ) -> Result<Self, CaptureError> {
+    ) -> Result<Self, ReadCaptureError> {
         let mut reader = capture::open(&mut *file)?;
-        while reader.next_event()?.is_some() {}
+        let mut named = NamedThreads::default();
+        while let Some(event) = reader.next_event()? {
+            named.see(&event);
+        }
         let facts = reader.facts();
+        facts.threads().iter().for_each(|task| named.name(task));
         let mut untold: Vec<String> = facts.untold().iter().map(ToString::to_string).collect();
         let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
         let threads = facts.threads().to_vec();
-        let recalled = facts.note().map(recall).transpose();
+        let note = facts.note().map(Note::read).transpose();
         let machine = facts.machine().and_then(CallNumbers::of_machine);
-        drop(reader);
-        let recalled = recalled.unwrap_or_else(|why| {
+        let note = note.unwrap_or_else(|why| {
             untold.push(format!("what was known beside its events cannot be used: {why}"));
             None
         });
-        let followed = || recalled.as_ref().map(|recall| FollowedThreads::Threads(recall.tids()));
+        let (recalled, processes) = note.map(Note::into_parts).unzip();
+        let processes = processes.unwrap_or_else(|| facts.processes().collect());
+        let kept = recalled.as_ref().map(Recall::tids);
+        let follow = match (target, &kept) {
+            (Some(target), kept) => {
+                let kept = kept.as_deref();
+                CaptureThreads { facts, named: &named, kept, processes: &processes }
+                    .follow(target)?
+            }
+            (None, Some(kept)) => FollowedThreads::Threads(kept.clone()),
+            (None, None) => FollowedThreads::RealTime,
+        };
+        drop(reader);
         let config = BlameConfig {
-            follow: follow.or_else(followed).unwrap_or(FollowedThreads::RealTime),
+            follow,
             late: late.unwrap_or(LATE),
             symbols: map(&symbols).with_calls(machine),
             event_driven: true,
@@ -1269,7 +1296,7 @@ impl ReadCapture {
         let outcome = blame.finish();
         let blamed = Blamed::new(&outcome, None, None);
         drop(reader);
-        Ok(Self { blamed, untold, outcome, clock, symbols, threads })
+        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes })
     }
 
     /// Writes all of its events in another form, from the file that it was read from.
@@ -1283,7 +1310,7 @@ impl ReadCapture {
         out: W,
     ) -> io::Result<()> {
         let mut writer = EventFile::begin(form, out, &self.clock, self.symbols.clone())?;
-        writer.name_threads(&self.threads)?;
+        writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
         let mut reader = capture::open(&mut *file).map_err(io::Error::other)?;
         while let Some(event) = reader.next_event().map_err(io::Error::other)? {
             writer.write(&event)?;
@@ -1455,6 +1482,7 @@ mod tests {
             stop_over_ns: None,
             has_stopped: Arc::new(AtomicBool::new(false)),
             stopped_by: None,
+            processes: BTreeMap::new(),
             windows: None,
         };
         let see = |accountant: &mut Accountant, at_ns| {

@@ -217,6 +217,12 @@ impl CaptureFacts {
         self.note.is_none() && !self.processes.is_empty()
     }
 
+    /// Threads with their processes, as far as it says so.
+    pub fn processes(&self) -> impl Iterator<Item = (Tid, Tid)> + '_ {
+        let told = self.processes.iter().filter(|_| self.note.is_none());
+        told.map(|(pid, tid)| (*tid, *pid))
+    }
+
     /// The threads that belonged to this process at any time, as far as it says so.
     pub fn threads_of(&self, pid: Tid) -> impl Iterator<Item = Tid> + '_ {
         let of_pid = self.processes.range((pid, 0)..=(pid, Tid::MAX));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use punctual::RtThread;
-use punctual_blame::config::{FollowedThreads, LateThreshold};
+use punctual_blame::config::LateThreshold;
 use punctual_core::time::Span;
 use punctual_host::root::Root;
 use punctual_lab::blame::{
@@ -17,7 +17,6 @@ use punctual_lab::capture::{FollowedThread, ThreadTarget, find_threads};
 use punctual_lab::load::Loads;
 use punctual_report::measured::BlameBody;
 use punctual_report::{Body, Choice, Envelope, Report};
-use punctual_trace::event::ShortName;
 use punctual_trace::write::perf_data::Addresses;
 
 use crate::args::{Detail, RequestedPolicyArgs};
@@ -39,11 +38,11 @@ pub(super) struct BlameArgs {
     #[command(flatten)]
     subject: SubjectArgs,
     /// Record nothing: read what --keep kept, or what perf record, perf script, ftrace, trace-cmd
-    /// or wprof recorded, and follow the thread of --tid, those of --name, or all real-time threads
+    /// or wprof recorded, and follow those of --pid, --tid or --name, or all real-time threads
     #[arg(
         long,
         value_name = "CAPTURE",
-        conflicts_with_all = ["pid", "all", "cpu", "load", "stop_over", "keep"]
+        conflicts_with_all = ["all", "cpu", "load", "stop_over", "keep"]
     )]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -259,10 +258,8 @@ impl BlameArgs {
         let mut file = File::open(&path).with_context(unread)?;
         let files = self.files.open(&self.output, Some(&path))?;
         let outputs = self.output.open()?;
-        let tid = self.subject.tid.map(|tid| FollowedThreads::Threads(vec![tid.unsigned_abs()]));
-        let name = self.subject.name.as_ref();
-        let name = name.map(|name| FollowedThreads::Named(ShortName::new(name.as_bytes())));
-        let read = ReadCapture::read(&mut file, tid.or(name), self.over);
+        let target = self.subject.target();
+        let read = ReadCapture::read(&mut file, target.as_ref(), self.over);
         let read = read.with_context(|| path.display().to_string())?;
         let mut written = Ok(());
         for (form, opened) in &files.forms {

@@ -655,7 +655,8 @@ fn a_capture_is_written_in_other_forms() {
 
 #[test]
 fn what_cannot_be_followed_or_read_is_said() {
-    let refusals: [(&[&str], &str); 13] = [
+    let (binary, text) = (capture("perf.data"), capture("ftrace.txt"));
+    let refusals: [(&[&str], &str); 17] = [
         (&["--stop-over", "100us", "--over", "1ms"], "at most that"),
         (&["--stop-over", "100us", "--over", "p99"], "at most that"),
         (&["--from", "/dev/null", "--keep", "/tmp/x"], "cannot be used with"),
@@ -669,6 +670,10 @@ fn what_cannot_be_followed_or_read_is_said() {
         (&["--name", "no-such-name-here"], "no thread or process is called"),
         (&["--from", "/dev/null"], "no capture that is known"),
         (&["--from", "/nowhere/at/all"], "cannot read /nowhere/at/all"),
+        (&["--from", &binary, "--pid", "2000000000"], "it has no thread of that process"),
+        (&["--from", &text, "--pid", "1"], "--tid N or --name NAME"),
+        (&["--from", &binary, "--tid", "2000000000"], "it has no such thread; without that"),
+        (&["--from", &binary, "--name", "no-such-name"], "no thread that is called so"),
     ];
     for (arguments, why) in refusals {
         let out = punctual().arg("blame").args(arguments).output().expect("it starts");

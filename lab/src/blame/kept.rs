@@ -10,7 +10,7 @@ use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
 use punctual_trace::capture::CaptureClock;
-use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind};
+use punctual_trace::event::{TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use punctual_trace::write::ndjson::NdjsonWriter;
 use punctual_trace::write::perf_data::{Addresses, PerfDataWriter};
@@ -19,6 +19,7 @@ use punctual_trace::write::text::TextWriter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::named::NamedThreads;
 use crate::capture::KeptEvents;
 
 /// What of a recording was kept as a capture.
@@ -34,24 +35,39 @@ pub struct KeptCounts {
     pub events: u64,
 }
 
+/// What of a recording is kept, apart from its outcome.
+#[derive(Debug)]
+pub(super) struct KeptRecording {
+    pub(super) events: KeptEvents,
+    pub(super) symbols: Symbols,
+    /// What was recorded, `SYSTEM:NAME`.
+    pub(super) recorded: Vec<String>,
+    /// Threads with their processes.
+    pub(super) processes: BTreeMap<Tid, Tid>,
+}
+
 /// The events around late wakes, with what is needed to judge them again.
 #[derive(Debug)]
 pub struct KeptCapture {
     events: KeptEvents,
     outcome: BlameOutcome,
     symbols: Symbols,
-    /// What was recorded, `SYSTEM:NAME`.
     recorded: Vec<String>,
+    /// The processes of the threads that it names.
+    processes: BTreeMap<Tid, Tid>,
+    /// What these were called first.
+    threads: Vec<TaskName>,
 }
 
 impl KeptCapture {
-    pub(super) fn new(
-        events: KeptEvents,
-        outcome: BlameOutcome,
-        symbols: Symbols,
-        recorded: Vec<String>,
-    ) -> Self {
-        Self { events, outcome, symbols, recorded }
+    pub(super) fn new(kept: KeptRecording, outcome: BlameOutcome) -> Self {
+        let KeptRecording { events, symbols, recorded, mut processes } = kept;
+        let mut named = NamedThreads::default();
+        events.events().for_each(|event| named.see(event));
+        let threads: Vec<TaskName> = named.tasks().copied().collect();
+        let is_named = |tid: &Tid| threads.binary_search_by_key(tid, |task| task.tid).is_ok();
+        processes.retain(|tid, _| is_named(tid));
+        Self { events, outcome, symbols, recorded, processes, threads }
     }
 
     /// What it has.
@@ -64,25 +80,6 @@ impl KeptCapture {
         }
     }
 
-    /// What threads were called first, of all that it names.
-    fn threads(&self) -> Vec<TaskName> {
-        let mut threads: BTreeMap<Tid, TaskName> = BTreeMap::new();
-        let mut see = |task: &TaskName| {
-            threads.entry(task.tid).or_insert(*task);
-        };
-        for event in self.events.events() {
-            match &event.kind {
-                TraceKind::Switch { previous, next, .. } => {
-                    see(previous);
-                    see(next);
-                }
-                TraceKind::Waking { task, .. } | TraceKind::Migrate { task, .. } => see(task),
-                _ => {}
-            }
-        }
-        threads.into_values().collect()
-    }
-
     /// Writes it as a `perf.data`.
     ///
     /// # Errors
@@ -90,15 +87,16 @@ impl KeptCapture {
     pub fn write_perf_data<W: Write + Seek>(&self, out: W, addresses: Addresses) -> io::Result<()> {
         let recorded = self.recorded.iter().filter_map(|name| name.split_once(':'));
         let mut writer = PerfDataWriter::new(out, recorded, self.symbols.clone(), addresses)?;
-        for task in self.threads() {
-            writer.name_thread(&task)?;
+        for task in &self.threads {
+            writer.name_thread(task)?;
         }
         for event in self.events.events() {
             writer.write(event)?;
         }
         let has = |tid, release_ns| self.events.has((tid, release_ns));
         let recall = self.outcome.recall(has, |address| writer.function(address));
-        writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall })?);
+        let processes = self.processes.clone();
+        writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall, processes })?);
         writer.finish()?;
         Ok(())
     }
@@ -110,7 +108,7 @@ impl KeptCapture {
     pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
         let symbols = self.symbols.clone();
         let mut writer = EventFile::begin(form, out, &CaptureClock::Monotonic, symbols)?;
-        writer.name_threads(&self.threads())?;
+        writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
         for event in self.events.events() {
             writer.write(event)?;
         }
@@ -124,17 +122,27 @@ const FORM: u32 = 1;
 /// What a `perf.data` of this program has beside its events.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Note {
+pub(super) struct Note {
     punctual_blame: u32,
     recall: Recall,
+    /// Threads with their processes; empty where that was not written.
+    #[serde(default)]
+    processes: BTreeMap<Tid, Tid>,
 }
 
-/// What a capture recalls, from its note; an error is why it cannot be used.
-pub(super) fn recall(note: &str) -> Result<Recall, String> {
-    let note: Note = serde_json::from_str(note).map_err(|why| why.to_string())?;
-    match note.punctual_blame {
-        FORM => Ok(note.recall),
-        form => Err(format!("it is of form {form}, and form {FORM} is read")),
+impl Note {
+    /// From its text; an error is why it cannot be used.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let note: Self = serde_json::from_str(text).map_err(|why| why.to_string())?;
+        match note.punctual_blame {
+            FORM => Ok(note),
+            form => Err(format!("it is of form {form}, and form {FORM} is read")),
+        }
+    }
+
+    /// What the capture recalls, and the processes of its threads.
+    pub(super) fn into_parts(self) -> (Recall, BTreeMap<Tid, Tid>) {
+        (self.recall, self.processes)
     }
 }
 
@@ -175,11 +183,16 @@ impl<W: Write> EventFile<W> {
         }))
     }
 
-    pub(super) fn name_threads(&mut self, threads: &[TaskName]) -> io::Result<()> {
+    /// What threads were called first, and the processes of those of which `process` knows it.
+    pub(super) fn name_threads(
+        &mut self,
+        threads: &[TaskName],
+        process: impl Fn(Tid) -> Option<Tid>,
+    ) -> io::Result<()> {
         match &mut self.0 {
             Writer::Perfetto(writer) => writer.name_threads(threads),
             Writer::Ndjson(writer) => {
-                threads.iter().try_for_each(|task| writer.name_thread(task, None))
+                threads.iter().try_for_each(|task| writer.name_thread(task, process(task.tid)))
             }
             Writer::Text(writer) => {
                 threads.iter().for_each(|task| writer.name_thread(task));
@@ -244,13 +257,16 @@ mod tests {
     use punctual_os::affinity;
     use punctual_testkit::skip;
 
-    use super::super::{BlameExperiment, BlameSubject, ReadCapture, RecordedMachine};
+    use super::super::{
+        BlameExperiment, BlameSubject, ReadCapture, ReadCaptureError, RecordedMachine,
+    };
     use super::*;
+    use crate::capture::ThreadTarget;
 
     #[test]
     fn a_note_of_another_form_is_refused() {
         for note in ["", "{}", "{\"punctual_blame\":1}", "[1]", "{\"punctual_blame\":1,\"x\":2}"] {
-            let why = recall(note).expect_err(note);
+            let why = Note::read(note).expect_err(note);
             assert!(!why.is_empty() && !why.contains('\n'), "{why}");
         }
     }
@@ -312,6 +328,11 @@ mod tests {
             let mut file = Cursor::new(Vec::new());
             kept.write_perf_data(&mut file, addresses).expect("to memory");
             let read = ReadCapture::read(&mut file, None, None).expect("what was written");
+            let own = ThreadTarget::Process(std::process::id().cast_signed());
+            let of_process = ReadCapture::read(&mut file, Some(&own), None).expect("its process");
+            assert_eq!(of_process.blamed, read.blamed, "of one thread alone");
+            let other = ReadCapture::read(&mut file, Some(&ThreadTarget::Process(1)), None);
+            assert!(matches!(other, Err(ReadCaptureError::Process { pid: 1, .. })), "{other:?}");
             let wakes = |outcome: &BlameOutcome| -> Vec<String> {
                 let wakes = outcome.worst.iter().chain(&outcome.sample);
                 wakes.map(|wake| said(wake, outcome)).collect()
@@ -339,6 +360,7 @@ mod tests {
         assert!(forms[0].contains(&main), "{main}");
         let events = kept.counts().events as usize;
         assert!(forms[1].lines().count() > events);
+        assert!(forms[1].contains(&format!("{{\"pid\":{},\"thread\"", std::process::id())));
         assert!(forms[2].contains("sched_switch: prev_comm="));
     }
 }

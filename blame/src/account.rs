@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::LateCause;
 use crate::culprits::Culprit;
+use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
 use crate::programs::ThreadPrograms;
@@ -28,6 +29,9 @@ pub(crate) struct WakeFacts {
     pub(crate) previous: Option<PreviousWake>,
     /// Of stretches without an event, by piece.
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
+    /// Of stretches in which its CPU was slower than usual, by piece.
+    #[serde(default)]
+    pub(crate) clocks: Vec<(usize, SlowClock)>,
     /// Who stopped it by a signal last.
     pub(crate) stop_sender: Option<TaskName>,
     /// The programs of the threads that its causes name.
@@ -122,7 +126,15 @@ pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
     let mut parts: Vec<WakePart> = Vec::with_capacity(wake.window.pieces.len());
     for (index, piece) in wake.window.pieces.iter().enumerate() {
         for part in split(*piece, wake) {
-            let normal_ns = take_normal(&mut left, wake, index, &part);
+            let Judgement { usual, previous, symbols, kernel } = judgement;
+            let scene = Scene { wake, index, part, usual, previous, symbols, kernel };
+            let normal_ns = match scene.slowed() {
+                Some(slowed) if !part.activity.is_task_or_idle() => {
+                    let usual_to_ns = piece.from_ns + slowed.usual_ns;
+                    usual_to_ns.saturating_sub(part.from_ns).min(part.length_ns())
+                }
+                _ => take_normal(&mut left, wake, index, &part),
+            };
             if normal_ns > 0 {
                 let to_ns = part.from_ns + normal_ns;
                 let normal = Piece { to_ns, ..part };
@@ -131,9 +143,7 @@ pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
             }
             if normal_ns < part.length_ns() {
                 let part = Piece { from_ns: part.from_ns + normal_ns, ..part };
-                let Judgement { usual, previous, symbols, kernel } = judgement;
-                let scene = Scene { wake, index, part, usual, previous, symbols, kernel };
-                add(&mut parts, part, judge(&scene));
+                add(&mut parts, part, judge(&Scene { part, ..scene }));
             }
         }
     }

@@ -84,6 +84,7 @@ impl KernelFiles {
 
 /// Rules of `tune` that advice names.
 pub const ADVISED_RULES: &[&str] = &[
+    "frequency.governor",
     "idle.cpu_dma_latency",
     "interrupts.placement",
     "interrupts.threadirqs",
@@ -121,6 +122,7 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::HostOrFirmware => host(context),
         CauseKind::NoEvent => no_event(context),
         CauseKind::HostOrInterruptsOff => (HOST_OR_INTERRUPTS_OFF.to_owned(), None),
+        CauseKind::Frequency => (FREQUENCY.to_owned(), Some("frequency.governor")),
         CauseKind::InterruptsOff => interrupts_off(cause, context),
         CauseKind::HardIrq => hard_irq(cause, context),
         CauseKind::Softirq => soft_irq(cause),
@@ -149,6 +151,8 @@ const TIMER_SLACK: &str =
     "A real-time policy has no timer slack; else prctl(PR_SET_TIMERSLACK, 1).";
 const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again shows interrupts that \
      are off, and a companion that spins on another CPU shows the host.";
+const FREQUENCY: &str = "The governor lets the CPU become slower: `performance` keeps it fast, at \
+     the price of power.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
     "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
@@ -454,6 +458,7 @@ mod tests {
             LateCause::HostOrFirmware,
             LateCause::NoEvent,
             LateCause::HostOrInterruptsOff { task, at: 1, inside: 1 },
+            LateCause::Frequency { usual_khz: 3_200_000, khz: 800_000 },
             LateCause::InterruptsOff { task, inside: 0x100 },
             LateCause::InterruptsOff { task, inside: 0x200 },
             LateCause::InterruptsOff { task, inside: 0x300 },

@@ -9,6 +9,7 @@ use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::config::{BlameConfig, FollowedThreads, RecordingBegin, RunnableThread};
 use crate::court::{Court, Known};
+use crate::frequency::{ClockBook, SlowClock};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
@@ -83,6 +84,8 @@ pub struct Blame {
     bases: ClockBases,
     tasks: TaskTable,
     senders: Senders,
+    /// By CPU.
+    clocks: Vec<ClockBook>,
     court: Court,
     now_ns: u64,
     first_ns: Option<u64>,
@@ -112,6 +115,7 @@ impl Blame {
             bases: ClockBases::new(&config.clock_offsets_ns, config.is_clock_foreign),
             tasks: TaskTable::default(),
             senders: Senders::new(config.bounds.cpus),
+            clocks: Vec::new(),
             court: Court::new(&config),
             now_ns: 0,
             first_ns: None,
@@ -285,6 +289,7 @@ impl Blame {
         }
         self.timers.forget();
         self.unthrottle_ns = None;
+        self.clocks.iter_mut().for_each(|clock| clock.forget(at_ns));
     }
 
     /// Every thread takes what concerns it out of a CPU's ring before that is overwritten.
@@ -302,6 +307,8 @@ impl Blame {
     /// Events of a CPU were lost: what its threads did since is not known.
     fn lose(&mut self, number: u32, at_ns: u64) {
         let from_ns = self.known_cpu(number).map_or(at_ns, |cpu| cpu.before_ns);
+        // Whichever CPU records it, a change of any CPU's frequency may be among them.
+        self.clocks.iter_mut().for_each(|clock| clock.forget(from_ns));
         // Between the wakes of a capture that was cut down to them nothing is known anyway.
         let is_whole = self.config.recall.is_none();
         for place in 0..self.threads.len() {
@@ -555,6 +562,7 @@ impl Blame {
             stop_sender: thread.stop_sender(),
             chains: self.chains(&window),
             stalls: self.stalls(&window),
+            clocks: self.slow_clocks(&window),
             window,
             is_unthrottled,
             is_waiting: run.is_end,
@@ -617,6 +625,27 @@ impl Blame {
         };
         let stretches = window.pieces.iter().enumerate().filter(|(_, piece)| is_stretch(piece));
         stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
+    }
+
+    /// The pieces whose CPU was slower than usual.
+    fn slow_clocks(&self, window: &Window) -> Vec<(usize, SlowClock)> {
+        if self.clocks.is_empty() {
+            return Vec::new();
+        }
+        let pieces = window.pieces.iter().enumerate();
+        let slow = pieces.filter_map(|(index, piece)| {
+            let is_path = match piece.activity {
+                Activity::TimerInterrupt | Activity::TimerCallback { .. } => true,
+                Activity::Idle { .. } => piece.phase == WakePhase::Ready,
+                _ => false,
+            };
+            if !is_path {
+                return None;
+            }
+            let clock = self.clocks.get(piece.cpu as usize)?;
+            Some((index, clock.slow_in(piece.from_ns, piece.to_ns)?))
+        });
+        slow.collect()
     }
 
     fn stall(&self, piece: &Piece) -> StallEvidence {
@@ -700,6 +729,16 @@ impl Blame {
                 self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
             }
             TraceKind::Renamed { task } => self.name(self.with_priority(*task)),
+            TraceKind::Frequency { cpu, khz } => {
+                let is_unknown = *cpu == TraceKind::UNKNOWN_CPU;
+                let place = if is_unknown { event.cpu } else { *cpu } as usize;
+                if place < self.config.bounds.cpus {
+                    if self.clocks.len() <= place {
+                        self.clocks.resize_with(place + 1, ClockBook::default);
+                    }
+                    self.clocks[place].change(at_ns, *khz);
+                }
+            }
             TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
             TraceKind::PageFaultEntry
             | TraceKind::PageFaultExit

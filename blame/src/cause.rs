@@ -24,6 +24,8 @@ pub enum CauseKind {
     NoEvent,
     /// Interrupts were off, or the CPU stood still: the evidence does not decide.
     HostOrInterruptsOff,
+    /// The CPU ran at a lower frequency than usual.
+    Frequency,
     /// Kernel code ran with interrupts off.
     InterruptsOff,
     /// A device's interrupt.
@@ -68,13 +70,14 @@ pub enum CauseKind {
 
 impl CauseKind {
     /// Every kind.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::NormalPath,
         Self::TimerSlack,
         Self::IdleExit,
         Self::HostOrFirmware,
         Self::NoEvent,
         Self::HostOrInterruptsOff,
+        Self::Frequency,
         Self::InterruptsOff,
         Self::HardIrq,
         Self::Softirq,
@@ -107,6 +110,7 @@ impl CauseKind {
             Self::HostOrFirmware => "host-or-firmware",
             Self::NoEvent => "no-event",
             Self::HostOrInterruptsOff => "host-or-interrupts-off",
+            Self::Frequency => "frequency",
             Self::InterruptsOff => "interrupts-off",
             Self::HardIrq => "hard-irq",
             Self::Softirq => "softirq",
@@ -147,6 +151,9 @@ pub enum Unexplained {
     TooMany,
 }
 
+/// Frequencies that differ by less than this are one in rows, kHz.
+const STEP_KHZ: u32 = 100_000;
+
 /// A cause, with whoever it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -172,6 +179,13 @@ pub enum LateCause {
         at: CodeAddress,
         /// The start of the function in question; 0 where there is no chain.
         inside: CodeAddress,
+    },
+    /// The kernel's own part of the way took longer since the CPU was slower.
+    Frequency {
+        /// The frequency at which that CPU ran longest.
+        usual_khz: u32,
+        /// The one at which it ran.
+        khz: u32,
     },
     /// Kernel code with interrupts off.
     InterruptsOff {
@@ -284,6 +298,7 @@ impl LateCause {
             Self::HostOrFirmware => CauseKind::HostOrFirmware,
             Self::NoEvent => CauseKind::NoEvent,
             Self::HostOrInterruptsOff { .. } => CauseKind::HostOrInterruptsOff,
+            Self::Frequency { .. } => CauseKind::Frequency,
             Self::InterruptsOff { .. } => CauseKind::InterruptsOff,
             Self::HardIrq { .. } => CauseKind::HardIrq,
             Self::Softirq { .. } => CauseKind::Softirq,
@@ -350,6 +365,12 @@ impl LateCause {
             // Whether an address means something shows when it comes again; until then who ran is
             // who happened to run.
             (*task, *at, *inside) = (TaskName::default(), 0, 0);
+        }
+        if let Self::Frequency { usual_khz, khz } = &mut self {
+            // Some drivers change it by steps too small to be causes of their own.
+            for khz in [usual_khz, khz] {
+                *khz = (*khz).max(1).div_ceil(STEP_KHZ).saturating_mul(STEP_KHZ);
+            }
         }
         let Some(task) = self.culprit_mut().filter(|task| task.tid != 0) else { return self };
         let program = programs.find(task.tid);
@@ -432,6 +453,10 @@ impl LateCause {
             }
             Self::HostOrInterruptsOff { task, .. } => {
                 format!("host, or interrupts off under {}", who(task))
+            }
+            Self::Frequency { usual_khz, khz } => {
+                let (usual, now) = (usual_khz / 1_000, khz / 1_000);
+                format!("the CPU ran at {now} MHz, where {usual} MHz are usual")
             }
             Self::InterruptsOff { task, inside } => {
                 format!("interrupts off in {} of {}", function(inside), who(task))

@@ -95,6 +95,8 @@ impl Court {
         let pieces = wake.window.pieces.len();
         let stalls = facts.stalls.iter().filter(|(index, _)| *index < pieces);
         wake.stalls = stalls.copied().collect();
+        let clocks = facts.clocks.iter().filter(|(index, _)| *index < pieces);
+        wake.clocks = clocks.copied().collect();
         wake.stop_sender = facts.stop_sender;
         threads[wake.thread].ledger.note(&wake, known.config.late.absolute_ns());
         self.judge_by(wake, Judged { facts, is_late: true }, threads, known);

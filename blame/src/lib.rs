@@ -14,7 +14,8 @@
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
-//! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
+//! | [`wake`], `normal` | a wait cut out; what is usual |
+//! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
 //! | [`unseen`] | wakes across which events were lost |
@@ -41,6 +42,7 @@ pub mod cause;
 pub mod config;
 mod court;
 pub mod culprits;
+mod frequency;
 pub mod keep;
 mod ledger;
 mod normal;

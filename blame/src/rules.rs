@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Unexplained};
 use crate::culprits::Culprit;
+use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::past::{Piece, WakePhase};
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
@@ -58,6 +59,8 @@ pub enum RuleId {
     OwnIpi,
     /// An interrupt with a name.
     Interrupt,
+    /// The kernel's own part of the way, longer in proportion to a lower frequency.
+    SlowClock,
     /// Its own timer's function stood still, and the CPU did not run.
     CallbackStallConfirmed,
     /// Its own timer's function stood still.
@@ -138,6 +141,7 @@ impl RuleId {
             Self::Slack => "slack",
             Self::OwnIpi => "own-ipi",
             Self::Interrupt => "interrupt",
+            Self::SlowClock => "slow-clock",
             Self::CallbackStallConfirmed => "callback-stall-confirmed",
             Self::CallbackStall => "callback-stall",
             Self::OwnCallback => "own-callback",
@@ -206,6 +210,14 @@ pub(crate) struct Scene<'a> {
     pub(crate) kernel: Option<(u32, u32)>,
 }
 
+/// A stretch of the kernel's own that took longer since its CPU was slower.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlowedPath {
+    clock: SlowClock,
+    /// What of it is usual.
+    pub(crate) usual_ns: u64,
+}
+
 /// One rule.
 struct Rule {
     id: RuleId,
@@ -234,6 +246,7 @@ const RULES: &[Rule] = &[
     rule(RuleId::Slack, Certainty::Certain, slack),
     rule(RuleId::OwnIpi, Certainty::Certain, own_ipi),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
+    rule(RuleId::SlowClock, Certainty::Fair, slow_clock),
     rule(RuleId::CallbackStallConfirmed, Certainty::Strong, callback_stall_confirmed),
     rule(RuleId::CallbackStall, Certainty::Weak, callback_stall),
     rule(RuleId::OwnCallback, Certainty::Certain, own_callback),
@@ -316,6 +329,27 @@ impl Scene<'_> {
         self.wake.task.kernel_priority >= 100
     }
 
+    /// What of a stretch of the kernel's own a lower frequency than usual explains: nothing where
+    /// more shows that the CPU did not run, or where the ratio of both is too small for it.
+    pub(crate) fn slowed(&self) -> Option<SlowedPath> {
+        let clock = self.wake.slow_clock(self.index)?;
+        let usual_ns = match (self.part.phase, self.part.activity) {
+            (_, Activity::TimerInterrupt) => self.usual.timer_ns,
+            (_, Activity::TimerCallback { timer, armer, .. }) if self.is_own(timer, armer) => {
+                self.usual.callback_ns
+            }
+            (WakePhase::Ready, Activity::Idle { .. }) if !self.part.is_passed_over => {
+                self.usual.idle_ready_ns
+            }
+            _ => return None,
+        };
+        let length_ns = self.pieces().get(self.index)?.length_ns();
+        let is_explained = clock.explains(length_ns, usual_ns)
+            && !self.part.is_hole
+            && !self.wake.stall(self.index).is_confirmed();
+        is_explained.then_some(SlowedPath { clock, usual_ns })
+    }
+
     /// What the timer's interrupt found, for a stretch in which a thread ran while the timer was
     /// due, or the interrupt of its waking.
     fn found(&self) -> Option<(TaskName, Interrupted)> {
@@ -382,6 +416,11 @@ fn named_interrupt(activity: &Activity) -> Option<LateCause> {
         }
         _ => None,
     }
+}
+
+fn slow_clock(scene: &Scene<'_>) -> Option<LateCause> {
+    let SlowClock { usual_khz, khz } = scene.slowed()?.clock;
+    Some(LateCause::Frequency { usual_khz, khz })
 }
 
 /// Waking a thread and programming the next timer are some µs of the kernel's own code: what takes

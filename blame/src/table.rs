@@ -9,6 +9,7 @@ use crate::advice::{AdviceContext, CauseAdvice, advice};
 use crate::cause::{CauseKind, LateCause, Who};
 use crate::config::{BlameConfig, LateThreshold, Platform};
 use crate::culprits::{Culprits, who};
+use crate::frequency::SlowClock;
 use crate::ledger::{BusyReleases, CauseDetail, CauseSum, LatePart, OpenWakes};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
@@ -369,6 +370,7 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
         CauseKind::InterruptsOff => {
             format!("the timer found the end of the section in {touched} {wakes}")
         }
+        CauseKind::Frequency => slow_clock(cause, sum),
         CauseKind::HostOrFirmware
         | CauseKind::NoEvent
         | CauseKind::HostOrInterruptsOff
@@ -421,6 +423,18 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
         }
     }
     text
+}
+
+/// What shows that a lower frequency made the kernel's own part of the way longer.
+fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
+    let LateCause::Frequency { usual_khz, khz } = *cause else { return String::new() };
+    let wakes = if sum.touched == 1 { "wake" } else { "wakes" };
+    format!(
+        "cpu_frequency: {usual_khz} → {khz} kHz, {:.1} times slower, and the kernel's part of the \
+         way took no more times as long, in {} {wakes}",
+        SlowClock { usual_khz, khz }.ratio(),
+        sum.touched
+    )
 }
 
 /// Wilson's interval (1927) of a share at 95 %, in [0, 1]; all of that where there is nothing.

@@ -666,6 +666,7 @@ impl Thread {
             usual: self.normals.usual(),
             previous: self.previous,
             stalls: wake.stalls.clone(),
+            clocks: wake.clocks.clone(),
             stop_sender: wake.stop_sender,
             programs: ThreadPrograms::default(),
         }

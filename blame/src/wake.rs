@@ -2,6 +2,7 @@
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid, Vector};
 
+use crate::frequency::SlowClock;
 use crate::past::Window;
 use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
@@ -86,6 +87,8 @@ pub(crate) struct Wake {
     pub(crate) chains: Vec<WindowChain>,
     /// By piece.
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
+    /// By piece, where its CPU was slower than usual.
+    pub(crate) clocks: Vec<(usize, SlowClock)>,
     /// Whether the timer that ends throttling expired just before it ran.
     pub(crate) is_unthrottled: bool,
     /// Whether it still waited when the recording ended, which counts as its run.
@@ -126,6 +129,11 @@ impl Wake {
             .iter()
             .find(|(piece, _)| *piece == index)
             .map_or_else(StallEvidence::default, |(_, evidence)| *evidence)
+    }
+
+    /// Whether the CPU of a piece was slower than usual.
+    pub(crate) fn slow_clock(&self, index: usize) -> Option<SlowClock> {
+        self.clocks.iter().find(|(piece, _)| *piece == index).map(|(_, clock)| *clock)
     }
 
     /// The chain of the first timer interrupt at or behind a piece that shows this thread: where an

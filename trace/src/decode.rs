@@ -263,7 +263,9 @@ impl Shape {
             Self::Renamed => TraceKind::Renamed { task: named(values.name(1)?, small(values, 0)?) },
             Self::WorkStart => TraceKind::WorkStart { function: values.number(0)? },
             Self::CpuIdle => TraceKind::CpuIdle { state: small(values, 0)? },
-            Self::Frequency => TraceKind::Frequency { khz: small(values, 0)? },
+            Self::Frequency => {
+                TraceKind::Frequency { khz: small(values, 0)?, cpu: small(values, 1)? }
+            }
         };
         Some(kind)
     }
@@ -519,7 +521,7 @@ impl Decoder {
     }
 
     /// One record, from its `common_type` on, as `PERF_SAMPLE_RAW` or a page of ftrace has it;
-    /// nothing for an event that is not understood, and for a change of another CPU's frequency.
+    /// nothing for an event that is not understood.
     ///
     /// # Errors
     /// A record that is shorter than its format says, or whose dynamic part lies outside of it.
@@ -538,9 +540,6 @@ impl Decoder {
             return Some(Err(DecodeError::TooShort { bytes, needed }));
         }
         let parts = Parts { row, raw };
-        if row.shape == Shape::Frequency && parts.number(1) != Some(u64::from(place.cpu)) {
-            return None;
-        }
         let Some(kind) = row.shape.event(&parts) else {
             let id = usize::from(u16::from_le_bytes([low, high]));
             return Some(Err(DecodeError::Outside { id }));
@@ -737,13 +736,15 @@ mod tests {
     }
 
     #[test]
-    fn a_frequency_counts_on_its_own_cpu() {
+    fn a_frequency_has_its_cpu_whichever_recorded_it() {
         let fields = [("u32 state", 4, false), ("u32 cpu_id", 4, false)];
         let decoder = Decoder::new([&format("power", "cpu_frequency", 3, &fields)]);
         let raw = |cpu: u32| record(3, &[&800_000u32.to_le_bytes(), &cpu.to_le_bytes()]);
-        let kind = decoded(&decoder, &raw(1)).kind;
-        assert_eq!(kind, TraceKind::Frequency { khz: 800_000 });
-        assert_eq!(decoder.decode(&raw(0), PLACE, Box::default()), None);
+        for cpu in [PLACE.cpu, PLACE.cpu + 1] {
+            let event = decoded(&decoder, &raw(cpu));
+            assert_eq!(event.kind, TraceKind::Frequency { khz: 800_000, cpu });
+            assert_eq!(event.cpu, PLACE.cpu);
+        }
     }
 
     #[test]

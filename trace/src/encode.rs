@@ -117,7 +117,7 @@ fn taken_apart(kind: &TraceKind) -> Option<(Shape, Parts<'_>)> {
         TraceKind::Renamed { task } => (Shape::Renamed, row(&[small(task.tid), name(task)])),
         TraceKind::WorkStart { function } => (Shape::WorkStart, row(&[number(*function)])),
         TraceKind::CpuIdle { state } => (Shape::CpuIdle, row(&[small(*state)])),
-        TraceKind::Frequency { khz } => (Shape::Frequency, row(&[small(*khz)])),
+        TraceKind::Frequency { khz, cpu } => (Shape::Frequency, row(&[small(*khz), small(*cpu)])),
         TraceKind::PageFaultExit | TraceKind::Lost { .. } => return None,
     })
 }
@@ -145,10 +145,7 @@ pub(crate) enum NamedValue {
 
 /// The place of an event in the table of those that are understood, and its fields by name.
 pub(crate) fn named_values(event: &TraceEvent) -> Option<(usize, Vec<(&'static str, NamedValue)>)> {
-    let (shape, mut parts) = taken_apart(&event.kind)?;
-    if shape == Shape::Frequency {
-        parts[1] = Some(Part::Number(u64::from(event.cpu)));
-    }
+    let (shape, parts) = taken_apart(&event.kind)?;
     let place = RECIPES.iter().position(|recipe| recipe.shape == shape)?;
     let names = RECIPES[place].fields.iter().map(|name| name.trim_start_matches('?'));
     let values = names.zip(parts).filter_map(|(name, part)| {
@@ -223,10 +220,7 @@ impl Encoder {
     /// its event; nothing for an event without a format, or that is no tracepoint.
     pub fn encode(&self, event: &TraceEvent, raw: &mut Vec<u8>) -> Option<u16> {
         raw.clear();
-        let (shape, mut parts) = taken_apart(&event.kind)?;
-        if shape == Shape::Frequency {
-            parts[1] = Some(Part::Number(u64::from(event.cpu)));
-        }
+        let (shape, parts) = taken_apart(&event.kind)?;
         let row = self.rows.iter().find(|row| row.shape == shape)?;
         raw.resize(row.bytes, 0);
         let common = [
@@ -468,7 +462,7 @@ pub(crate) mod tests {
                 12 => TraceKind::SyscallExit { number: small },
                 13 => TraceKind::WorkStart { function },
                 14 => TraceKind::CpuIdle { state: small },
-                _ => TraceKind::Frequency { khz: small },
+                _ => TraceKind::Frequency { khz: small, cpu: small >> 20 },
             },
         )
     }

@@ -359,8 +359,12 @@ pub enum TraceKind {
         /// The state.
         state: u32,
     },
-    /// `power:cpu_frequency`, of the CPU that recorded it.
+    /// `power:cpu_frequency`.
     Frequency {
+        /// The CPU, which may be another than the one that recorded it; that one where it is
+        /// [`Self::UNKNOWN_CPU`].
+        #[serde(default = "unknown_cpu")]
+        cpu: u32,
         /// The new frequency.
         khz: u32,
     },
@@ -372,6 +376,10 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// The CPU of a waking that does not say one: wprof's.
+    /// The CPU of an event that does not say one: a waking of wprof's.
     pub const UNKNOWN_CPU: u32 = u32::MAX;
+}
+
+const fn unknown_cpu() -> u32 {
+    TraceKind::UNKNOWN_CPU
 }

@@ -4,6 +4,7 @@ use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::rules::RuleId;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
@@ -146,7 +147,7 @@ fn the_end_of_a_section_with_interrupts_off() {
 }
 
 /// Cycles with gaps in kernel code at the addresses of a list.
-fn gaps(addresses: &[u64]) -> punctual_blame::outcome::BlameOutcome {
+fn gaps(addresses: &[u64]) -> BlameOutcome {
     let mut scenario = Scenario::new();
     scenario.normals(40);
     for &address in addresses {
@@ -574,6 +575,71 @@ fn its_own_system_call_and_its_own_faults() {
     });
     let row = only_cause(&outcome, CauseKind::OwnFault);
     assert!(row.advice.text.contains("mlockall"));
+}
+
+/// Cycles at 3.2 GHz, then such whose timer function takes so long at this frequency. Changes are
+/// recorded by the other CPU.
+fn slowed(khz: u32, function_ns: u64) -> (BlameOutcome, Scenario) {
+    let mut scenario = Scenario::new();
+    let frequency = |khz| TraceKind::Frequency { cpu: 0, khz };
+    scenario.event(9 * MS, 1, frequency(3_200_000));
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(idle());
+        scenario.event(release - 100 * US, 1, frequency(khz));
+        scenario.fire(release + 5 * US).timer_exit(release + 6 * US + function_ns, 0);
+        scenario.switch(release + 7 * US + function_ns, 0, 0, servo());
+        scenario.event(release + 8 * US + function_ns, 1, frequency(3_200_000));
+        scenario.normal();
+    }
+    (scenario.run(BlameConfig { late: LateThreshold::Above(20 * US), ..config() }), scenario)
+}
+
+#[test]
+fn a_lower_frequency_is_a_cause_where_it_explains_the_path() {
+    // Usually 6 µs.
+    let (outcome, scenario) = slowed(800_000, 24 * US);
+    let row = only_cause(&outcome, CauseKind::Frequency);
+    assert_eq!(row.cause, LateCause::Frequency { usual_khz: 3_200_000, khz: 800_000 });
+    assert_eq!(row.name, "the CPU ran at 800 MHz, where 3200 MHz are usual");
+    assert_eq!((row.rule, row.confidence), (RuleId::SlowClock, 0.7));
+    // What is usual of it stays the normal path.
+    assert!((17 * US..=18 * US).contains(&(row.time_ns / 12)), "{}", row.time_ns);
+    assert!(row.evidence.contains("3200000 → 800000 kHz, 4.0 times slower"), "{}", row.evidence);
+    assert_eq!(row.advice.rule, Some("frequency.governor"));
+    let recall = outcome.recall(|_, _| true, |address| address);
+    // Whoever reads late wakes alone does not see at which frequency it ran longest.
+    let mut late = scenario.clone();
+    late.events.retain(|event| event.at_ns > 80 * MS);
+    let again = late.run(config().recalling(recall));
+    let parts = |outcome: &BlameOutcome| -> Vec<_> {
+        outcome.worst.iter().take(5).map(|wake| wake.parts.clone()).collect()
+    };
+    assert_eq!(parts(&again), parts(&outcome));
+}
+
+#[test]
+fn a_frequency_that_does_not_explain_it_is_none() {
+    // Ten times as long at a quarter of the frequency; as long at the usual one; hardly slower.
+    for (khz, function_us) in [(800_000, 60), (3_200_000, 24), (2_900_000, 24), (1_600_000, 24)] {
+        let (outcome, _) = slowed(khz, function_us * US);
+        let kinds: Vec<_> = outcome.table.rows.iter().map(|row| row.cause.kind()).collect();
+        assert!(!kinds.contains(&CauseKind::Frequency), "{khz}: {kinds:?}");
+        assert_eq!(only_cause(&outcome, CauseKind::NoEvent).rule, RuleId::CallbackStall);
+    }
+}
+
+#[test]
+fn a_frequency_of_another_cpu_is_none() {
+    let outcome = disturbed(|scenario| {
+        let frequency = |khz| TraceKind::Frequency { cpu: 1, khz };
+        let release = scenario.sleep(idle());
+        scenario.event(release - 400 * US, 0, frequency(3_200_000));
+        scenario.event(release - 100 * US, 0, frequency(800_000));
+        scenario.fire(release + 5 * US).timer_exit(release + 60 * US, 0);
+        scenario.switch(release + 61 * US, 0, 0, servo());
+    });
+    assert!(outcome.table.rows.iter().all(|row| row.cause.kind() != CauseKind::Frequency));
 }
 
 #[test]

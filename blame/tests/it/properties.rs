@@ -170,7 +170,7 @@ fn any_kind() -> impl Strategy<Value = TraceKind> {
         any_task().prop_map(|task| TraceKind::Renamed { task }),
         any::<u64>().prop_map(|function| TraceKind::WorkStart { function }),
         any::<u32>().prop_map(|state| TraceKind::CpuIdle { state }),
-        any::<u32>().prop_map(|khz| TraceKind::Frequency { khz }),
+        (any::<u32>(), 0..4_u32).prop_map(|(khz, cpu)| TraceKind::Frequency { khz, cpu }),
         any::<u64>().prop_map(|count| TraceKind::Lost { count }),
     ]
 }

@@ -13,6 +13,7 @@ use crate::frequency::{ClockBook, SlowClock};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
+use crate::recall::Recall;
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
@@ -43,8 +44,8 @@ const OPEN_WAIT_NS: u64 = 1_000_000;
 /// Instants beyond this are refused: 146 years.
 const LAST_NS: u64 = 1 << 62;
 
-/// Finished wakes that wait to be taken.
-const FINISHED: usize = 16;
+/// Finished wakes that wait to be taken: at the end one of each thread that is followed usually.
+const FINISHED: usize = 64;
 /// Words of the sieve.
 const SIEVE: usize = 16;
 
@@ -233,6 +234,11 @@ impl Blame {
         self.counts.events += 1;
         if event.at_ns >= LAST_NS {
             self.counts.refused += 1;
+            return;
+        }
+        let ended_ns = self.config.recall.as_ref().and_then(Recall::ended_ns);
+        if ended_ns.is_some_and(|ended_ns| event.at_ns > ended_ns) {
+            // Behind the end of the recording, in the window of the last wakes.
             return;
         }
         if event.at_ns < self.now_ns {
@@ -583,7 +589,7 @@ impl Blame {
         self.court.kept()
     }
 
-    /// A wake that the last event finished: once, oldest first, of the last 16.
+    /// A wake that the last event, or the end, finished: once, oldest first, of the last 64.
     pub fn take_finished(&mut self) -> Option<FinishedWake> {
         self.finished.pop_front()
     }
@@ -1198,14 +1204,17 @@ impl Blame {
         let duration_ns = self.now_ns - self.first_ns.unwrap_or(self.now_ns);
         let duration_ns = duration_ns.saturating_sub(self.skipped_ns);
         outcome(&self.config, &self.threads, &self.court, &self.senders, counts, duration_ns)
-            .begun(self.beginning)
+            .between(self.beginning, self.now_ns)
     }
 }
 
 /// The end of the recording.
 impl Blame {
-    /// Who waits for a CPU at the end, whose wait no event ends.
-    fn end_waits(&mut self) {
+    /// Ends the waits of those who wait for a CPU since long, and whose wait no event ends: as
+    /// finished wakes, before [`Self::finish`], which does it too.
+    pub fn end_waits(&mut self) {
+        let ended_ns = self.config.recall.as_ref().and_then(Recall::ended_ns);
+        self.now_ns = self.now_ns.max(ended_ns.unwrap_or(0));
         for cpu in self.cpus.iter_mut().flatten() {
             // Not one event came from it.
             if let Some(first) = cpu.first.filter(|_| cpu.timeline.is_untouched()) {

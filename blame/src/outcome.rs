@@ -103,13 +103,15 @@ pub struct BlameOutcome {
     /// Whether more than chance shows that CPUs did not run.
     shows_stops: bool,
     beginning: Option<RecordingBegin>,
+    /// When it ended.
+    ended_ns: u64,
     config: BlameConfig,
 }
 
 impl BlameOutcome {
-    /// Of a recording that began so.
-    pub(crate) fn begun(self, beginning: Option<RecordingBegin>) -> Self {
-        Self { beginning, ..self }
+    /// Of a recording that began so, and ended then.
+    pub(crate) fn between(self, beginning: Option<RecordingBegin>, ended_ns: u64) -> Self {
+        Self { beginning, ended_ns, ..self }
     }
 
     /// The name of a cause, with those of this machine.
@@ -172,6 +174,7 @@ impl BlameOutcome {
             kernel_files: self.config.kernel_files.clone(),
             clock_offsets_ns: self.config.clock_offsets_ns.clone(),
             beginning: self.beginning.clone(),
+            ended_ns: Some(self.ended_ns),
             duration_ns: self.duration_ns,
             threads: threads.collect(),
             addresses: addresses.collect(),
@@ -278,6 +281,7 @@ pub(crate) fn outcome(
         repeated: court.repeated(),
         shows_stops,
         beginning: None,
+        ended_ns: 0,
         config: config.clone(),
     }
 }

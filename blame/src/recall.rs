@@ -20,6 +20,8 @@ use crate::unseen::UnseenWakes;
 
 /// Longer times than these are taken for these, ns: 13 days.
 const LONGEST_NS: u64 = 1 << 50;
+/// Later instants than this are taken for this, ns: 36 years.
+const LAST_NS: u64 = 1 << 60;
 /// More wakes than these are taken for these.
 const WAKES_MAX: u64 = 1 << 50;
 
@@ -72,6 +74,9 @@ pub struct Recall {
     /// Who ran or waited when it was begun; `None` where nobody looked.
     #[serde(default)]
     pub(crate) beginning: Option<RecordingBegin>,
+    /// When it ended: up to then waits that no event ends count; `None` where that was not written.
+    #[serde(default)]
+    pub(crate) ended_ns: Option<u64>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,
     pub(crate) addresses: Vec<RepeatedAddress>,
@@ -84,6 +89,7 @@ impl Recall {
     pub(crate) fn sorted(mut self) -> Self {
         let bound = |ns: &mut u64| *ns = (*ns).min(LONGEST_NS);
         bound(&mut self.duration_ns);
+        self.ended_ns = self.ended_ns.map(|ended_ns| ended_ns.min(LAST_NS));
         for thread in &mut self.threads {
             bound(&mut thread.threshold_ns);
             thread.wakes = thread.wakes.min(WAKES_MAX);
@@ -136,6 +142,10 @@ impl Recall {
 
     pub(crate) const fn shows_stops(&self) -> Option<bool> {
         self.shows_stops
+    }
+
+    pub(crate) const fn ended_ns(&self) -> Option<u64> {
+        self.ended_ns
     }
 
     pub(crate) const fn duration_ns(&self) -> u64 {

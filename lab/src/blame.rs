@@ -579,9 +579,7 @@ impl Accountant {
         }
         self.blame.push(event);
         while let Some(wake) = self.blame.take_finished() {
-            if let Some(windows) = self.windows.as_mut().filter(|_| wake.is_late) {
-                windows.open(&wake);
-            }
+            self.open(&wake);
             let spun_ns = wake.margin_ns;
             let is_over = |over_ns: u64| wake.least_ns > over_ns.saturating_add(spun_ns);
             if self.stopped_by.is_none() && self.stop_over_ns.is_some_and(is_over) {
@@ -591,6 +589,23 @@ impl Accountant {
         }
         if let Some(windows) = self.windows.as_mut().filter(|windows| windows.is_full()) {
             windows.make_room(self.blame.kept());
+        }
+    }
+}
+
+impl Accountant {
+    /// The events around a wake are kept, where it is late.
+    fn open(&mut self, wake: &FinishedWake) {
+        if let Some(windows) = self.windows.as_mut().filter(|_| wake.is_late) {
+            windows.open(wake);
+        }
+    }
+
+    /// Who still waits for a CPU does not run in this recording: its window reaches up to here.
+    fn end_waits(&mut self) {
+        self.blame.end_waits();
+        while let Some(wake) = self.blame.take_finished() {
+            self.open(&wake);
         }
     }
 }
@@ -726,7 +741,9 @@ impl Recording {
         let smis = machine.smis_since(smi);
         let recorded = capture.opened().iter().map(|event| event.name.clone()).collect();
         let ended = capture.end().ok_or(ExperimentError::Panic)?;
-        let Accountant { mut blame, windows, stopped_by, processes, .. } = ended.consumer;
+        let mut accountant = ended.consumer;
+        accountant.end_waits();
+        let Accountant { mut blame, windows, stopped_by, processes, .. } = accountant;
         if let Some(count) = smis {
             blame.set_smi_count(count);
         }
@@ -1505,6 +1522,59 @@ mod tests {
             see(&mut accountant, at_ns);
         }
         assert_eq!(accountant.blame.finish().counts.events, 2);
+    }
+
+    #[test]
+    fn what_still_waits_at_the_end_has_its_window() {
+        let task = |tid, name: &[u8], kernel_priority| TaskName {
+            tid,
+            name: ShortName::new(name),
+            kernel_priority,
+        };
+        let (servo, hog) = (task(7, b"servo", 9), task(8, b"hog", 2));
+        let follow = FollowedThreads::Threads(vec![7]);
+        let late = LateThreshold::Above(50_000);
+        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
+        let mut accountant = Accountant {
+            blame: Blame::new(BlameConfig { follow, late, ..BlameConfig::default() }),
+            beginning: Arc::new(OnceLock::from(beginning)),
+            has_begun: false,
+            length_ns: 1_000_000_000,
+            stop_over_ns: None,
+            has_stopped: Arc::new(AtomicBool::new(false)),
+            stopped_by: None,
+            processes: BTreeMap::new(),
+            windows: Some(WindowStore::default()),
+        };
+        let mut see = |at_us: u64, tid, kind| {
+            let (at_ns, context) = (at_us * 1_000, ContextFlags::default());
+            let event = TraceEvent { at_ns, cpu: 0, tid, context, kind, chain: Box::default() };
+            accountant.take(CaptureItem::Event(&event));
+        };
+        let expires_ns = 1_000_000;
+        see(
+            10,
+            7,
+            TraceKind::TimerStart {
+                timer: 1,
+                function: 2,
+                expires_ns,
+                soft_expires_ns: expires_ns,
+            },
+        );
+        see(11, 7, TraceKind::Switch { previous: servo, previous_state: 1, next: hog });
+        see(1_005, 8, TraceKind::TimerExpireEntry { timer: 1, function: 2, now_ns: 1_005_000 });
+        see(1_006, 8, TraceKind::Waking { task: servo, target_cpu: 0 });
+        // The hog never lets it run.
+        (2..=20).for_each(|tick| see(tick * 1_000, 8, TraceKind::TimerCancel { timer: 9 }));
+        accountant.end_waits();
+        let windows = accountant.windows.take().expect("it keeps");
+        let outcome = accountant.blame.finish();
+        let wake = &outcome.worst[0];
+        assert_eq!((wake.task.tid, wake.release_ns, wake.ran_ns), (7, 1_000_000, 20_000_000));
+        let kept = windows.finish([(7, 1_000_000)].into_iter());
+        assert_eq!((kept.wakes(), kept.missing(), kept.cut()), (1, 0, 0));
+        assert_eq!(kept.events().last().map(|event| event.at_ns), Some(20_000_000));
     }
 
     #[test]

@@ -85,6 +85,35 @@ fn a_loss_tells_nothing_of_what_was_before() {
 }
 
 #[test]
+fn a_wait_that_does_not_end_is_finished_once_and_read_again_as_it_was() {
+    let mut scenario = woken_behind_the_hog(10 * MS);
+    scenario.timer_entry(12 * MS, 0).timer_exit(12 * MS + 5 * US, 0);
+    scenario.timer_entry(16 * MS, 0).timer_exit(16 * MS + 5 * US, 0);
+    let events = scenario.sorted();
+    let mut blame = Blame::new(config());
+    events.iter().for_each(|event| blame.push(event));
+    while blame.take_finished().is_some() {}
+    blame.end_waits();
+    let finished = blame.take_finished().expect("it waits since 6 ms");
+    assert_eq!((finished.release_ns, finished.is_late), (10 * MS, true));
+    blame.end_waits();
+    assert_eq!(blame.take_finished(), None);
+    let outcome = blame.finish();
+    assert_eq!((outcome.table.late, outcome.threads[0].open.waiting), (1, 1));
+    // Of its window alone; and what lies behind the end of the recording counts for nothing.
+    let recall = outcome.recall(|_, _| true, |address| address);
+    for behind in [false, true] {
+        let mut kept = scenario.clone();
+        if behind {
+            kept.switch(16 * MS + 100 * US, 0, 1, servo());
+        }
+        let again = kept.run(config().recalling(recall.clone()));
+        assert_eq!(again.worst, outcome.worst, "{behind}");
+        assert_eq!(again.threads[0].open, outcome.threads[0].open);
+    }
+}
+
+#[test]
 fn a_wait_that_does_not_end_is_judged_up_to_the_end() {
     let mut scenario = woken_behind_the_hog(10 * MS);
     // The tick, which alone shows who runs.

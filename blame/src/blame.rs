@@ -735,16 +735,10 @@ impl Blame {
                 self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
             }
             TraceKind::Renamed { task } => self.name(self.with_priority(*task)),
-            TraceKind::Frequency { cpu, khz } => {
-                let is_unknown = *cpu == TraceKind::UNKNOWN_CPU;
-                let place = if is_unknown { event.cpu } else { *cpu } as usize;
-                if place < self.config.bounds.cpus {
-                    if self.clocks.len() <= place {
-                        self.clocks.resize_with(place + 1, ClockBook::default);
-                    }
-                    self.clocks[place].change(at_ns, *khz);
-                }
+            TraceKind::Frequency { cpu: TraceKind::UNKNOWN_CPU, khz } => {
+                self.change_frequency(event.cpu, at_ns, *khz);
             }
+            TraceKind::Frequency { cpu, khz } => self.change_frequency(*cpu, at_ns, *khz),
             TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
             TraceKind::PageFaultEntry
             | TraceKind::PageFaultExit
@@ -752,6 +746,17 @@ impl Blame {
             | TraceKind::SyscallExit { .. } => self.set_mode(event),
             _ => self.frame(event, at_ns),
         }
+    }
+
+    fn change_frequency(&mut self, number: u32, at_ns: u64, khz: u32) {
+        let place = number as usize;
+        if place >= self.config.bounds.cpus {
+            return;
+        }
+        if self.clocks.len() <= place {
+            self.clocks.resize_with(place + 1, ClockBook::default);
+        }
+        self.clocks[place].change(at_ns, khz);
     }
 
     /// A thread that an event names without a priority has the one that it had.

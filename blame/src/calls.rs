@@ -1,6 +1,7 @@
 //! Names of system calls by their numbers, which differ by architecture.
 //!
-//! From the kernel's tables: arch/x86/entry/syscalls/syscall_64.tbl, scripts/syscall.tbl, Linux 6.15.
+//! From the kernel's tables of Linux 6.15: arch/x86/entry/syscalls/syscall_64.tbl and
+//! scripts/syscall.tbl.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,8 @@ impl CallNumbers {
     }
 }
 
-const X86_NAMES: &str = "read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction \
+const X86_NAMES: &str = "\
+    read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction \
     rt_sigprocmask rt_sigreturn ioctl pread64 pwrite64 readv writev access pipe select \
     sched_yield mremap msync mincore madvise shmget shmat shmctl dup dup2 pause nanosleep \
     getitimer alarm setitimer getpid sendfile socket connect accept sendto recvfrom sendmsg \
@@ -80,7 +82,8 @@ const X86_NAMES: &str = "read write open close stat fstat lstat poll lseek mmap 
     userfaultfd membarrier mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc \
     pkey_free statx io_pgetevents rseq";
 
-const GENERIC_NAMES: &str = "io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr \
+const GENERIC_NAMES: &str = "\
+    io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr \
     lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr \
     getcwd lookup_dcookie eventfd2 epoll_create1 epoll_ctl epoll_pwait dup dup3 fcntl \
     inotify_init1 inotify_add_watch inotify_rm_watch ioctl ioprio_set ioprio_get flock mknodat \
@@ -114,7 +117,8 @@ const GENERIC_NAMES: &str = "io_setup io_destroy io_submit io_cancel io_getevent
     mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc pkey_free statx \
     io_pgetevents rseq kexec_file_load";
 
-const COMMON_NAMES: &str = "pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount \
+const COMMON_NAMES: &str = "\
+    pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount \
     fsopen fsconfig fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 \
     process_madvise epoll_pwait2 mount_setattr quotactl_fd landlock_create_ruleset \
     landlock_add_rule landlock_restrict_self memfd_secret process_mrelease futex_waitv \

@@ -203,7 +203,7 @@ impl fmt::Display for ReadCaptureError {
             Self::NoProcesses { pid, format } => {
                 return write!(
                     f,
-                    "--pid {pid}: it is {}, which does not say here which threads a process has; \
+                    "--pid {pid}: it is {}, which does not state here which threads a process has; \
                      --tid N or --name NAME name threads of it",
                     format.name()
                 );
@@ -301,7 +301,7 @@ mod tests {
         };
         assert_eq!(
             refused(ThreadTarget::Process(5), false, None),
-            "--pid 5: it is punctual NDJSON, which does not say here which threads a process has; \
+            "--pid 5: it is punctual NDJSON, which does not state here which threads a process has; \
              --tid N or --name NAME name threads of it"
         );
         assert_eq!(

@@ -301,8 +301,8 @@ mod tests {
         };
         assert_eq!(
             refused(ThreadTarget::Process(5), false, None),
-            "--pid 5: it is punctual NDJSON, which does not state here which threads a process has; \
-             --tid N or --name NAME name threads of it"
+            "--pid 5: it is punctual NDJSON, which does not state here which threads a process \
+             has; --tid N or --name NAME name threads of it"
         );
         assert_eq!(
             refused(ThreadTarget::Process(77), true, None),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use punctual_document::{Block, markdown, text};
 
 use crate::format::Styled;
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
@@ -60,15 +61,37 @@ impl OutputTarget {
         }
     }
 
-    /// Writes `json` here, and `text` to standard output unless the JSON is there. The page is
-    /// shown also where the file could not be written.
-    pub(crate) fn write(self, json: &str, text: impl Into<Styled>) -> Result<()> {
-        let (json, kept) = self.keep(|| json.to_owned());
-        let shown = match json {
-            Some(json) => data(&json),
-            None => show(text),
-        };
-        kept.and(shown)
+    /// Writes a document as Markdown here, and as text to standard output unless the Markdown is
+    /// there. The text is shown also where the file could not be written.
+    pub(crate) fn write(self, heading: &str, blocks: &[Block]) -> Result<()> {
+        let outputs = Outputs { json: Self::None, markdown: self, junit: Self::None };
+        outputs.write_document("", heading, blocks)
+    }
+}
+
+/// The option of every command that shows something.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MarkdownArgs {
+    /// Write the result as Markdown, for an issue tracker, to FILE; '-' writes Markdown to standard
+    /// output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    markdown: Option<PathBuf>,
+}
+
+impl MarkdownArgs {
+    /// Opens what it names, which is no file of a captured tree.
+    pub(crate) fn open(&self, tree: Option<&Path>) -> Result<OutputTarget> {
+        spare_tree("--markdown", self.path(), tree)?;
+        OutputTarget::open(self.path())
+    }
+
+    /// As [`spare`]: refuses an input.
+    pub(crate) fn spare(&self, input: &Path) -> Result<()> {
+        spare("--markdown", self.path(), [input])
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.markdown.as_deref()
     }
 }
 
@@ -78,10 +101,8 @@ pub(crate) struct OutputArgs {
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
-    /// Write the result as Markdown, for an issue tracker, to FILE; '-' writes Markdown to standard
-    /// output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    markdown: MarkdownArgs,
     /// Of commands that judge: see [`JudgedOutputArgs`].
     #[arg(skip)]
     junit: Option<PathBuf>,
@@ -130,7 +151,7 @@ impl OutputArgs {
     fn named(&self) -> [(&'static str, Option<&Path>); 3] {
         [
             ("--json", self.json.as_deref()),
-            ("--markdown", self.markdown.as_deref()),
+            ("--markdown", self.markdown.path()),
             ("--junit", self.junit.as_deref()),
         ]
     }
@@ -197,6 +218,29 @@ impl Outputs {
             None => show(page),
         };
         json_kept.and(markdown_kept).and(junit_kept).and(shown)
+    }
+
+    /// As [`Outputs::write`], of a document that judges nothing.
+    ///
+    /// # Errors
+    /// One of them could not be written; each is tried.
+    pub(crate) fn write_document(self, json: &str, heading: &str, blocks: &[Block]) -> Result<()> {
+        self.write_beside(json, heading, blocks, text::rendered(blocks))
+    }
+
+    /// As [`Outputs::write_document`], with another `page` than the document's text.
+    ///
+    /// # Errors
+    /// One of them could not be written; each is tried.
+    pub(crate) fn write_beside(
+        self,
+        json: &str,
+        heading: &str,
+        blocks: &[Block],
+        page: impl Into<Styled>,
+    ) -> Result<()> {
+        let markdown = || markdown::headed(heading, blocks);
+        self.write(&ResultForms { json, markdown: &markdown, junit: &String::new }, page)
     }
 }
 

@@ -195,6 +195,12 @@ pub enum Frame {
     Marked,
     /// Without a caption and heads, for sentences around it that explain it.
     Headless,
+    /// Without a caption, from the first column of the terminal, and never cut: lines that programs
+    /// search too.
+    Lines {
+        /// Whether the heads are over them.
+        has_heads: bool,
+    },
 }
 
 /// A plot, ready to be drawn.
@@ -322,6 +328,23 @@ impl Table {
     pub fn folded(self) -> Self {
         let (columns, rows) = (self.columns.len(), self.rows.len());
         self.fitted(columns, (0..rows).collect())
+    }
+
+    /// In a terminal as lines that programs search too.
+    pub fn lined(self) -> Self {
+        let (columns, rows) = (self.columns.clone(), self.rows.clone());
+        self.brief(Frame::Lines { has_heads: true }, columns, rows)
+    }
+
+    /// As [`Table::lined`], without heads: in each line the cells that say something, a colon
+    /// between them.
+    pub fn joined(self) -> Self {
+        let joined = |row: &Vec<String>| {
+            let cells = row.iter().map(String::as_str).filter(|cell| !cell.is_empty());
+            vec![cells.collect::<Vec<_>>().join(": ")]
+        };
+        let rows = self.rows.iter().map(joined).collect();
+        self.brief(Frame::Lines { has_heads: false }, [words("")], rows)
     }
 
     /// In a terminal without its caption.

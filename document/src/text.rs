@@ -116,6 +116,9 @@ fn briefly(table: &Table, most: usize) -> String {
         Frame::Titled => "\n".to_owned() + &lines(&brief.columns, &brief.rows, true, STEP),
         Frame::Marked => lines(&brief.columns, &brief.rows, true, STEP - 1),
         Frame::Headless => lines(&brief.columns, &brief.rows, false, STEP),
+        Frame::Lines { has_heads } => {
+            lines_within(usize::MAX, &brief.columns, &brief.rows, *has_heads, 0)
+        }
     };
     table.brief.iter().map(brief).collect()
 }
@@ -372,6 +375,18 @@ mod tests {
         assert_eq!(text.matches("count").count(), 3, "{text}");
         let cells = text.matches("000 000 000").count();
         assert_eq!(cells, 18, "{text}");
+    }
+
+    #[test]
+    fn lines_for_programs_begin_at_the_margin_and_are_never_cut() {
+        let row = |name: &str, why: &str| vec![name.to_owned(), String::new(), why.to_owned()];
+        let rows = vec![row("/proc/a", &"long ".repeat(30)), row("b", "short")];
+        let table = Table::new("What", ["place", "empty", "why"].map(words), rows);
+        let page = rendered(&[table.clone().joined().into()]).to_string();
+        assert_eq!(page, format!("/proc/a: {}\nb: short\n", "long ".repeat(30).trim_end()));
+        let page = rendered(&[table.lined().into()]).to_string();
+        assert!(page.starts_with("place    empty  why\n/proc/a         long long"), "{page}");
+        assert_eq!(page.lines().count(), 3, "{page}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anyhow::Result;
 use punctual_host::baseline::Name;
 
 use crate::comparison::baseline::{BaselinesDir, Store};
-use crate::output;
+use crate::output::{self, MarkdownArgs};
 use crate::subcommand::{Execute, Exit};
 
 /// `punctual baseline`.
@@ -21,6 +21,8 @@ enum BaselineCommand {
     List {
         #[command(flatten)]
         dir: BaselinesDir,
+        #[command(flatten)]
+        output: MarkdownArgs,
     },
     /// Show a baseline: its machine, the facts that matter, its runs
     Show {
@@ -28,6 +30,8 @@ enum BaselineCommand {
         name: String,
         #[command(flatten)]
         dir: BaselinesDir,
+        #[command(flatten)]
+        output: MarkdownArgs,
     },
     /// Remove a baseline
     Remove {
@@ -40,17 +44,23 @@ enum BaselineCommand {
 
 impl Execute for BaselinesArgs {
     fn execute(&self) -> Result<Exit> {
-        let page = match &self.command {
-            BaselineCommand::List { dir } => Store::new(dir)?.list()?,
-            BaselineCommand::Show { name, dir } => Store::new(dir)?.shown(&Name::parse(name)?)?,
-            BaselineCommand::Remove { name, dir } => {
+        match &self.command {
+            BaselineCommand::List { dir, output } => {
                 let store = Store::new(dir)?;
-                let name = Name::parse(name)?;
-                store.remove(&name)?;
-                format!("removed {}\n", name.as_str())
+                store.spared_by(output)?;
+                output.open(None)?.write("punctual baseline list", &store.list()?)?;
             }
-        };
-        output::show(page)?;
+            BaselineCommand::Show { name, dir, output } => {
+                let (store, name) = (Store::new(dir)?, Name::parse(name)?);
+                store.spared_by(output)?;
+                output.open(None)?.write("punctual baseline show", &store.shown(&name)?)?;
+            }
+            BaselineCommand::Remove { name, dir } => {
+                let name = Name::parse(name)?;
+                Store::new(dir)?.remove(&name)?;
+                output::show(format!("removed {}\n", name.as_str()))?;
+            }
+        }
         Ok(Exit::Fine)
     }
 }

@@ -6,40 +6,43 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use punctual_document::{Block, Frame, Table, words};
 use punctual_host::capture::capture;
 use punctual_host::facts::MachineFacts;
 use punctual_host::scrub::Scrub;
 use serde_json::Value;
 
 use crate::args::RootArgs;
-use crate::output::{self, Dir, OutputTarget};
+use crate::output::{self, Dir, OutputArgs};
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
 
 /// `punctual facts`.
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArgs {
-    /// Write the facts as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     root: RootArgs,
 }
 
 impl Execute for FactsArgs {
     fn execute(&self) -> Result<Exit> {
-        output::spare_tree("--json", self.json.as_deref(), self.root.path())?;
-        let json = OutputTarget::open(self.json.as_deref())?;
+        self.output.spare_tree(self.root.path())?;
+        let outputs = self.output.open()?;
         let facts = MachineFacts::collect(&self.root.open()?);
-        let text = view::json_verbatim(&facts)?;
-        json.write(&text, page(&serde_json::to_value(&facts)?))?;
+        let shown = document(&serde_json::to_value(&facts)?);
+        outputs.write_document(&view::json_verbatim(&facts)?, "punctual facts", &[shown])?;
         Ok(Exit::Fine)
     }
 }
 
-/// One fact a line: its name, its value or why there is none, where it was read.
-fn page(facts: &Value) -> String {
-    let mut page = String::new();
+/// The least width of a fact's name.
+const NAME: usize = 24;
+
+/// Each fact: its name, its value or why there is none, where it was read.
+fn document(facts: &Value) -> Block {
+    let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for (name, fact) in facts.as_object().into_iter().flatten() {
         let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
         let value = match fact.get("value") {
@@ -49,10 +52,13 @@ fn page(facts: &Value) -> String {
             Some(Value::Null) | None => format!("unreadable: {}", text("why")),
             Some(value) => value.to_string(),
         };
-        let (value, origin) = (format::plain(&value), format::plain(text("origin")));
-        page += &format!("{name:24} {value}\n{:24}   {origin}\n", "");
+        lines.push(vec![name.clone(), value.clone()]);
+        lines.push(vec![String::new(), format!("  {}", text("origin"))]);
+        rows.push(vec![name.clone(), value, text("origin").to_owned()]);
     }
-    page
+    let columns = [words("").at_least(NAME), words("")];
+    let table = Table::new("", ["fact", "value", "from"].map(words), rows);
+    table.brief(Frame::Lines { has_heads: false }, columns, lines).into()
 }
 
 /// `punctual capture`.

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
+use punctual_document::{Block, Table, numbers, words};
 use punctual_host::facts::MachineFacts;
 use punctual_host::program::{ProgramSurroundings, RunningProgram};
 use punctual_host::root::Read;
@@ -23,6 +24,7 @@ use punctual_os::{Errno, process};
 use punctual_report::{Envelope, JudgedProgram, TuneBody};
 
 use super::tune::VerdictArgs;
+use crate::output::MarkdownArgs;
 use crate::program::PROGRAM;
 use crate::subcommand::{Execute, Exit};
 use crate::{format, output, parse};
@@ -200,6 +202,8 @@ struct SchedShowArgs {
     /// A process, by number
     #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
+    #[command(flatten)]
+    output: MarkdownArgs,
 }
 
 /// `punctual sched check`.
@@ -458,25 +462,31 @@ fn set(args: &SchedSetArgs) -> Result<Exit> {
 
 /// `punctual sched show`.
 fn show(args: &SchedShowArgs) -> Result<Exit> {
+    let output = args.output.open(None)?;
     let root = Root::live();
     let threads = match args.pid {
         Some(pid) => RunningThread::of_process(&root, pid),
         None => RunningThread::all(&root),
     };
-    let mut page = format!("{:>7} {:>7}  {:28} {:16} {}\n", "PID", "TID", "POLICY", "NAME", "CPUS");
-    let head = page.len();
+    let mut rows = Vec::new();
     for thread in threads {
         let Ok(attributes) = SchedAttributes::get(thread.tid) else { continue };
         if args.pid.is_some() || is_real_time(&attributes) {
-            page += &line(&root, &thread, &attributes);
+            rows.push(row(&root, &thread, &attributes));
         }
     }
-    match args.pid {
-        Some(pid) if page.len() == head => bail!("no process {pid} runs"),
-        None if page.len() == head => page = "no real-time threads\n".to_owned(),
-        _ => {}
-    }
-    output::page(&page)?;
+    let shown = match args.pid {
+        Some(pid) if rows.is_empty() => bail!("no process {pid} runs"),
+        None if rows.is_empty() => Block::words("no real-time threads"),
+        _ => {
+            let ids = ["PID", "TID"].map(|head| numbers(head).at_least(7));
+            let named = [("POLICY", 28), ("NAME", 16), ("CPUS", 0)];
+            let named = named.map(|(head, width)| words(head).at_least(width));
+            let columns: Vec<_> = ids.into_iter().chain(named).collect();
+            Table::new("", columns, rows).lined().into()
+        }
+    };
+    output.write("punctual sched show", &[shown])?;
     Ok(Exit::Fine)
 }
 
@@ -485,13 +495,11 @@ fn is_real_time(attributes: &SchedAttributes) -> bool {
 }
 
 /// A thread that ends meanwhile has no CPUs.
-fn line(root: &Root, thread: &RunningThread, attributes: &SchedAttributes) -> String {
+fn row(root: &Root, thread: &RunningThread, attributes: &SchedAttributes) -> Vec<String> {
     let cpus = thread.status(root, "Cpus_allowed_list").unwrap_or_else(|| "-".to_owned());
-    let (name, cpus) = (format::plain(&thread.name), format::plain(&cpus));
     let reset = if attributes.flags & RESET_ON_FORK == 0 { "" } else { ", reset" };
     let policy = policy_words(attributes) + reset;
-    let RunningThread { pid, tid, .. } = thread;
-    format!("{pid:>7} {tid:>7}  {policy:28} {name:16} {cpus}\n")
+    vec![thread.pid.to_string(), thread.tid.to_string(), policy, thread.name.clone(), cpus]
 }
 
 /// The time that a program is watched.

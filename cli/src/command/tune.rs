@@ -12,10 +12,10 @@ mod formats;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use punctual_document::{Block, Frame, Table, words};
 use punctual_host::cmdline::Param;
 use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_host::settings::{IrqPlace, KernelSettings};
@@ -28,7 +28,7 @@ use punctual_report::{Envelope, Report, TuneBody};
 
 use crate::args::{RootArgs, StateArgs};
 use crate::output::{
-    self, JournalFile, JournalName, OutputArgs, OutputTarget, Outputs, SettingsLock, SettingsOwner,
+    JournalFile, JournalName, MarkdownArgs, OutputArgs, Outputs, SettingsLock, SettingsOwner,
     TreeFiles,
 };
 use crate::program::PROGRAM;
@@ -93,7 +93,7 @@ enum TuneCommand {
     /// Put back what was applied, byte for byte, unless it was changed since
     Revert(TuneStateArgs),
     /// Show what is applied and how it stands
-    Status(TuneStateArgs),
+    Status(TuneStatusArgs),
 }
 
 /// `punctual tune apply`.
@@ -118,15 +118,26 @@ struct TuneVerifyArgs {
     scope: TuneScopeArgs,
     #[command(flatten)]
     state: StateArgs,
+    #[command(flatten)]
+    output: MarkdownArgs,
 }
 
-/// `punctual tune revert` and `status`.
+/// `punctual tune revert`.
 #[derive(Debug, clap::Args)]
 struct TuneStateArgs {
     #[command(flatten)]
     root: RootArgs,
     #[command(flatten)]
     state: StateArgs,
+}
+
+/// `punctual tune status`.
+#[derive(Debug, clap::Args)]
+struct TuneStatusArgs {
+    #[command(flatten)]
+    about: TuneStateArgs,
+    #[command(flatten)]
+    output: MarkdownArgs,
 }
 
 /// `punctual tune check`.
@@ -184,9 +195,8 @@ struct TunePlanArgs {
     /// How the plan is written
     #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
     format: FormatName,
-    /// Write the plan as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Execute for TuneArgs {
@@ -235,26 +245,31 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
 
 /// `punctual tune plan`.
 fn plan(args: &TunePlanArgs) -> Result<Exit> {
-    output::spare_tree("--json", args.json.as_deref(), args.scope.root.path())?;
-    let json = OutputTarget::open(args.json.as_deref())?;
+    args.output.spare_tree(args.scope.root.path())?;
+    let outputs = args.output.open()?;
     let machine = TunedMachine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
-    let mut text = args.format.print(&printed)?;
-    if args.format.is_for_people() && !plan.is_empty() && machine.root.is_live() {
+    let mut blocks = printed.document();
+    if !plan.is_empty() && machine.root.is_live() {
         let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
         let question = args.scope.question_option();
-        text += "\nnext:\n";
-        for command in [
+        let commands = [
             format!("sudo punctual check{question} --baseline before"),
             format!("sudo punctual tune apply --cpus {cpus}{workload}"),
             format!("sudo punctual check{question} --against before"),
-        ] {
-            text += &format!("  {}\n", format::command(&command));
-        }
+        ];
+        let (column, rows) = ([words("command")], commands.map(|line| vec![line]).to_vec());
+        let next = Table::new("", column.clone(), rows.clone());
+        blocks.extend([Block::Break, Block::words("next:")]);
+        blocks.push(next.brief(Frame::Headless, column, rows).into());
     }
-    json.write(&view::json(&plan)?, text)?;
+    let (json, heading) = (view::json(&plan)?, "punctual tune plan");
+    match args.format.print(&printed)? {
+        Some(text) => outputs.write_beside(&json, heading, &blocks, text)?,
+        None => outputs.write_document(&json, heading, &blocks)?,
+    }
     Ok(Exit::Fine)
 }
 
@@ -347,55 +362,70 @@ fn revert(args: &TuneStateArgs) -> Result<Exit> {
 }
 
 /// `punctual tune status`.
-fn status(args: &TuneStateArgs) -> Result<Exit> {
-    let root = args.root.open()?;
-    let at_boot = boot::journal(&args.state)?.entries;
+fn status(args: &TuneStatusArgs) -> Result<Exit> {
+    let TuneStatusArgs { about: TuneStateArgs { root: place, state }, output } = args;
+    let output = output.open(place.path())?;
+    let root = place.open()?;
+    let at_boot = boot::journal(state)?.entries;
+    let mut rows = Vec::new();
     if !at_boot.is_empty() {
         let settings = KernelSettings::collect(&root);
         let now = settings.command_line.value();
-        at_boot.iter().for_each(|entry| show(boot::standing(entry, &args.root, now)));
+        rows.extend(at_boot.iter().map(|entry| boot::standing(entry, place, now)));
     }
-    let mut nothing = at_boot.is_empty();
+    let mut is_of_earlier_boot = false;
     for name in JournalName::RUNNING {
-        let bytes = JournalFile::read(&args.state.state, name)?.unwrap_or_default();
+        let bytes = JournalFile::read(&state.state, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
-        if journal.entries.is_empty() {
-            continue;
-        }
-        nothing = false;
         if earlier_boot(&journal, &SettingsOwner::of(&root)?.to_string()) {
-            show("the machine was restarted since: nothing of the journal is in effect");
+            is_of_earlier_boot = true;
             continue;
         }
-        let files = files_of(&args.root);
-        journal.entries.iter().for_each(|entry| show(standing(entry, &files)));
+        let files = files_of(place);
+        rows.extend(journal.entries.iter().map(|entry| {
+            let JournalEntry { path, old, new, .. } = entry;
+            let state = standing(entry, &files).unwrap_or_else(|| AS_APPLIED.to_owned());
+            vec![path.clone(), format!("{} -> {new}", active(old)), state]
+        }));
     }
-    if nothing {
-        show("nothing is applied");
+    let mut blocks = Vec::new();
+    if is_of_earlier_boot {
+        let words = "the machine was restarted since: nothing of the journal is in effect";
+        blocks.push(Block::words(words));
     }
+    if !rows.is_empty() {
+        let columns = ["setting", "applied", "now"].map(words);
+        blocks.push(Table::new("", columns, rows).joined().into());
+    }
+    if blocks.is_empty() {
+        blocks.push(Block::words("nothing is applied"));
+    }
+    output.write("punctual tune status", &blocks)?;
     Ok(Exit::Fine)
 }
+
+/// The words for what still is as it was applied.
+const AS_APPLIED: &str = "as applied";
 
 /// Tells whether a journal is of a boot before this one.
 fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
     !journal.entries.is_empty() && journal.boot != boot
 }
 
-/// The line about a setting of the journal as it is now.
-fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
-    let JournalEntry { path, old, new, .. } = entry;
-    let change = format!("{path}: {} -> {new}", active(old));
-    match files.read(path).map(|now| tuning::state(entry, &now, files)) {
-        Ok(RevertOutcome::Restored) => change,
-        Ok(RevertOutcome::AsBefore) => format!("{change}: as before"),
-        Ok(RevertOutcome::Changed { now }) => format!("{change}: changed since to {now}"),
-        Ok(_) => format!("{change}: unknown"),
-        Err(why) => format!("{change}: cannot read it: {why}"),
+/// How a setting of the journal is now; `None` where it is as it was applied.
+fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> Option<String> {
+    match files.read(&entry.path).map(|now| tuning::state(entry, &now, files)) {
+        Ok(RevertOutcome::Restored) => None,
+        Ok(RevertOutcome::AsBefore) => Some("as before".to_owned()),
+        Ok(RevertOutcome::Changed { now }) => Some(format!("changed since to {now}")),
+        Ok(_) => Some("unknown".to_owned()),
+        Err(why) => Some(format!("cannot read it: {why}")),
     }
 }
 
 /// `punctual tune verify`.
 fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
+    let output = args.output.open(args.scope.root.path())?;
     let bytes = JournalFile::read(&args.state.state, JournalName::Settings)?.unwrap_or_default();
     let journal = TuningJournal::parse(&bytes)?;
     let mut machine = TunedMachine::read(&args.scope)?;
@@ -407,22 +437,21 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     let verdicts = rules::judge(&machine.inputs());
     let files = files_of(&args.scope.root);
     let mut count = VerifiedCounts::default();
+    let mut rows = Vec::new();
+    let mut found = |name: &str, state: String| rows.push(vec![name.to_owned(), state]);
     let owner = SettingsOwner::of(&machine.root)?;
     let entries = if journal.boot == owner.to_string() { journal.entries } else { Vec::new() };
     for entry in &entries {
-        let now = files.read(&entry.path);
-        let ours = now
-            .is_ok_and(|now| matches!(tuning::state(entry, &now, &files), RevertOutcome::Restored));
-        if !ours {
+        if let Some(now) = standing(entry, &files) {
             count.applied.bad += 1;
-            show(standing(entry, &files));
+            found(&entry.path, format!("{} -> {}: {now}", active(&entry.old), entry.new));
             continue;
         }
         let effect = Effect::of_irq(entry, &machine.settings).unwrap_or_else(|| {
             still_wanted(entry, &verdicts)
                 .map_or(Effect::Good, |verdict| Effect::None(verdict.found.clone()))
         });
-        show(format!("{}: {}", entry.path, count.applied.words(effect)));
+        found(&entry.path, count.applied.words(effect));
     }
     let line = machine.settings.command_line.value();
     // Several files may have the same parameters.
@@ -432,16 +461,16 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     written.retain(|param| seen.insert(param.to_string()));
     let running = line.into_iter().flat_map(|line| &line.params);
     for param in running.clone() {
-        let found = verdicts.iter().find(|judged| param.is(&judged.knob));
+        let verdict = verdicts.iter().find(|judged| param.is(&judged.knob));
         let is_written = written.contains(param);
         let counts = if is_written { &mut count.written } else { &mut count.booted };
         // One that is given twice is one that the kernel was started with.
-        if !(is_written || found.is_some() && seen.insert(param.to_string())) {
+        if !(is_written || verdict.is_some() && seen.insert(param.to_string())) {
             continue;
         }
-        let Some(judged) = found else {
+        let Some(judged) = verdict else {
             counts.good += 1;
-            show(format!("{}: the kernel was started with it", format::plain(&param.to_string())));
+            found(&param.to_string(), "the kernel was started with it".to_owned());
             continue;
         };
         match judged.verdict {
@@ -449,13 +478,19 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
             RuleVerdict::Unknown => counts.unknown += 1,
             _ => counts.good += 1,
         }
-        show(format!("{}: {}: {}", judged.knob, judged.verdict.word(), judged.found));
+        found(&judged.knob, format!("{}: {}", judged.verdict.word(), judged.found));
     }
     for param in written.iter().filter(|param| !running.clone().any(|now| now == *param)) {
         count.written.bad += 1;
-        show(format!("{}: the kernel was not started with it", format::plain(&param.to_string())));
+        found(&param.to_string(), "the kernel was not started with it".to_owned());
     }
-    show(count.to_string());
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        blocks.push(Table::new("", ["setting", "now"].map(words), rows).joined().into());
+        blocks.push(Block::Break);
+    }
+    blocks.push(Block::words(count.to_string()));
+    output.write("punctual tune verify", &blocks)?;
     Ok(if count.is_good() { Exit::Fine } else { Exit::Failed })
 }
 

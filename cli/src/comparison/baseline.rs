@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use clap::Args;
+use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
@@ -22,7 +23,7 @@ use super::{
     RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, compare_sides,
     question_differences,
 };
-use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
+use crate::output::{self, Dir, MarkdownArgs, Opened, OutputArgs, state_dir};
 use crate::{format, question};
 
 /// Where baselines are.
@@ -201,68 +202,68 @@ impl Store {
         to.write(|file| Ok(file.write_all(text.as_bytes())?))
     }
 
-    /// A page with a line for each baseline.
-    pub(crate) fn list(&self) -> Result<String> {
-        let names = self.names()?;
-        if names.is_empty() {
-            let dir = format::plain(&self.dir.display().to_string());
-            return Ok(format!("no baselines in {dir}\n"));
-        }
-        let mut page = format!("{:20} {:20} {:24} {:12}\n", "name", "kept at", "kernel", "setup");
-        for name in names {
-            match self.read(&name) {
-                Ok(baseline) => {
-                    let kernel = baseline.recorded.kernel().unwrap_or_else(|| "unknown".to_owned());
-                    page += &format!(
-                        "{:20} {:20} {:24} {:12}\n",
-                        name.as_str(),
-                        format::plain(baseline.kept_at.get(..19).unwrap_or(&baseline.kept_at)),
-                        format::plain(&kernel),
-                        format::plain(baseline.setup_digest.get(..12).unwrap_or_default()),
-                    );
-                }
-                Err(why) => {
-                    page +=
-                        &format!("{:20} {}\n", name.as_str(), format::plain(&format!("{why:#}")));
-                }
-            }
-        }
-        Ok(page)
+    /// Refuses Markdown in the place of a baseline.
+    pub(crate) fn spared_by(&self, output: &MarkdownArgs) -> Result<()> {
+        self.names()?.iter().try_for_each(|name| output.spare(&self.path(name)))
     }
 
-    /// A page about a baseline: its machine, the facts that matter, its runs.
-    pub(crate) fn shown(&self, name: &Name) -> Result<String> {
+    /// A row for each baseline, then those that cannot be read.
+    pub(crate) fn list(&self) -> Result<Vec<Block>> {
+        let names = self.names()?;
+        if names.is_empty() {
+            return Ok(vec![Block::words(format!("no baselines in {}", self.dir.display()))]);
+        }
+        let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.read(&name) {
+                Ok(Baseline { kept_at, setup_digest, recorded, .. }) => rows.push(vec![
+                    name.as_str().to_owned(),
+                    kept_at.get(..19).unwrap_or(&kept_at).to_owned(),
+                    recorded.kernel().unwrap_or_else(|| "unknown".to_owned()),
+                    setup_digest.get(..12).unwrap_or_default().to_owned(),
+                ]),
+                Err(why) => unreadable.push(Item::new(name.as_str(), format!("{why:#}"))),
+            }
+        }
+        let columns = [("name", 20), ("kept at", 20), ("kernel", 24), ("setup", 12)];
+        let columns = columns.map(|(head, width)| words(head).at_least(width));
+        let unreadable = Items::new(ItemsKind::Notes, unreadable).at(0);
+        Ok(vec![Table::new("", columns, rows).lined().into(), unreadable.into()])
+    }
+
+    /// A baseline: its machine, the facts that matter, its runs.
+    pub(crate) fn shown(&self, name: &Name) -> Result<Vec<Block>> {
         let baseline = self.read(name)?;
         let recorded = &baseline.recorded;
-        let mut page = format!(
-            "baseline {} · kept at {}\n  {}\n  machine {}\n  setup   {}\n",
-            baseline.name.as_str(),
-            format::plain(&baseline.kept_at),
-            format::plain(&self.path(&baseline.name).display().to_string()),
-            format::plain(&baseline.machine_digest),
-            format::plain(&baseline.setup_digest),
-        );
+        let row = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
+        let mut rows = vec![
+            row("file", &self.path(&baseline.name).display().to_string()),
+            row("machine", &baseline.machine_digest),
+            row("setup", &baseline.setup_digest),
+        ];
         // Facts are plain data: they always have a JSON form.
         let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
         for name in MACHINE.iter().chain(SETUP) {
-            let value = match &facts[name]["value"] {
-                Value::Null => continue,
-                Value::String(text) => text.clone(),
-                value => value.to_string(),
-            };
-            page += &format!("  {name:24} {}\n", format::plain(&value));
+            match &facts[name]["value"] {
+                Value::Null => {}
+                Value::String(text) => rows.push(row(name, text)),
+                value => rows.push(row(name, &value.to_string())),
+            }
         }
-        for run in &recorded.runs {
+        let facts = Table::new("", ["fact", "value"].map(words), rows.clone());
+        let columns = [words("").at_least(24), words("")];
+        let runs = recorded.runs.iter().map(|run| {
             let releases: u64 = run.parts.iter().map(|series| series.releases()).sum();
             let missed: u64 = run.parts.iter().map(|series| series.missed).sum();
-            page += &format!(
-                "  run {:20} {} releases, {} missed\n",
-                format::plain(&run.name),
-                format::count(releases),
-                format::count(missed)
-            );
-        }
-        Ok(page)
+            vec![run.name.clone(), format::count(releases), format::count(missed)]
+        });
+        let columns_of_runs = [words("run"), numbers("releases"), numbers("missed")];
+        Ok(vec![
+            Block::words(format!("baseline {} · kept at {}", name.as_str(), baseline.kept_at)),
+            facts.brief(Frame::Headless, columns, rows).into(),
+            Block::Break,
+            Table::new("", columns_of_runs, runs.collect()).bare().into(),
+        ])
     }
 
     /// Removes a baseline.

@@ -64,6 +64,78 @@ fn markdown_goes_where_it_is_asked_for_and_nowhere_else() {
     refused(&none, &["cannot write", "none/a.md"]);
 }
 
+/// How many cells a line of a GFM table has; an escaped bar is one of its letters.
+fn cells(line: &str) -> usize {
+    line.replace("\\|", "").matches('|').count() - 1
+}
+
+/// Finds a heading and tables, each of heads, a rule and rows that have as many cells.
+fn has_tables(heading: &str, markdown: &str) {
+    assert!(markdown.starts_with(&format!("## punctual {heading}\n\n")), "{markdown}");
+    let tables: Vec<Vec<&str>> = markdown
+        .split("\n\n")
+        .map(|part| part.lines().filter(|line| line.starts_with('|')).collect::<Vec<_>>())
+        .filter(|lines| !lines.is_empty())
+        .collect();
+    assert!(!tables.is_empty(), "{markdown}");
+    for lines in tables {
+        assert!(lines.len() > 2, "heads, a rule and a row: {markdown}");
+        assert!(lines[1].chars().all(|c| "| -:".contains(c)), "{markdown}");
+        assert!(lines.iter().all(|line| cells(line) == cells(lines[0])), "{lines:?}");
+        assert!(lines[0].split('|').skip(1).take(cells(lines[0])).all(|head| head.trim() != ""));
+    }
+}
+
+#[test]
+fn commands_without_a_result_show_theirs_as_markdown_too() {
+    let dir = Dir::new("outputs-shown");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+    let (machine, state) = (format!("{fixtures}/laptop-intel-pstate"), dir.path("state"));
+    let about = ["--root", &machine];
+    let copy = dir.path("machine");
+    let copied = Command::new("cp").args(["-r", &machine, text(&copy)]).status();
+    assert!(copied.expect("it starts").success());
+    let applied = ["tune", "apply", "--root", text(&copy), "--state", text(&state)];
+    assert!(run(applied).status.code().is_some_and(|code| code < 2));
+    let applied = ["--root", text(&copy), "--state", text(&state)];
+    let baselines = dir.path("baselines");
+    let kept = ["measure", "periodic", "--duration", "100ms", "--baseline", "night"];
+    let kept = run([&kept[..], &["--baselines", text(&baselines)]].concat());
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    let own = std::process::id().to_string();
+    let commands: [(&str, &[&str]); 7] = [
+        ("facts", &about),
+        ("tune plan", &about),
+        ("tune verify", &applied),
+        ("tune status", &applied),
+        ("baseline list", &["--baselines", text(&baselines)]),
+        ("baseline show", &["night", "--baselines", text(&baselines)]),
+        ("sched show", &[&own]),
+    ];
+    for (name, args) in commands {
+        let with = |more: &[&str]| run(name.split(' ').chain(args.iter().chain(more).copied()));
+        let markdown = stdout(&with(&["--markdown", "-"]));
+        has_tables(name, &markdown);
+        let file = dir.path("shown.md");
+        let page = stdout(&with(&["--markdown", text(&file)]));
+        assert!(!page.is_empty() && !page.contains("| ---"), "{page}");
+        has_tables(name, &fs::read_to_string(&file).expect("written"));
+    }
+    // Whatever another program is to read, people read the same plan.
+    let grub = run(["tune", "plan", "--as", "grub", "--root", &machine, "--markdown", "-"]);
+    has_tables("tune plan", &stdout(&grub));
+    let baseline = baselines.join("night.json");
+    for command in [&["list"][..], &["show", "night"]] {
+        let more = ["--baselines", text(&baselines), "--markdown", text(&baseline)];
+        refused(&run([&["baseline"], command, &more].concat()), &["would overwrite an input"]);
+    }
+    for command in ["facts", "tune plan", "tune verify", "tune status"] {
+        let inside = copy.join("new.md");
+        let more = ["--root", text(&copy), "--markdown", text(&inside)];
+        refused(&run(command.split(' ').chain(more)), &["--markdown", "inside the captured tree"]);
+    }
+}
+
 #[test]
 fn a_file_is_synced_before_it_is_renamed_and_its_directory_after() {
     let dir = Dir::new("outputs-sync");

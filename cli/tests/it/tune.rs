@@ -337,7 +337,7 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     let undo = format!("tune revert --root {} --state {}\n", laptop.root, laptop.state);
     assert!(page.contains(&undo), "{page}");
     let status = stdout(&laptop.tune("status"));
-    assert!(status.contains("/proc/sys/vm/swappiness: 60 -> 10\n"), "{status}");
+    assert!(status.contains("/proc/sys/vm/swappiness: 60 -> 10: as applied\n"), "{status}");
     // Its command line has parameters that do nothing: that is not in effect.
     let verified = laptop.tune("verify");
     let page = stdout(&verified);
@@ -351,7 +351,7 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     let (applied, booted) = counted_lines(&page);
     assert!(applied > 1 && booted >= 1, "{page}");
     let good = applied - 1;
-    let summary = page.trim_end().lines().last().expect("a summary");
+    let summary = summary(&page);
     let expected = format!(
         "{good} of {applied} settings that were applied are in effect, 1 waits for its next \
          interrupt; "
@@ -366,10 +366,15 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     assert!(stdout(&laptop.tune("revert")).contains("nothing is applied"));
 }
 
+/// The sentences of `verify` below its lines.
+fn summary(page: &str) -> String {
+    let (_, summary) = page.split_once("\n\n").unwrap_or_else(|| panic!("no summary: {page}"));
+    summary.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// How many lines of `verify` are about files, and about parameters.
 fn counted_lines(page: &str) -> (usize, usize) {
-    let lines: Vec<&str> = page.trim_end().lines().collect();
-    let lines = lines.split_last().map_or(&[][..], |(_, lines)| lines);
+    let lines: Vec<&str> = page.lines().take_while(|line| !line.is_empty()).collect();
     let files = lines.iter().filter(|line| line.starts_with('/')).count();
     (files, lines.len() - files)
 }
@@ -537,7 +542,7 @@ fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
     let waiting = waiting.count();
     // The sums of both kinds are all lines about parameters, and those of each all of it.
     let (_, parameters) = counted_lines(&page);
-    let summary = page.trim_end().lines().last().expect("a summary");
+    let summary = summary(&page);
     let numbers = |kind: &str| -> Vec<usize> {
         let part = summary.split("; ").find(|part| part.contains(kind));
         let part = part.unwrap_or_else(|| panic!("{kind}: {summary}"));

@@ -16,6 +16,7 @@ use punctual_lab::tuning::{
     TuningStore as _, WantedValue,
 };
 
+use super::AS_APPLIED;
 use crate::args::{RootArgs, StateArgs};
 use crate::format;
 use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock, SettingsOwner};
@@ -138,22 +139,26 @@ pub(super) fn journal(state: &StateArgs) -> Result<TuningJournal> {
     Ok(TuningJournal::parse(&bytes)?)
 }
 
-/// The line about a file of the journal as it is now, with those of its parameters that the kernel
-/// was not started with.
-pub(super) fn standing(entry: &JournalEntry, args: &RootArgs, now: Option<&CommandLine>) -> String {
+/// A file of the journal, its parameters and how it is now: where the kernel was not started with
+/// some of them, those.
+pub(super) fn standing(
+    entry: &JournalEntry,
+    args: &RootArgs,
+    now: Option<&CommandLine>,
+) -> Vec<String> {
     let JournalEntry { path, new, .. } = entry;
     let files = BootFiles::of(args.path());
-    match files.read(path).map(|text| tuning::state(entry, &text, &files)) {
-        Ok(RevertOutcome::Restored) => {}
-        Ok(RevertOutcome::AsBefore) => return format!("{path}: as before"),
-        Ok(_) => return format!("{path}: changed since by somebody else"),
-        Err(why) => return format!("{path}: cannot read it: {why}"),
-    }
-    let waiting = waiting(entry, now);
-    match waiting.is_empty() {
-        true => format!("{path}: {}", parameters(path, new)),
-        false => format!("{path}: {}: not before the next boot", waiting.join(" ")),
-    }
+    let (parameters, state) = match files.read(path).map(|text| tuning::state(entry, &text, &files))
+    {
+        Ok(RevertOutcome::Restored) => match waiting(entry, now) {
+            waiting if waiting.is_empty() => (parameters(path, new), AS_APPLIED.to_owned()),
+            waiting => (waiting.join(" "), "not before the next boot".to_owned()),
+        },
+        Ok(RevertOutcome::AsBefore) => (String::new(), "as before".to_owned()),
+        Ok(_) => (String::new(), "changed since by somebody else".to_owned()),
+        Err(why) => (String::new(), format!("cannot read it: {why}")),
+    };
+    vec![path.clone(), parameters, state]
 }
 
 /// Parameters that were written into a file.

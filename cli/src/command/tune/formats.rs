@@ -5,8 +5,9 @@ use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, words};
 use punctual_host::cmdline::CommandLine;
-use punctual_host::plan::{PlanStep, TuningPlan, grub_lines};
+use punctual_host::plan::{ByHand, PlanStep, TuningPlan, grub_lines};
 use punctual_host::rules::{CpuScope, KnobChange};
 
 use crate::format;
@@ -24,27 +25,31 @@ pub(super) struct PrintedPlan<'a> {
 struct PlanFormat {
     name: &'static str,
     help: &'static str,
-    /// Writes a plan in it.
-    print: fn(&PrintedPlan<'_>) -> Result<String>,
+    /// Writes a plan in it; `None` for people, who read its document.
+    print: Option<fn(&PrintedPlan<'_>) -> Result<String>>,
 }
 
 /// All formats.
 const FORMATS: [PlanFormat; 7] = [
-    PlanFormat { name: "diff", help: "a diff for people", print: print_diff },
-    PlanFormat { name: "grub", help: "a drop-in for /etc/default/grub.d", print: print_grub },
+    PlanFormat { name: "diff", help: "a diff for people", print: None },
+    PlanFormat { name: "grub", help: "a drop-in for /etc/default/grub.d", print: Some(print_grub) },
     PlanFormat {
         name: "cmdline",
         help: "the kernel command line of the next boot",
-        print: print_line,
+        print: Some(print_line),
     },
-    PlanFormat { name: "sysctl", help: "a file for /etc/sysctl.d", print: print_sysctl },
+    PlanFormat { name: "sysctl", help: "a file for /etc/sysctl.d", print: Some(print_sysctl) },
     PlanFormat {
         name: "systemd",
         help: "a unit that sets everything at boot",
-        print: print_systemd,
+        print: Some(print_systemd),
     },
-    PlanFormat { name: "tuned", help: "tuned.conf of a TuneD profile", print: print_tuned },
-    PlanFormat { name: "ansible", help: "tasks of an Ansible playbook", print: print_ansible },
+    PlanFormat { name: "tuned", help: "tuned.conf of a TuneD profile", print: Some(print_tuned) },
+    PlanFormat {
+        name: "ansible",
+        help: "tasks of an Ansible playbook",
+        print: Some(print_ansible),
+    },
 ];
 
 /// A format by its row.
@@ -52,19 +57,12 @@ const FORMATS: [PlanFormat; 7] = [
 pub(super) struct FormatName(&'static PlanFormat);
 
 impl FormatName {
-    /// The text of a plan in this format.
+    /// The text of a plan in this format; `None` where that is its document.
     ///
     /// # Errors
     /// It needs the kernel command line of now, which could not be read.
-    pub(super) fn print(self, printed: &PrintedPlan<'_>) -> Result<String> {
-        (self.0.print)(printed)
-    }
-}
-
-impl FormatName {
-    /// Whether it is read, and not fed to a program.
-    pub(super) fn is_for_people(self) -> bool {
-        self.0.name == FORMATS[0].name
+    pub(super) fn print(self, printed: &PrintedPlan<'_>) -> Result<Option<String>> {
+        self.0.print.map(|print| print(printed)).transpose()
     }
 }
 
@@ -112,6 +110,37 @@ impl<'a> PrintedPlan<'a> {
         })
     }
 
+    /// What would be changed: a diff in a terminal, tables elsewhere.
+    pub(super) fn document(&self) -> Vec<Block> {
+        let plan = self.plan;
+        let cpus = format!("CPU {} ({})", self.scope.cpus, self.scope.why);
+        let mut head = vec!["--- now".to_owned(), format!("+++ planned for {cpus}")];
+        let mut blocks = Vec::new();
+        for (title, steps) in [
+            ("while the machine runs", &plan.runtime),
+            ("at the next boot: kernel parameters", &plan.boot),
+        ] {
+            if !steps.is_empty() {
+                head.push(format!("@@ {title} @@"));
+                let caption = format!("For {cpus}, {title}");
+                blocks.push(planned(caption, std::mem::take(&mut head), steps).into());
+            }
+        }
+        if plan.is_empty() {
+            blocks.push(Block::words(format!("nothing would be changed for {cpus}")));
+        }
+        if !plan.by_hand.is_empty() {
+            let item = |by_hand: &ByHand| {
+                let label = format!("{}:", by_hand.knob);
+                Item::new(label, format!("{}. {}", by_hand.found, by_hand.why))
+            };
+            let items = plan.by_hand.iter().map(item).collect();
+            blocks.extend([Block::Break, Block::words("by hand:")]);
+            blocks.push(Items::new(ItemsKind::Plain, items).into());
+        }
+        blocks
+    }
+
     /// The command line of the next boot.
     fn next(&self) -> Result<CommandLine> {
         let Some(now) = self.now else {
@@ -143,60 +172,57 @@ fn partition_commands(cpus: &str) -> [String; 4] {
     ]
 }
 
-/// The diff.
-fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
-    let plan = printed.plan;
-    let cpus = format!("CPU {} ({})", printed.scope.cpus, printed.scope.why);
-    let mut page = format!("--- now\n+++ planned for {}\n", format::plain(&cpus));
-    let line = |mark: char, text: &str| format!("{mark}{}\n", format::plain(text));
-    if !plan.runtime.is_empty() {
-        page += "@@ while the machine runs @@\n";
-    }
-    let mut rule = "";
-    for step in &plan.runtime {
-        let (place, value) = match &step.change {
-            KnobChange::Write { path, value } => (path.clone(), value.clone()),
-            KnobChange::Partition { cpus } => {
-                ("cgroup v2 partition punctual.isolated".to_owned(), format!("isolated {cpus}"))
-            }
-            KnobChange::Boot { .. } | KnobChange::Remove { .. } | KnobChange::Run { .. } => {
-                continue;
-            }
-        };
-        page += &reason(step, &mut rule);
-        page += &line(' ', &place);
-        page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
-        page += &line('+', &value);
-    }
-    if !plan.boot.is_empty() {
-        page += "@@ at the next boot: kernel parameters @@\n";
-    }
-    for step in &plan.boot {
-        page += &reason(step, &mut rule);
-        page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
-        if let KnobChange::Boot { name, value } = &step.change {
-            let value = value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
-            page += &line('+', &format!("{name}{value}"));
+/// The steps as a table; in a terminal as a diff, after these lines of it.
+fn planned(caption: String, mut diff: Vec<String>, steps: &[PlanStep]) -> Table {
+    let (mut rows, mut rule) = (Vec::new(), "");
+    for step in steps {
+        let Some(PlannedValue { place, value }) = PlannedValue::of(&step.change) else { continue };
+        diff.extend(reason(step, &mut rule));
+        for (mark, text) in [(' ', &place), ('-', &step.from), ('+', &value)] {
+            diff.extend(text.as_ref().map(|text| format!("{mark}{text}")));
         }
+        let [place, now, value] = [place, step.from.clone(), value].map(Option::unwrap_or_default);
+        rows.push(vec![step.knob.clone(), place, now, value, step.why.clone(), step.cost.clone()]);
     }
-    if plan.is_empty() {
-        page += "nothing would be changed\n";
-    }
-    if !plan.by_hand.is_empty() {
-        page += "\nby hand:\n";
-    }
-    for by_hand in &plan.by_hand {
-        let text = format!("  {}: {}. {}", by_hand.knob, by_hand.found, by_hand.why);
-        page += &(format::wrap(&text, 4) + "\n");
-    }
-    Ok(page)
+    let columns = ["setting", "place", "now", "planned", "why", "cost"].map(words);
+    let diff = diff.into_iter().map(|line| vec![line]).collect();
+    let frame = Frame::Lines { has_heads: false };
+    Table::new(caption, columns, rows).brief(frame, [words("")], diff)
 }
 
-/// What the changes of a rule are for, in its first sentence, and what they cost; before the first
-/// of them.
-fn reason<'s>(step: &'s PlanStep, rule: &mut &'s str) -> String {
+/// Where a change is made, and to what.
+struct PlannedValue {
+    /// `None` of a boot parameter, which is all of it.
+    place: Option<String>,
+    /// `None` where something is removed.
+    value: Option<String>,
+}
+
+impl PlannedValue {
+    /// `None` of a command that is run.
+    fn of(change: &KnobChange) -> Option<Self> {
+        let (place, value) = match change {
+            KnobChange::Write { path, value } => (Some(path.clone()), Some(value.clone())),
+            KnobChange::Partition { cpus } => {
+                let place = "cgroup v2 partition punctual.isolated".to_owned();
+                (Some(place), Some(format!("isolated {cpus}")))
+            }
+            KnobChange::Boot { name, value } => {
+                let value = value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
+                (None, Some(format!("{name}{value}")))
+            }
+            KnobChange::Remove { .. } => (None, None),
+            KnobChange::Run { .. } => return None,
+        };
+        Some(Self { place, value })
+    }
+}
+
+/// What the changes of a rule are for, in its first sentence, and what they cost, as lines of a
+/// diff; before the first of them.
+fn reason<'s>(step: &'s PlanStep, rule: &mut &'s str) -> Vec<String> {
     if *rule == step.id {
-        return String::new();
+        return Vec::new();
     }
     *rule = &step.id;
     let why = step.why.split_once(". ").map_or(step.why.as_str(), |(first, _)| first);
@@ -206,7 +232,7 @@ fn reason<'s>(step: &'s PlanStep, rule: &mut &'s str) -> String {
     };
     let text = format!("{}: {}.{cost}", step.knob, why.trim_end_matches('.'));
     let wrapped = format::wrap(&format!("# {}", format::plain(&text)), 2);
-    wrapped.lines().map(|line| format!("# {}\n", line.trim_start_matches(['#', ' ']))).collect()
+    wrapped.lines().map(|line| format!("# {}", line.trim_start_matches(['#', ' ']))).collect()
 }
 
 /// `/etc/default/grub.d/90-punctual.cfg`, as `tune apply --boot` writes it.

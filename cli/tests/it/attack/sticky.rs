@@ -16,7 +16,7 @@ const STRANGER: u32 = 54_321;
 const PROTECTED: &str = "/proc/sys/fs/protected_symlinks";
 
 /// Commands with the file that they write, `OUT`; `DIR` has what they read.
-const FILES: [&str; 18] = [
+const FILES: [&str; 20] = [
     "analyse DIR/a.csv --column lateness:us --json OUT",
     "analyse DIR/a.csv --column lateness:us --junit OUT",
     "report DIR/made -o OUT",
@@ -27,6 +27,8 @@ const FILES: [&str; 18] = [
     "facts --json OUT",
     "tune check --json OUT",
     "tune plan --json OUT",
+    "tune status --markdown OUT",
+    "sched show --markdown OUT",
     "measure periodic --duration 100ms --json OUT",
     "measure periodic --duration 100ms --samples OUT",
     "measure noise --duration 100ms --json OUT",

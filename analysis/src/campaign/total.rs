@@ -203,7 +203,6 @@ impl Total {
             ),
             interval_ns: self.interval.stats(),
             response_ns: None,
-            execution_ns: None,
             grid: None,
             jitters: Jitters::of(&self.lateness.wakes, &self.interval, None),
             histogram: HistogramView::of(histogram).with_unknown(self.lateness.unknown()),

@@ -247,7 +247,6 @@ impl RunBuilder {
             },
             interval_ns: held_as(ImportedQuantity::Interval),
             response_ns: (self.holds == ImportedQuantity::Response).then(|| values_ns.clone()),
-            execution_ns: None,
             grid: None,
             jitters: jitters(self.holds, &values_ns),
             histogram,

@@ -306,6 +306,8 @@ mod tests {
             for text in [text, hostile.to_string()] {
                 let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file:?}: {why:?}"));
                 let (blocks, page) = (kinds::complete(&report), markdown(&report));
+                let has_section = kinds::section(&report.body).is_some();
+                assert!(has_section || !matches!(report.body, Body::Measured(_)), "{file:?}");
                 assert_eq!(tables(&page), shown(&blocks), "{file:?}: {page}");
                 assert!(page.starts_with("## punctual ") && page.ends_with('\n'), "{page}");
                 assert!(!page.contains(['\u{1b}', '\u{a0}']), "{page}");

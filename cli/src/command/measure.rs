@@ -2,21 +2,22 @@
 //! result; here they are listed.
 //!
 //! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has
-//! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`; the compiler
-//! asks for its row in `view::kinds`. Loops that become runs of a report (`periodic`, `wait`) have
+//! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that become runs of a report (`periodic`, `wait`) have
 //! a life of their own, which `check` shares: `experiment::loops`.
 
 mod accuracy;
-mod executive;
-pub(crate) mod noise;
+pub(crate) mod executive;
+mod noise;
 mod periodic;
-mod response;
+pub(crate) mod response;
 mod saturation;
 mod timer;
 mod wait;
 mod work;
 
 use anyhow::Result;
+use punctual_document::Section;
+use punctual_report::measured::Measured;
 
 use crate::measuring::{FinishedMeasuring, Measuring, measured};
 use crate::subcommand::{Execute, Exit, write_in};
@@ -36,9 +37,10 @@ impl Execute for MeasureArgs {
     }
 }
 
-/// The rows: the subcommand's help, its name and arguments, and what runs it.
+/// The rows: the subcommand's help, its name and arguments, what runs it, and the section that is
+/// made of its body; of runs of loops none.
 macro_rules! experiments {
-    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:path;)*) => {
+    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:path $(, $shown:path)?;)*) => {
         /// The experiments.
         #[derive(Debug, clap::Subcommand)]
         enum MeasureCommand {
@@ -52,6 +54,14 @@ macro_rules! experiments {
                 }
             }
         }
+
+        /// What is shown of a result; `None` for one of another command.
+        pub(crate) fn section(measured: &Measured) -> Option<Section> {
+            Some(match measured {
+                $($(Measured::$name(body) => $shown(body),)?)*
+                _ => return None,
+            })
+        }
     };
 }
 
@@ -61,22 +71,22 @@ experiments! {
     /// The ways to wait, compared on this machine: how late each is, and what it costs
     Wait(wait::Args) => Execute::execute;
     /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
-    Noise(noise::Args) => measure;
+    Noise(noise::Args) => measure, noise::shown;
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
-    Executive(executive::Args) => measure;
+    Executive(executive::Args) => measure, executive::shown;
     /// How exactly a wait ends at an instant of the processor's counter
     ///
     /// Takes no --load: its figures leave out exits that something interrupted, and a load only
     /// adds those.
-    Accuracy(accuracy::Args) => measure;
+    Accuracy(accuracy::Args) => measure, accuracy::shown;
     /// How late timers reach a thread, with work of several kinds behind it
-    Timer(timer::Args) => measure;
+    Timer(timer::Args) => measure, timer::shown;
     /// The highest frequency of stimuli that is served, and what that leaves for others
-    Saturation(saturation::Args) => measure;
+    Saturation(saturation::Args) => measure, saturation::shown;
     /// How long a fixed piece of work takes, idle and under loads: what each period has room for
-    Work(work::Args) => measure;
+    Work(work::Args) => measure, work::shown;
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
-    Response(response::Args) => measure;
+    Response(response::Args) => measure, response::shown;
 }
 
 /// Measures, and writes what came of it.

@@ -1,13 +1,12 @@
 //! What is shown of each kind of result: the document for a terminal and for Markdown, and the
 //! section of a page.
 //!
-//! A kind has a file here and a row in [`document`] or [`section`].
+//! A kind has a file here and a row in [`document`] or [`section`]; an experiment of `measure` has
+//! its section in the file of its command.
 
-mod accuracy;
 pub(crate) mod blame;
 pub(crate) mod campaign;
 mod compare;
-mod executive;
 pub(crate) mod grid;
 pub(crate) mod head;
 mod histogram;
@@ -16,15 +15,11 @@ mod judged;
 pub(crate) mod loops;
 mod outside;
 pub(crate) mod reproduced;
-mod response;
-mod saturation;
 pub(crate) mod schedule;
 mod supervised;
-mod timer;
 mod trials;
 pub(crate) mod tune;
 pub(crate) mod wait;
-mod work;
 
 use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};
@@ -32,7 +27,7 @@ use punctual_report::reproduced::PaperFigure;
 use punctual_report::{Body, Report};
 
 use crate::args::Detail;
-use crate::command::measure::noise;
+use crate::command::measure::{self, executive, response};
 
 pub(crate) use blame::stop_words;
 pub(crate) use judged::plans;
@@ -138,19 +133,13 @@ pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
     response::traces(body)
 }
 
-/// What is shown of an experiment of the lab: here, or in the file of its command.
+/// What is shown of an experiment of the lab; of those of `measure` their table knows.
 fn of_measured(measured: &Measured) -> Option<Section> {
     Some(match measured {
         Measured::Blame(body) => blame::shown(body),
-        Measured::Executive(body) => executive::shown(body),
-        Measured::Accuracy(body) => accuracy::shown(body),
-        Measured::Timer(body) => timer::shown(body),
-        Measured::Work(body) => work::shown(body),
-        Measured::Saturation(body) => saturation::shown(body),
-        Measured::Response(body) => response::shown(body),
         Measured::Stimulate(body) => outside::stimulated(body),
         Measured::Respond(body) => outside::responded(body),
         Measured::Trials(body) => trials::shown(body),
-        Measured::Noise(body) => noise::shown(body),
+        experiment => return measure::section(experiment),
     })
 }

@@ -120,7 +120,7 @@ fn pick(requested: Option<&str>, facts: &MachineFacts) -> Result<(CpuList, Choic
 }
 
 /// What is shown: gaps by CPU and by length, those on all CPUs at once, what the kernel counted.
-pub(crate) fn shown(body: &NoiseBody) -> Section {
+pub(super) fn shown(body: &NoiseBody) -> Section {
     let noise = &body.noise;
     let threshold = format::period(noise.threshold_ns);
     let chart = drawn(noise).map(|chart| Figure::still("noise-1".to_owned(), chart));

@@ -231,10 +231,10 @@ impl PolicyName {
 pub(crate) struct RequestedPolicyArgs {
     /// The scheduling policy to request
     #[arg(long, value_enum, default_value = "fifo")]
-    pub(crate) policy: PolicyName,
+    policy: PolicyName,
     /// The priority to request, as the kernel counts
     #[arg(long, default_value_t = PRIORITY, value_parser = clap::value_parser!(u8).range(1..=98))]
-    pub(crate) priority: u8,
+    priority: u8,
 }
 
 impl RequestedPolicyArgs {
@@ -284,7 +284,7 @@ impl fmt::Debug for WaitName {
 pub(crate) struct RootArgs {
     /// Read facts from OUT, written by 'punctual capture OUT', instead of from this machine
     #[arg(long, value_name = "OUT")]
-    pub(crate) root: Option<PathBuf>,
+    root: Option<PathBuf>,
 }
 
 impl RootArgs {

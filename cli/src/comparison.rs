@@ -559,7 +559,7 @@ impl RecordedRun {
     }
 
     /// Whether this is its name. Results of before have hard spaces in names.
-    pub(crate) fn is_named(&self, name: &str) -> bool {
+    fn is_named(&self, name: &str) -> bool {
         plain_spaces(&self.name) == plain_spaces(name)
     }
 

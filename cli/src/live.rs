@@ -67,7 +67,7 @@ impl LiveView {
     ///
     /// # Errors
     /// The terminal does not become one.
-    pub(crate) fn open() -> io::Result<Option<Self>> {
+    fn open() -> io::Result<Option<Self>> {
         if !is_there() {
             return Ok(None);
         }

@@ -41,7 +41,7 @@ pub(crate) enum OutputTarget {
 
 impl OutputTarget {
     /// Opens what an option names: a file, or standard output by `-`.
-    pub(crate) fn open(to: Option<&Path>) -> Result<Self> {
+    fn open(to: Option<&Path>) -> Result<Self> {
         match to {
             None => Ok(Self::None),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),

@@ -63,7 +63,7 @@ impl FromSamples {
     }
 
     /// No time series, and why.
-    pub(super) fn none(why: String) -> Self {
+    fn none(why: String) -> Self {
         Self { notes: vec![why], ..Self::default() }
     }
 }

@@ -1,10 +1,9 @@
-//! The options of `punctual soak`, and the configuration that a campaign keeps of them.
+//! The configuration that a campaign keeps of the options of `punctual soak`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
@@ -13,142 +12,11 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 use punctual_report::{self as report, QuestionSpec, UndecidedAs};
 
-use crate::args::{PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName};
+use super::SoakArgs;
+use crate::args::{PolicyName, ReportArgs, WaitName};
 use crate::command::measure::{LoopChoices, wait_kind};
-use crate::output::JudgedOutputArgs;
 use crate::parse::{self, Phase};
 use crate::question::{self, QuestionArgs};
-
-/// `punctual soak`.
-#[derive(Debug, Default, Args)]
-pub(crate) struct SoakArgs {
-    /// The campaign's directory: begins one there, or goes on with the one that is there
-    /// [default: a new one in punctual-results]
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
-    pub(super) campaign: Option<PathBuf>,
-    /// Continue the campaign in DIR, which must exist; options that are not given keep their values
-    #[arg(long, value_name = "DIR", conflicts_with = "show")]
-    pub(super) resume: Option<PathBuf>,
-    /// Report on the campaign in DIR so far, and measure nothing; it may be running
-    #[arg(long, value_name = "DIR")]
-    pub(super) show: Option<PathBuf>,
-    /// The campaign's name [default: its directory's]
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    pub(super) name: Option<String>,
-    /// Continue although the machine or an option has changed; the results are kept apart
-    #[arg(long)]
-    pub(super) allow_change: bool,
-    /// How long to measure, in all batches of all boots together [default: no end]
-    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(super) duration: Option<parse::Duration>,
-    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
-    #[arg(long, short, value_name = "LIST")]
-    pub(super) cpu: Option<String>,
-    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
-    /// higher priority [default: 1ms]
-    #[arg(
-        long,
-        short,
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        conflicts_with = "purpose",
-        value_parser = parse::period
-    )]
-    pub(super) period: Vec<parse::Duration>,
-    #[command(flatten)]
-    pub(super) question: QuestionArgs,
-    /// The scheduling policy to request [default: fifo]
-    #[arg(long, value_enum)]
-    pub(super) policy: Option<PolicyName>,
-    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
-    pub(super) priority: Option<u8>,
-    /// How to wait for a release [default: sleep]
-    #[arg(long, value_enum)]
-    pub(super) wait: Option<WaitName>,
-    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
-    /// [default: zero]
-    #[arg(long, allow_hyphen_values = true)]
-    pub(super) phase: Option<Phase>,
-    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
-    /// each batch [default: none]
-    #[arg(long, value_parser = parse::loads)]
-    pub(super) load: Option<Loads>,
-    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(super) every: Option<parse::Duration>,
-    /// How often the state is saved: a kill or a power cut loses at most this much
-    #[arg(
-        long,
-        default_value = "30s",
-        allow_hyphen_values = true,
-        value_name = "TIME",
-        value_parser = parse::duration
-    )]
-    pub(super) save_every: parse::Duration,
-    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
-    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
-    /// more; may be given again
-    #[arg(
-        long = "limit",
-        value_name = "LIMIT",
-        allow_hyphen_values = true,
-        value_parser = limit
-    )]
-    pub(super) limits: Vec<MetricLimit>,
-    /// Fail unless the campaign shows this claim (exit 1 where it is shown to be false, else what
-    /// --undecided says): 'p(lateness>50us)<1e-6'; its bounds stay valid however often it is
-    /// checked; may be given again
-    #[arg(
-        long = "claim",
-        value_name = "CLAIM",
-        allow_hyphen_values = true,
-        value_parser = ask
-    )]
-    pub(super) claims: Vec<Ask>,
-    /// Fail (exit 1) also where a claim holds only if late cycles come alone
-    #[arg(long)]
-    pub(super) strict: bool,
-    #[command(flatten)]
-    pub(super) undecided: UndecidedArgs,
-    /// Stop as soon as a limit or claim cannot hold any more
-    #[arg(long)]
-    pub(super) stop_on_fail: bool,
-    #[command(flatten)]
-    pub(super) output: JudgedOutputArgs,
-    /// Print everything: the machine, all measures, what can be claimed
-    #[arg(long, short)]
-    pub(super) verbose: bool,
-    /// Include the cold cycles at the start of each block, which are left out by default
-    #[arg(long)]
-    pub(super) keep_cold: bool,
-    #[command(flatten)]
-    pub(super) root: RootArgs,
-}
-
-fn name(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
-        return Err("name must be 1 to 100 characters, without control characters".to_owned());
-    }
-    Ok(text.to_owned())
-}
-
-/// A campaign fits no grid: none lasts over boots.
-fn limit(text: &str) -> Result<MetricLimit, String> {
-    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
-    let limit = parse::limit(text)?;
-    match limit.metric() {
-        JitterPp | JitterRms => Err(format!(
-            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
-             'punctual measure periodic' has one"
-        )),
-        _ => Ok(limit),
-    }
-}
-
-fn ask(text: &str) -> Result<Ask, String> {
-    Ask::parse(text).map_err(|why| why.to_string())
-}
 
 /// The longest value that a campaign keeps, in characters.
 const VALUE_MAX: usize = 400;
@@ -160,13 +28,13 @@ const DECIDING: [&str; 9] =
 /// The configuration of a campaign.
 #[derive(Clone, Debug)]
 pub(super) struct CampaignConfig {
-    pub(super) cpu: Option<String>,
-    pub(super) period: Vec<parse::Duration>,
-    pub(super) policy: PolicyName,
-    pub(super) priority: u8,
-    pub(super) wait: WaitName,
-    pub(super) phase: Phase,
-    pub(super) load: Loads,
+    cpu: Option<String>,
+    period: Vec<parse::Duration>,
+    policy: PolicyName,
+    priority: u8,
+    wait: WaitName,
+    phase: Phase,
+    load: Loads,
     /// The length of a batch.
     pub(super) every: Span,
     /// The time to measure in all; `None`: without end.

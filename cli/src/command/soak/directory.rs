@@ -28,7 +28,7 @@ pub(super) struct Found {
     pub(super) campaign: Campaign,
     /// The error of the other one.
     pub(super) trouble: Option<String>,
-    pub(super) number: u64,
+    number: u64,
 }
 
 /// Whether there is a campaign in `dir`.

@@ -37,7 +37,8 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 use punctual_report::{self as report, Choice, EndedBy, Load, Report};
 
-use super::config::{CampaignConfig, SoakArgs};
+use super::SoakArgs;
+use super::config::CampaignConfig;
 use super::directory::Directory;
 use super::pages::{self, SessionFacts};
 use crate::args::Detail;

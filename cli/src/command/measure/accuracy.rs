@@ -1,5 +1,5 @@
-//! `punctual measure accuracy`: how exactly a wait ends at an instant of the processor's counter. Its
-//! arguments, and what is shown of a result.
+//! `punctual measure accuracy`: how exactly a wait ends at an instant of the processor's counter.
+//! Its arguments, and what is shown of a result.
 //!
 //! Maruti's experiment: polling loops of known code, targets that sweep all offsets.
 

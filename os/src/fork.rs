@@ -126,9 +126,9 @@ fn map() -> *mut AtomicU64 {
 /// Where each thread keeps its number ([`known_tid`]): the key and one; 0 before it is made.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
-/// As [`process::tid`], which is called once a thread, and anew in a child of fork(2), whose thread has its
-/// parent's memory and a number of its own: `pthread_getspecific(key)`, `pthread_setspecific(key)`.
-/// The first call makes the key: `pthread_key_create()`.
+/// As [`process::tid`], which is called once a thread, and anew in a child of fork(2), whose thread
+/// has its parent's memory and a number of its own: `pthread_getspecific(key)`,
+/// `pthread_setspecific(key)`. The first call makes the key: `pthread_key_create()`.
 ///
 /// # Real-time: in loop
 pub(crate) fn known_tid() -> i32 {

@@ -164,8 +164,8 @@ fn ant_has_its_tables_and_says_where_it_errs() {
     assert!(most["note"].as_str().is_some_and(|note| note.contains("exactly 1")), "{most}");
     assert!(row(&result, "ant.fig12.most")["measured"].as_f64().is_some_and(|most| most > 1.0));
     assert!(page.contains("table 3: "), "where the paper has it");
-    // The loops behind the tables are drawn: those of table 2, at phase zero and at a quiet one, and
-    // one a period of figure 3.
+    // The loops behind the tables are drawn: those of table 2, at phase zero and at a quiet one,
+    // and one a period of figure 3.
     let runs = result["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 7);
     assert!(row(&result, "ant.table2.quiet.avg")["measured"].is_number());

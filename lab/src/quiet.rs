@@ -4,7 +4,6 @@
 //! will run, and does what `punctual::Loop` does at its start; never prints.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
 
 use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
@@ -13,6 +12,7 @@ use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::{LearnPlace, WaitPolicy, WarmUp};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::signal;
 
 /// The quiet place for a grid of `period` on `cpu`: beside the tick that is heard there, or that a
 /// wait met which learned there; `None` where the grid comes near the tick at any phase.
@@ -22,11 +22,12 @@ use punctual_os::scheduler::SchedPolicy;
 pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result<Option<Quiet>> {
     let find = move || -> Option<Quiet> {
         let _session = ThreadSession::enter(cpu, policy);
-        let (mut clock, never) = (MachineClock::best(), AtomicBool::new(false));
-        let quiet = place(&listen(&mut clock, LISTEN, &never), period)?;
+        // Whoever asks for an end meanwhile does not wait for what is no longer needed.
+        let (mut clock, stop) = (MachineClock::best(), signal::stop_flag());
+        let quiet = place(&listen(&mut clock, LISTEN, stop), period)?;
         let place = LearnPlace { period, phase_ns: quiet.phase_ns, quiet: Some((quiet, period)) };
         let wait = WaitPolicy::adaptive();
-        let ready = WarmUp::until(&never).ready(&wait, place, &mut clock, MachineClock::discipline);
+        let ready = WarmUp::until(stop).ready(&wait, place, &mut clock, MachineClock::discipline);
         Some(ready.moved.unwrap_or(quiet))
     };
     Ok(spawn::plain("punctual-quiet", find)?.join().ok().flatten())

@@ -107,15 +107,17 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
 
 /// Charts that stand beside each other, each with its id; one alone has all the width.
 pub(crate) fn beside(mut charts: Vec<(String, Chart)>) -> Option<Block> {
-    match charts.len() {
-        0 => None,
-        1 => charts
-            .pop()
-            .map(|(id, chart)| Figure::still(id, Chart { size: (ALONE.0, chart.size.1), ..chart })),
-        _ => {
-            let figures = charts.into_iter().map(|(id, chart)| vec![Figure::still(id, chart)]);
-            Some(Block::Row(Row::Plots, figures.collect()))
-        }
+    if let [(_, chart)] = &mut charts[..] {
+        chart.size.0 = ALONE.0;
+    }
+    row(charts.into_iter().map(|(id, chart)| Figure::still(id, chart)).collect())
+}
+
+/// Plots that stand beside each other, as they are; one needs no row.
+pub(crate) fn row(mut plots: Vec<Block>) -> Option<Block> {
+    match plots.len() {
+        0 | 1 => plots.pop(),
+        _ => Some(Block::Row(Row::Plots, plots.into_iter().map(|plot| vec![plot]).collect())),
     }
 }
 

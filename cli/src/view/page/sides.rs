@@ -4,7 +4,8 @@ use punctual_document::{Block, Figure, Row, Section};
 use punctual_report::Body;
 
 use super::source::Source;
-use crate::view::plots::ONE_OF_TWO;
+use crate::pages::Shown;
+use crate::view::plots::{ONE_OF_TWO, row};
 
 /// One section of all results that have such a one. A plot of the first has those of the same
 /// title of the others beside it; what else the others have comes behind.
@@ -12,54 +13,43 @@ pub(super) fn joined(
     source: &Source<'_>,
     section: fn(&Body) -> Option<Section>,
 ) -> Option<Section> {
-    let own = source.few().iter().enumerate();
-    let mut sides: Vec<Side> = own
-        .filter_map(|(at, shown)| {
-            let Section { id, heading, blocks } = section(&shown.report.body)?;
-            Some(Side { id, heading, at, prefix: source.prefix(shown), blocks })
-        })
-        .collect();
-    let others = sides.split_off(1.min(sides.len()));
-    let mut first = sides.pop()?;
-    let mut plots: Vec<SidePlot> = Vec::new();
-    let mut rest: Vec<Block> = Vec::new();
-    for mut side in others {
-        for block in std::mem::take(&mut side.blocks) {
-            match taken_apart(block) {
-                Ok(figures) => plots.extend(figures.into_iter().map(|own| side.plot(source, own))),
-                Err(block) => rest.push(side.named(source, block)),
+    let side = |(at, shown)| Some((Side { at, source, shown }, section(&shown.report.body)?));
+    let mut sides = source.few().iter().enumerate().filter_map(side);
+    let (first, Section { id, heading, blocks: own }) = sides.next()?;
+    let (mut plots, mut rest): (Vec<SidePlot>, Vec<Block>) = (Vec::new(), Vec::new());
+    for (side, section) in sides {
+        for block in section.blocks {
+            match plots_alone(block) {
+                Ok(figures) => plots.extend(figures.into_iter().map(|figure| side.plot(figure))),
+                Err(block) => rest.push(side.named(block)),
             }
         }
     }
     let mut blocks: Vec<Block> = Vec::new();
-    for block in std::mem::take(&mut first.blocks) {
-        match taken_apart(block) {
+    for block in own {
+        match plots_alone(block) {
             Ok(figures) => {
-                let row = figures.into_iter().flat_map(|figure| {
-                    let own = first.plot(source, figure);
-                    let like = plots.extract_if(.., |plot| plot.title == own.title);
-                    let same: Vec<SidePlot> = like.collect();
-                    on_one_scale(std::iter::once(own).chain(same).collect())
-                });
-                blocks.extend(row_of(row.collect()));
+                let with_others = |figure: Figure| {
+                    let mut like = vec![first.plot(figure)];
+                    let title = like[0].title.clone();
+                    like.extend(plots.extract_if(.., |plot| plot.title == title));
+                    on_one_scale(like)
+                };
+                blocks.extend(row(figures.into_iter().flat_map(with_others).collect()));
             }
-            Err(block) => blocks.push(first.named(source, block)),
+            Err(block) => blocks.push(first.named(block)),
         }
     }
-    blocks.extend(row_of(plots.into_iter().map(|plot| plot.figure).collect()));
+    blocks.extend(row(plots.into_iter().map(SidePlot::block).collect()));
     blocks.extend(rest);
-    Some(Section { id: first.id, heading: first.heading, blocks })
+    Some(Section { id, heading, blocks })
 }
 
-/// The section of one result of several.
-struct Side {
-    id: &'static str,
-    heading: &'static str,
-    /// Which result it is of.
+/// One result of several.
+struct Side<'s> {
     at: usize,
-    /// What stands before its words.
-    prefix: String,
-    blocks: Vec<Block>,
+    source: &'s Source<'s>,
+    shown: &'s Shown,
 }
 
 /// A plot of one result, and the title that it has in each.
@@ -68,35 +58,41 @@ struct SidePlot {
     figure: Figure,
 }
 
-impl Side {
-    /// Its words, with whose they are.
-    fn named(&self, source: &Source<'_>, mut block: Block) -> Block {
-        match &mut block {
-            Block::Table(table) => table.caption.insert_str(0, &self.prefix),
-            Block::Words(words) => words.text.insert_str(0, &self.prefix),
-            _ => {}
-        }
-        for figure in block.figures_mut() {
-            self.name(source, figure);
-        }
-        block
-    }
-
-    fn plot(&self, source: &Source<'_>, mut figure: Figure) -> SidePlot {
-        let title = figure.title.clone();
-        self.name(source, &mut figure);
-        SidePlot { title, figure }
-    }
-
-    fn name(&self, source: &Source<'_>, figure: &mut Figure) {
-        figure.id = source.figure_id(&figure.id, self.at);
-        figure.title.insert_str(0, &self.prefix);
-        figure.chart.title.insert_str(0, &self.prefix);
+impl SidePlot {
+    fn block(self) -> Block {
+        Block::Figure(Box::new(self.figure))
     }
 }
 
-/// The plots of a block of nothing else; any other block as it is.
-fn taken_apart(block: Block) -> Result<Vec<Figure>, Block> {
+impl Side<'_> {
+    /// A block, with whose it is.
+    fn named(&self, mut block: Block) -> Block {
+        let prefix = self.source.prefix(self.shown);
+        match &mut block {
+            Block::Table(table) => table.caption.insert_str(0, &prefix),
+            Block::Words(words) => words.text.insert_str(0, &prefix),
+            _ => {}
+        }
+        block.figures_mut().into_iter().for_each(|figure| self.name(figure));
+        block
+    }
+
+    fn plot(&self, mut figure: Figure) -> SidePlot {
+        let title = figure.title.clone();
+        self.name(&mut figure);
+        SidePlot { title, figure }
+    }
+
+    fn name(&self, figure: &mut Figure) {
+        let prefix = self.source.prefix(self.shown);
+        figure.id = self.source.figure_id(&figure.id, self.at);
+        figure.title.insert_str(0, &prefix);
+        figure.chart.title.insert_str(0, &prefix);
+    }
+}
+
+/// The plots of a block that has plots alone; any other block as it is.
+fn plots_alone(block: Block) -> Result<Vec<Figure>, Block> {
     let is_figure = |block: &Block| matches!(block, Block::Figure(_));
     let figure = |block| if let Block::Figure(figure) = block { Some(*figure) } else { None };
     match block {
@@ -108,35 +104,19 @@ fn taken_apart(block: Block) -> Result<Vec<Figure>, Block> {
     }
 }
 
-/// Plots of one title on the same axes, each as one of two.
-fn on_one_scale(plots: Vec<SidePlot>) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = plots.into_iter().map(|plot| plot.figure).collect();
-    if figures.len() > 1 {
-        let charts = || figures.iter().map(|figure| &figure.chart);
-        let x = charts().map(|chart| chart.x.clone()).reduce(|all, next| all.joined(&next));
-        let y = charts().map(|chart| chart.y.clone()).reduce(|all, next| all.joined(&next));
-        for figure in &mut figures {
-            let chart = &mut figure.chart;
-            for (axis, joined) in [(&mut chart.x, &x), (&mut chart.y, &y)] {
-                if let Some(joined) = joined {
-                    *axis = axis.joined(joined);
-                }
-            }
+/// Plots of one title on the same axes, each as one of two; one alone as it is.
+fn on_one_scale(mut plots: Vec<SidePlot>) -> Vec<Block> {
+    let charts = || plots.iter().map(|plot| &plot.figure.chart);
+    let x = charts().map(|chart| chart.x.clone()).reduce(|both, next| both.joined(&next));
+    let y = charts().map(|chart| chart.y.clone()).reduce(|both, next| both.joined(&next));
+    if let (Some(x), Some(y), true) = (x, y, plots.len() > 1) {
+        for plot in &mut plots {
+            let chart = &mut plot.figure.chart;
+            (chart.x, chart.y) = (chart.x.joined(&x), chart.y.joined(&y));
             chart.size.0 = ONE_OF_TWO.0;
         }
     }
-    figures
-}
-
-fn row_of(mut figures: Vec<Figure>) -> Option<Block> {
-    match figures.len() {
-        0 => None,
-        1 => figures.pop().map(|figure| Block::Figure(Box::new(figure))),
-        _ => {
-            let groups = figures.into_iter().map(|figure| vec![Block::Figure(Box::new(figure))]);
-            Some(Block::Row(Row::Plots, groups.collect()))
-        }
-    }
+    plots.into_iter().map(SidePlot::block).collect()
 }
 
 #[cfg(test)]
@@ -164,19 +144,21 @@ mod tests {
 
     #[test]
     fn plots_that_are_compared_have_the_same_axes_and_half_the_width() {
-        let figures = on_one_scale(vec![plot("loss", 5.0), plot("loss", 20.0)]);
-        let ends: Vec<f64> = figures.iter().map(|figure| figure.chart.x.high).collect();
-        assert_eq!(ends, [20.0, 20.0]);
-        assert!(figures.iter().all(|figure| figure.chart.size.0 == ONE_OF_TWO.0));
-        let alone = on_one_scale(vec![plot("loss", 5.0)]);
-        assert_eq!((alone[0].chart.x.high, alone[0].chart.size.0), (5.0, 880.0));
+        let ends = |plots: Vec<SidePlot>| -> Vec<(f64, f64)> {
+            let blocks = on_one_scale(plots);
+            let figures = blocks.iter().flat_map(Block::figures);
+            figures.map(|figure| (figure.chart.x.high, figure.chart.size.0)).collect()
+        };
+        let two = ends(vec![plot("loss", 5.0), plot("loss", 20.0)]);
+        assert_eq!(two, [(20.0, ONE_OF_TWO.0); 2]);
+        assert_eq!(ends(vec![plot("loss", 5.0)]), [(5.0, 880.0)]);
     }
 
     #[test]
-    fn only_blocks_of_nothing_but_plots_are_taken_apart() {
-        let row = row_of(vec![plot("a", 1.0).figure, plot("b", 1.0).figure]).expect("two");
-        assert_eq!(taken_apart(row).map(|figures| figures.len()).ok(), Some(2));
-        assert!(taken_apart(Block::words("left")).is_err());
-        assert!(row_of(Vec::new()).is_none());
+    fn only_blocks_of_nothing_but_plots_are_plots_alone() {
+        let two = row(vec![plot("a", 1.0).block(), plot("b", 1.0).block()]).expect("two");
+        assert_eq!(plots_alone(two).map(|figures| figures.len()).ok(), Some(2));
+        assert!(plots_alone(Block::words("left")).is_err());
+        assert!(row(Vec::new()).is_none());
     }
 }

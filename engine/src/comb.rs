@@ -152,22 +152,22 @@ fn stepped(ns: i64, above: i64) -> i64 {
     if above > 0 { ns + UP_NS } else { (ns - DOWN_NS).max(0) }
 }
 
-/// Looks at each cycle of a loop on its way to who counts it.
+/// Looks for the kernel's tick in the cycles of a loop, and passes each on to who counts them.
 #[derive(Debug)]
-pub struct Watching<O> {
+pub struct TickDetector<O> {
     /// Who counts the cycles.
-    pub observe: O,
+    pub inner: O,
     comb: Option<Comb>,
     met: Option<KernelTick>,
 }
 
-impl<O> Watching<O> {
-    /// Over this observer, of a loop with releases of this period alone; `None` for one of several
+impl<O> TickDetector<O> {
+    /// Passes cycles on to this observer, of a loop with releases of this period alone; `None` for one of several
     /// periods, whose tasks may keep each other waiting.
     ///
     /// # Real-time: setup only
-    pub fn new(observe: O, period: Option<Period>) -> Self {
-        Self { observe, comb: period.map(Comb::new), met: None }
+    pub fn new(inner: O, period: Option<Period>) -> Self {
+        Self { inner, comb: period.map(Comb::new), met: None }
     }
 
     /// Begins anew, with releases of this period.
@@ -193,7 +193,7 @@ impl<O> Watching<O> {
     }
 }
 
-impl<O: Observe> Observe for Watching<O> {
+impl<O: Observe> Observe for TickDetector<O> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         if job.part == 0
@@ -202,11 +202,11 @@ impl<O: Observe> Observe for Watching<O> {
         {
             self.met = Some(tick);
         }
-        self.observe.ran(job, start, finish, overruns);
+        self.inner.ran(job, start, finish, overruns);
     }
 
     fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        self.observe.never_ran(rank, missed, end);
+        self.inner.never_ran(rank, missed, end);
     }
 }
 

@@ -15,14 +15,14 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
-use crate::comb::Watching;
+use crate::comb::TickDetector;
 use crate::monitor::Watched;
 use crate::quiet::{self, KernelTick, Quiet};
 
 /// A periodic loop in segments.
 #[derive(Debug)]
 pub struct SegmentedLoop<C, O> {
-    gate: Gate<C, Strategy, Watching<O>>,
+    gate: Gate<C, Strategy, TickDetector<O>>,
     /// Its quiet places, the latest last.
     places: [Option<Quiet>; MOVES_MAX + 1],
     met: Option<KernelTick>,
@@ -38,7 +38,7 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Real-time: setup only
     pub fn new(clock: C, wait: Strategy, observe: O, grid: Releases) -> Self {
-        let observe = Watching::new(observe, Some(grid.period()));
+        let observe = TickDetector::new(observe, Some(grid.period()));
         let gate = Gate::new(clock, wait, observe, grid, 0);
         Self { gate, met: None, places: [None; MOVES_MAX + 1] }
     }
@@ -173,7 +173,7 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Real-time: in loop
     pub fn observer(&mut self) -> &mut O {
-        &mut self.gate.observe.observe
+        &mut self.gate.observe.inner
     }
 
     /// What its wait does at present, and what it learned of this machine.

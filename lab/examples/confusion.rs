@@ -215,11 +215,11 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
     let text = |why: std::io::Error| why.to_string();
     let mut command = Command::new(std::env::current_exe().map_err(text)?);
     command.args(["loop", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut looped = Looped(command.spawn().map_err(text)?);
-    let mut output = BufReader::new(looped.0.stdout.take().ok_or("it is piped")?);
+    let mut control_loop = Looped(command.spawn().map_err(text)?);
+    let mut output = BufReader::new(control_loop.0.stdout.take().ok_or("it is piped")?);
     let mut line = String::new();
     output.read_line(&mut line).map_err(text)?;
-    let victim = victim(looped.0.id().cast_signed())?;
+    let victim = victim(control_loop.0.id().cast_signed())?;
     let config = config(victim.tid, kind);
     let symbols = config.symbols.clone();
     let from_ns = Arc::new(AtomicU64::new(u64::MAX));
@@ -231,7 +231,7 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
     let _early = sleep_until_ns(begin_ns);
     from_ns.store(begin_ns, Ordering::Relaxed);
     let company = has_company.then(|| Company::start(victim.cpu)).transpose()?;
-    drop(looped.0.stdin.take());
+    drop(control_loop.0.stdin.take());
     let running = match kind.is_own() {
         true => None,
         false => {

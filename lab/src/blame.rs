@@ -307,7 +307,7 @@ impl BlameExperiment {
             let result = match recorded {
                 WatchedLoop::Events(recorded) => recorded.result(Some(price)),
                 WatchedLoop::Counters(counted) => {
-                    let looped = CountedLoop {
+                    let control_loop = CountedLoop {
                         name: LOOP_NAME.to_owned(),
                         tid: counted.tid.unsigned_abs(),
                         cpu,
@@ -317,7 +317,7 @@ impl BlameExperiment {
                         late: self.late,
                         lateness_ns: ended.recorded_ns,
                     };
-                    counted.result(looped, price)
+                    counted.result(control_loop, price)
                 }
             };
             Ok(Recorded { result, refused, taken, end })
@@ -487,10 +487,10 @@ pub(crate) fn run_loop(
 ) -> Result<LoopEnd, punctual::Error> {
     let (mut unrecorded_ns, mut recorded_ns): (Vec<u64>, Vec<u64>) =
         (Vec::with_capacity(PRICE_WAKES), Vec::with_capacity(PRICE_WAKES));
-    let looped =
+    let control_loop =
         Loop::builder(period).phase(Phase::Zero).thread(thread.wait(WaitPolicy::sleep())).start();
-    let mut looped = match looped {
-        Ok(looped) => looped,
+    let mut control_loop = match control_loop {
+        Ok(control_loop) => control_loop,
         Err(why) => {
             orders.stop.store(true, Ordering::Release);
             return Err(why);
@@ -498,7 +498,7 @@ pub(crate) fn run_loop(
     };
     orders.tid.store(process::tid(), Ordering::Release);
     let (cpu_ns, begun_ns) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
-    while let Some(cycle) = looped.wait() {
+    while let Some(cycle) = control_loop.wait() {
         if orders.stop.load(Ordering::Relaxed) {
             break;
         }
@@ -519,8 +519,8 @@ pub(crate) fn run_loop(
     let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
     let used_ns = now_ns(ClockId::ThreadCpu) - cpu_ns;
     orders.stop.store(true, Ordering::Release);
-    let forced = looped.handle().forced();
-    let summary = looped.finish();
+    let forced = control_loop.handle().forced();
+    let summary = control_loop.finish();
     Ok(LoopEnd {
         unrecorded_ns,
         recorded_ns,
@@ -667,9 +667,9 @@ struct CountedEnd {
 }
 
 impl CountedEnd {
-    fn result(self, looped: CountedLoop, price: RecordingPrice) -> BlameResult {
-        let (name, tid) = (looped.name.clone(), looped.tid);
-        let mut blamed = self.book.blamed(looped, &self.fallback);
+    fn result(self, control_loop: CountedLoop, price: RecordingPrice) -> BlameResult {
+        let (name, tid) = (control_loop.name.clone(), control_loop.tid);
+        let mut blamed = self.book.blamed(control_loop, &self.fallback);
         blamed.price = Some(price);
         blamed.stopped_by = self.stopped_by.map(|wake| BlamedStop {
             name,

@@ -14,8 +14,8 @@ use punctual_engine::wait_policy::{LearnPlace, WaitPolicy, WarmUp};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
-/// The quiet place for a grid of `period` on `cpu`: beside the tick that is heard there, or that a
-/// wait met which learned there; `None` where the grid comes near the tick at any phase.
+/// The quiet place for a grid of `period` on `cpu`: beside the tick that is detected there, or
+/// that a wait met which learned there; `None` where the grid comes near the tick at any phase.
 ///
 /// # Errors
 /// No thread could be had.

@@ -19,8 +19,8 @@
 //!     Ok(Err(why)) => eprintln!("{}: {why}", file.display()),
 //!     Err(_) => {} // The first start.
 //! }
-//! let looped = Loop::builder(period).thread(RtThread::any().wait(wait)).start()?;
-//! let summary = looped.run_for(Duration::from_millis(50), |_| {});
+//! let control_loop = Loop::builder(period).thread(RtThread::any().wait(wait)).start()?;
+//! let summary = control_loop.run_for(Duration::from_millis(50), |_| {});
 //! if let Some(known) = summary.learned() {
 //!     std::fs::write(&file, learned::to_bytes(&known, period))?;
 //! }

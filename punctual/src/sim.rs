@@ -353,8 +353,8 @@ mod tests {
     fn run(clock: SimulatedClock, time: Duration) -> (Vec<i64>, Summary) {
         let mut latenesses = Vec::new();
         let built = Loop::builder(every_ms()).thread(thread()).start_on(clock);
-        let looped = built.expect("it starts");
-        let summary = looped.run_for(time, |cycle| latenesses.push(cycle.lateness.as_ns()));
+        let control_loop = built.expect("it starts");
+        let summary = control_loop.run_for(time, |cycle| latenesses.push(cycle.lateness.as_ns()));
         (latenesses, summary)
     }
 
@@ -427,8 +427,8 @@ mod tests {
     fn a_recording_is_replayed_sample_for_sample() {
         let path = std::env::temp_dir().join(format!("punctual-sim-{}", std::process::id()));
         let built = Loop::builder(every_ms()).thread(thread()).record(&path).start_on(jittery());
-        let (looped, mut seen) = (built.expect("it starts"), Vec::new());
-        let summary = looped.run_for(ms(2_000), |cycle| seen.push(cycle.lateness));
+        let (control_loop, mut seen) = (built.expect("it starts"), Vec::new());
+        let summary = control_loop.run_for(ms(2_000), |cycle| seen.push(cycle.lateness));
         assert_eq!(summary.samples.map(|samples| samples.unrecorded), Some(0));
         let lateness = recorded(&path, 0).expect("written");
         assert_eq!(lateness, seen);

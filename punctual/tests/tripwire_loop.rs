@@ -25,19 +25,19 @@ fn faults_and_allocations(wait: WaitPolicy, record: Option<&Path>) -> (u64, u64)
         Some(path) => builder.record(path),
         None => builder,
     };
-    let mut looped = builder.start().expect("a loop");
+    let mut control_loop = builder.start().expect("a loop");
     // Paid here: the first use of the code.
     for _ in 0..3 {
-        assert!(looped.wait().is_some());
+        assert!(control_loop.wait().is_some());
     }
     let before = threads::usage().expect("own usage");
     ALLOCATOR.arm();
-    let cycles = (0..200).map_while(|_| looped.wait()).count();
+    let cycles = (0..200).map_while(|_| control_loop.wait()).count();
     let allocations = ALLOCATOR.disarm();
     let after = threads::usage().expect("own usage");
     assert_eq!(cycles, 200);
     // Where locking was refused a page may be taken away at any time.
-    let faults = if looped.memory_locked() {
+    let faults = if control_loop.memory_locked() {
         after.minor_faults + after.major_faults - before.minor_faults - before.major_faults
     } else {
         0

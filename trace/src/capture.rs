@@ -210,20 +210,20 @@ impl CaptureFacts {
         self.machine.as_deref()
     }
 
-    /// Whether it says of threads which process they belong to. What this program keeps says so
-    /// beside its events, in its note.
+    /// Whether it has the processes of its threads. What this program keeps has them beside its
+    /// events, in its note.
     #[must_use]
-    pub fn tells_processes(&self) -> bool {
+    pub fn has_processes(&self) -> bool {
         self.note.is_none() && !self.processes.is_empty()
     }
 
-    /// Threads with their processes, as far as it says so.
+    /// Threads with their processes, as far as it has them.
     pub fn processes(&self) -> impl Iterator<Item = (Tid, Tid)> + '_ {
-        let told = self.processes.iter().filter(|_| self.note.is_none());
-        told.map(|(pid, tid)| (*tid, *pid))
+        let processes = self.processes.iter().filter(|_| self.note.is_none());
+        processes.map(|(pid, tid)| (*tid, *pid))
     }
 
-    /// The threads that belonged to this process at any time, as far as it says so.
+    /// The threads that belonged to this process at any time, as far as it has them.
     pub fn threads_of(&self, pid: Tid) -> impl Iterator<Item = Tid> + '_ {
         let of_pid = self.processes.range((pid, 0)..=(pid, Tid::MAX));
         of_pid.map(|(_, tid)| *tid).filter(|_| self.note.is_none())
@@ -534,16 +534,16 @@ mod tests {
     #[test]
     fn threads_have_the_processes_that_were_seen() {
         let mut facts = CaptureFacts::new(CaptureFormat::PerfData);
-        assert!(!facts.tells_processes());
+        assert!(!facts.has_processes());
         for (tid, pid) in [(7, 5), (5, 5), (9, 8), (7, 5), (0, 0), (6, u32::MAX), (u32::MAX, 5)] {
             facts.see_process(tid, pid);
         }
-        assert!(facts.tells_processes());
+        assert!(facts.has_processes());
         assert_eq!(facts.threads_of(5).collect::<Vec<_>>(), [5, 7]);
         assert_eq!(facts.threads_of(6).count(), 0);
         // What this program keeps has each thread as a process of its own.
         facts.set_note("{}".to_owned());
-        assert!(!facts.tells_processes() && facts.threads_of(5).next().is_none());
+        assert!(!facts.has_processes() && facts.threads_of(5).next().is_none());
         for number in 1..=u32::try_from(2 * super::THREAD_NAMES_MAX).expect("few") {
             facts.see_process(number, number);
         }

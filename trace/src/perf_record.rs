@@ -507,7 +507,7 @@ pub enum PerfRecord<'a> {
 }
 
 impl PerfRecord<'_> {
-    /// A thread and its process, of a record that says so.
+    /// A thread and its process, of a record that has both.
     #[must_use]
     pub fn process(&self) -> Option<(Tid, Tid)> {
         match *self {

@@ -170,10 +170,10 @@ fn each_trace_dat_says_the_same() {
 #[test]
 fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
     let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
-    assert!(binary.facts.tells_processes());
+    assert!(binary.facts.has_processes());
     assert_eq!(binary.facts.machine(), Some("x86_64"));
     let pipe = Whole::read(PerfDataReader::open_pipe(file("perf.pipe")).unwrap());
-    assert!(pipe.facts.tells_processes());
+    assert!(pipe.facts.has_processes());
     // Each thread that wrote an event has a process, and the first of a process is its own.
     let tids = binary.events.iter().map(|event| event.tid).filter(|&tid| tid != 0);
     assert!(tids.clone().count() > 0);
@@ -184,9 +184,9 @@ fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
     }
     // trace-cmd keeps no processes.
     let tracecmd = Whole::trace_dat("trace-6.dat");
-    assert!(!tracecmd.facts.tells_processes());
+    assert!(!tracecmd.facts.has_processes());
     assert_eq!(tracecmd.facts.machine(), None, "these were kept without it");
-    assert!(!Whole::text("ftrace.txt").facts.tells_processes());
+    assert!(!Whole::text("ftrace.txt").facts.has_processes());
 }
 
 /// Threads with their processes, as the COMM records of a `perf.data` have them.

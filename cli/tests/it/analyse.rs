@@ -197,7 +197,7 @@ fn a_loop_and_the_tasks_of_an_executive_are_read_from_their_sample_files() {
     let builder = Loop::builder(period(1_000)).thread(thread()).phase(Phase::Zero);
     let mut each_ms = builder.record(&one).start().expect("a loop");
     while each_ms.wait().is_some_and(|cycle| cycle.n < 200) {}
-    let looped = each_ms.finish().ok().expect("a good end");
+    let control_loop = each_ms.finish().ok().expect("a good end");
 
     let own = Task::every("own thread", period(500)).placed(Placement::thread(RtThread::any()));
     let (plan, _) = Executive::builder()
@@ -211,7 +211,7 @@ fn a_loop_and_the_tasks_of_an_executive_are_read_from_their_sample_files() {
     let tasks = plan.run_for(Duration::from_millis(400)).expect("it starts").ok();
     let tasks = tasks.expect("a good end");
 
-    for (file, summary) in [(&one, &looped), (&many, &tasks)] {
+    for (file, summary) in [(&one, &control_loop), (&many, &tasks)] {
         let out = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
         assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
         let result = json(&out);

@@ -29,13 +29,13 @@ enum LoopWait {
 }
 
 /// A loop with SCHED_FIFO that only sleeps, until it is dropped.
-struct Looped {
+struct TestLoop {
     is_over: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
     tid: i32,
 }
 
-impl Looped {
+impl TestLoop {
     fn new(name: &str) -> Self {
         Self::waiting(name, LoopWait::Sleep)
     }
@@ -73,7 +73,7 @@ impl Looped {
     }
 }
 
-impl Drop for Looped {
+impl Drop for TestLoop {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -93,13 +93,13 @@ fn a_loop_is_listed_with_its_period() {
     if !skip::need_tracing() {
         return;
     }
-    let looped = Looped::new("top-loop");
+    let control_loop = TestLoop::new("top-loop");
     let out = run(["top", "--once", "2", "--interval", "1s"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(text.matches("punctual top").count(), 2, "{text}");
-    let rows = rows(&text, looped.tid);
+    let rows = rows(&text, control_loop.tid);
     assert_eq!(rows.len(), 2, "{text}");
     let wakes: Vec<u64> =
         rows.iter().map(|row| row[5].parse().unwrap_or_else(|_| panic!("{row:?}"))).collect();
@@ -116,8 +116,8 @@ fn a_loop_on_a_periodic_timerfd_is_seen_like_one_that_sleeps() {
     if !skip::need_tracing() {
         return;
     }
-    let looped = Looped::waiting("top-timerfd", LoopWait::Timerfd);
-    let sleeper = Looped::new("top-sleeper");
+    let control_loop = TestLoop::waiting("top-timerfd", LoopWait::Timerfd);
+    let sleeper = TestLoop::new("top-sleeper");
     let out = run(["top", "--once", "1", "--interval", "2s"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
@@ -125,7 +125,7 @@ fn a_loop_on_a_periodic_timerfd_is_seen_like_one_that_sleeps() {
         let rows = rows(&text, tid);
         rows.first().and_then(|row| row[5].parse().ok()).unwrap_or_else(|| panic!("{text}"))
     };
-    let (by_timerfd, by_sleep) = (wakes(looped.tid), wakes(sleeper.tid));
+    let (by_timerfd, by_sleep) = (wakes(control_loop.tid), wakes(sleeper.tid));
     // Both have the same period, and each skips what it is too late for.
     assert!(by_timerfd > by_sleep / 2, "{text}");
 }
@@ -135,8 +135,8 @@ fn one_thread_is_followed_and_a_late_wake_stops_it() {
     if !skip::need_tracing() {
         return;
     }
-    let looped = Looped::new("top-late");
-    let tid = looped.tid.to_string();
+    let control_loop = TestLoop::new("top-late");
+    let tid = control_loop.tid.to_string();
     // Every wake is later than 1 ns.
     let out = run(["top", "--tid", &tid, "--stop-over", "1ns", "--over", "1ns", "--once", "9"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -144,7 +144,7 @@ fn one_thread_is_followed_and_a_late_wake_stops_it() {
     // On a busy machine a showing may come before the first wake was read.
     assert!((1..9).contains(&text.matches("punctual top").count()), "{text}");
     assert_eq!(text.matches(&format!("stopped: top-late ({tid}) was ")).count(), 1, "{text}");
-    assert_eq!(rows(&text, looped.tid).len(), 1, "{text}");
+    assert_eq!(rows(&text, control_loop.tid).len(), 1, "{text}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn whatever_ends_it_the_terminal_is_as_before() {
     }
     let dir = Dir::new("top-terminal");
     let terminal = Terminal::start(&dir, 80, 24);
-    let _looped = Looped::new("top-shown");
+    let _looped = TestLoop::new("top-shown");
     for (end, status) in [("q", 0), ("C-c", 0), ("TERM", 143), ("HUP", 129), ("INT", 130)] {
         let [pid, before, after] = ["pid", "before", "after"].map(|name| dir.path(name));
         terminal.type_in(&format!("clear; stty -g > {}", before.display()));

@@ -319,10 +319,10 @@ impl CoincidenceBook {
     }
 
     /// The answer.
-    pub(super) fn blamed(&self, looped: CountedLoop, fallback: &CounterFallback) -> Blamed {
+    pub(super) fn blamed(&self, control_loop: CountedLoop, fallback: &CounterFallback) -> Blamed {
         let CountedLoop { name, tid, cpu, kernel_priority, period_ns, duration_ns, late, .. } =
-            looped;
-        let mut sorted_ns = looped.lateness_ns;
+            control_loop;
+        let mut sorted_ns = control_loop.lateness_ns;
         sorted_ns.sort_unstable();
         let quantile_ns = |share: f64| {
             let at = (share * sorted_ns.len() as f64).ceil() as usize;

@@ -80,7 +80,7 @@ pub(super) struct CaptureThreads<'a> {
     pub(super) named: &'a NamedThreads,
     /// The threads whose late wakes it has, where it was cut down to these.
     pub(super) kept: Option<&'a [Tid]>,
-    /// Threads with their processes, as far as it says so or this program kept them.
+    /// Threads with their processes, as far as it has them or this program kept them.
     pub(super) processes: &'a BTreeMap<Tid, Tid>,
 }
 
@@ -133,7 +133,7 @@ impl CaptureThreads<'_> {
 
     /// The threads of a process.
     fn threads_of(&self, pid: Tid) -> Result<Vec<Tid>, ReadCaptureError> {
-        if self.facts.tells_processes() {
+        if self.facts.has_processes() {
             return Ok(self.facts.threads_of(pid).collect());
         }
         if self.processes.is_empty() {

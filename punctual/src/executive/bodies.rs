@@ -4,7 +4,7 @@
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::executive::{Cancelling, Dispatch};
 use punctual_core::time::Span;
-use punctual_engine::comb::Watching;
+use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::{ByRank, CycleCounting, Words};
 use punctual_engine::handover::Exchange;
 use punctual_engine::monitor::Watched;
@@ -86,15 +86,15 @@ impl<'env> Parts<'env> {
     }
 }
 
-impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, Watching<ByRank>> for Parts<'env> {
+impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, TickDetector<ByRank>> for Parts<'env> {
     fn exchange(
         &mut self,
         tasks: &mut Cancelling<'_, Bodies<'_, 'env>>,
-        watching: &mut Watching<ByRank>,
+        detector: &mut TickDetector<ByRank>,
         ranks: &[Option<u32>],
     ) {
-        watching.cease();
-        let counting = &mut watching.observe;
+        detector.cease();
+        let counting = &mut detector.inner;
         let Bodies { ranked, names, watched, .. } = &mut tasks.tasks;
         let stay = (0..self.units).map(|at| (at, at));
         let go_on = ranks

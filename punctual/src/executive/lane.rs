@@ -13,7 +13,7 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Strategy, Wait, WaitStatus};
 use punctual_engine::calendar::CalendarPlan;
-use punctual_engine::comb::Watching;
+use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
@@ -306,7 +306,7 @@ impl<'env> Lane<'env> {
         // Of several tasks one may be late by another's period.
         let alone = (counting.len() == 1 && calendar.is_none()).then(|| plan.period(0));
         let observe = ByRank { tasks: counting, unreleased: Vec::with_capacity(elsewhere) };
-        let observe = Watching::new(observe, alone);
+        let observe = TickDetector::new(observe, alone);
         let mut many = Many { clock, wait, tasks, observe };
         startup.ready();
         if let Some(times) = startup.await_go(at == 0, || many.clock.now()) {
@@ -336,7 +336,7 @@ impl<'env> Lane<'env> {
         let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
         startup.warn_once(met);
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
-        let unreleased = many.observe.observe.unreleased.into_iter();
+        let unreleased = many.observe.inner.unreleased.into_iter();
         let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {
             Some(Ranked::Remote(at)) => Some((*at, missed, end)),
             _ => None,

@@ -20,7 +20,7 @@ use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Strategy, Wait};
-use punctual_engine::comb::Watching;
+use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
 use punctual_engine::file_facts::RunFacts;
@@ -199,7 +199,7 @@ impl ThreadTask {
     }
 
     /// A warning about its wait, with its name.
-    fn said(&self, words: &str) -> String {
+    fn with_name(&self, words: &str) -> String {
         format!("task {:?}: {words}", self.name())
     }
 
@@ -243,7 +243,7 @@ impl ThreadTask {
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp::until(startup.ending().stop.flag());
             let ready_wait = warm_up.ready(&policy, place, &mut clock, startup.discipline());
-            startup.warn(ready_wait.warnings.into_iter().map(|words| self.said(&words)));
+            startup.warn(ready_wait.warnings.into_iter().map(|words| self.with_name(&words)));
             wait = Some(ready_wait.wait);
         }
         let Some(epoch) = startup.await_epoch() else { return };
@@ -263,13 +263,13 @@ impl ThreadTask {
         match (&self.released_by, wait, trigger, counting) {
             (ReleasedBy::Itself(plan), Some(wait), _, Some(counting)) => {
                 let tasks = Cancelling { tasks: only, token: &slot.token };
-                let observe = Watching::new(counting, Some(self.period()));
+                let observe = TickDetector::new(counting, Some(self.period()));
                 let mut many = Many { clock, wait, tasks, observe };
                 run_itself(&mut many, plan, (epoch, &times), slot);
                 let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
-                startup.warn_once(met.map(|words| self.said(&words)));
+                startup.warn_once(met.map(|words| self.with_name(&words)));
                 let reach = self.wait.out_of_reach(&many.wait.status());
-                startup.warn(reach.map(|words| self.said(&words)));
+                startup.warn(reach.map(|words| self.with_name(&words)));
             }
             (ReleasedBy::Device, _, Some(trigger), Some(counting)) => {
                 self.run_triggered(trigger, clock, only, &counting);
@@ -312,7 +312,7 @@ impl ThreadTask {
 
 /// Runs the cycles of a task that waits for its releases itself.
 fn run_itself<C: Clock>(
-    many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, Watching<CycleCounting>>,
+    many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, TickDetector<CycleCounting>>,
     plan: &Plan,
     (epoch, times): (Instant, &Times),
     slot: &ThreadSlot<'_>,

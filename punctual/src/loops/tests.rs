@@ -33,12 +33,12 @@ fn sleeping(hertz: u64) -> LoopBuilder {
 
 #[test]
 fn each_cycle_follows_the_last_or_counts_what_it_missed() {
-    let mut looped = sleeping(3_000).phase(Phase::At(7)).start().expect("a loop");
-    let view = looped.handle();
+    let mut control_loop = sleeping(3_000).phase(Phase::At(7)).start().expect("a loop");
+    let view = control_loop.handle();
     let mut before: Option<Cycle> = None;
     let mut missed = 0;
     for _ in 0..50 {
-        let cycle = looped.wait().expect("not stopped");
+        let cycle = control_loop.wait().expect("not stopped");
         assert!(cycle.lateness >= Span::ZERO && cycle.next > cycle.release);
         match before {
             None => assert_eq!((cycle.n, cycle.missed), (0, 0)),
@@ -54,37 +54,37 @@ fn each_cycle_follows_the_last_or_counts_what_it_missed() {
         before = Some(cycle);
     }
     // Counted at the beginning of the next wait.
-    let _next = looped.wait().expect("not stopped");
+    let _next = control_loop.wait().expect("not stopped");
     assert_eq!((view.counts().ran, view.counts().missed), (50, missed));
-    assert_eq!(looped.wait_status().learned, None);
+    assert_eq!(control_loop.wait_status().learned, None);
 }
 
 #[test]
 fn a_cycle_that_runs_over_its_next_release_is_an_overrun() {
-    let mut looped = sleeping(1_000).start().expect("a loop");
-    let first = looped.wait().expect("not stopped");
+    let mut control_loop = sleeping(1_000).start().expect("a loop");
+    let first = control_loop.wait().expect("not stopped");
     let mut clock = punctual_engine::clocks::Vdso;
     clock.sleep_until(first.next + Span::from_ms(2));
-    let second = looped.wait().expect("not stopped");
+    let second = control_loop.wait().expect("not stopped");
     assert!(second.missed >= 2, "{second:?}");
     // Counted at the beginning of the next wait.
-    let _next = looped.wait().expect("not stopped");
-    let counts = looped.handle().counts();
+    let _next = control_loop.wait().expect("not stopped");
+    let counts = control_loop.handle().counts();
     assert_eq!((counts.missed, counts.over_release), (second.missed, 1));
 }
 
 #[test]
 fn what_ran_is_counted_when_the_loop_ends_however_it_ends() {
-    let mut looped = sleeping(1_000).start().expect("a loop");
-    let view = looped.handle();
-    let _cycle = looped.wait().expect("not stopped");
+    let mut control_loop = sleeping(1_000).start().expect("a loop");
+    let view = control_loop.handle();
+    let _cycle = control_loop.wait().expect("not stopped");
     assert_eq!(view.counts().ran, 0, "it runs");
-    drop(looped);
+    drop(control_loop);
     assert_eq!(view.counts().ran, 1);
-    let mut looped = sleeping(1_000).start().expect("a loop");
-    let view = looped.handle();
+    let mut control_loop = sleeping(1_000).start().expect("a loop");
+    let view = control_loop.handle();
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-        let _cycle = looped.wait().expect("not stopped");
+        let _cycle = control_loop.wait().expect("not stopped");
         panic!("on purpose");
     }));
     assert!(ended.is_err());
@@ -97,14 +97,14 @@ fn a_stopped_loop_gives_nothing_more() {
     let adaptive = WaitPolicy::adaptive().cpu_budget(0.9).learn_first(false);
     let waits = [WaitPolicy::sleep(), fixed, WaitPolicy::spin(), WaitPolicy::rearm(None), adaptive];
     for wait in waits {
-        let mut looped = quick(1_000, wait).start().expect("a loop");
-        let handle = looped.handle();
-        assert!(looped.wait().is_some());
+        let mut control_loop = quick(1_000, wait).start().expect("a loop");
+        let handle = control_loop.handle();
+        assert!(control_loop.wait().is_some());
         std::thread::scope(|scope| {
             scope.spawn(|| handle.stop());
         });
-        assert!((0..20).all(|_| looped.wait().is_none()), "{wait:?}");
-        assert_eq!(looped.finish().end, End::Stopped);
+        assert!((0..20).all(|_| control_loop.wait().is_none()), "{wait:?}");
+        assert_eq!(control_loop.finish().end, End::Stopped);
         assert!(handle.stopped());
     }
 }
@@ -113,10 +113,10 @@ fn a_stopped_loop_gives_nothing_more() {
 fn a_wait_that_learns_has_learned_before_the_first_cycle() {
     // A short period, so that this is over soon: 400 samples of each of two approaches.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5);
-    let looped = quick(5_000, wait).start().expect("a loop");
-    let learned = looped.wait_status().learned.expect("it learns");
+    let control_loop = quick(5_000, wait).start().expect("a loop");
+    let learned = control_loop.wait_status().learned.expect("it learns");
     assert_ne!(learned.phase, LearnPhase::Calibrating);
-    assert_eq!(looped.handle().counts().ran, 0, "nothing of it is counted");
+    assert_eq!(control_loop.handle().counts().ran, 0, "nothing of it is counted");
 }
 
 #[test]
@@ -126,14 +126,14 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     }
     let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
     let watched = thread(WaitPolicy::sleep()).watchdog(Duration::from_millis(100));
-    let mut looped = builder.thread(watched).start().expect("a loop");
-    let handle = looped.handle();
-    assert!(looped.wait().is_some());
+    let mut control_loop = builder.thread(watched).start().expect("a loop");
+    let handle = control_loop.handle();
+    assert!(control_loop.wait().is_some());
     while !handle.stopped() {
         std::hint::spin_loop();
     }
-    assert!(looped.wait().is_none());
-    let summary = looped.finish();
+    assert!(control_loop.wait().is_none());
+    let summary = control_loop.finish();
     assert!(matches!(summary.end, End::Forced | End::Starved), "{summary:?}");
     assert_eq!(summary.policy, SchedPolicy::Other);
     let counts = summary.tasks[0].counts;
@@ -199,11 +199,11 @@ fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
 #[test]
 fn every_cycle_is_in_the_sample_file() {
     let path = std::env::temp_dir().join(format!("punctual-loop-{}", std::process::id()));
-    let mut looped = sleeping(1_000).record(&path).start().expect("a loop");
+    let mut control_loop = sleeping(1_000).record(&path).start().expect("a loop");
     for _ in 0..50 {
-        assert!(looped.wait().is_some());
+        assert!(control_loop.wait().is_some());
     }
-    let summary = looped.finish();
+    let summary = control_loop.finish();
     let samples = summary.samples.as_ref().expect("recorded");
     assert_eq!((samples.written, samples.unrecorded, &samples.failed), (50, 0, &None));
     assert_eq!(samples.path, path);
@@ -217,41 +217,41 @@ fn every_cycle_is_in_the_sample_file() {
 fn a_loop_ends_by_itself_or_by_its_body() {
     let ms = Duration::from_millis;
     let mut cycles = Vec::new();
-    let looped = sleeping(1_000).start().expect("a loop");
-    let summary = looped.run_for(ms(50), |cycle| cycles.push(cycle.n));
+    let control_loop = sleeping(1_000).start().expect("a loop");
+    let summary = control_loop.run_for(ms(50), |cycle| cycles.push(cycle.n));
     let counts = summary.tasks[0].counts;
     assert_eq!(summary.end, End::Finished);
     assert_eq!((counts.ran, counts.ran + counts.missed), (cycles.len() as u64, 50));
     assert!(cycles.iter().all(|&n| n < 50), "{cycles:?}");
-    let looped = sleeping(1_000).start().expect("a loop");
+    let control_loop = sleeping(1_000).start().expect("a loop");
     let stopping = |cycle: &mut Cycle<'_>| if cycle.n < 9 { Flow::Continue } else { Flow::Stop };
-    assert_eq!(looped.run_for(ms(60_000), stopping).end, End::Stopped);
+    assert_eq!(control_loop.run_for(ms(60_000), stopping).end, End::Stopped);
     // One that has run already runs for so long from now on.
-    let mut looped = sleeping(1_000).start().expect("a loop");
-    assert!(looped.wait().is_some());
-    assert_eq!(looped.run_for(ms(5), |_| ()).end, End::Finished);
+    let mut control_loop = sleeping(1_000).start().expect("a loop");
+    assert!(control_loop.wait().is_some());
+    assert_eq!(control_loop.run_for(ms(5), |_| ()).end, End::Finished);
 }
 
 #[test]
 fn a_handle_says_so_once_its_loop_cannot_run_any_more() {
     let start = || {
-        let looped = sleeping(1_000).start().expect("a loop");
-        let handle = looped.handle();
+        let control_loop = sleeping(1_000).start().expect("a loop");
+        let handle = control_loop.handle();
         assert!(!handle.stopped());
-        (looped, handle)
+        (control_loop, handle)
     };
-    let (looped, handle) = start();
-    drop(looped);
+    let (control_loop, handle) = start();
+    drop(control_loop);
     assert!(handle.stopped(), "dropped unrun");
-    let (looped, handle) = start();
-    assert_eq!(looped.finish().end, End::Stopped);
+    let (control_loop, handle) = start();
+    assert_eq!(control_loop.finish().end, End::Stopped);
     assert!(handle.stopped(), "finished");
-    let (looped, handle) = start();
-    assert_eq!(looped.run_for(Duration::from_millis(5), |_| ()).end, End::Finished);
+    let (control_loop, handle) = start();
+    assert_eq!(control_loop.run_for(Duration::from_millis(5), |_| ()).end, End::Finished);
     assert!(handle.stopped(), "its time was up");
-    let (mut looped, handle) = start();
+    let (mut control_loop, handle) = start();
     let body = std::panic::AssertUnwindSafe(move || {
-        let _cycle = looped.wait();
+        let _cycle = control_loop.wait();
         panic!("on purpose");
     });
     assert!(std::panic::catch_unwind(body).is_err() && handle.stopped(), "its body panicked");
@@ -261,9 +261,9 @@ fn a_handle_says_so_once_its_loop_cannot_run_any_more() {
 fn a_loop_whose_body_blocks_is_not_said_to_lack_the_cpu() {
     let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
     let watched = thread(WaitPolicy::sleep()).watchdog(Duration::from_millis(300));
-    let mut looped = builder.thread(watched).start().expect("a loop");
-    let handle = looped.handle();
-    assert!(looped.wait().is_some());
+    let mut control_loop = builder.thread(watched).start().expect("a loop");
+    let handle = control_loop.handle();
+    assert!(control_loop.wait().is_some());
     // A lock that another thread has, say.
     let (held, waits) = std::sync::mpsc::channel::<()>();
     let holder = std::thread::spawn(move || {
@@ -274,7 +274,7 @@ fn a_loop_whose_body_blocks_is_not_said_to_lack_the_cpu() {
     });
     let _released = waits.recv();
     holder.join().expect("no panic");
-    let summary = looped.finish();
+    let summary = control_loop.finish();
     assert_eq!(summary.end, End::Blocked, "{summary}");
 }
 
@@ -328,9 +328,9 @@ fn an_older_sample_file_stays_until_there_are_samples() {
     assert_eq!(std::fs::read(&path).expect("there"), b"older");
     assert_eq!(unused.finish().samples, None, "nothing was recorded");
     assert_eq!(std::fs::read(&path).expect("there"), b"older");
-    let mut looped = sleeping(1_000).record(&link).start().expect("a loop");
-    assert!(looped.wait().is_some());
-    assert_eq!(looped.finish().samples.expect("recorded").written, 1);
+    let mut control_loop = sleeping(1_000).record(&link).start().expect("a loop");
+    assert!(control_loop.wait().is_some());
+    assert_eq!(control_loop.finish().samples.expect("recorded").written, 1);
     assert!(std::fs::read(&path).expect("there").starts_with(b"PUNCTUAL"));
     assert_eq!(std::fs::read_link(&link).expect("still a link"), path);
     let left = std::fs::read_dir(&dir).expect("readable").count();
@@ -345,12 +345,12 @@ fn a_sample_file_that_is_removed_or_cut_off_is_an_error_at_the_end() {
     let dir = scratch("cut");
     let damaged = |damage: fn(&std::path::Path)| {
         let path = dir.join("run");
-        let mut looped = sleeping(1_000).record(&path).start().expect("a loop");
+        let mut control_loop = sleeping(1_000).record(&path).start().expect("a loop");
         while !path.exists() {
-            assert!(looped.wait().is_some());
+            assert!(control_loop.wait().is_some());
         }
         damage(&path);
-        let summary = looped.finish();
+        let summary = control_loop.finish();
         let why = summary.samples.as_ref().and_then(|samples| samples.failed.clone());
         let message = summary.ok().expect_err("the samples are lost").to_string();
         let _removed = std::fs::remove_file(&path);
@@ -406,16 +406,16 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
         .expect("fine");
     assert_eq!(plan.run().expect("it looks every 100 ms").tasks[0].counts.ran, 1);
     let builder = sleeping(500).phase(Phase::Quiet);
-    let mut looped = builder.start_on(follower.over(Vdso)).expect("a loop");
-    assert_eq!((looped.phase_ns(), looped.quiet()), (0, None));
+    let mut control_loop = builder.start_on(follower.over(Vdso)).expect("a loop");
+    assert_eq!((control_loop.phase_ns(), control_loop.quiet()), (0, None));
     for _ in 0..20 {
-        let cycle = looped.wait().expect("not stopped");
+        let cycle = control_loop.wait().expect("not stopped");
         let release_ns = cycle.release.as_ns();
         assert!(release_ns > 1 << 55 && release_ns.is_multiple_of(2_000_000), "{release_ns}");
         assert!(cycle.lateness >= Span::ZERO);
     }
-    let _next = looped.wait().expect("not stopped");
-    assert_eq!(looped.handle().counts().ran, 20);
+    let _next = control_loop.wait().expect("not stopped");
+    assert_eq!(control_loop.handle().counts().ran, 20);
 }
 
 /// A clock on which a tick of 17 µs comes every 4 ms.
@@ -451,7 +451,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         let cycle = moved.wait().expect("not stopped");
         assert!(cycle.lateness < Span::from_us(1), "{cycle:?}");
     }
-    // A phase that was given stays where it is, and says so.
+    // A phase that was given stays where it is, with a warning.
     let given = adaptive().phase(Phase::At(0)).start_with(|_, _| (ticking(), None), |_| {});
     let given = given.expect("a loop");
     let words = given.warnings().join("\n");
@@ -478,20 +478,24 @@ fn a_loop_that_meets_the_tick_while_it_runs_is_moved_whatever_it_waits_by() {
     ];
     for wait in waits {
         let builder = Loop::builder(period).thread(thread(wait));
-        let mut looped =
+        let mut control_loop =
             builder.start_with(|_, _| (ticking(), Some(place)), |_| {}).expect("a loop");
-        assert_eq!((looped.phase_ns(), looped.moves()), (0, 0));
+        assert_eq!((control_loop.phase_ns(), control_loop.moves()), (0, 0));
         let (mut last, mut late) = (None, 0);
         for n in 0..800 {
-            let cycle = looped.wait().expect("not stopped");
+            let cycle = control_loop.wait().expect("not stopped");
             assert_eq!(cycle.n, n, "{wait:?}: no number is left out");
             let dt = last.map_or(cycle.dt, |last| cycle.release - last);
             assert_eq!(cycle.dt, dt, "{wait:?}: by the releases");
             last = Some(cycle.release);
             late += u64::from(n >= 500 && cycle.lateness > Span::from_us(10));
         }
-        assert_eq!((looped.moves(), late, looped.phase_ns()), (1, 0, 781_250), "{wait:?}");
-        let summary = looped.finish();
+        assert_eq!(
+            (control_loop.moves(), late, control_loop.phase_ns()),
+            (1, 0, 781_250),
+            "{wait:?}"
+        );
+        let summary = control_loop.finish();
         let counts = summary.tasks[0].counts;
         assert_eq!((counts.ran, counts.missed, counts.censored), (800, 0, 0));
         let words = summary.warnings.join("\n");
@@ -505,9 +509,9 @@ fn an_end_holds_for_releases_that_were_moved() {
     let period = Period::hz(1_000).expect("in range");
     let wait = WaitPolicy::fixed(Duration::from_micros(50));
     let builder = Loop::builder(period).thread(thread(wait));
-    let looped = builder.start_with(|_, _| (ticking(), Some(mistaken(period))), |_| {});
+    let control_loop = builder.start_with(|_, _| (ticking(), Some(mistaken(period))), |_| {});
     let (mut first, mut last) = (None, None);
-    let summary = looped.expect("a loop").run_for(Duration::from_millis(1_000), |cycle| {
+    let summary = control_loop.expect("a loop").run_for(Duration::from_millis(1_000), |cycle| {
         first.get_or_insert(cycle.release);
         last = Some(cycle.release);
     });

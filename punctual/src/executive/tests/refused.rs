@@ -244,8 +244,8 @@ fn a_cpu_that_is_not_there_is_refused_everywhere() {
     ] {
         assert!(message.starts_with(&of_task), "{message}");
     }
-    let looped = crate::Loop::builder(task("a", 1_000).period()).thread(thread);
-    assert!(looped.check().expect_err("refused").to_string().contains(&named));
+    let control_loop = crate::Loop::builder(task("a", 1_000).period()).thread(thread);
+    assert!(control_loop.check().expect_err("refused").to_string().contains(&named));
 }
 
 #[test]

@@ -337,9 +337,9 @@ pub enum Phase {
     /// Away from the kernel's tick, whose place is measured at the start; where none is found, from
     /// where Linux has it since 6.4. A loop whose releases meet it all the same, as it sees by its
     /// own lateness while its wait learns or later, is moved, and warns: the next release comes up
-    /// to a period later, and [`Cycle::dt`] has the difference. One that records samples is moved before its
-    /// first release alone. At multiples of the period where the period meets the tick at any
-    /// phase.
+    /// to a period later, and [`Cycle::dt`] has the difference. One that records samples is moved
+    /// before its first release alone. At multiples of the period where the period meets the tick
+    /// at any phase.
     #[default]
     Quiet,
     /// At multiples of the period, where separate processes agree on them.

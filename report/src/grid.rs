@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measured::ExecutiveBody;
-use crate::reproduced::place_in_words;
+use crate::words::place_in_words;
 
 /// Figures of several results, beside each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

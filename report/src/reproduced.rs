@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::compared::Comparison;
 use crate::grid::{GridFigure, SideClaim, SideFigures, bare};
 use crate::run::Run;
+use crate::words::place_in_words;
 
 /// Of `reproduce`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -303,24 +304,6 @@ pub fn in_words(id: &str, what: &str, with_paper: bool) -> String {
         "" => what.to_owned(),
         place => format!("{place}: {what}"),
     }
-}
-
-/// Where a paper has what has this id: "nist, figure 3a"; without its name nothing for what stands
-/// in its text.
-pub fn place_in_words(id: &str, with_paper: bool) -> String {
-    let paper = id.split('.').next().filter(|_| with_paper).map(str::to_owned);
-    let parts: Vec<String> = paper.into_iter().chain(place(id)).collect();
-    parts.join(", ")
-}
-
-fn place(id: &str) -> Option<String> {
-    const KINDS: [(&str, &str); 4] =
-        [("fig", "figure"), ("table", "table"), ("eq", "equation"), ("section", "section")];
-    let part = id.split('.').nth(1)?;
-    KINDS.iter().find_map(|(short, word)| {
-        let number = part.strip_prefix(short)?;
-        number.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("{word} {number}"))
-    })
 }
 
 #[cfg(test)]

@@ -222,6 +222,24 @@ impl Display for Request {
     }
 }
 
+/// The place in a paper that an id names: "nist, figure 3a"; empty without the paper's name where
+/// the id is of something in its text.
+pub fn place_in_words(id: &str, with_paper: bool) -> String {
+    let paper = id.split('.').next().filter(|_| with_paper).map(str::to_owned);
+    let parts: Vec<String> = paper.into_iter().chain(place(id)).collect();
+    parts.join(", ")
+}
+
+fn place(id: &str) -> Option<String> {
+    const KINDS: [(&str, &str); 4] =
+        [("fig", "figure"), ("table", "table"), ("eq", "equation"), ("section", "section")];
+    let part = id.split('.').nth(1)?;
+    KINDS.iter().find_map(|(short, word)| {
+        let number = part.strip_prefix(short)?;
+        number.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("{word} {number}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use punctual_os::scheduler::SchedPolicy;

@@ -122,7 +122,8 @@ fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
     let mut missing = spec("missing");
     missing.command = vec!["/nowhere/at/all".into()];
     let stops = policy(spec("hangs-stop"), OnOverrun::Stop);
-    let (finished, _) = run(Supervisor::new().task(missing).task(stops), |_, _| false);
+    let (finished, events) = run(Supervisor::new().task(missing).task(stops), |_, _| false);
+    assert_eq!(count(&events, "missing", |event| matches!(event, EventKind::Ended(_))), 1);
     assert_eq!(finished.over, Over::Overran("hangs-stop".to_owned()));
     let missing = finished.tasks.iter().find(|task| task.name == "missing").expect("one");
     assert!(missing.failed && missing.exit.is_some(), "{missing:?}");

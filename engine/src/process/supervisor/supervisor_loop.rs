@@ -156,8 +156,10 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
             Act::Nothing => {}
             Act::Start => {
                 clear(block.memory.words(), &block.terms);
-                let happened = process.start(block, self.home.as_ref());
-                self.say(rank, happened);
+                // One that cannot be started has ended: the next look takes its end.
+                if let Some(pid) = process.start(block, self.home.as_ref()) {
+                    self.say(rank, EventKind::Started(pid.unsigned_abs()));
+                }
             }
             Act::Admit => self.admit(rank),
             Act::Note => self.say(rank, EventKind::Silent),
@@ -195,7 +197,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let block = &self.ready.blocks[rank];
         let process = &mut self.processes[rank];
         let thread_number = look(block.memory.words()).map_or(0, |seen| seen.thread);
-        let Some(thread) = own_thread(process.pid, thread_number) else {
+        let Some(thread) = process.own_thread(thread_number) else {
             let act = process.lifecycle.kill(Cause::ForeignThread, monotonic_now());
             return self.act(rank, act);
         };
@@ -249,32 +251,37 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     }
 
     fn join(&mut self, guest: Guest, rank: usize) {
+        match self.try_join(&guest, rank) {
+            Ok(pidfd) => {
+                guest.answer(None, &[self.ready.blocks[rank].memory.descriptor()]);
+                let pid = guest.peer.pid;
+                let connection = guest.keep();
+                self.processes[rank].occupant =
+                    Occupant::Joined { pid, pidfd, _connection: connection };
+                self.say(rank, EventKind::Joined(pid));
+            }
+            Err(why) => {
+                guest.answer(Some(why), &[]);
+                self.say(rank, EventKind::TurnedAway(why));
+            }
+        }
+    }
+
+    /// Gives a block to a process that wants to join; the words for it where it may not.
+    fn try_join(&mut self, guest: &Guest, rank: usize) -> Result<Descriptor, &'static str> {
         let block = &self.ready.blocks[rank];
         let process = &mut self.processes[rank];
-        let refused = if !block.spec.command.is_empty() {
-            Some("the task has a program of its own")
-        } else {
-            match guest.pidfd() {
-                Err(_) => Some("its process is gone"),
-                Ok(_) if !process.lifecycle.join(monotonic_now()) => Some("the block is taken"),
-                Ok(pidfd) => {
-                    clear(block.memory.words(), &block.terms);
-                    process.number += 1;
-                    process.starts += 1;
-                    (process.pid, process.ended, process.pidfd) =
-                        (guest.peer.pid, None, Some(pidfd));
-                    None
-                }
-            }
-        };
-        if let Some(why) = refused {
-            guest.answer(Some(why), &[]);
-            return self.say(rank, EventKind::TurnedAway(why));
+        if !block.spec.command.is_empty() {
+            return Err("the task has a program of its own");
         }
-        let pid = process.pid;
-        guest.answer(None, &[block.memory.descriptor()]);
-        process.connection = Some(guest.keep());
-        self.say(rank, EventKind::Joined(pid));
+        let pidfd = guest.pidfd().map_err(|_| "its process is gone")?;
+        if !process.lifecycle.join(monotonic_now()) {
+            return Err("the block is taken");
+        }
+        clear(block.memory.words(), &block.terms);
+        process.number += 1;
+        process.starts += 1;
+        Ok(pidfd)
     }
 
     /// The loop has ended and every task knows it: a child that does not exit is ended.
@@ -301,43 +308,49 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     /// Ends the children. Those that joined are not ours to end.
     fn kill_all(&mut self) {
         for rank in 0..self.processes.len() {
-            if self.processes[rank].child.is_some() {
+            if matches!(self.processes[rank].occupant, Occupant::Started(_)) {
                 let act = self.processes[rank].lifecycle.kill(Cause::Over, monotonic_now());
                 self.act(rank, act);
             }
         }
     }
 
-    /// Takes the end of the block's process, if it has ended; whether a child is still there.
+    /// Takes the end of the block's process, if it has ended. True while a process that was started
+    /// here runs.
     fn leave(&mut self, rank: usize, killed: bool) -> bool {
         let process = &mut self.processes[rank];
-        if process.child.is_none() && process.ended.is_none() {
+        if !matches!(process.occupant, Occupant::Started(_) | Occupant::NotStarted(_)) {
             return false;
         }
         let Some(exit) = process.has_ended() else { return true };
         // That it ends now is as it should be, unless it had to be ended.
         process.failed |= killed || exit != ProcessEnd::Status(0);
         self.act(rank, Act::Reap(exit));
-        self.processes[rank].ended = None;
         false
     }
 }
 
-/// The process of a block, as the supervising thread knows it: started or joined, until it is gone.
+/// The one process that a block has, if any.
+#[derive(Debug)]
+enum Occupant {
+    /// None, or one whose end was taken.
+    Nothing,
+    /// A program that this supervisor started.
+    Started(Child),
+    /// A process that joined by name. Its connection stays open for as long as it has the block.
+    Joined { pid: i32, pidfd: Descriptor, _connection: UnixStream },
+    /// A program that could not be started, until its end is taken.
+    NotStarted(ProcessEnd),
+}
+
+/// The process of a block, as the supervising thread knows it, and what became of those before it.
 /// Decides nothing: that is [`Lifecycle`].
 #[derive(Debug)]
 pub(super) struct TaskProcess {
     lifecycle: Lifecycle,
     /// The number of the last process of this block; each has its own.
     number: u64,
-    /// The process, where this supervisor started it.
-    child: Option<Child>,
-    /// The process, where it joined by name.
-    pidfd: Option<Descriptor>,
-    pid: i32,
-    connection: Option<UnixStream>,
-    /// The end of a process that could not be started.
-    ended: Option<ProcessEnd>,
+    occupant: Occupant,
     policy: Option<SchedPolicy>,
     starts: u64,
     registered: u64,
@@ -356,11 +369,7 @@ impl TaskProcess {
         Self {
             lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
             number: 0,
-            child: None,
-            pidfd: None,
-            pid: 0,
-            connection: None,
-            ended: None,
+            occupant: Occupant::Nothing,
             policy: None,
             starts: 0,
             registered: 0,
@@ -371,60 +380,69 @@ impl TaskProcess {
         }
     }
 
-    /// How the process ended, if it did.
+    /// The end of the process; `None` while it runs, and where there is none.
     fn has_ended(&mut self) -> Option<ProcessEnd> {
-        if self.ended.is_some() {
-            return self.ended;
+        match &mut self.occupant {
+            Occupant::Nothing => None,
+            Occupant::Started(child) => child.has_ended(monotonic_now()),
+            Occupant::Joined { pidfd, .. } => {
+                (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
+            }
+            Occupant::NotStarted(end) => Some(*end),
         }
-        if let Some(child) = &mut self.child {
-            return child.has_ended(monotonic_now());
-        }
-        let pidfd = self.pidfd.as_ref()?;
-        (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
     }
 
     /// A descriptor that becomes readable when the process ends; `None` once that is known.
     fn descriptor(&self) -> Option<c_int> {
-        match &self.child {
-            Some(child) => child.descriptor(),
-            None => self.pidfd.as_ref().map(Descriptor::number),
+        match &self.occupant {
+            Occupant::Started(child) => child.descriptor(),
+            Occupant::Joined { pidfd, .. } => Some(pidfd.number()),
+            Occupant::Nothing | Occupant::NotStarted(_) => None,
         }
     }
 
-    /// Starts the program of a block that is clear.
-    fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> EventKind {
+    /// The number of the process; `None` where there is none, for others may have that of one that
+    /// is gone.
+    fn pid(&self) -> Option<i32> {
+        match &self.occupant {
+            Occupant::Started(child) => Some(child.pid()),
+            Occupant::Joined { pid, .. } => Some(*pid),
+            Occupant::Nothing | Occupant::NotStarted(_) => None,
+        }
+    }
+
+    /// A thread by the number that a task gave, where it really is one of its process.
+    fn own_thread(&self, thread: u64) -> Option<i32> {
+        let pid = self.pid()?;
+        let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
+        std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
+    }
+
+    /// Starts the program of a block that is clear; its number, or `None` where it could not be.
+    fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> Option<i32> {
         self.number += 1;
         self.starts += 1;
-        self.ended = None;
-        match Child::start(block, home) {
-            Ok(child) => {
-                self.pid = child.pid();
-                block.others.watch(self.pid);
-                self.child = Some(child);
-                EventKind::Started(self.pid.unsigned_abs())
-            }
-            Err(why) => {
-                let exit = ProcessEnd::NotStarted(why.0);
-                self.ended = Some(exit);
-                EventKind::Ended(exit)
-            }
-        }
+        self.occupant = match Child::start(block, home) {
+            Ok(child) => Occupant::Started(child),
+            Err(why) => Occupant::NotStarted(ProcessEnd::NotStarted(why.0)),
+        };
+        self.pid().inspect(|&pid| block.others.watch(pid))
     }
 
     /// Ends the process.
     fn kill(&self) {
-        match (&self.child, &self.pidfd) {
-            (Some(child), _) => child.kill(),
+        match &self.occupant {
+            Occupant::Started(child) => child.kill(),
             // Only itself: what else is in its process group is not ours.
-            (None, Some(pidfd)) => drop(pidfd::end(pidfd, EndSignal::Kill)),
-            (None, None) => {}
+            Occupant::Joined { pidfd, .. } => drop(pidfd::end(pidfd, EndSignal::Kill)),
+            Occupant::Nothing | Occupant::NotStarted(_) => {}
         }
     }
 
     /// Forgets the process, which is gone.
     fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
-        (self.child, self.pidfd, self.connection) = (None, None, None);
+        self.occupant = Occupant::Nothing;
         self.exit = Some(exit);
     }
 
@@ -457,14 +475,8 @@ impl TaskProcess {
         block.admission.close(self.number);
         block.demotable.arm(0);
         let thread = look(block.memory.words()).map_or(0, |seen| seen.thread);
-        own_thread(self.pid, thread)
+        self.own_thread(thread)
     }
-}
-
-/// A thread by the number that a task gave, where it really is one of its process.
-fn own_thread(pid: i32, thread: u64) -> Option<i32> {
-    let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
-    std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
 }
 
 /// One step of a wind-down.

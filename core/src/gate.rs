@@ -86,14 +86,22 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     }
 
     /// Moves all releases from the next one on by so much, less than a period: those that have run
-    /// stay what they were, and no number is left out.
+    /// stay what they were, and no number is left out. Returns false, and moves nothing, where
+    /// releases have passed since the last cycle: they are late by where they were.
     ///
     /// # Real-time: in loop
-    pub fn postpone(&mut self, by: Span) {
+    pub fn postpone(&mut self, by: Span) -> bool {
+        debug_assert!(by < self.releases.period().as_span(), "a number would be left out: {by:?}");
+        let passed = self.last.is_some_and(|(last, _)| last + 1 != self.next)
+            || self.clock.poll() >= self.releases.release(self.next);
+        if passed {
+            return false;
+        }
         self.releases = self.releases.later(by);
         if let Some(end) = self.end_at {
             self.end = self.releases.at_or_after(end);
         }
+        true
     }
 
     /// Waits for the next release that is still to come, and returns its cycle. The one before is
@@ -389,5 +397,27 @@ mod tests {
         // And the body of 5 runs until 1790: 6 and 7 pass.
         assert_eq!(next(&mut gate, 290), (5, 0, 3, 400, 1_600));
         assert_eq!(next(&mut gate, 10), (8, 0, 2, 300, 1_900));
+    }
+
+    #[test]
+    fn releases_are_moved_only_where_none_has_passed_since_the_last_cycle() {
+        let (now, stop) = (Cell::new(900), StopFlag::default());
+        let releases = Releases::new(Instant::from_ns(1_000), Period::from_ns(100).expect("one"));
+        let late = Late(&now, [0, 250].into_iter());
+        let mut gate = Gate::new(Now(&now), late, (), releases, 0);
+        let next = |gate: &mut Gate<_, _, _>| {
+            let cycle = gate.wait(&stop).expect("it goes on");
+            (cycle.n, cycle.release.as_ns(), cycle.lateness.as_ns(), cycle.missed)
+        };
+        let by = Span::from_ns(30);
+        assert_eq!(next(&mut gate), (0, 1_000, 0, 0));
+        assert_eq!(next(&mut gate), (1, 1_100, 250, 0));
+        assert!(!gate.postpone(by), "releases 2 and 3 passed");
+        assert_eq!(next(&mut gate), (4, 1_400, 0, 2));
+        now.set(now.get() + 120);
+        assert!(!gate.postpone(by), "release 5 passed while the body ran");
+        assert_eq!(next(&mut gate), (6, 1_600, 0, 1));
+        assert!(gate.postpone(by));
+        assert_eq!(next(&mut gate), (7, 1_730, 0, 0));
     }
 }

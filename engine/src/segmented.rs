@@ -84,8 +84,10 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
             self.met = Some(*tick);
             return;
         }
-        self.places[moves] = place;
-        self.gate.postpone(Span::from_ns(by_ns.cast_signed()));
+        // After an overrun it stays where it is, and meets the tick again.
+        if self.gate.postpone(Span::from_ns(by_ns.cast_signed())) {
+            self.places[moves] = place;
+        }
     }
 
     /// Begins a segment without an end: its first release is number `first` of `grid`.

@@ -4,6 +4,7 @@
 //! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
 //! words.
 
+use std::collections::BTreeMap;
 use std::{error, io};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
@@ -230,7 +231,7 @@ fn stopped_over<S>(above: Span, outcome: &PeriodicOutcome<S>) -> report::StopOve
 const NAMED_MAX: usize = 4;
 
 /// For each measured CPU, the real-time threads of others that may run there at the priority of its
-/// first loop or above: what is late then may be theirs.
+/// lowest loop or above: what is late then may be theirs.
 fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
     let root = Root::live();
     let own = std::process::id().cast_signed();
@@ -239,13 +240,7 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
     let mut threads = RunningThread::real_time_beside(&root, own);
     threads.retain(|(thread, _)| is_named(thread));
     let mut sentences = Vec::new();
-    let mut cpus: Vec<u32> = Vec::new();
-    for stream in &plan.streams {
-        let (SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority), Some(cpu)) =
-            (stream.thread.policy(), stream.thread.pinned_to())
-        else {
-            continue;
-        };
+    for (cpu, priority) in lowest_priorities(plan) {
         let above = threads.iter().filter(|(thread, allowed)| {
             thread.is_at_least(priority.into()) && allowed.contains(cpu)
         });
@@ -253,10 +248,9 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
             format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words())
         });
         let named: Vec<String> = named.collect();
-        if named.is_empty() || cpus.contains(&cpu) {
+        if named.is_empty() {
             continue;
         }
-        cpus.push(cpu);
         let more = match named.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -268,6 +262,21 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// Each CPU that has real-time loops of its own, with the lowest of their priorities.
+fn lowest_priorities(plan: &PeriodicPlan) -> BTreeMap<u32, u8> {
+    let mut lowest = BTreeMap::new();
+    for stream in &plan.streams {
+        let (SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority), Some(cpu)) =
+            (stream.thread.policy(), stream.thread.pinned_to())
+        else {
+            continue;
+        };
+        let known = lowest.entry(cpu).or_insert(priority);
+        *known = priority.min(*known);
+    }
+    lowest
 }
 
 /// What usually counts as late where causes are told: the latest hundredth of the wakes of a run,
@@ -332,16 +341,6 @@ fn made(
     let (mut sink, measured) = outcome.without_sink();
     let series = std::mem::take(&mut sink.series);
     let first = std::mem::take(&mut sink.first);
-    let cold = if args.keep_cold { 0 } else { measured.plan.cold };
-    let interrupted = envelope.is_interrupted();
-    let all_cold = |run: &RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
-    if !interrupted && measured.runs.iter().any(all_cold) {
-        envelope.warn(
-            "a run was so short that all its cycles were cold and left out: use a longer \
-             --duration or --keep-cold"
-                .to_owned(),
-        );
-    }
     let follow = followed.map(|follow| match &measured.followed {
         Some(ended) => follow.ended(ended),
         None => follow,
@@ -351,7 +350,9 @@ fn made(
     let maker = Maker { outcome: &measured, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
-    envelope.warn_of(unmeasured(&runs, envelope.incomplete));
+    if !envelope.incomplete {
+        envelope.warn_of(unmeasured(&runs));
+    }
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict =
         report::judge(judged, &args.limits, envelope.incomplete, args.undecided.counts_as());
@@ -375,18 +376,35 @@ fn made(
     MeasuredLoops { envelope, loops, rows, recorded, first, trouble: None }
 }
 
-/// That runs have no cycle that counts, in one sentence: no lateness is no good one. Where it ended
-/// early there is nothing else to say of them.
-fn unmeasured(runs: &[Run], ended_early: bool) -> Option<String> {
-    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0 && !ended_early);
-    let names: Vec<String> = empty.map(|run| format!("\"{}\"", run.name)).collect();
-    let (named, their, loops) = match &names[..] {
-        [] => return None,
-        [only] => (format!("{only} has"), "its", "loop"),
-        [first @ .., last] => (format!("{} and {last} have", first.join(", ")), "their", "loops"),
+/// The runs that have no cycle that counts, in a sentence for each reason: no lateness is no good
+/// one. Not for a result that ended early, which is why its runs have none.
+fn unmeasured(runs: &[Run]) -> impl Iterator<Item = String> {
+    let empty = |is_cold: bool| {
+        let empty = runs.iter().filter(move |run| {
+            run.outcome.lateness.count() == 0 && (run.outcome.cycles > 0) == is_cold
+        });
+        let names: Vec<String> = empty.map(|run| format!("\"{}\"", run.name)).collect();
+        match &names[..] {
+            [] => None,
+            [only] => Some((format!("{only} has"), "its", "loop")),
+            [first @ .., last] => {
+                Some((format!("{} and {last} have", first.join(", ")), "their", "loops"))
+            }
+        }
     };
-    let why = format!("{their} blocks were over before the {loops} ran");
-    Some(format!("{named} no cycles: {why}; use a longer --duration"))
+    let without = empty(false).map(|(names, their, loops)| {
+        format!(
+            "{names} no cycles: {their} blocks were over before the {loops} ran; use a longer \
+             --duration"
+        )
+    });
+    let cold = empty(true).map(|(names, ..)| {
+        format!(
+            "{names} none but cold cycles, the first ones of each block, which are left out: use \
+             a longer --duration or --keep-cold"
+        )
+    });
+    without.into_iter().chain(cold)
 }
 
 /// The destination of samples.
@@ -771,7 +789,7 @@ mod tests {
     use crate::program::PROGRAM;
     use punctual::{RtThread, WaitPolicy};
     use punctual_analysis::recording::{Recording, RecordingConfig};
-    use punctual_core::sample::Sample;
+    use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::Period;
     use punctual_host::root::Root;
     use punctual_import::samples::FileInfo;
@@ -828,13 +846,28 @@ mod tests {
             Run::recorded(name.to_owned(), Setup::default(), recording.finish(0))
         };
         let empty = |name| run(name, Recording::new(RecordingConfig::default()));
-        let runs = [run("idle", some), empty("under load"), empty("under cpu"), empty("quiet")];
-        assert_eq!(unmeasured(&runs, true), None, "it was interrupted");
-        assert_eq!(unmeasured(&runs[..1], false), None);
-        let warning = |n: usize| unmeasured(&runs[..n], false).expect("one is empty");
-        assert!(warning(2).starts_with("\"under load\" has no cycles: its"), "{}", warning(2));
+        // Two blocks, of which each has cold cycles and no other one.
+        let mut cold =
+            Recording::new(RecordingConfig { leave_out_cold: true, ..RecordingConfig::default() });
+        for n in 0..15 {
+            cold.push(&Sample { n, flags: Flags::COLD, ..Sample::default() });
+        }
+        let runs = [
+            run("idle", some),
+            empty("under load"),
+            empty("under cpu"),
+            empty("quiet"),
+            run("short", cold),
+        ];
+        let warnings = |n: usize| unmeasured(&runs[..n]).collect::<Vec<_>>();
+        assert!(warnings(1).is_empty());
+        let only = warnings(2);
+        assert!(only[0].starts_with("\"under load\" has no cycles: its"), "{only:?}");
+        let several = warnings(5);
         let names = "\"under load\", \"under cpu\" and \"quiet\" have no cycles: their blocks";
-        assert!(warning(4).starts_with(names), "{}", warning(4));
+        assert!(several[0].starts_with(names), "{several:?}");
+        assert!(several[1].starts_with("\"short\" has none but cold cycles"), "{several:?}");
+        assert_eq!(several.len(), 2);
     }
 
     /// The row of `check` about the library's own loop, which it has from 20 s on: here for as long

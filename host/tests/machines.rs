@@ -1,5 +1,5 @@
 //! Every captured machine in `fixtures/machines` gives the facts that are written beside it.
-//! `UPDATE_GOLDEN=1` writes them anew.
+//! `PUNCTUAL_BLESS=1` writes them anew.
 
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
@@ -28,11 +28,11 @@ fn facts_are_as_written_beside_them() {
         let facts = MachineFacts::collect(&Root::captured(&machine).unwrap());
         let shown = serde_json::to_string_pretty(&facts).unwrap() + "\n";
         let golden = machine.join("facts.json");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        if std::env::var_os("PUNCTUAL_BLESS").is_some() {
             fs::write(&golden, &shown).unwrap();
         }
         let expected = fs::read_to_string(&golden).unwrap_or_default();
-        assert_eq!(shown, expected, "{} differs; UPDATE_GOLDEN=1 rewrites it", golden.display());
+        assert_eq!(shown, expected, "{} differs; PUNCTUAL_BLESS=1 rewrites it", golden.display());
         assert_eq!(serde_json::from_str::<MachineFacts>(&expected).unwrap(), facts);
     }
 }

@@ -514,7 +514,7 @@ impl TableState<'_> {
         counters.over_release += u64::from(overruns.over_release);
         counters.over_deadline += u64::from(overruns.over_deadline);
         match slot.policy {
-            OnOverrun::Delay => self.rearm(table, rank, next, finish),
+            OnOverrun::Delay => self.rearm(table, rank, finish),
             _ if overruns.over_release => self.overran(table, rank, finish),
             _ => {}
         }
@@ -523,14 +523,14 @@ impl TableState<'_> {
 
     /// A task that moves its phase has finished: its next release is armed, a period from now if
     /// the planned one has passed.
-    fn rearm(&mut self, table: &Table<'_>, rank: usize, next: Instant, finish: Instant) {
+    fn rearm(&mut self, table: &Table<'_>, rank: usize, finish: Instant) {
         let index = table.slots[rank].class as usize;
         let cursor = &mut self.cursors[index];
         let counters = &mut self.counters[rank];
         counters.shift_ns = 0;
-        if finish >= next {
+        let planned_ns = cursor.release_ns(table);
+        if let Some(late_ns) = finish.as_ns().checked_sub(planned_ns) {
             let period_ns = cursor.longest_ns();
-            let late_ns = finish.as_ns() - next.as_ns();
             cursor.delay(late_ns.saturating_add(period_ns));
             counters.shift_ns = cursor.moved_ns.saturating_sub(counters.moved_ns);
             counters.moved_ns = cursor.moved_ns;

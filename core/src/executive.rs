@@ -163,11 +163,15 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
         real: bool,
     ) -> After {
         while !stop.load(Ordering::Relaxed) {
-            let job = match schedule.step::<UNITS, TASKS>(now) {
+            let mut job = match schedule.step::<UNITS, TASKS>(now) {
                 Decision::Idle(until) => return After::Idle(until),
                 Decision::Run(job) => job,
             };
             let policy = schedule.policy::<UNITS, TASKS>(job.rank);
+            if policy == OnOverrun::Delay && now >= job.next {
+                // Its phase moves with its finish: from now on it has a period.
+                job.next = now + job.period.as_span();
+            }
             let stops = policy == OnOverrun::Stop;
             if stops && schedule.overran(&job, Overruns::default()) {
                 schedule.refuse(&job);
@@ -178,8 +182,7 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             let mut cycle = Cycle::new(&job, start, job.dt()).terminating(terminates);
             if policy == OnOverrun::Delay {
                 // As long as the phase moved since its last release.
-                let last = cycle.release - cycle.dt - schedule.shift(job.rank);
-                cycle.dt = cycle.release - last;
+                cycle.dt = cycle.dt + schedule.shift(job.rank);
             }
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
             now = self.clock.now();

@@ -336,6 +336,7 @@ fn ns(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use punctual_core::time::Period;
+    use punctual_engine::periodic::OnOverrun;
     use punctual_engine::task::Task;
 
     use super::*;
@@ -421,6 +422,36 @@ mod tests {
         let summary = executive.run_for(ms(6)).expect("it runs");
         assert_eq!(summary.tasks[0].counts.over_budget, 1);
         assert_eq!(seen, [100_000, 100_000, 100_000, 700_000, 100_000, 100_000]);
+    }
+
+    #[test]
+    fn a_task_that_moves_its_phase_has_a_period_from_a_late_start_and_from_the_first_on() {
+        let clock = SimulatedClock::new();
+        let (hogs, works) = (clock.clone(), clock.clone());
+        let (mut runs, mut seen) = (0, Vec::new());
+        let every_10_ms = Period::hz(100).expect("in range");
+        let (executive, ids) = Executive::builder()
+            .clock(clock)
+            .thread(thread())
+            .task(Task::every("hog", Period::hz(20).expect("in range")).at(ms(0)), |_| {
+                runs += 1;
+                hogs.spend(ms(if runs == 1 { 35 } else { 1 }));
+            })
+            .task(Task::every("t", every_10_ms).at(ms(5)).on_overrun(OnOverrun::Delay), |cycle| {
+                let start = cycle.release + cycle.lateness;
+                seen.push([cycle.dt, cycle.lateness, cycle.next - start].map(Span::as_ns));
+                works.spend(ms(1));
+            })
+            .build()
+            .expect("fine");
+        let summary = executive.run_for(ms(100)).expect("it runs");
+        // Behind the hog its second cycle starts 30 ms late, or its first.
+        let late = seen.iter().position(|[_, late, _]| *late == 30_000_000).expect("one is late");
+        assert_eq!(seen[late][2], 10_000_000, "{seen:?}");
+        // A period after the finish of the late one.
+        assert_eq!(seen[late + 1], [41_000_000, 0, 10_000_000], "{seen:?}");
+        assert_eq!(seen[0][0], 10_000_000, "a first cycle has its period to go on by: {seen:?}");
+        assert_eq!(summary.tasks[ids.len() - 1].counts.over_release, 0, "its work took 1 ms");
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub struct Placed {
     pub cpu: Option<u32>,
     /// From the epoch to its release 0; `None` for one that a device triggers.
     pub phase: Option<Duration>,
-    /// Its place in the order of urgency among the tasks of its loop, 0 the first.
+    /// Its place in the order of urgency among the tasks of its loop, 0 the first; `None` in a
+    /// thread of its own.
     pub rank: Option<usize>,
     /// From its release to its finish at the longest, by the budgets of the tasks of its loop;
     /// not known beside a calendar, and in a thread or a process of its own.
@@ -32,13 +33,19 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// A task beside all loops, of which no more is known than its CPU and its phase, ns.
+    /// A task in a thread of its own, of this CPU and this phase, ns.
     ///
     /// # Real-time: setup only
-    pub fn alone(name: &str, cpu: Option<u32>, phase_ns: Option<u64>) -> Self {
-        let phase = phase_ns.map(Duration::from_nanos);
-        let (name, response) = (name.to_owned(), Response::Unknown);
-        Self { name, cpu, phase, rank: None, response, deadline: None }
+    pub fn alone(task: &Task, cpu: Option<u32>, phase_ns: Option<u64>) -> Self {
+        let deadline_ns = task.deadline_ns().unwrap_or_else(|| task.period().as_ns());
+        Self {
+            name: task.name().to_owned(),
+            cpu,
+            phase: phase_ns.map(Duration::from_nanos),
+            rank: None,
+            response: Response::Unknown,
+            deadline: task.has_period().then_some(Duration::from_nanos(deadline_ns)),
+        }
     }
 
     /// Whether it meets its deadline whatever comes together, if every task keeps its budget;
@@ -120,17 +127,19 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
     place
 }
 
-/// The CPU, by index, for one more task than each CPU has already: that of the task
-/// which it follows; or where it fits, with the chain that it goes on, of several the one whose
-/// last period is the longest; or else the least loaded one.
+/// The CPU, by index, for one more task than each CPU has already: that of the task which it
+/// follows; or of the first `own` ones, where it fits, with the chain that it goes on, of several
+/// the one whose last period is the longest; or else the least loaded of these. The others have
+/// the tasks that name them, and no more.
 ///
 /// # Real-time: setup only
-pub fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
+pub fn place(task: &Task, on: &[&[Task]], own: usize, most: f64) -> usize {
     if let Offset::After(first, _) = task.offset()
         && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name() == first))
     {
         return cpu;
     }
+    let on = &on[..own.min(on.len())];
     let sum = |tasks: &&[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
     let load: Vec<Weight> = on.iter().map(sum).collect();
     let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
@@ -265,13 +274,16 @@ mod tests {
     fn one_more_goes_on_with_its_chain_where_it_fits() {
         let (a, b) = ([task("1", 1_000, 500)], [task("3", 3_000, 300), task("6", 6_000, 300)]);
         let on: [&[Task]; 2] = [&a, &b];
-        assert_eq!(place(&task("new", 12_000, 100), &on, 1.0), 1, "of 1, 3, 6 it goes on 6");
-        assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
-        assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
-        assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
+        assert_eq!(place(&task("new", 12_000, 100), &on, 2, 1.0), 1, "of 1, 3, 6 it goes on 6");
+        assert_eq!(place(&task("new", 12_000, 100), &on, 1, 1.0), 0, "the other is no place");
+        assert_eq!(place(&task("new", 2_000, 100), &on, 2, 1.0), 0);
+        assert_eq!(place(&task("new", 2_000, 1_500), &on, 2, 1.0), 1, "where there is room");
+        assert_eq!(place(&task("new", 700, 100), &on, 2, 1.0), 1, "where least is");
         let after = task("new", 1_000, 900).after("1", Duration::from_nanos(5));
-        assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
-        assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
+        assert_eq!(place(&after, &on, 2, 1.0), 0, "refused there, by the builder");
+        let after = task("new", 1_000, 100).after("3", Duration::from_nanos(5));
+        assert_eq!(place(&after, &on, 1, 1.0), 1, "with whom it follows");
+        assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 2, 1.0), 0);
     }
 
     #[test]

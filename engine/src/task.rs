@@ -43,8 +43,8 @@ pub enum Place {
 }
 
 impl Placement {
-    /// In the executive's own thread, to its end: on one of its CPUs where it has several. The
-    /// default.
+    /// In the executive's own thread, to its end: on one of its CPUs where it was given several.
+    /// One that only another task names ([`Placement::cpu`]) is not among them. The default.
     ///
     /// # Real-time: setup only
     pub const fn inline() -> Self {

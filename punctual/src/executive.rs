@@ -34,7 +34,6 @@ use punctual_engine::spawn::{self, OwnThread};
 use crate::summary::Summary;
 use shared::RunState;
 use team::Assembly;
-use thread::ThreadTask;
 
 pub use builder::{Calendar, ExecutiveBuilder};
 pub use ending::StopHandle;
@@ -111,14 +110,14 @@ impl<'env, C> Executive<'env, C> {
         StopHandle(Arc::clone(&self.assembly.shared.ending))
     }
 
-    /// Where each task is that a loop or a thread of the executive runs.
+    /// Where each task is that a loop or a thread of the executive runs, those in threads of their
+    /// own last.
     ///
     /// # Real-time: setup only
     pub fn layout(&self) -> Vec<Placed> {
         let Assembly { lanes, threads, .. } = &self.assembly;
-        let threads: Vec<&ThreadTask> = threads.iter().map(|(task, _)| task).collect();
-        let in_lanes = lanes.iter().flat_map(|lane| lane.placed(&threads));
-        in_lanes.chain(threads.iter().filter_map(|task| task.placed())).collect()
+        let in_threads = threads.iter().map(|(task, _)| task.placed());
+        lanes.iter().flat_map(|lane| lane.placed()).chain(in_threads).collect()
     }
 
     /// The most releases of its main loop that fall on one instant; an upper bound of it where the

@@ -311,16 +311,17 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         if idle.as_ref().is_some_and(Idle::is_empty) {
             return Err(BuildError::Slice.into());
         }
-        let mut rules = Rules { thread: thread.clone(), overload, most, tick, calendar: None };
+        let mut rules =
+            Rules { thread: thread.clone(), overload, own_cpus: 1, most, tick, calendar: None };
         let mut entries: Vec<Entry> = Vec::new();
         let Sorted { bodies, threads, processes } = sort(given, &mut entries, thread.policy())?;
-        let cpus = cpus_of(&thread, cpus, &bodies)?;
-        rules.thread = rules.thread.pinned(cpus[0]);
+        let Cpus { cpus, own } = cpus_of(&thread, cpus, &bodies)?;
+        (rules.thread, rules.own_cpus) = (rules.thread.pinned(cpus[0]), own);
         if calendar.is_some() && cpus.len() > 1 {
             return Err(ExecutiveError::CalendarCpus.into());
         }
         let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
-        let places = places(&bodies, &cpus, most);
+        let places = places(&bodies, &cpus, &rules);
         bodies.into_iter().zip(places).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
         let beside = (grace, calendar.is_some());
@@ -429,6 +430,7 @@ impl Main {
             let rank = self.rank(&task);
             let thread = ThreadTask::new(entry, task, released_by, (&self.thread, rank));
             entries[entry].make_page(thread.kind());
+            entries[entry].beside = Some(thread.placed());
             threads.push((thread, work));
         }
         Ok((threads, remote))
@@ -578,12 +580,19 @@ fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
     Ok(tasks.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
 }
 
-/// The CPU of each loop, the main one's first; none for any.
+/// The CPU of each loop, the main one's first, `None` for any. The first `own` are the executive's:
+/// the others have the tasks that name them, and no more.
+struct Cpus {
+    cpus: Vec<Option<u32>>,
+    own: usize,
+}
+
+/// The CPUs of an executive whose own thread and tasks are these.
 fn cpus_of(
     thread: &RtThread,
     cpus: Option<Vec<u32>>,
     bodies: &[(usize, Task, Body<'_>)],
-) -> Result<Vec<Option<u32>>, Error> {
+) -> Result<Cpus, Error> {
     let mut lanes: Vec<Option<u32>> = match cpus {
         None => vec![thread.pinned_to()],
         Some(cpus) if cpus.is_empty() => return Err(BuildError::NoCpu.into()),
@@ -597,6 +606,7 @@ fn cpus_of(
     for cpu in lanes.iter().flatten() {
         RtThread::cpu(*cpu).check_cpu()?;
     }
+    let own = lanes.len();
     for (_, task, _) in bodies {
         if let Place::Cpu(cpu) = task.placement().place()
             && !lanes.contains(&Some(*cpu))
@@ -605,11 +615,11 @@ fn cpus_of(
             lanes.push(Some(*cpu));
         }
     }
-    Ok(lanes)
+    Ok(Cpus { cpus: lanes, own })
 }
 
 /// The loop of each task.
-fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], most: f64) -> Vec<usize> {
+fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], rules: &Rules) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
     let fixed = |task: &Task| match task.placement().place() {
         Place::Cpu(cpu) => cpus.iter().position(|&lane| lane == Some(*cpu)),
@@ -617,7 +627,7 @@ fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], most: f64) -
     };
     let on: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
     if on.iter().all(Option::is_none) {
-        return pack(&tasks, cpus.len(), most);
+        return pack(&tasks, rules.own_cpus, rules.most);
     }
     // One after the other beside those whose place is given.
     let mut lanes: Vec<Vec<Task>> = cpus.iter().map(|_| Vec::new()).collect();
@@ -629,7 +639,7 @@ fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], most: f64) -
     let mut at = Vec::new();
     for (task, on) in tasks.iter().zip(on) {
         let beside: Vec<&[Task]> = lanes.iter().map(Vec::as_slice).collect();
-        let place = on.unwrap_or_else(|| place(task, &beside, most));
+        let place = on.unwrap_or_else(|| place(task, &beside, rules.own_cpus, rules.most));
         if on.is_none() {
             lanes[place].push(task.clone());
         }

@@ -35,7 +35,6 @@ use super::idle::{Filling, Idle};
 use super::run::Run;
 use super::shared::IDLE;
 use super::startup::Times;
-use super::thread::ThreadTask;
 use super::work::Body;
 
 /// The task behind a rank.
@@ -202,25 +201,27 @@ impl<'env> Lane<'env> {
         }
     }
 
-    /// Where its tasks are; one that it releases is where its thread is, one of `threads`.
-    pub(super) fn placed(&self, threads: &[&ThreadTask]) -> Vec<Placed> {
+    /// Where its own tasks are: not those in threads that it only releases.
+    pub(super) fn placed(&self) -> Vec<Placed> {
         let units = self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks());
         // Units of a calendar keep tasks waiting too.
         let responses = if units == 0 { self.plan.responses() } else { Vec::new() };
         let placed = |(rank, task): (usize, &LaneRank<'_>)| {
-            let thread = threads.iter().find(|thread| thread.name() == task.name);
-            let in_table = rank.checked_sub(units).filter(|&rank| !self.plan.is_remote(rank));
+            let in_table = rank.checked_sub(units);
+            if in_table.is_some_and(|rank| self.plan.is_remote(rank)) {
+                return None;
+            }
             let deadline_ns = in_table.map(|rank| self.plan.deadline_ns(rank));
-            Placed {
+            Some(Placed {
                 name: task.name.clone(),
-                cpu: thread.map_or(self.cpu(), |thread| thread.cpu()),
+                cpu: self.cpu(),
                 phase: self.grid_of(rank).1.map(Duration::from_nanos),
                 rank: Some(rank),
                 response: responses.get(rank).copied().unwrap_or(Response::Unknown),
                 deadline: deadline_ns.map(Duration::from_nanos),
-            }
+            })
         };
-        self.ranks.iter().enumerate().map(placed).collect()
+        self.ranks.iter().enumerate().filter_map(placed).collect()
     }
 
     /// What a sample file says of the tasks whose cycles it counts, each with its number.

@@ -103,8 +103,6 @@ struct AddedTask {
     slot: usize,
     entry: usize,
     task: Task,
-    cpu: Option<u32>,
-    phase_ns: u64,
     demand: Demand,
 }
 
@@ -121,6 +119,8 @@ struct AllTasks {
 pub(super) struct Rules {
     pub(super) thread: RtThread,
     pub(super) overload: bool,
+    /// The first of its CPUs, on which tasks go that name none.
+    pub(super) own_cpus: usize,
     pub(super) most: f64,
     pub(super) tick: Option<Duration>,
     /// The calendar, and how long before each unit nothing else runs.
@@ -391,13 +391,13 @@ impl<'env> Shared<'env> {
 
     /// Where a task is now, see [`Handle::placed`](super::Handle::placed).
     pub(super) fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
-        let Entry { name, removed, .. } = self.entry(id)?;
-        let tasks = self.tasks();
-        if let Some(added) = tasks.added.iter().find(|added| added.entry == id.at) {
-            return Ok(Some(Placed::alone(&name, added.cpu, Some(added.phase_ns))));
+        let Entry { name, removed, beside, .. } = self.entry(id)?;
+        if removed || beside.is_some() {
+            return Ok(beside.filter(|_| !removed));
         }
+        let tasks = self.tasks();
         let units = self.rules.units();
-        let lanes = tasks.lanes.iter().zip(&self.lanes).filter(|_| !removed);
+        let lanes = tasks.lanes.iter().zip(&self.lanes);
         let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
             let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
             let response = if units == 0 { plan.response(rank) } else { Response::Unknown };
@@ -426,8 +426,7 @@ impl<'env> Shared<'env> {
         self.rules.periodic(before.chain([&task]).cloned()).allow_overload().check()?;
         let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
         let at = match task.placement().place() {
-            Place::Inline if lanes.len() == 1 => 0,
-            Place::Inline => place(&task, &on, self.rules.most),
+            Place::Inline => place(&task, &on, self.rules.own_cpus, self.rules.most),
             Place::Cpu(cpu) => {
                 let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
                 let at = self.lanes.iter().position(is);
@@ -562,7 +561,7 @@ impl<'env> Shared<'env> {
         let released_by = ReleasedBy::Itself(Box::new(rules.periodic([task.clone()]).build()?));
         let entry = self.tasks().entries.next();
         let thread = ThreadTask::new(entry, task.clone(), released_by, (&rules.thread, rank));
-        let (cpu, demand) = (thread.cpu(), thread.demand());
+        let (beside, demand) = (Some(thread.placed()), thread.demand());
         let demands = self.demands.iter().copied().chain(added.iter().map(|added| added.demand));
         let demands: Vec<Demand> = demands.collect();
         let known = check_demands(&demands).unwrap_or_default();
@@ -571,7 +570,7 @@ impl<'env> Shared<'env> {
         let cautions = cautions.map(Caution::to_string).collect();
         self.cancels_with(&task);
         let page = Some(StatsPage::Own(blank(PageKind::Lateness)));
-        self.tasks().entries.push(Entry { page, ..Entry::new(task.name().to_owned()) });
+        self.tasks().entries.push(Entry { page, beside, ..Entry::new(task.name().to_owned()) });
         let bound = rules.thread.bound(task.period());
         let is_over = || self.state() == RunState::Over;
         if let Err(why) = self.threads[at].start((thread, body), bound, &self.starter, is_over) {
@@ -579,7 +578,7 @@ impl<'env> Shared<'env> {
             return Err(why);
         }
         self.warn(cautions);
-        self.tasks().added.push(AddedTask { slot: at, entry, task, cpu, phase_ns, demand });
+        self.tasks().added.push(AddedTask { slot: at, entry, task, demand });
         Ok(self.id(entry))
     }
 
@@ -627,6 +626,8 @@ pub(super) struct Entry {
     /// None for a process whose memory is not there yet.
     page: Option<StatsPage>,
     removed: bool,
+    /// Where it is, of a task in a thread of its own.
+    pub(super) beside: Option<Placed>,
     /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
     /// of each; that of an only one is the task's.
     units: Vec<(String, u64, Words)>,
@@ -635,7 +636,7 @@ pub(super) struct Entry {
 impl Entry {
     /// A task of this name, without statistics yet.
     pub(super) fn new(name: String) -> Self {
-        Self { name, page: None, removed: false, units: Vec::new() }
+        Self { name, page: None, removed: false, beside: None, units: Vec::new() }
     }
 
     /// A calendar's task: with a page for each of its units, of these names and instants at which

@@ -92,6 +92,27 @@ fn tasks_run_on_the_cpu_they_were_packed_to() {
 }
 
 #[test]
+fn a_task_that_names_no_cpu_stays_on_those_of_the_executive() {
+    let [.., last] = cpus()[..] else { return };
+    let others = cpus().into_iter().filter(|cpu| *cpu != last).collect::<Vec<u32>>();
+    let Some(other) = others.first().copied() else { return };
+    let here = RtThread::cpu(last).wait(WaitPolicy::sleep());
+    let elsewhere = task("elsewhere", 1_000).placed(Placement::cpu(other));
+    let built = quick().thread(here).task(task("own", 1_000), |_| ()).task(elsewhere, |_| ());
+    let (executive, _ids) = built.build().expect("fine");
+    let cpu = |name: &str, layout: &[Placed]| {
+        layout.iter().find(|placed| placed.name == name).and_then(|placed| placed.cpu)
+    };
+    let layout = executive.layout();
+    assert_eq!((cpu("own", &layout), cpu("elsewhere", &layout)), (Some(last), Some(other)));
+    let run = executive.run_with(ms(60), |handle| {
+        let added = handle.add(task("added", 3_000), |_| ()).expect("it fits");
+        handle.placed(added).expect("it runs").and_then(|placed| placed.cpu)
+    });
+    assert_eq!(run.expect("it starts").0, Some(last));
+}
+
+#[test]
 fn a_layout_says_which_deadlines_are_guaranteed() {
     let us = Duration::from_micros;
     let fast = task("fast", 1_000).budget(us(200)).deadline(us(400));
@@ -109,8 +130,11 @@ fn a_layout_says_which_deadlines_are_guaranteed() {
     assert_eq!(guaranteed(&layout, "fast"), late);
     let fits = (Response::AtMost(us(500)), Some(us(4_000)), Some(true));
     assert_eq!(guaranteed(&layout, "slow"), fits);
-    assert_eq!(guaranteed(&layout, "apart"), (Response::Unknown, None, None));
+    let apart = layout.iter().find(|placed| placed.name == "apart").expect("it is there");
+    assert_eq!((apart.rank, apart.cpu, apart.deadline), (None, None, Some(us(2_000))));
+    assert_eq!((apart.response, apart.is_guaranteed()), (Response::Unknown, None));
     let run = plan.run_with(ms(50), |handle| {
+        assert_eq!(handle.placed(ids[2]).expect("it runs").as_ref(), Some(apart));
         let placed = handle.placed(ids[0]).expect("it runs").expect("it is there");
         assert_eq!((placed.response, placed.deadline, placed.is_guaranteed()), late);
     });

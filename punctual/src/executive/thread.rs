@@ -171,12 +171,14 @@ impl ThreadTask {
         }
     }
 
-    /// Where it is; `None` where the main loop releases it, which says so.
-    pub(super) fn placed(&self) -> Option<Placed> {
-        if let ReleasedBy::Executive { .. } = self.released_by {
-            return None;
-        }
-        Some(Placed::alone(self.name(), self.cpu, self.grid().map(|(_, phase_ns)| phase_ns)))
+    /// Where it is.
+    pub(super) fn placed(&self) -> Placed {
+        let phase_ns = match &self.released_by {
+            ReleasedBy::Executive { phase_ns, .. } => Some(*phase_ns),
+            ReleasedBy::Itself(plan) => Some(plan.phase_ns(0)),
+            ReleasedBy::Device => None,
+        };
+        Placed::alone(&self.task, self.cpu, phase_ns)
     }
 
     /// What a sample file says of it; `None` where it has no releases, and no samples.

@@ -158,12 +158,20 @@ impl fmt::Display for Stats {
                 write!(f, ", {count} {limit}")?;
             }
         }
-        if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
-            (self.p50, self.p99, self.p99_9, max)
-        {
-            // Of those that nothing followed only the least is known.
+        if let Some(max) = max {
+            write!(f, "; {value} ")?;
+            let releases = ran + missed;
+            for (name, quantile, beyond) in
+                [("p50", self.p50, 2), ("p99", self.p99, 100), ("p99.9", self.p99_9, 1_000)]
+            {
+                // Of fewer it would be the largest by another name.
+                let Some(quantile) = quantile.filter(|_| releases >= beyond) else { continue };
+                // Of those that nothing followed only the least is known.
+                let least = if releases / beyond < self.counts.censored { "≥ " } else { "" };
+                write!(f, "{name} {least}{quantile}, ")?;
+            }
             let least = if self.counts.censored > 0 { "≥ " } else { "" };
-            write!(f, "; {value} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {least}{max}")?;
+            write!(f, "max {least}{max}")?;
         }
         if self.demotions > 0 {
             write!(f, "; its thread lost its real-time policy {} times", self.demotions)?;
@@ -223,9 +231,14 @@ mod tests {
         let us = |us| Some(Span::from_us(us));
         (stats.p50, stats.p99, stats.p99_9) = (us(1), us(2), us(3));
         stats.counts.max = us(4_000);
-        assert!(stats.to_string().ends_with("p99.9 3.00 µs, max 4.00 ms"), "{stats}");
-        stats.counts.censored = 1;
-        assert!(stats.to_string().ends_with("max ≥ 4.00 ms"), "one that nothing followed: {stats}");
+        assert!(stats.to_string().ends_with("; lateness p50 1.00 µs, max 4.00 ms"), "{stats}");
+        stats.counts.ran = 998;
+        let whole = "; lateness p50 1.00 µs, p99 2.00 µs, p99.9 3.00 µs, max 4.00 ms";
+        assert!(stats.to_string().ends_with(whole), "{stats}");
+        // Nothing followed two: one in 1000 is one of them, or the last before.
+        stats.counts.censored = 2;
+        let least = "; lateness p50 1.00 µs, p99 2.00 µs, p99.9 ≥ 3.00 µs, max ≥ 4.00 ms";
+        assert!(stats.to_string().ends_with(least), "{stats}");
     }
 
     #[test]

@@ -672,7 +672,9 @@ int punctual_executive_create(punctual_executive **executive) PUNCTUAL_NOEXCEPT;
  * has returned; and then this returns. One with a thread of its own gets that now, waits for its
  * releases itself, and its samples are not recorded. The task begins at its first release after
  * that. The others keep every release, their phases and their counts; ranks are counted anew.
- *   -EINVAL   what cannot be of the task itself
+ *   -EINVAL   what cannot be of the task alone; punctual_executive_build() says what of its budget,
+ *             deadline, phase and priority cannot be
+ *   -EBADF    trigger_fd is no open descriptor
  *   -EDEADLK  called by a task of the loop that would take it
  *   -EBUSY    in use by another call; it runs, and the task is triggered
  *   -E2BIG    32 tasks with threads of their own were added while it runs
@@ -685,11 +687,13 @@ int punctual_executive_add(punctual_executive *executive, const punctual_task *t
 /*
  * One more unit of its calendar; *index as with punctual_executive_add(). A task has one cycle a
  * frame (or every_ns, see punctual_executive_schedule()), and in it one unit or several: with
- * PUNCTUAL_BREAK it breaks off at the end of one and goes on in the next, be it in the next frame. A unit that runs longer than its budget is timed out: it
- * is counted, punctual_cycle_cancelled() tells it where it is to be terminated, and what comes next
- * starts late. Other tasks of the executive start only where their budgets fit before the next unit
- * and 2 us, so that each has to have one. Index and statistics of a unit are those of its task.
- *   -EINVAL  what cannot be of the unit itself
+ * PUNCTUAL_BREAK it breaks off at the end of one and goes on in the next, be it in the next frame. A
+ * unit that runs longer than its budget is timed out: it is counted, punctual_cycle_cancelled() tells
+ * it where it is to be terminated, and what comes next starts late. Other tasks of the executive start
+ * only where their budgets fit before the next unit and 2 us, so that each has to have one. Index and
+ * statistics of a unit are those of its task.
+ *   -EINVAL  what cannot be of the unit alone; punctual_executive_build() says what of its budget,
+ *            deadline and place cannot be
  *   -EBUSY   it runs, or is in use by another call
  *   or, once it is built, what punctual_executive_build() says
  * Real-time: setup only

@@ -26,6 +26,7 @@ fn meaning(error: c_int) -> &'static CStr {
         libc::E2BIG => {
             c"a struct of a newer version that asks for more, or too many tasks or units"
         }
+        libc::EBADF => c"no open descriptor",
         libc::EBUSY => c"in use by another call, or running",
         libc::EPERM => c"a loop is waited for and destroyed by the thread that created it",
         libc::ECANCELED => c"stopped on request",

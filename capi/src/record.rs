@@ -56,7 +56,7 @@ macro_rules! named {
             concat!(
                 "a punctual_",
                 $name,
-                " whose size is not set: call punctual_",
+                " of a size that no version has: call punctual_",
                 $name,
                 "_init(&",
                 $name,

@@ -8,6 +8,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
+use punctual_os::descriptor;
 
 use crate::callback::{Body, Callback, Plain};
 use crate::failure::Failure;
@@ -225,7 +226,14 @@ impl TaskRecord {
     fn trigger(&self) -> Result<Option<Release>, Failure> {
         match (self.wait, self.trigger_fd) {
             (None, -1) => Ok(None),
-            (None, descriptor @ 0..) => Ok(Some(Release::Readable(descriptor))),
+            (None, number @ 0..) => match descriptor::duplicate(number) {
+                // Only a look: what the caller closes is not kept open here.
+                Ok(_) => Ok(Some(Release::Readable(number))),
+                Err(errno) => {
+                    let text = format!("trigger_fd {number} is no open descriptor: {errno}");
+                    Err(Failure::new(errno.0, text))
+                }
+            },
             (Some(wait), -1) => Ok(Some(Release::Wait(Callback::new(wait, self.trigger_data)))),
             (None, got) => Err(Failure::invalid(format!(
                 "trigger_fd must be a descriptor, or -1 for none (got {got})"

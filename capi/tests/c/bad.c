@@ -133,7 +133,7 @@ static void bad_loops(void)
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
     options.size = 0;
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
-    CHECK(strstr(punctual_last_error(), "whose size is not set: call punctual_options_init(&options, "
+    CHECK(strstr(punctual_last_error(), "a size that no version has: call punctual_options_init(&options, "
                                         "sizeof options)") != NULL);
     memset(&options, 0, sizeof options);
     CHECK(punctual_loop_create(&loop, &options) == -EINVAL);
@@ -223,8 +223,11 @@ static void bad_tasks(void)
     task.wait = no_cycle;
     CHECK(punctual_executive_add(executive, &task, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "both wait and trigger_fd") != NULL);
-    task.trigger_fd = -1;
     task.wait = NULL;
+    task.trigger_fd = 1 << 20;
+    CHECK(punctual_executive_add(executive, &task, NULL) == -EBADF);
+    CHECK(strstr(punctual_last_error(), "trigger_fd 1048576 is no open descriptor") != NULL);
+    task.trigger_fd = -1;
     task.budget_ns = 1000001;
     CHECK(punctual_executive_add(executive, &task, &index) == 0 && index == 0);
     CHECK(punctual_executive_build(executive, &options) == -EINVAL);

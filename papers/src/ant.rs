@@ -271,7 +271,8 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
     rows
 }
 
-/// What AnT saves in a cycle; `whole` has the whole cycle of a design, µs.
+/// Rows of the time that AnT saves in a cycle, µs and %; `whole` has the whole cycle of a design,
+/// µs.
 fn saved(cold: bool, whole: impl Fn(DesignName) -> Option<f64>) -> [PaperRow; 2] {
     let saved = whole(DesignName::ArtLinux).zip(whole(DesignName::Ant)).map(|(art, ant)| art - ant);
     let (end, caches, published) =

@@ -1,5 +1,5 @@
-//! What a paper asks of whoever measures for it. The papers say what is measured; the caller has
-//! the machine, the time and the result.
+//! The measurements that a paper asks of its caller. The papers define what is measured; the caller
+//! has the machine, the time and the result.
 
 use punctual::RtThread;
 use punctual_analysis::interval::Interval;
@@ -19,10 +19,10 @@ pub const PRIORITY: u8 = 90;
 /// Cycles at the start of each block that loops leave out, unless a paper counts them.
 pub const COLD_CYCLES: u32 = 10;
 
-/// What an experiment gave, and what the loads of each condition did.
+/// The outcome of an experiment, and the reports of its loads, a list for each condition.
 pub type WithLoads<T> = (T, Vec<Vec<LoadReport>>);
 
-/// What measures for a paper, on one CPU of one machine.
+/// A caller that measures for a paper, on one CPU of one machine.
 ///
 /// Once an end was requested it measures nothing more: [`Bench::loops`] is empty then and
 /// [`Bench::measure`] is `None`, which the rows of the paper say.
@@ -36,7 +36,7 @@ pub trait Bench {
     /// The CPU that raises stimuli for it; `None` on one CPU.
     fn other_cpu(&self) -> Option<u32>;
 
-    /// What is known of the machine.
+    /// The facts read from the machine.
     fn machine(&self) -> &MachineFacts;
 
     /// A share of the time for one paper, in [0, 1].
@@ -88,15 +88,15 @@ pub trait Bench {
 pub struct LoopSet<'a> {
     /// The period of all of them.
     pub period_ns: u64,
-    /// What differs between them.
+    /// The conditions, a loop for each.
     pub conditions: &'a [LoopCondition],
-    /// How long all of them run together.
+    /// Time of all of them together.
     pub length: Span,
     /// Cycles at the start of each block that are left out.
     pub cold: u32,
     /// Where their releases lie.
     pub phase: LoopPhase,
-    /// How many samples of each are kept as they came, from the first one on.
+    /// Samples of each that are kept as they came, from the first one on; 0 for none.
     pub keep: usize,
 }
 
@@ -115,11 +115,11 @@ pub enum LoopPhase {
 pub struct LoopCondition {
     /// Its name in results.
     pub name: &'static str,
-    /// How the loop waits.
+    /// The wait of the loop.
     pub wait: WaitKind,
     /// The loads, as --load has them.
     pub load: &'static str,
-    /// Whether the settings of --tune hold while it runs; false without --tune.
+    /// True where the settings of --tune hold while it runs; false without --tune.
     pub tuned: bool,
 }
 
@@ -130,7 +130,7 @@ impl LoopCondition {
     }
 }
 
-/// What a loop did under one condition.
+/// The figures of a loop under one condition.
 #[derive(Clone, Debug)]
 pub struct MeasuredLoop {
     /// The name of its condition.
@@ -146,12 +146,12 @@ pub struct MeasuredLoop {
     pub hop_ns: Option<u64>,
     /// Its first samples as they came, as many as were to be kept; fewer where it had fewer.
     pub first: Vec<Sample>,
-    /// What its loads noted of themselves.
+    /// Notes of its loads on themselves, sentences for the user.
     pub load_notes: Vec<String>,
 }
 
 impl MeasuredLoop {
-    /// How far the lateness of its releases lies apart, µs.
+    /// Scatter of the lateness of its releases, µs.
     pub fn scatter_us(&self) -> Option<Scatter> {
         Some(Scatter::of_run(&self.figures)?.times(1e-3))
     }

@@ -15,13 +15,13 @@ use crate::row::{ENDED_EARLY, NO_DATA};
 pub struct PaperClaim {
     /// Paper and claim: "nist.claim.factor".
     pub id: String,
-    /// What the paper says, as a sentence without its full stop.
+    /// The claim in words: a sentence without its full stop.
     pub claim: String,
-    /// Whether it holds here.
+    /// The verdict.
     pub holds: Holds,
-    /// What decided that; where nothing did, what it would take.
+    /// The figure that decided the verdict; where none did, what it would take.
     pub because: String,
-    /// What it rests on.
+    /// The numbers that it rests on.
     pub figures: Vec<ClaimFigure>,
     /// Why a part of it was not tested, and what would do that.
     untested: Vec<String>,
@@ -30,7 +30,7 @@ pub struct PaperClaim {
 /// A number that a claim rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimFigure {
-    /// What it is.
+    /// The name of the number.
     pub title: String,
     /// The unit of its value and its bound.
     pub unit: String,
@@ -38,11 +38,11 @@ pub struct ClaimFigure {
     pub value: Interval,
     /// Samples.
     pub n: Option<u64>,
-    /// What the claim says of it, and whether that is so; `None` where it stands beside.
+    /// The bound that the claim sets, and the verdict on it; `None` where it stands beside.
     pub test: Option<(ClaimedBound, Holds)>,
 }
 
-/// What a claim says of a number.
+/// A bound that a claim sets to a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClaimedBound {
     /// It is this much or more.
@@ -54,20 +54,20 @@ pub enum ClaimedBound {
 /// A number that a claim is tested by.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTest<'t> {
-    /// What it is.
+    /// The name of the number.
     pub title: &'t str,
     /// The unit of value and bound.
     pub unit: &'t str,
-    /// What was measured; `None` where nothing was.
+    /// The measured value; `None` where nothing was measured.
     pub value: Option<Interval>,
     /// Samples.
     pub n: Option<u64>,
-    /// What the claim says of it.
+    /// The bound that the claim sets.
     pub bound: ClaimedBound,
 }
 
 impl ClaimedBound {
-    /// Whether it is shown.
+    /// The verdict on a value: decided where all of its interval lies on one side of the bound.
     pub fn judge(self, value: Interval) -> Holds {
         match self {
             Self::AtLeast(bound) => value.at_least(bound),
@@ -109,7 +109,7 @@ impl ClaimFigure {
         }
     }
 
-    /// What would decide a test that did not.
+    /// The effort that would decide an undecided test.
     fn takes(&self) -> Takes {
         Takes::of(self.value, self.test.map(|(bound, _)| bound.number()))
     }

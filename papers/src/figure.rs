@@ -12,19 +12,19 @@ use punctual_lab::timer::TimerRow;
 pub struct Drawing {
     /// Paper and figure: "nist.fig5".
     pub id: String,
-    /// What it shows.
+    /// Its caption.
     pub title: String,
     /// The horizontal axis, with its unit.
     pub x: String,
     /// The vertical axis, with its unit.
     pub y: String,
-    /// Whether each axis is a log scale, x and y.
+    /// True for an axis with a log scale, x and y.
     pub log: [bool; 2],
-    /// What stands at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
+    /// Names at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
     pub names: Vec<String>,
     /// Traces below each other, as an oscilloscope shows them: their names, from top to bottom.
     pub channels: Vec<String>,
-    /// Whether it stands beside the figure before it, on the same scales.
+    /// True where it stands beside the figure before it, on the same scales.
     pub beside: bool,
     /// The series, in the order of the legend.
     pub series: Vec<Series>,
@@ -35,7 +35,7 @@ pub struct Drawing {
 pub struct Series {
     /// "published", "formula: …", "here: …".
     pub name: String,
-    /// How it is drawn.
+    /// The mark that its points are drawn as.
     pub style: Style,
     /// Its points, x and y in the units of the axes.
     pub points: Vec<[f64; 2]>,
@@ -45,7 +45,7 @@ pub struct Series {
     pub channel: usize,
 }
 
-/// How a series is drawn.
+/// The mark that the points of a series are drawn as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Its points joined by a line.
@@ -220,7 +220,8 @@ pub fn averaged<'s>(
     })
 }
 
-/// How late the latest of so many wakes was, ns: a curve of quantiles.
+/// Quantiles of the lateness: x is one wake of so many, y the lateness that this share of wakes
+/// exceeds, ns.
 pub fn quantiles(row: &TimerRow) -> Vec<[f64; 2]> {
     let ns = &row.lateness_ns;
     let shares = [

@@ -5,8 +5,8 @@
 //! desktop. [`wince`]: interrupt and application latencies of Windows CE. [`ant`]: the six tables
 //! of AnT against the wait queue of ART-Linux. [`maruti`]: exits of a spin to the counter's cycle.
 //!
-//! What only a paper needs lies beside it. The measuring is the lab's, the machine and the time the
-//! caller's: [`bench::Bench`].
+//! Items that only a paper needs lie beside it. The measuring is the lab's, the machine and the
+//! time the caller's: [`bench::Bench`].
 #![forbid(unsafe_code)]
 
 pub mod ant;
@@ -23,16 +23,16 @@ use bench::Bench;
 use claim::PaperClaim;
 use row::PaperRow;
 
-/// What measuring a paper again gives.
+/// The result of measuring a paper again.
 #[derive(Clone, Debug, Default)]
 pub struct Reproduction {
     /// A row for each number that it prints.
     pub rows: Vec<PaperRow>,
-    /// What it claims, each with its verdict.
+    /// Its claims, each with its verdict.
     pub claims: Vec<PaperClaim>,
 }
 
-/// How long a paper is measured.
+/// The time that a paper is measured for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaperLength {
     /// A quarter of a minute.

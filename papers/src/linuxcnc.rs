@@ -12,7 +12,7 @@ use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, Measur
 use crate::figure::Drawing;
 use crate::row::PaperRow;
 
-/// How long the paper's runs are.
+/// Length of the paper's runs, s.
 const RUN_S: f64 = 1_500.0;
 
 /// A thread of latency-histogram.

@@ -28,7 +28,7 @@ const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
     false => ["rdtsc", "lfence+rdtsc"],
 };
 
-/// What the wait that learns may take of the CPU.
+/// The share of the CPU that the wait that learns may take.
 const BUDGET: f64 = 0.5;
 
 /// The exits of the paper, for `measure accuracy`.
@@ -85,7 +85,7 @@ const NO_COUNTER: &str =
 #[derive(Clone, Copy)]
 struct ExitKind {
     exit: &'static str,
-    /// How its code lies; `None` where the compiler places it.
+    /// The placement of its code; `None` where the compiler places it.
     code: Option<&'static str>,
     cache: &'static str,
 }
@@ -203,7 +203,8 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
     ]
 }
 
-/// What stands in for a bare machine without interrupts, and what came in spite of it.
+/// A row with notes: what stands in for a bare machine without interrupts, and the interrupts that
+/// came in spite of it.
 fn quiet(
     row: PaperRow,
     accuracy: Option<&AccuracyOutcome>,
@@ -235,8 +236,8 @@ fn quiet(
     }
 }
 
-/// What the processor's own counters saw beside the sweeps of figure 3, a row for each; none where
-/// it shows none, which the row of the spread says.
+/// Counts of the processor's own counters beside the sweeps of figure 3, a row for each; none where
+/// the processor shows none, which the row of the spread says.
 fn exit_counts(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
     let Some(row) = accuracy.and_then(|accuracy| ExitKind::LOOP.row(accuracy)) else {
         return Vec::new();
@@ -378,7 +379,7 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
     rows
 }
 
-/// What the processor's own counters were read for there: interrupts for each wake here.
+/// The row of interrupts for each wake, for which the paper reads the processor's own counters.
 fn interrupts(
     timer: Option<&TimerOutcome>,
     figure: &TimerFigure,
@@ -396,8 +397,8 @@ fn interrupts(
     )
 }
 
-/// What the processor's own counters saw beside these wakes, a row for each; none where it shows
-/// none, which the row of interrupts says.
+/// Counts of the processor's own counters beside these wakes, a row for each; none where the
+/// processor shows none, which the row of interrupts says.
 fn counted(
     timer: Option<&TimerOutcome>,
     figure: &TimerFigure,
@@ -507,7 +508,8 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
 const PERIODOGRAMS: [(&str, Option<f64>); 3] =
     [("maruti.fig3", Some(32.0)), ("maruti.fig4", Some(256.0)), ("maruti.fig6", None)];
 
-/// How much of single sweeps a sine of each period explains; `None` where no sweep was searched.
+/// Share of the variance of single sweeps that a sine of each period explains, over the period in
+/// ticks; `None` where no sweep was searched.
 fn periodogram(&(id, published): &(&str, Option<f64>), row: &AccuracyRow) -> Option<Drawing> {
     let points: Vec<[f64; 2]> =
         row.periods.iter().map(|tried| [tried.ticks, tried.share]).collect();

@@ -29,7 +29,7 @@ const T: f64 = 500.0;
 const S: f64 = 5.0;
 /// T, ns.
 const PERIOD_NS: u64 = 500_000;
-/// What the paper measured, µs.
+/// The paper's jitter without and with compensation, µs.
 const UNCOMPENSATED: f64 = 3.6;
 const COMPENSATED: f64 = 0.098;
 
@@ -69,7 +69,7 @@ struct Loading {
     key: &'static str,
     /// The load, as --load has it.
     load: &'static str,
-    /// What the paper calls it.
+    /// Its name in the paper.
     name: &'static str,
     published: &'static str,
     note: &'static str,
@@ -220,7 +220,7 @@ const TRIES: [&str; 3] = ["10 000 samples", "10 000 samples, again", "10 000 sam
 /// The share of the time that these may take together.
 const TRIES_SHARE: f64 = 0.2;
 
-/// How many of those runs there is time for.
+/// Number of those runs that there is time for; at least one.
 fn tries(time: Span) -> usize {
     let each_ns = releases(MANY) as u64 * PERIOD_NS;
     let fit = time.as_ns().max(0).unsigned_abs() / each_ns;
@@ -280,7 +280,8 @@ fn loops<B: Bench>(
     bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold, phase, keep: 0 })
 }
 
-/// How late timers of the paper's period are beside a load.
+/// Measures the lateness of timers of the paper's period beside a load; `None` once an end was
+/// requested.
 fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<Loaded>, B::Error> {
     let experiment = TimerExperiment {
         thread: bench.thread(),
@@ -294,10 +295,10 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<Loaded>, B::Error
     Ok(measured.map(|(timer, loads)| (timer, loads.into_iter().flatten().collect())))
 }
 
-/// What a timer's wakes were, and what the loads beside them did.
+/// The outcome of a timer, and the reports of the loads beside it.
 type Loaded = (TimerOutcome, Vec<LoadReport>);
 
-/// What the kernel's module of the paper is here.
+/// The note on what stands here in for the paper's module of the kernel.
 const STANDS_IN: &str = "a task in the kernel there, a module of RTL that the timer's interrupt \
                          starts; here a thread of SCHED_FIFO that the kernel wakes";
 
@@ -427,7 +428,7 @@ fn compensation(quiet: Pair<'_>) -> Vec<PaperRow> {
     rows
 }
 
-/// What the kernel's tick costs where it meets releases.
+/// The cost of the kernel's tick where it meets releases, µs, without and with compensation.
 fn ticks(quiet: Pair<'_>, zero: Pair<'_>) -> [PaperRow; 2] {
     let sides = [
         ("uncompensated", quiet.plain, zero.plain),
@@ -568,7 +569,7 @@ fn load(a: f64, s: f64) -> f64 {
     ((T / a - 1.0) * s + a) / T * 100.0
 }
 
-/// What was measured at an interval of so many µs, %.
+/// The load that was measured at an interval of so many µs, %.
 fn load_at(loads: &[LoadAt], us: u64) -> Option<Interval> {
     loads.iter().find(|at| at.us == us).map(|at| at.percent)
 }
@@ -596,12 +597,12 @@ fn interval_rows(loads: &[LoadAt]) -> Vec<PaperRow> {
     INTERVALS.iter().map(row).collect()
 }
 
-/// What the loop computes for itself.
+/// The interval of least load that the loop chose for this machine, and its load.
 #[derive(Clone, Copy, Debug)]
 struct Optimum {
     /// Its interval of least load, A, µs.
     a: f64,
-    /// What a wake takes, S, µs.
+    /// Time of a wake, S, µs.
     s: f64,
     /// Its load, %.
     load: Option<f64>,

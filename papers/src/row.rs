@@ -7,7 +7,7 @@
 pub struct PaperRow {
     /// Paper and figure: "nist.fig2", "wince.fig11.ce30-loaded.app.max".
     pub id: String,
-    /// What the figure is.
+    /// The name of the figure.
     pub title: String,
     /// The unit of `formula` and `measured`.
     pub unit: String,

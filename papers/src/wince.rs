@@ -47,7 +47,7 @@ enum Kernel {
     CeNet,
 }
 
-/// What a table has of a system, alone or beside a competitor of equal priority.
+/// The cells that a table has for a system, alone or beside a competitor of equal priority.
 struct System<T> {
     /// Its part of ids: "ce30-loaded".
     id: &'static str,
@@ -98,8 +98,8 @@ const LATENCIES: [System<[[&str; 4]; 2]>; 6] = [
 /// A figure of a stage, ns.
 type Value = fn(&StageRow) -> Option<f64>;
 
-/// What was measured: idle, and with a competitor of equal priority, which is what the paper calls
-/// loaded; polygons a second without stimuli.
+/// The measurements: idle, and with a competitor of equal priority, which the paper calls loaded;
+/// polygons a second without stimuli.
 struct Measured {
     idle: Option<ResponseRow>,
     equal: Option<ResponseRow>,
@@ -133,7 +133,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     Ok(Reproduction { rows, claims })
 }
 
-/// How fast an eventfd is answered with stage 2 of this policy, and this competitor of the same.
+/// Measures the answers to an eventfd with stage 2 of this policy, and this competitor of the same.
 fn response<B: Bench>(
     bench: &mut B,
     second: SchedPolicy,
@@ -195,7 +195,7 @@ fn polygons(measured: &Measured, alone: bool) -> Vec<PaperRow> {
     POLYGONS.into_iter().map(row).collect()
 }
 
-/// What starts a stage: the function generator's square wave.
+/// Rows of the stimuli that start a stage: the function generator's square wave.
 fn stimuli() -> [PaperRow; 2] {
     [
         PaperRow::new("wince.stimuli", "frequency of the stimuli", "kHz", "5000 Hz")
@@ -213,8 +213,7 @@ fn stimuli() -> [PaperRow; 2] {
 /// Iterations of APP_TEST there.
 const MILLION: f64 = 1e6;
 
-/// How many of the paper's million stimuli each condition has: of fewer a rare answer is not among
-/// them.
+/// The row of stimuli of each condition, of the paper's million: a rare answer is not among fewer.
 fn responses(measured: &Measured) -> PaperRow {
     let raised = |row: &Option<ResponseRow>| row.as_ref().map(|row| row.stimuli);
     let (idle, equal) = (raised(&measured.idle), raised(&measured.equal));
@@ -400,7 +399,7 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
     rows
 }
 
-/// What a first loss is.
+/// The note on a first loss.
 const EXTREME: &str = "any loss in a trial: an extreme value where the host stalls a machine";
 /// Why a machine of one CPU has no row of figure 8.
 const ONE_CPU: &str = "not measured: it takes a second CPU";
@@ -490,7 +489,7 @@ fn not_reached(
     Some(format!("not measured: not reached up to {:.3} kHz{left}{cut}", highest.hz / 1e3))
 }
 
-/// What starts in rows are of, where claims take all stimuli.
+/// The note on the stimuli that starts in rows are of, where claims take all stimuli.
 const ANSWERS: &str = "of answers: stimuli found together with a later one are not counted";
 
 /// Figure 11.
@@ -524,7 +523,7 @@ fn latencies(measured: &Measured) -> Vec<PaperRow> {
     rows
 }
 
-/// What a figure of traces shows.
+/// The answers that a figure of traces shows.
 #[derive(Clone, Copy)]
 enum Shown {
     /// Single answers, as one sweep of an oscilloscope after the other.
@@ -607,7 +606,8 @@ const CHANNELS: [&str; 3] = ["stage 2 (APP_TEST)", "stage 1 (ISR_TEST)", "stimul
 /// The channel of a stage, of which the first has the number 0, and that of the stimulus.
 const STAGE_CHANNELS: [usize; 2] = [1, 0];
 const STIMULUS_CHANNEL: usize = 2;
-/// What is shown before the stimulus and after the last answer, of the time between them.
+/// Time shown before the stimulus and end of the screen, as multiples of the time of the last
+/// answer.
 const BEFORE: f64 = 0.05;
 const AFTER: f64 = 1.1;
 /// Where the last single answers are put together.
@@ -706,7 +706,7 @@ fn persistent(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
     })
 }
 
-/// What stands above a column: as much of its value as there is room for.
+/// The text above a column: as many digits of its value as there is room for.
 fn above(value: f64) -> String {
     let digits = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
     concise(format!("{value:.digits$}").parse().unwrap_or(value))

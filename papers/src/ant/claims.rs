@@ -1,4 +1,4 @@
-//! What AnT's paper claims, judged by today's tables, loops and registrations.
+//! The claims of AnT's paper, judged by today's tables, loops and registrations.
 
 use punctual_analysis::interval::Interval;
 use punctual_lab::executive::{DesignName, ExecutiveOutcome, ExecutiveRow};
@@ -10,23 +10,23 @@ use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
 
 /// The number of tasks of the paper's largest case.
 const MOST: usize = 100;
-/// What grows by no more than this share of what grows with N is constant.
+/// A cost that grows by no more than this share of a cost that grows with N is constant.
 const CONSTANT: f64 = 0.1;
-/// What grows with N is at least this many times as much at the most tasks as at one.
+/// A cost that grows with N is at least this many times as much at the most tasks as at one.
 const GROWS: f64 = 2.0;
 /// Two costs that differ by no more than this factor are equal.
 const EQUAL: f64 = 1.25;
-/// What AnT saves in a cycle of the most tasks, µs: §4.4.
+/// Time that AnT saves in a cycle of the most tasks, µs: §4.4.
 const SAVED: f64 = 50.0;
 
-/// What its claims rest on.
+/// The measurements that the claims are judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'r> {
     /// A loop of 1 ms: from the timer to the process.
     pub(super) process: Option<&'r MeasuredLoop>,
     /// Loops by their period, ms.
     pub(super) intervals: &'r [(u64, Option<MeasuredLoop>)],
-    /// What releasing, dispatching and waiting cost.
+    /// Costs of releasing, dispatching and waiting.
     pub(super) executive: Option<&'r ExecutiveOutcome>,
     /// Tasks that registered at irregular times.
     pub(super) registration: &'r [RegistrationRow],
@@ -283,9 +283,9 @@ impl Evidence<'_> {
     }
 }
 
-/// How far the mean interval is from the period, µs. Latenesses that lie between two ends tilt a
-/// fitted line of n cycles by no more than 1.5 times their distance over n: all early in the first
-/// half and all late in the second.
+/// Distance of the mean interval from the period, µs, signed. Latenesses that lie between two ends
+/// tilt a fitted line of n cycles by no more than 1.5 times their distance over n: all early in the
+/// first half and all late in the second.
 fn mean_error_us(run: &MeasuredLoop, period_ms: u64) -> Option<Interval> {
     let grid = run.figures.grid.as_ref()?;
     let drift_us = drift_ns(run, period_ms)? / 1e3;

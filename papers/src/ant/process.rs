@@ -83,7 +83,7 @@ impl TaskSet {
 pub struct ProcessExperiment {
     /// The thread: its CPU, and the policy to request.
     pub thread: RtThread,
-    /// How long in all, about; three turns of each at least.
+    /// Time of all rows together, about; each has three turns at least, however short it is.
     pub duration: Span,
 }
 
@@ -99,7 +99,7 @@ pub struct ProcessRow {
 }
 
 impl ProcessRow {
-    /// How far the times lie apart, ns.
+    /// Scatter of the times, ns.
     pub fn scatter(&self) -> Option<Scatter> {
         Scatter::of_series(self.times_ns.iter().copied())
     }
@@ -191,7 +191,7 @@ impl<D: Design> OnTicks for D {
     }
 }
 
-/// What happens to a task that is not done at its next release, in [`OverrunExperiment`].
+/// The fate of a task that is not done at its next release, in [`OverrunExperiment`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overrunning {
     /// It never is: it takes no longer than usual.
@@ -234,21 +234,21 @@ impl Overrunning {
 pub struct OverrunExperiment {
     /// The thread of both: its CPU, and the policy to request.
     pub thread: RtThread,
-    /// How long in all, about.
+    /// Time of all rows together, about.
     pub duration: Span,
 }
 
 /// Intervals of A under one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverrunRow {
-    /// What happens to B.
+    /// The fate of B when it overruns.
     pub overrunning: Overrunning,
-    /// How far each interval between two starts of A is from its period, ns, in the order of time.
+    /// Each interval between two starts of A less its period, ns, signed, in the order of time.
     pub errors: Vec<i64>,
 }
 
 impl OverrunRow {
-    /// How far they lie apart, ns.
+    /// Scatter of the errors without their sign, ns.
     pub fn scatter(&self) -> Option<Scatter> {
         Scatter::of_series(self.errors.iter().map(|error| error.abs()))
     }
@@ -262,7 +262,7 @@ const PERIOD: Period = match Period::from_ns(PAIR.as_nanos() as u64) {
 };
 /// The same in ms.
 pub(super) const PAIR_MS: f64 = 5.0;
-/// What B takes, and what it takes where it overruns.
+/// Execution time of B, and that of a cycle in which it overruns.
 const USUAL: Duration = Duration::from_micros(100);
 const OVERRUN: Duration = Duration::from_millis(8);
 /// One of so many cycles of B overruns.

@@ -23,9 +23,9 @@ const TASKS: u32 = 100;
 /// Ticks before those that count, and those.
 const COLD: u32 = 200;
 const TICKS: u32 = 1_000;
-/// How often all of it is repeated.
+/// Repetitions of the whole experiment.
 const REPEATS: u64 = 10;
-/// How long it takes, far from exactly: for the judgement of what it risks.
+/// Length of the experiment, ns, far from exact: to judge its safety by.
 const LENGTH_NS: u64 = 200_000_000;
 
 /// Irregular registration, measured.
@@ -49,9 +49,9 @@ pub struct RegistrationRow {
     pub release_ns: [f64; 3],
     /// The same where nothing was flushed.
     pub warm_ns: [f64; 3],
-    /// What both stamps of a release take, ns: the median of stamps with nothing between.
+    /// Time between the two stamps of a release with nothing between them, ns: the median.
     pub floor_ns: f64,
-    /// How far the releases of flushed lines lie apart, ns, without the floor.
+    /// Scatter of the releases of flushed lines, ns, without the floor.
     pub release_scatter: Option<Scatter>,
     /// Ticks measured.
     pub ticks: u64,
@@ -70,14 +70,14 @@ pub struct AtTick {
     pub most: u64,
 }
 
-/// What is added up for a design.
+/// Sums and series of one design.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     most: u64,
     fewest: u64,
     /// Tasks released at each tick of the first period, a list for each repetition.
     released: Vec<Vec<u64>>,
-    /// What each release took, in the order of time: from flushed lines, and from warm ones.
+    /// Time of each release, in the order of time: from flushed lines, and from warm ones.
     each: [Vec<u64>; 2],
     /// From a stamp to the next one, with nothing between.
     floors: Vec<u64>,
@@ -211,7 +211,7 @@ impl Sums {
         })
     }
 
-    /// What all repetitions released at a tick of a period.
+    /// The fewest, the mean and the most tasks that a repetition released at a tick of the period.
     fn at(&self, tick: usize) -> AtTick {
         let own = || self.released.iter().filter_map(|period| period.get(tick).copied());
         AtTick {

@@ -29,7 +29,7 @@ struct ReleaseManagement {
 struct Entry {
     /// The first of its elements.
     head: u32,
-    /// How many there are.
+    /// Number of its elements.
     count: u32,
 }
 

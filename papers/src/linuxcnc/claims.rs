@@ -1,4 +1,4 @@
-//! What the page of LinuxCNC claims, judged by today's histograms and the recipe as it is set.
+//! The claims of LinuxCNC's page, judged by today's histograms and the recipe as it is set.
 
 use punctual_analysis::interval::Interval;
 use punctual_analysis::scatter::Scatter;
@@ -7,9 +7,9 @@ use punctual_host::facts::MachineFacts;
 use crate::bench::MeasuredLoop;
 use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
 
-/// What is still "1000s of nanoseconds", µs.
+/// The largest value that is still "1000s of nanoseconds", µs.
 const THOUSANDS: f64 = 10.0;
-/// What is still "as low as 100 nanoseconds": nearer to 100 ns than to 1 µs, µs.
+/// The largest value that is still "as low as 100 nanoseconds": nearer to 100 ns than to 1 µs, µs.
 const HUNDRED: f64 = 0.316;
 /// From 5 to 95 % in standard deviations of a normal distribution, and what an interval scatters
 /// more than the two wakes that it lies between.

@@ -1,4 +1,4 @@
-//! What Maruti's paper claims, judged by today's exits and timers.
+//! The claims of Maruti's paper, judged by today's exits and timers.
 
 use punctual_analysis::interval::Interval;
 use punctual_analysis::scatter::Scatter;
@@ -17,7 +17,7 @@ const TABLE: f64 = 2.0;
 const GOAL: f64 = 0.1;
 const FEW: f64 = 5.0;
 
-/// What its claims rest on.
+/// The measurements that the claims are judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'r> {
     /// Exits of spins.
@@ -333,9 +333,9 @@ mod tests {
     use super::*;
     use crate::claim::evenly;
 
-    /// What a machine has: errors in hundredths of a tick (loop, split, corrected), the period
-    /// over the poll, the fenced poll over the plain one; wakes in ns (sleep with NOPs, with CPUID,
-    /// with stamps in the cache, mdelay).
+    /// The figures of a made-up machine: errors in hundredths of a tick (loop, split, corrected),
+    /// the period over the poll, the fenced poll over the plain one; wakes in ns (sleep with NOPs,
+    /// with CPUID, with stamps in the cache, mdelay).
     struct Machine {
         errors: [i64; 3],
         period: Interval,

@@ -22,9 +22,9 @@ pub(super) struct Dispatch {
     key: &'static str,
     /// Its name in sentences.
     pub(super) name: &'static str,
-    /// How late it is, µs.
+    /// Scatter of its lateness, µs.
     pub(super) late_us: Option<Scatter>,
-    /// What it takes of the CPU, %.
+    /// CPU time over wall time, %.
     pub(super) cpu: Option<f64>,
     note: &'static str,
 }

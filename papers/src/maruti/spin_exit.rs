@@ -20,16 +20,16 @@ use punctual_lab::accuracy::{FINE, RivalExit, error_ns, plain};
 
 /// Exits in each half of the trial, and in a measurement of what leaving takes.
 const TRIALS: usize = 384;
-/// How long polls are counted, links in a measurement of the chain, and how often.
+/// Length of a batch of polls, links of a measurement of the chain, and batches of each.
 const POLLING: u64 = 20_000 * FINE;
 const BATCH: u64 = 2_000;
 const BATCHES: usize = 15;
 /// The links that an exit takes at least: the processor then always guesses that there are more, so
 /// that leaving the chain costs the same each time.
 const LINKS_MIN: u64 = 32;
-/// How far ahead of its target an exit of the trial begins.
+/// Time from the start of a trial's exit to its target; each has up to 100 ns more.
 const AHEAD: Span = Span::from_us(3);
-/// How long after its target the middle one of all exits is to be, so that few are before it.
+/// Distance of the middle one of all exits after its target, so that few are before it.
 const AFTER: i64 = 3 * FINE.cast_signed();
 /// A gap between two polls above which an exit is given up: the CPU was elsewhere.
 const GAP: u64 = 1_000 * FINE;
@@ -60,18 +60,18 @@ struct Left {
     away: bool,
 }
 
-/// What a corrected exit goes by: all in [`FINE`]ths of a nanosecond.
+/// The parameters of a corrected exit: all in [`FINE`]ths of a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpinExit {
     /// From one poll to the next, at least.
     poll: u64,
     /// The counter's step, 0 where it is finer than a poll is long.
     quantum: u64,
-    /// What leaving takes without any link.
+    /// Time of leaving without any link.
     fixed: u64,
     /// Links a unit of time, in 2⁻³².
     links: u64,
-    /// What was left at most when the loop was left.
+    /// The most time before the target at which the polls end.
     reach: u64,
     plain: u64,
     corrected: u64,
@@ -91,7 +91,8 @@ impl SpinExit {
         Self::measure(clock)?.judge(clock)
     }
 
-    /// What a corrected exit takes, without a trial of whether it helps: for those who try it.
+    /// Measures the parameters of a corrected exit, without a trial of whether it helps: for
+    /// callers that try it themselves.
     ///
     /// # Errors
     ///
@@ -141,8 +142,8 @@ impl SpinExit {
         Ok(self)
     }
 
-    /// What the trial found: the spread, p5 to p95, of exits by polling alone and of corrected
-    /// ones, ns, as the counter shows them.
+    /// The spread, p5 to p95, of exits by polling alone and of corrected ones in the trial, ns, as
+    /// the counter shows them; 0 without a trial.
     ///
     /// # Real-time: setup only
     pub fn spreads_ns(&self) -> (f64, f64) {
@@ -156,8 +157,8 @@ impl SpinExit {
         self.quantum as f64 / FINE as f64
     }
 
-    /// How long before the release this takes over: a hundred polls or so earlier than it leaves
-    /// them, in which it reads the counter ever sharper.
+    /// Time before the release at which this takes over: a hundred polls or so before the polls
+    /// end, in which it reads the counter ever sharper.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -165,7 +166,7 @@ impl SpinExit {
         Span::from_ns((self.reach / FINE).cast_signed().saturating_add(1_000))
     }
 
-    /// What a stamp may be behind the time, for all that the counter shows.
+    /// The most that a stamp may be behind the time: the counter's step, rounded up to whole ns.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -242,8 +243,8 @@ impl SpinExit {
     }
 }
 
-/// How often it is calibrated, 5 ms each, until it is steady: polls and links of one length are
-/// rare where others disturb the CPU.
+/// Calibrations at most, 5 ms each, until one is steady: polls and links of one length are rare
+/// where others disturb the CPU.
 const CALIBRATIONS: usize = 20;
 
 /// The corrected exit as a rival in `measure accuracy`, and what its trial found.
@@ -314,7 +315,7 @@ fn poll_took<C: Clock>(clock: &mut C) -> u64 {
     if away { 0 } else { (now.wrapping_sub(first) << 16) / polls }
 }
 
-/// How long [`BATCH`] links take.
+/// Time of [`BATCH`] links, in [`FINE`]ths of a nanosecond.
 fn links_took<C: Clock>(clock: &mut C) -> u64 {
     let first = clock.fine_now();
     black_box(chain(first, black_box(BATCH)));

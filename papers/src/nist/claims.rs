@@ -1,4 +1,4 @@
-//! What NIST's paper claims, judged by today's loops and timers.
+//! The claims of NIST's paper, judged by today's loops and timers.
 
 use punctual_analysis::scatter::Scatter;
 use punctual_lab::timer::TimerOutcome;
@@ -9,12 +9,14 @@ use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
 
 /// The cost of compensation, %: "about 20%", which is what rounds to it in tens.
 const COST: f64 = 25.0;
-/// What is still "on the order of ten microseconds", µs: nearer to ten than to a hundred.
+/// The largest value that is still "on the order of ten microseconds", µs: nearer to ten than to a
+/// hundred.
 const TENS: f64 = 31.6;
-/// What jitter takes of the available torque at most, %, without compensation and with it.
+/// The share of the available torque that jitter takes at most, %, without compensation and with
+/// it.
 const TORQUE: [f64; 2] = [10.0, 1.0];
 
-/// What its claims rest on.
+/// The measurements that the claims are judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'r> {
     /// Loops away from the kernel's tick.

@@ -152,18 +152,18 @@ impl OnePeriod {
         (at - self.from).as_ns() as f64 / 1e3
     }
 
-    /// How often it slept.
+    /// Number of its sleeps.
     fn calls(&self) -> usize {
         self.stamps.iter().filter(|stamp| !stamp.is_awake).count()
     }
 
-    /// How long it polled in the end, µs.
+    /// Time that it polled in the end, µs; `None` where no stamp lies before the release.
     fn polled_us(&self) -> Option<f64> {
         let last = self.stamps.iter().rfind(|stamp| stamp.is_awake && stamp.at < self.release)?;
         Some((self.woken - last.at).as_ns() as f64 / 1e3)
     }
 
-    /// Whether the thread runs, 1 or 0, over µs after the release before.
+    /// Steps of 1 where the thread runs and 0 where it sleeps, over µs after the release before.
     fn runs(&self) -> Vec<[f64; 2]> {
         let mut points: Vec<[f64; 2]> = Vec::new();
         let mut level = 0.0;

@@ -26,11 +26,11 @@ const BEYOND: f64 = 0.5;
 /// So many consecutive samples, about the grid that fits them best.
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
-    /// Whether the first of them is the loop's first.
+    /// True where the first of them is the loop's first.
     is_from_start: bool,
     /// Releases among them that were missed, so that they have no sample.
     pub(super) missed: u64,
-    /// How far each is above the earliest one, ns.
+    /// Distance of each above the earliest one, ns; ≥ 0.
     above_ns: Vec<i64>,
     scatter: Scatter,
 }
@@ -62,14 +62,15 @@ impl Samples {
         self.scatter.to_p99().map(|spread: Interval| spread.value / 1e3)
     }
 
-    /// How much later the loop's first one is than the median of all, µs; `None` where it is not
+    /// Distance of the loop's first one from the median of all, µs, signed; `None` where it is not
     /// among them.
     pub(super) fn first_us(&self) -> Option<f64> {
         let first = *self.above_ns.first().filter(|_| self.is_from_start)?;
         Some((first as f64 - self.scatter.p50?.value) / 1e3)
     }
 
-    /// Whether the loop's first one is later than 95 % of all, as where code is in no cache yet.
+    /// Returns true where the loop's first one is later than 95 % of all, as where code is in no
+    /// cache yet.
     pub(super) fn is_first_late(&self) -> bool {
         let first = self.above_ns.first().filter(|_| self.is_from_start);
         first.is_some_and(|first| *first > self.at(Probability::P95))
@@ -119,7 +120,7 @@ impl Samples {
 /// the earliest.
 const STALL: i64 = 5;
 
-/// How far each sample is above the earliest, about the grid that fits best, ns. Least squares as
+/// Distance of each sample above the earliest, about the grid that fits best, ns. Least squares as
 /// the paper has it, but a stall has no part in it: one of 400 µs tilts the grid of a hundred
 /// samples by 5 µs, fifty times what compensation leaves.
 fn about_grid(samples: &[Sample]) -> Option<Vec<i64>> {

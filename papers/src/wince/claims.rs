@@ -1,4 +1,4 @@
-//! What the paper on Windows CE claims, judged by today's answers and trials. It compares three
+//! The claims of the paper on Windows CE, judged by today's answers and trials. It compares three
 //! systems; here one stands for each.
 
 use punctual_analysis::interval::Interval;
@@ -11,7 +11,7 @@ use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
 
 /// "95% or more of the jitter" unloaded, µs: figure 6.
 const UNLOADED: f64 = 2.5;
-/// How much later and how much wider the interrupt's stage starts at most under load: CE.NET's
+/// Factors by which the interrupt's stage starts later and wider at most under load: CE.NET's
 /// latency and jitter in figure 11.
 const LATER: f64 = 6.3 / 3.0;
 const WIDER: f64 = 9.4 / 3.0;
@@ -21,8 +21,8 @@ const WALL: f64 = 133.0;
 const GOAL: f64 = 0.01;
 /// Less of a frequency than this share is a change.
 const UNCHANGED: f64 = 0.9;
-/// What a competitor of equal priority leaves of MF-APP at most: 15 of 28 kHz, with what rounds to
-/// a half in tens.
+/// The share of MF-APP that a competitor of equal priority leaves at most: 15 of 28 kHz, with what
+/// rounds to a half in tens.
 const HALVED: f64 = 0.55;
 /// The share of the background that a trial takes, from what shows above its noise to what its
 /// cost explains.

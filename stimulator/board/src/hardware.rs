@@ -59,7 +59,7 @@ pub(crate) fn stimulate(is_high: bool) {
     register.write(1 << STIMULUS_PIN);
 }
 
-/// Whether the answer pin is high.
+/// Returns true where the answer pin is high.
 pub(crate) fn is_answered() -> bool {
     PINS_IN.read() & 1 << ANSWER_PIN != 0
 }
@@ -123,7 +123,7 @@ impl Uart {
         (!is_empty).then(|| self.0.data.read() as u8)
     }
 
-    /// Whether nothing waits to be sent: then 32 bytes can be written at once.
+    /// Returns true where nothing waits to be sent: then 32 bytes can be written at once.
     pub(crate) fn is_idle(self) -> bool {
         self.0.flags.read() & 1 << 7 != 0
     }

@@ -4,7 +4,7 @@
 //! the constants below, so that its address is one of a register of 32 bits that may be read and
 //! written at any time.
 
-/// What the RP2040's ROM loads first, for the flash of the Pico and most of its copies.
+/// The code that the RP2040's ROM loads first, for the flash of the Pico and most of its copies.
 #[used]
 #[unsafe(link_section = ".boot2")]
 #[unsafe(no_mangle)]
@@ -15,7 +15,7 @@ static BOOT2: [u8; 256] = rp2040_boot2::BOOT_LOADER_W25Q080;
 pub(crate) struct Register(usize);
 
 impl Register {
-    /// What it holds.
+    /// Its value.
     pub(crate) fn read(self) -> u32 {
         // SAFETY: a register's address, aligned, mapped for ever; see above.
         unsafe { core::ptr::read_volatile(self.0 as *const u32) }

@@ -1,4 +1,4 @@
-//! What a person says to the board, a line at a time: `serial 1000 10000`, `edges 1000 10000`.
+//! The commands of a person to the board, a line each: `serial 1000 10000`, `edges 1000 10000`.
 
 use core::fmt::{self, Write};
 
@@ -12,15 +12,15 @@ const LINE: usize = 64;
 /// A session that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// How stimuli go out and answers come in.
+    /// The way of stimuli out and of answers in.
     pub path: Path,
     /// From one stimulus to the next, µs.
     pub period_us: u32,
-    /// How many.
+    /// Number of stimuli, from 1 to [`STIMULI_MAX`].
     pub stimuli: u32,
 }
 
-/// How stimuli go out and answers come in.
+/// The way of stimuli out and of answers in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// Frames over the serial line, to `punctual respond`.
@@ -67,10 +67,10 @@ impl fmt::Display for Refused {
 }
 
 impl Command {
-    /// What a line says.
+    /// Reads a line.
     ///
     /// # Errors
-    /// What is wrong with it, and what is accepted.
+    /// The fault of the line, with what is accepted.
     pub fn parse(line: &str) -> Result<Self, Refused> {
         let mut words = line.split_ascii_whitespace();
         let path = match words.next() {

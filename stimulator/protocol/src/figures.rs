@@ -58,7 +58,7 @@ impl Latencies {
         self.largest = self.largest.max(ticks);
     }
 
-    /// How many there are.
+    /// Number of latencies.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -87,7 +87,7 @@ impl Latencies {
     }
 }
 
-/// What became of a session.
+/// The counts and latencies of a session.
 #[derive(Debug, Default)]
 pub struct SessionFigures {
     /// Stimuli that were sent.
@@ -100,7 +100,7 @@ pub struct SessionFigures {
     pub duplicates: u32,
     /// Answers that belong to no stimulus that is waited for.
     pub replayed: u32,
-    /// What is no frame, or none that a responder sends.
+    /// Bytes that are no frame, and frames that no responder sends.
     pub foreign: u32,
     /// From the first bit of a stimulus until after the last one of its answer.
     pub latency: Latencies,

@@ -1,5 +1,5 @@
-//! What a board does that sends stimuli to `punctual respond` over a serial line, or edges over a
-//! wire, and stamps the answers: frames, commands, the timing of a session, its figures.
+//! The logic of a board that sends stimuli to `punctual respond` over a serial line, or edges over
+//! a wire, and stamps the answers: frames, commands, the timing of a session, its figures.
 //!
 //! Pure: time and bytes are arguments, and nothing is allocated. The frames are the host's own
 //! file; its decoder, which allocates, is held against the one here.

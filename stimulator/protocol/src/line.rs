@@ -9,7 +9,7 @@ use crate::frame::{BYTES, HEAD, LinkEvent, MAGIC, VERSION, parse};
 pub struct LineDecoder {
     bytes: [u8; BYTES],
     held: usize,
-    /// Whether what comes now belongs to foreign bytes that were counted.
+    /// True while the bytes that come belong to foreign ones that were counted.
     foreign: bool,
 }
 

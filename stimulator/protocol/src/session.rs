@@ -9,15 +9,15 @@ use crate::frame::{Frame, FrameKind, LinkEvent, VERSION};
 
 /// Stimuli that wait for their answers at most: one that is older is lost.
 pub const WAITED: usize = 256;
-/// How often a session is requested, and how long each request waits, µs.
+/// Requests for a session at most, and time that each waits for an answer, µs.
 const HELLOS: u32 = 8;
 const HELLO_US: u64 = 500_000;
-/// How long the last answers may take, µs.
+/// Time that the last answers may take, µs.
 const ANSWERS_US: u64 = 500_000;
 /// In the place of an instant: the stimulus has its answer, or was never sent.
 const NONE: u64 = u64::MAX;
 
-/// What is to be done now.
+/// The next action of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAct {
     /// Nothing before the next poll.
@@ -30,7 +30,7 @@ pub enum SessionAct {
     Over(Ending),
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// All stimuli were sent, and the last ones answered or waited for.
@@ -86,12 +86,12 @@ impl Session {
         }
     }
 
-    /// How stimuli go out.
+    /// The way of stimuli out.
     pub fn path(&self) -> Path {
         self.command.path
     }
 
-    /// What became of it so far.
+    /// Its counts and latencies so far.
     pub fn figures(&self) -> &SessionFigures {
         &self.figures
     }
@@ -104,7 +104,7 @@ impl Session {
         self.ticks(self.command.period_us.into())
     }
 
-    /// What is to be done at `now`.
+    /// The action to take at `now`, in ticks.
     pub fn poll(&mut self, now: u64) -> SessionAct {
         match self.state {
             State::Over(ending) => SessionAct::Over(ending),

@@ -52,7 +52,7 @@ const NET_RX: u8 = 3;
 /// Wrong wakes of a kind that are printed.
 const SHOWN: usize = 6;
 
-/// How long one disturbance is, µs.
+/// Length of one disturbance, µs.
 const fn length_us(kind: Injection) -> u64 {
     match kind {
         Injection::Stop => 2_000,
@@ -71,8 +71,8 @@ const fn late_ns(kind: Injection) -> u64 {
     }
 }
 
-/// Whether a computing thread beside it leaves the log true: what is no more than SCHED_OTHER would
-/// wait for it within its own interval.
+/// Returns true where a computing thread beside it leaves the log true: where the disturbance is no
+/// more than SCHED_OTHER would wait for it within its own interval.
 const fn bears_company(kind: Injection) -> bool {
     !matches!(kind, Injection::LongSystemCall | Injection::InterruptsOff | Injection::Timers)
 }
@@ -203,7 +203,7 @@ impl Drop for Looped {
     }
 }
 
-/// What a run gave.
+/// The result of a run, and the log that it is held against.
 struct Round {
     outcome: BlameOutcome,
     facts: CaptureTally,
@@ -261,7 +261,7 @@ fn own_log(kind: Injection, victim: Victim, text: &str) -> InjectionLog {
     InjectionLog { kind, tid: victim.tid, name: String::new(), intervals, failed: 0 }
 }
 
-/// Whether a cause is the disturbance, by name.
+/// Returns true where a cause is the disturbance, by name.
 fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
     let is_named = cause.culprit().is_some_and(|task| {
         let name = ShortName::new(log.name.as_bytes());

@@ -1,8 +1,8 @@
-//! What recording costs a loop: `price [ROUNDS] [CPU] [PERIOD_US]`, as root. A loop of SCHED_FIFO
-//! 90 sleeps on a CPU; in each round it runs for half a second without recording and with each kind
-//! of it, in turns. Printed are the median and the 99th percentile of its lateness without (the
-//! median of the rounds), and by how much they were later with each: median and quartiles of the
-//! differences within a round.
+//! The cost of recording for a loop: `price [ROUNDS] [CPU] [PERIOD_US]`, as root. A loop of
+//! SCHED_FIFO 90 sleeps on a CPU; in each round it runs for half a second without recording and
+//! with each kind of it, in turns. Printed are the median and the 99th percentile of its lateness
+//! without (the median of the rounds), and by how much they were later with each: median and
+//! quartiles of the differences within a round.
 
 use std::process::ExitCode;
 use std::sync::Arc;

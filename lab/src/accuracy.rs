@@ -1,4 +1,4 @@
-//! How exactly a wait ends at an instant of the processor's counter: Maruti's experiment (*Temporal
+//! The errors of waits for an instant of the processor's counter: Maruti's experiment (*Temporal
 //! accuracy on the Pentium Pro*, §4).
 //!
 //! For `measure accuracy`. Waits in a tight loop for targets that sweep all offsets, by each way to
@@ -38,7 +38,7 @@ const RESTS: f64 = 0.1;
 /// About how long a sweep takes: how often it rests.
 const ROUND_NS: u64 = 3_000_000;
 
-/// How exactly a wait ends at an instant of the counter.
+/// Measures the errors of waits for an instant of the counter.
 ///
 /// One thread on one CPU, with the session of a real-time loop; the ways to wait take turns, and it
 /// rests a tenth of the time.
@@ -46,7 +46,7 @@ const ROUND_NS: u64 = 3_000_000;
 pub struct AccuracyExperiment {
     /// The thread: its CPU, and the policy to request.
     pub thread: RtThread,
-    /// How long in all, about; each way is swept once at least.
+    /// Time of all ways together, about; each is swept once at least.
     pub duration: Span,
     /// Exits that are compared with this crate's own, in the order of rows.
     pub rivals: Vec<Calibrate>,
@@ -57,7 +57,7 @@ pub trait RivalExit {
     /// Its name in results.
     fn name(&self) -> &'static str;
 
-    /// What its row is to say of it; `None` where there is nothing.
+    /// A note for its row, a sentence for the user; `None` where there is nothing to say.
     fn note(&self) -> Option<String> {
         None
     }
@@ -131,7 +131,7 @@ impl AccuracyExperiment {
     }
 }
 
-/// How exactly waits end at an instant of the counter.
+/// The errors of waits for an instant of the counter, a row for each way to wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyOutcome {
     /// One tick of the counter, in ns. All errors here are in ticks; with CLOCK_MONOTONIC as the
@@ -205,17 +205,17 @@ pub struct AccuracyRow {
     /// From one poll to the next, in ticks: the mean of the wait where that is smallest, which no
     /// interrupt made longer; null where polls are not counted.
     pub poll_ticks: Option<f64>,
-    /// How far the errors lie apart, in ticks; null in results of before.
+    /// Scatter of the errors, in ticks; null in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
     /// Sweeps in which no interrupt of the CPU was counted: the paper disables interrupts. Null
     /// where the kernel does not count them, and in results of before.
     #[serde(default)]
     pub quiet_sweeps: Option<u64>,
-    /// How far the errors of these sweeps lie apart, in ticks; null where there is none.
+    /// Scatter of the errors of these sweeps, in ticks; null where there is none.
     #[serde(default)]
     pub quiet: Option<Scatter>,
-    /// What the processor's own counters counted in all sweeps; empty where it has none, which
+    /// Counts of the processor's own counters over all sweeps; empty where it has none, which
     /// `no_counters` explains, and in results of before.
     #[serde(default)]
     pub counters: Vec<ProcessorCount>,
@@ -247,7 +247,7 @@ pub struct AccuracyRow {
     /// them: of each period that was tried, in ticks, from the longest on; not in results.
     #[serde(skip)]
     pub periods: Vec<LoopPeriod>,
-    /// What an exit of the caller says of itself; not in results.
+    /// The note of an exit of the caller's; not in results.
     #[serde(skip)]
     pub note: Option<String>,
 }
@@ -291,7 +291,7 @@ const LEAD_CORRECTED_NS: f64 = 3_000.0;
 /// Units of [`Clock::fine`] in a nanosecond.
 pub const FINE: u64 = 256;
 
-/// How a wait ends.
+/// A way to end a wait.
 enum Exit {
     Polled(CounterRead, Alignment),
     Vdso,
@@ -299,7 +299,7 @@ enum Exit {
     Rival(Box<dyn RivalExit>),
 }
 
-/// What is cold at the entry.
+/// The memory that is cold at the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cold {
     Nothing,
@@ -474,7 +474,7 @@ impl Cell {
         }
     }
 
-    /// What was measured; `None` where nothing was.
+    /// The row of its sweeps; `None` where no error is kept.
     fn row(&self, tick_ns: f64) -> Option<AccuracyRow> {
         let spread = self.sweep.spread()?;
         let spectra = self.sweep.spectra();
@@ -675,12 +675,12 @@ impl Sweep {
         }
     }
 
-    /// How many sweeps were begun.
+    /// Number of sweeps begun.
     fn swept(&self) -> u64 {
         self.swept
     }
 
-    /// How many errors there are, without those that are left out.
+    /// Number of errors, without those that are left out.
     fn count(&self) -> u64 {
         self.count
     }
@@ -695,7 +695,7 @@ impl Sweep {
         Some(Spread { min: self.min, p5: at(0.05), p50: at(0.5), p95: at(0.95), max: self.max })
     }
 
-    /// How far the errors lie apart; `None` where there are none.
+    /// Scatter of the errors; `None` where there are none.
     fn scatter(&self) -> Option<Scatter> {
         scatter(self.errors.iter().copied())
     }
@@ -711,7 +711,8 @@ impl Sweep {
         self.errors.chunks_exact(self.offsets).next_back().unwrap_or_default()
     }
 
-    /// What a sine explains of some of the sweeps, each by itself.
+    /// The spectra of some of the sweeps, each by itself: the share of its variance that a sine of
+    /// each period explains.
     fn spectra(&self) -> Vec<Spectrum> {
         let sweeps = self.errors.chunks_exact(self.offsets);
         let step = sweeps.len().div_ceil(SEARCHED).max(1);
@@ -749,7 +750,7 @@ impl Sweep {
     }
 }
 
-/// How far errors lie apart; `None` where there are none but those that are left out.
+/// Scatter of errors; `None` where there are none but those that are left out.
 fn scatter(errors: impl Iterator<Item = f64>) -> Option<Scatter> {
     let known = errors.filter(|error| error.is_finite());
     let parts = known.map(|error| (error * FINE as f64).round() as i64);

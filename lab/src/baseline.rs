@@ -39,7 +39,7 @@ pub struct BaselineTask {
     pub level: u8,
 }
 
-/// What releases periodic tasks, says which is next, and makes them wait.
+/// A way to keep periodic tasks: it releases them, finds the next one to run, and makes them wait.
 pub trait Design {
     /// A task that is to run now.
     type Job: Copy;
@@ -61,7 +61,7 @@ pub trait Design {
     fn visit(&self, visit: &mut impl Visit);
 }
 
-/// What can stand in a queue of [`Levels`].
+/// A node of a queue of [`Levels`].
 pub trait Node {
     /// The link to the one behind it.
     fn next(&mut self) -> &mut u32;

@@ -1,4 +1,4 @@
-//! What recording costs: in a hot loop, and inside a real cycle where all is cold.
+//! The cost of recording a sample: in a hot loop, and inside a real cycle where all is cold.
 //!
 //! For `check` and `measure`, which report it with their numbers. Measures on the calling thread;
 //! never prints.
@@ -19,7 +19,7 @@ pub struct RecordCost {
     pub hot_ns: f64,
     /// Median of single pushes, one after each sleep of a millisecond, stamps subtracted.
     pub cold_ns: f64,
-    /// How many single pushes.
+    /// Number of single pushes.
     pub cold_n: u32,
 }
 

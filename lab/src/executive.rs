@@ -1,4 +1,4 @@
-//! What the executive costs: to release many tasks, to dispatch the first, to let one wait,
+//! The costs of the executive: to release many tasks, to dispatch the first, to let one wait,
 //! compared with the ways of others.
 //!
 //! For `measure executive`. Measures on the calling thread, in blocks that take turns, so that a
@@ -31,27 +31,27 @@ pub use loop_overhead::LoopOverhead;
 const TURN_SHARE: i64 = 6;
 const TURN_MIN: Span = Span::from_ms(400);
 
-/// What releasing, dispatching and waiting cost.
+/// Measures the costs of releasing, dispatching and waiting.
 #[derive(Clone, Debug)]
 pub struct ExecutiveExperiment {
     /// Where, and the policy to ask for.
     pub thread: RtThread,
     /// The numbers of tasks, all due at once.
     pub sizes: Vec<u32>,
-    /// How long in all, about.
+    /// Time of all designs and sizes together, about.
     pub duration: Span,
     /// Designs that are compared with this crate's own, in the order of rows.
     pub rivals: Vec<Rival>,
 }
 
-/// What it gives.
+/// The costs of all designs.
 #[derive(Clone, Debug)]
 pub struct ExecutiveOutcome {
     /// One row a design and number of tasks, warm and cold.
     pub rows: Vec<ExecutiveRow>,
-    /// How the rows stand to each other.
+    /// Ratios between the rows, each with its target.
     pub ratios: Vec<Ratio>,
-    /// What a turn of the loop costs; `None` when it was stopped before.
+    /// Cost of a turn of the loop; `None` when it was stopped before.
     pub turn: Option<LoopOverhead>,
 }
 
@@ -110,9 +110,9 @@ const TURNS_MIN: usize = 3;
 /// A number of tasks, all due at each tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
-    /// How many tasks.
+    /// Number of tasks, at least 1.
     pub n: usize,
-    /// Whether all cache lines of the design are flushed before each measured part.
+    /// True where all cache lines of the design are flushed before each measured part.
     pub cold: bool,
 }
 
@@ -150,9 +150,9 @@ impl fmt::Display for DesignName {
 pub struct ExecutiveRow {
     /// The design.
     pub design: DesignName,
-    /// How many tasks.
+    /// Number of tasks.
     pub n: usize,
-    /// Whether all cache lines of the design were flushed before each measured part.
+    /// True where all cache lines of the design were flushed before each measured part.
     pub cold: bool,
     /// Cycles measured in parts, and as many measured as a whole.
     pub cycles: usize,
@@ -281,7 +281,7 @@ impl Cost {
     }
 }
 
-/// What a design cost, in parts and as a whole.
+/// The costs of a design, in parts and as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct Costs {
     release: Cost,
@@ -308,7 +308,7 @@ pub trait MeasuredDesign {
     /// lines of the design are flushed when it is to be cold.
     fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64);
 
-    /// What it cost.
+    /// Its costs so far.
     fn costs(&self) -> &Costs;
 }
 
@@ -470,11 +470,11 @@ pub struct Ratio {
     pub at_least: Option<f64>,
     /// Or at most this.
     pub at_most: Option<f64>,
-    /// Whether this run reached it.
+    /// True where this run reached the target.
     pub reached: bool,
 }
 
-/// What a ratio without the floor is to be.
+/// The target for a ratio without the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     /// That much or more.
@@ -483,10 +483,10 @@ enum Target {
     AtMost(f64),
 }
 
-/// What a row has of one kind.
+/// Reads the time of one kind from a row, ns.
 type RowTime = fn(&ExecutiveRow) -> f64;
 
-/// What is compared with what.
+/// Two rows whose times are compared, and the target for their ratio.
 struct Comparison {
     /// "release", "cycle", "wait".
     kind: &'static str,

@@ -1,5 +1,5 @@
-//! How every experiment runs: judged for safety, the session entered, loads started and ended, the
-//! measurement, what throttling did to it.
+//! The life of every experiment: judged for safety, the session entered, loads started and ended,
+//! the measurement, what throttling did to it.
 //!
 //! For the command line. An experiment fills in [`Experiment`]; what it tells while it runs goes to
 //! an [`Observer`]. A stop (SIGINT, SIGTERM) ends any of them early with what there is. Never
@@ -41,7 +41,7 @@ pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
 
 /// An experiment with all its choices made.
 pub trait Experiment: Sized {
-    /// What it gives, apart from what every experiment does.
+    /// Its own result, beside what every experiment has.
     type Outcome;
 
     /// Its threads, as far as they could take a CPU away from everybody else.
@@ -58,8 +58,8 @@ pub trait Experiment: Sized {
         Ok(())
     }
 
-    /// Whether it measures threads of its own: idle states are held off for them. Those of other
-    /// programs are left what they run under.
+    /// Returns true where it measures threads of its own: idle states are held off for them. Those
+    /// of other programs are left what they run under.
     fn has_own_threads(&self) -> bool {
         true
     }
@@ -71,7 +71,7 @@ pub trait Experiment: Sized {
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError>;
 }
 
-/// What an experiment runs in.
+/// The loads and the stop flag that an experiment runs with.
 pub struct Context<'a, 'l> {
     /// Its loads, and the way to report how far it is.
     pub loading: &'a mut Loading<'l>,
@@ -81,52 +81,52 @@ pub struct Context<'a, 'l> {
 
 /// Where an experiment runs: the machine and what the caller lends.
 pub struct Setting<'a> {
-    /// What is known of the machine that measures.
+    /// The facts of the machine that measures.
     pub facts: &'a MachineFacts,
-    /// How a load's process is started.
+    /// The way to start a load's process.
     pub launcher: &'a dyn Launcher,
     /// Who learns how far it is.
     pub observer: &'a mut dyn Observer,
 }
 
-/// What an experiment measured, and what it saw of the machine.
+/// The result of an experiment, and what it saw of the machine.
 pub struct Measured<T> {
-    /// What it gives.
+    /// Its own result.
     pub outcome: T,
     /// Why it is over.
     pub end: ExperimentEnd,
-    /// What stamps were taken with.
+    /// The clock that took its stamps.
     pub clock: ClockFacts,
-    /// What its threads were refused.
+    /// The requests of its threads that the kernel refused.
     pub refused: Vec<Refusal>,
-    /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
+    /// The disturbances of the machine, each with its time on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
-    /// What its real-time threads took of their CPUs.
+    /// Shares of their CPUs that its real-time threads took, one for each thread and condition.
     pub taken: Vec<Taken>,
 }
 
 /// An experiment that is over.
 #[derive(Debug)]
 pub struct FinishedExperiment<T> {
-    /// What it gives.
+    /// Its own result.
     pub outcome: T,
     /// Why it is over.
     pub end: ExperimentEnd,
-    /// What stamps were taken with.
+    /// The clock that took its stamps.
     pub clock: ClockFacts,
-    /// Whether all memory was locked.
+    /// True where all memory was locked.
     pub memory_locked: bool,
-    /// Whether idle states were kept away.
+    /// True where idle states were kept away.
     pub idle_states_held: bool,
-    /// What the kernel refused, once each.
+    /// The requests that the kernel refused, once each.
     pub refused: Vec<Refusal>,
-    /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
+    /// The disturbances of the machine, each with its time on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
-    /// What the loads of each condition did.
+    /// The reports of the loads, a list for each condition.
     pub loads: Vec<Vec<LoadReport>>,
-    /// What it risked, by its plan.
+    /// The risks of its plan, known before it ran.
     pub planned: Vec<Caution>,
-    /// What its real-time threads took of each of their CPUs.
+    /// Shares of each of their CPUs that its real-time threads took.
     pub taken: Vec<CpuTaken>,
 }
 
@@ -166,7 +166,7 @@ pub enum ExperimentError {
     Follow(punctual::Error),
     /// The kernel gives no evidence, with what forbids it and what would allow it.
     Evidence(String),
-    /// What the caller does with the samples failed.
+    /// The caller could not use the samples.
     Destination(Box<dyn Error + Send + Sync>),
 }
 
@@ -226,7 +226,7 @@ fn once_each<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
     once
 }
 
-/// How far an experiment is.
+/// The progress of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct ExperimentProgress {
     /// Time left.
@@ -260,7 +260,7 @@ pub enum ExperimentEvent<'a> {
         progress: &'a ExperimentProgress,
         /// The name of the condition that runs.
         condition: &'a str,
-        /// Whether the measurement is over, and what runs does not count.
+        /// True once the measurement is over: what runs then does not count.
         is_measured: bool,
         /// Each loop so far; none in an experiment without loops.
         loops: &'a [LoopSoFar],
@@ -284,7 +284,7 @@ impl Observer for () {
 /// others of its block may take to be ready, and half a minute for a machine that is behind.
 const GRACE: Duration = READY_MAX.saturating_add(Duration::from_secs(30));
 
-/// What else the machine does: started before a block's loop, ended after it.
+/// The work that the machine does beside: started before a block's loop, ended after it.
 pub trait BackgroundLoads {
     /// Called once, before the first block, with the thread of each loop: they are ready, and wait.
     fn ready(&mut self, _tids: &[i32]) {}
@@ -328,7 +328,7 @@ struct Condition {
     done: Vec<LoadTally>,
 }
 
-/// What one load did in all blocks so far.
+/// The work of one load in all blocks so far.
 #[derive(Clone, Debug)]
 struct LoadTally {
     report: LoadReport,
@@ -344,7 +344,7 @@ pub struct Loading<'l> {
     bounds: LoadBounds,
     launcher: &'l dyn Launcher,
     running: Option<RunningLoads>,
-    /// Whether the measurement is over: what loads do behind it is not counted.
+    /// True once the measurement is over: the work of loads after it is not counted.
     is_measured: bool,
     observer: &'l mut dyn Observer,
 }
@@ -370,7 +370,7 @@ impl<'l> Loading<'l> {
         self.observer.event(&ExperimentEvent::Progress { progress, condition, is_measured, loops });
     }
 
-    /// What the loads of each condition did: the mean rate over the blocks that gave one.
+    /// The reports of the loads of each condition: the mean rate over the blocks that gave one.
     fn finish(self) -> Vec<Vec<LoadReport>> {
         self.observer.event(&ExperimentEvent::Ended);
         let mean = |tally: &LoadTally| LoadReport {
@@ -461,7 +461,7 @@ pub fn startable(
     (loads, left_out)
 }
 
-/// What a thread that computes for `share` of each period could take of its CPU.
+/// The demand on its CPU of a thread that computes for `share` of each period; `share` in [0, 1].
 pub fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
     let real_time = is_real_time(thread.policy());
     Demand { cpu: thread.pinned_to(), real_time, period, share }
@@ -583,13 +583,13 @@ impl Lookout {
         self.before = after;
     }
 
-    /// What happened, and when on CLOCK_MONOTONIC, in ns.
+    /// The disturbances found, each with its time on CLOCK_MONOTONIC, in ns.
     pub(crate) fn happened(self) -> Vec<(u64, Disturbance)> {
         self.happened
     }
 }
 
-/// What stamps were taken with.
+/// The clock that took the stamps of an experiment.
 #[derive(Clone, Debug)]
 pub struct ClockFacts {
     /// `tsc`, `cntvct` or `vdso`.
@@ -600,9 +600,9 @@ pub struct ClockFacts {
     pub rate: Option<CounterRate>,
     /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW over the whole experiment.
     pub slew: Option<Slew>,
-    /// What stamps cost.
+    /// The cost of its stamps.
     pub cost: StampCost,
-    /// What became of the processor's timed pauses.
+    /// The trial of the processor's timed pauses.
     pub pauses: PauseTrial,
 }
 
@@ -638,7 +638,8 @@ impl StealTicks {
         Self { steps: Some(steps(&text)) }
     }
 
-    /// What the host took from a CPU since `before`, ns.
+    /// Time that the host took from a CPU since `before`, ns, in steps of 10 ms; `None` where
+    /// unknown.
     pub(crate) fn since_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
         let (now, then) = (self.steps.as_ref()?.get(&cpu)?, before.steps.as_ref()?.get(&cpu)?);
         Some(now.saturating_sub(*then).saturating_mul(STEP_NS))

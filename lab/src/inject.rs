@@ -95,12 +95,12 @@ impl Injection {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether the loop itself must do it, in its body: [`Injector::once`].
+    /// Returns true where the loop itself must do it, in its body: [`Injector::once`].
     pub const fn is_own(self) -> bool {
         matches!(self, Self::OwnFaults | Self::OwnOverrun)
     }
 
-    /// Whether it takes the loop's CPU by a real-time policy.
+    /// Returns true where it takes the loop's CPU by a real-time policy.
     const fn is_real_time(self) -> bool {
         matches!(self, Self::HigherPriority | Self::EqualPriority)
     }
@@ -121,7 +121,7 @@ pub struct Victim {
     pub tid: i32,
 }
 
-/// What to do, how long and how often.
+/// The kind, length and number of the disturbances, and the loop that they disturb.
 #[derive(Clone, Copy, Debug)]
 pub struct InjectionPlan {
     kind: Injection,
@@ -145,12 +145,12 @@ const SHARE: u64 = 4;
 pub enum InjectionRefused {
     /// Longer, more often, or more of a CPU than is allowed.
     Unbounded {
-        /// What, with the value and what is accepted.
+        /// The bound that it exceeds, with the value got and what is accepted.
         bound: String,
     },
     /// The kernel refused a part of it.
     Kernel {
-        /// What was asked for.
+        /// The part that was requested.
         part: &'static str,
         /// Its answer.
         why: Errno,
@@ -195,7 +195,7 @@ impl InjectionPlan {
     /// so long. How long one truly was, its interval says.
     ///
     /// # Errors
-    /// What is not bounded as it must be.
+    /// The bound that is exceeded.
     pub fn new(
         kind: Injection,
         victim: Victim,
@@ -238,13 +238,13 @@ pub struct InjectedInterval {
 }
 
 impl InjectedInterval {
-    /// How much of a window it covers, ns.
+    /// Overlap of this interval with a window, ns.
     pub fn overlap_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.end_ns.min(to_ns).saturating_sub(self.start_ns.max(from_ns))
     }
 }
 
-/// What was done.
+/// The disturbances that were done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InjectionLog {
     /// Which kind.
@@ -259,7 +259,7 @@ pub struct InjectionLog {
     pub failed: u32,
 }
 
-/// What an injection needs, made beforehand.
+/// The resources of an injection, made beforehand.
 #[derive(Debug)]
 enum Prepared {
     Computes,
@@ -279,7 +279,7 @@ enum Prepared {
 const NS_A_SIGNAL: u64 = 40;
 /// RLIMIT_SIGPENDING is more than this on a machine with half a gigabyte.
 const SIGNALS_MAX: u64 = 8_000;
-/// What freeing one message takes, roughly, ns.
+/// Time to free one message, roughly, ns.
 const NS_A_MESSAGE: u64 = 80;
 /// Messages in a queue to be freed; each takes some 800 bytes of kernel memory.
 const QUEUED_MAX: u64 = 60_000;
@@ -289,7 +289,7 @@ const TIMERS: usize = 400;
 const TIMERS_AHEAD_NS: u64 = 3_000_000;
 /// Bytes of memory whose rights change, 16 pages, and of memory that is touched a ns asked for.
 const PROTECTED_BYTES: usize = 64 * 1024;
-/// What a fault and its share of the end take, roughly, ns.
+/// Time of a fault and its share of the end, roughly, ns.
 const NS_A_FAULT: u64 = 500;
 
 /// Does a disturbance when told to.
@@ -306,7 +306,7 @@ impl Injector {
     /// and keeps them until it ends. A loop that disturbs itself keeps its own.
     ///
     /// # Errors
-    /// What the kernel does not grant.
+    /// The part that the kernel does not grant.
     pub fn prepare(plan: &InjectionPlan) -> Result<Self, InjectionRefused> {
         let victim = &plan.victim;
         let pin = |cpu| affinity::set(0, &CpuMask::one(cpu)).map_err(refused("its CPU"));

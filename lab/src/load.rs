@@ -7,9 +7,9 @@
 //! Rates of different loads are not comparable, and that of one load only on one machine: they show
 //! that it ran, and how much it was slowed.
 //!
-//! What holds for all: never more workers than the CPUs given, at most 256 MiB of memory and 64 MiB
-//! of disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the
-//! parent however that ends. Nothing is sent to a machine but this one.
+//! Common to all: never more workers than the CPUs given, at most 256 MiB of memory and 64 MiB of
+//! disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the parent
+//! however that ends. Nothing is sent to a machine but this one.
 
 mod bounds;
 mod child;
@@ -61,7 +61,7 @@ impl LoadSpec {
     /// Reads a list of loads that run at once; `none` is the empty list.
     ///
     /// # Errors
-    /// What is wrong with it; `all` too, which is no list at once (see [`Loads::parse`]).
+    /// The fault of the list; `all` too, which is no list at once (see [`Loads::parse`]).
     pub fn parse_list(text: &str) -> Result<Vec<Self>, LoadError> {
         let items = split(text)?;
         for word in ["none", "all"] {
@@ -148,7 +148,7 @@ impl fmt::Display for LoadSpec {
     }
 }
 
-/// What `--load` asks for.
+/// The loads that `--load` requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loads {
     /// All of them together; none for `none`.
@@ -161,7 +161,7 @@ impl Loads {
     /// Reads `all`, `none` or a list.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The fault of the text, in one line.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         if text.trim() == "all" {
             return Ok(Self::InTurn(LoadSpec::all()));
@@ -228,11 +228,11 @@ pub(crate) const DEATHS_MAX: usize = 16;
 pub struct LoadDeath {
     /// When, on CLOCK_MONOTONIC, in ns.
     pub at_ns: u64,
-    /// How long after it was ready, in ns; `None` when it had not become ready again.
+    /// Time from when it was ready until then, in ns; `None` when it had not become ready again.
     pub worked_ns: Option<u64>,
     /// Why, in one line.
     pub why: String,
-    /// Whether it was started again: once in a block.
+    /// True where it was started again: once in a block.
     pub restarted: bool,
     /// It did not end, but stood still for so long, in ns; `None` of one that ended.
     pub stood_still_ns: Option<u64>,
@@ -249,7 +249,7 @@ pub struct LoadReport {
     pub rate: Option<f64>,
     /// The unit of `rate`: `polygons/s`.
     pub unit: String,
-    /// What a reader should know: a part that is not installed, a network that fell back.
+    /// A note for the reader of a report: a part that is not installed, a network that fell back.
     pub note: Option<String>,
     /// When its process ended before it was to, or stood still, the first 16.
     pub deaths: Vec<LoadDeath>,

@@ -1,5 +1,5 @@
-//! What takes a CPU away from a thread that only spins: gaps, as oslat, sysjitter and the kernel's
-//! hwlat tracer see them.
+//! The gaps in a thread that only spins, in which something else had its CPU, as oslat, sysjitter
+//! and the kernel's hwlat tracer see them.
 //!
 //! For `measure noise`. A thread on each CPU reads the clock as fast as it can, in windows with
 //! rests between them; whatever comes between two reads is a gap. Gaps on all CPUs at once, the
@@ -45,16 +45,16 @@ use crate::load::LoadSpec;
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;
 
-/// What takes CPUs away from threads that only spin.
+/// Measures the gaps in threads that only spin.
 #[derive(Clone, Debug)]
 pub struct NoiseExperiment {
     /// The CPUs to measure, each once.
     pub cpus: Vec<u32>,
-    /// How their threads run: the policy to ask for.
+    /// The policy to request for their threads.
     pub thread: RtThread,
     /// Two reads of the clock that are this far apart are a gap.
     pub threshold: Span,
-    /// How long in all.
+    /// Time of all windows and rests together.
     pub duration: Span,
     /// The share of the time to spin, in (0, 1].
     pub duty: f64,
@@ -177,7 +177,7 @@ impl NoiseExperiment {
     }
 }
 
-/// What took one CPU away.
+/// The gaps of one CPU, and what it counted meanwhile.
 fn cpu_noise(
     cpu: u32,
     measured: &Measurement,
@@ -211,7 +211,7 @@ fn cpu_noise(
     }
 }
 
-/// What took CPUs away from threads that only spin.
+/// The gaps in threads that only spin, on all measured CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseOutcome {
     /// Two reads of the clock that are this far apart, or farther, are a gap.
@@ -226,7 +226,7 @@ pub struct NoiseOutcome {
     pub windows: u64,
     /// One for each measured CPU.
     pub cpus: Vec<CpuNoise>,
-    /// How long gaps were, on all CPUs in the same steps: 1, 2, 5, 10 and so on.
+    /// Lengths of gaps, on all CPUs in the same steps: 1, 2, 5, 10 and so on.
     pub lengths: Vec<Lengths>,
     /// Gaps that all measured CPUs had at once; null where one CPU was measured.
     pub at_once: Option<AtOnce>,
@@ -235,7 +235,7 @@ pub struct NoiseOutcome {
     pub smi: Option<u64>,
 }
 
-/// What took one CPU away.
+/// The gaps of one CPU, and what it counted meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuNoise {
     /// The CPU.
@@ -244,7 +244,7 @@ pub struct CpuNoise {
     pub policy: String,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
     pub priority: Option<u8>,
-    /// How long it was spun.
+    /// Time that was spun.
     pub spun_ns: u64,
     /// Mean time from one read of the clock to the next, gaps left out: no gap is known finer.
     pub read_ns: Option<f64>,
@@ -256,9 +256,9 @@ pub struct CpuNoise {
     pub lost_share: Option<f64>,
     /// The longest.
     pub worst: Option<WorstGap>,
-    /// How long gaps were.
+    /// Lengths of gaps.
     pub gap_ns: SummaryStats,
-    /// How long gaps were, as a histogram.
+    /// Lengths of gaps, as a histogram.
     pub histogram: HistogramView,
     /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
     pub unlisted: u64,
@@ -282,7 +282,7 @@ pub struct Lengths {
     pub from_ns: u64,
     /// Shorter than this.
     pub to_ns: u64,
-    /// How many, by CPU in the order of `cpus`.
+    /// Number of gaps, by CPU in the order of `cpus`.
     pub counts: Vec<u64>,
 }
 
@@ -291,7 +291,7 @@ pub struct Lengths {
 pub struct Interrupt {
     /// As /proc/interrupts has it: "LOC Local timer interrupts".
     pub name: String,
-    /// How often it came.
+    /// Number of times that it came.
     pub count: u64,
 }
 
@@ -300,7 +300,7 @@ pub struct Interrupt {
 pub struct WorstGap {
     /// When it began, on CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// How long it was.
+    /// Its length.
     pub length_ns: u64,
 }
 
@@ -319,7 +319,7 @@ pub struct AtOnce {
 /// Times in which all CPUs had a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlaps {
-    /// How many.
+    /// Number of overlaps.
     pub count: u64,
     /// All of them together.
     pub total_ns: u64,
@@ -372,10 +372,10 @@ impl Overlaps {
 
 /// Gaps that a ring holds: a window full of the shortest that a threshold can be.
 const RING_GAPS: usize = 1 << 16;
-/// How often progress is reported.
+/// Time between two reports of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// What the threads go by.
+/// The parameters of the threads.
 struct Threads<'a> {
     cpus: &'a [u32],
     policy: SchedPolicy,
@@ -388,7 +388,7 @@ struct Threads<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What was measured on one CPU.
+/// The result of one CPU.
 struct Measurement {
     ended: Ended,
     gaps: u64,
@@ -397,7 +397,7 @@ struct Measurement {
     unlisted: u64,
 }
 
-/// What the threads left.
+/// The result of all threads.
 struct SpunAll {
     measurements: Vec<Measurement>,
     collected: Collected,
@@ -570,7 +570,7 @@ fn measurement(ended: Ended, view: &RingView<'_>, seen: &Seen, grid: &Releases) 
     }
 }
 
-/// What others see of a spinning thread.
+/// The counters of a spinning thread that other threads read.
 #[derive(Debug, Default)]
 struct Seen {
     /// Its thread.
@@ -626,7 +626,7 @@ struct Spinner<'a> {
     start: Receiver<Releases>,
 }
 
-/// What a spinning thread knows at its end.
+/// The result of a spinning thread at its end.
 #[derive(Clone, Debug)]
 struct Ended {
     policy: SchedPolicy,
@@ -717,18 +717,18 @@ struct Collector<'a> {
     seen: &'a [Seen],
     windows: Windows,
     stop: &'a AtomicBool,
-    /// What is on all CPUs at once.
+    /// Gaps that all CPUs had at once, so far.
     at_once: OverlapTally,
-    /// How often it looks at threads that are not over with a window, before it ends them.
+    /// Number of looks at threads that are not over with a window, before it ends them.
     looks_max: u32,
 }
 
-/// What was collected.
+/// The collected gaps.
 struct Collected {
-    /// How long gaps were, by CPU.
+    /// Lengths of gaps, ns, by CPU.
     gaps: Vec<Distribution>,
     at_once: OverlapTally,
-    /// How the threads were ended by force, if they were.
+    /// The force by which the threads were ended; `None` where they ended by themselves.
     forced: Option<Force>,
 }
 
@@ -812,7 +812,7 @@ const FRAME_NS: u64 = 97_310_000;
 struct Windows {
     /// The length of each.
     width: Span,
-    /// How many there are.
+    /// Number of windows.
     count: u64,
 }
 
@@ -835,7 +835,7 @@ impl Windows {
         Releases::new(now + Span::from_ms(5), Self::frame())
     }
 
-    /// How long all of it takes.
+    /// Time of all windows and rests.
     fn length(&self) -> Span {
         Span::from_ns(i64::try_from(FRAME_NS.saturating_mul(self.count)).unwrap_or(i64::MAX))
     }
@@ -844,8 +844,8 @@ impl Windows {
 /// Kinds of interrupts that are named for a CPU, at most.
 const KINDS_MAX: usize = 5;
 
-/// What the kernel and the firmware counted up to one moment: steal, interrupts, system management
-/// interrupts. What cannot be read is unknown, not zero.
+/// The counts of the kernel and the firmware up to one moment: steal, interrupts, system management
+/// interrupts. A count that cannot be read is unknown, not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Accounts {
     steal: StealTicks,
@@ -865,7 +865,7 @@ impl Accounts {
         }
     }
 
-    /// What the host took from a CPU since `before`, ns.
+    /// Time that the host took from a CPU since `before`, ns; `None` where unknown.
     fn steal_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
         self.steal.since_ns(&before.steal, cpu)
     }
@@ -997,7 +997,7 @@ impl OverlapTally {
         usize::try_from(place / u128::from(tick_ns)).unwrap_or(0)
     }
 
-    /// What there was, in `spun` of spinning; `None` for one CPU.
+    /// The overlaps, in `spun` of spinning; `None` for one CPU.
     fn finish(self, spun: Span) -> Option<AtOnce> {
         if self.cpus < 2 {
             return None;

@@ -1,5 +1,4 @@
-//! What else ran on the CPUs of a measurement: the CPU time of every other thread, before and
-//! after.
+//! The other threads on the CPUs of a measurement: the CPU time of each, before and after.
 //!
 //! For conditions without a load, which are called idle: whether they were; and for loops that want
 //! their CPU and do not get it: who has it. A census costs some milliseconds on the caller's CPU,
@@ -35,9 +34,9 @@ impl Census {
         Self { threads: timed.collect() }
     }
 
-    /// What ran on a CPU since `before`, in `wall_ns`: threads whose last CPU it is. One that moved
-    /// counts where it is now; where that is more time than passed, each has its share of what did.
-    /// One that ended meanwhile is not seen.
+    /// The threads that ran on a CPU since `before`, in `wall_ns`: those whose last CPU it is. One
+    /// that moved counts where it is now; where that is more time than passed, each has its share
+    /// of what did. One that ended meanwhile is not seen.
     pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
         self.named_since(before, cpu, wall_ns, |thread| named(thread).to_owned())
     }
@@ -89,7 +88,7 @@ pub(crate) struct Witness {
     looks: HashMap<i32, Look>,
 }
 
-/// What was seen of a loop.
+/// A look at a loop.
 #[derive(Debug)]
 struct Look {
     /// When, ns.
@@ -131,12 +130,12 @@ fn own() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// What else ran on a CPU: during its blocks, or while a loop waited for it.
+/// The other threads that ran on a CPU: during its blocks, or while a loop waited for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OthersOnCpu {
-    /// How long that was, ns.
+    /// Length of that time, ns.
     pub wall_ns: u64,
-    /// How long others ran, ns, at most as long.
+    /// CPU time of the others, ns, at most `wall_ns`.
     pub run_ns: u64,
     /// By name of the thread, most first.
     pub threads: Vec<NamedOthers>,
@@ -189,12 +188,12 @@ impl NamedOthers {
         &self.name
     }
 
-    /// How long they ran, ns.
+    /// Their CPU time, ns.
     pub const fn ran_ns(&self) -> u64 {
         self.ran_ns
     }
 
-    /// How many processes they are of; 0 for threads of the kernel.
+    /// Number of processes that they are of; 0 for threads of the kernel.
     pub const fn process_count(&self) -> usize {
         self.processes.len()
     }

@@ -19,7 +19,7 @@ pub use link::{Link, LinkName};
 pub use respond::RespondExperiment;
 pub use stimulate::{STIMULI_MAX, StimulateExperiment};
 
-/// How another machine answered stimuli of this one.
+/// The answers of another machine to stimuli of this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StimulateOutcome {
     /// Where the stimuli went: "udp:192.0.2.7:7000", "serial:/dev/ttyS0".
@@ -35,7 +35,7 @@ pub struct StimulateOutcome {
     pub stimuli: u64,
     /// Stimuli that were not sent, because this machine was late by a period or the link was full.
     pub not_sent: u64,
-    /// How late stimuli were sent, against their grid.
+    /// Lateness of the sent stimuli, against their grid.
     pub sent_late_ns: SummaryStats,
     /// Stimuli that were answered.
     pub answered: u64,
@@ -45,7 +45,7 @@ pub struct StimulateOutcome {
     pub lost: u64,
     /// From before a stimulus was sent until after its answer was read.
     pub latency_ns: SummaryStats,
-    /// What else arrived.
+    /// Other arrivals.
     pub others: Others,
     /// Why it ended before its time: no responder, another version, the link was lost; null where
     /// it did not.
@@ -61,14 +61,14 @@ pub struct Loopback {
     pub time_ns: SummaryStats,
 }
 
-/// What arrived and was no stimulus or answer that was due.
+/// Arrivals that were no stimulus or answer that was due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Others {
     /// Answers to a stimulus that had its answer.
     pub duplicates: u64,
     /// Frames with a number that was passed or not sent yet, or of a session that is over.
     pub replayed: u64,
-    /// What is no frame, is damaged, comes from another sender, or belongs to a session that is
+    /// Bytes that are no frame, damaged frames, and those of another sender or of a session that is
     /// not known.
     pub foreign: u64,
     /// Frames of another version of the protocol.
@@ -96,7 +96,7 @@ pub struct RespondOutcome {
     pub not_sent: u64,
     /// From after a stimulus was read until after its answer was sent.
     pub answer_ns: SummaryStats,
-    /// What else arrived.
+    /// Other arrivals.
     pub others: Others,
     /// Why it ended before its time: the link was lost; null where it did not.
     pub ended: Option<String>,

@@ -71,14 +71,14 @@ impl Stream {
     }
 }
 
-/// What else the machine does meanwhile.
+/// The state of the machine that loops are measured under.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// How results name it: `idle`, `cpu`, …
+    /// Its name in results: `idle`, `cpu`, …
     pub name: String,
-    /// How the streams wait under it, where not as they do otherwise.
+    /// The wait of the streams under it, where not their usual one.
     pub wait: Option<WaitKind>,
-    /// What runs under it instead, where that is a loop as this library makes it by default.
+    /// The loop that runs under it instead, where that is one as this library makes it by default.
     pub library: Option<LibraryLoop>,
     /// The loads that run meanwhile.
     pub loads: Vec<LoadSpec>,
@@ -92,7 +92,7 @@ pub struct LibraryLoop {
     pub phase_ns: u64,
 }
 
-/// What an earlier run learned of a machine, for loops like its own.
+/// The wait that an earlier run learned on a machine, for loops like its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownWait {
     /// The CPU.
@@ -101,19 +101,19 @@ pub struct KnownWait {
     pub period: Period,
     /// The share of the CPU that the wait might take.
     pub budget: f64,
-    /// What it learned.
+    /// The parameters that it learned.
     pub learned: Learned,
 }
 
 impl KnownWait {
-    /// Whether it is of a loop that waits like this.
+    /// Returns true where it is of a loop that waits like this.
     fn is_of(&self, stream: &Stream, wait: WaitKind) -> bool {
         (Some(self.cpu), self.period) == (stream.thread.pinned_to(), stream.period)
             && wait == WaitKind::Adaptive(self.budget)
     }
 }
 
-/// What is known for a stream that waits like this.
+/// The earlier result for a stream that waits like this; `None` where there is none.
 fn known(waits: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
     waits.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
 }
@@ -125,11 +125,11 @@ pub struct PeriodicPlan {
     pub streams: Vec<Stream>,
     /// The conditions.
     pub conditions: Vec<Condition>,
-    /// What happens when.
+    /// The blocks in the order in which they run.
     pub blocks: Vec<ConditionBlock>,
     /// CPUs for all that is not the loop; empty to leave that to the kernel.
     pub housekeeping: Vec<u32>,
-    /// How many cycles at the start of each block are marked as cold.
+    /// Cycles at the start of each block that are marked as cold.
     pub cold: u32,
 }
 
@@ -139,8 +139,8 @@ impl PeriodicPlan {
         stream * self.conditions.len() + condition
     }
 
-    /// Whether a condition counts as one with others where conditions do: all but the first, unless
-    /// it has a wait of its own.
+    /// Returns true where a condition counts as one with others where conditions do: all but the
+    /// first, unless it has a wait or a loop of its own.
     pub fn counts_as_one(&self, condition: usize) -> bool {
         let planned = self.conditions.get(condition);
         let waits_alike = |planned: &Condition| planned.wait.is_none() && planned.library.is_none();
@@ -152,7 +152,7 @@ impl PeriodicPlan {
         self.policy(stream, condition).kind()
     }
 
-    /// How a stream waits under a condition.
+    /// The wait policy of a stream under a condition.
     pub fn policy(&self, stream: &Stream, condition: usize) -> WaitPolicy {
         let planned = &self.conditions[condition];
         match (planned.library, planned.wait) {
@@ -177,18 +177,18 @@ impl PeriodicPlan {
         }
     }
 
-    /// How many runs there are: one for each stream and condition.
+    /// Number of runs: one for each stream and condition.
     pub fn runs(&self) -> usize {
         self.streams.len() * self.conditions.len()
     }
 
-    /// How long condition `condition` is to run in all.
+    /// Time of all blocks of condition `condition`.
     pub fn length_of(&self, condition: usize) -> Span {
         let blocks = self.blocks.iter().filter(|block| block.condition == condition);
         Span::from_ns(blocks.map(|block| block.length.as_ns()).sum())
     }
 
-    /// What its threads may take of their CPUs.
+    /// The most that its threads may take of their CPUs.
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |stream: &Stream| Demand {
             cpu: stream.thread.pinned_to(),
@@ -223,15 +223,15 @@ const COLD_PUSHES: u32 = 200;
 
 /// A periodic experiment with all its choices made.
 pub struct PeriodicExperiment<'d, D> {
-    /// What to run.
+    /// The streams, conditions and blocks.
     pub plan: PeriodicPlan,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub follow: Option<Reference>,
-    /// What earlier runs learned: waits that learn begin with it.
+    /// Results of earlier runs: waits that learn begin with them.
     pub known: Vec<KnownWait>,
-    /// Whether to measure what recording costs, before the run.
+    /// True to measure the cost of recording before the run.
     pub recording_cost: bool,
-    /// How the causes of late wakes are found; `None` to let them be.
+    /// The way to find the causes of late wakes; `None` to let them be.
     pub blame: Option<LoopBlamePlan>,
     /// Who changes the machine for each condition, where somebody does.
     pub changes: Option<&'d mut dyn ConditionChanges>,
@@ -245,7 +245,7 @@ pub struct PeriodicExperiment<'d, D> {
 pub trait Destination {
     /// Takes them in, on the drain's thread.
     type Sink: Sink + Send;
-    /// What the sample file is written to.
+    /// The writer of the sample file.
     type File: Write + Send;
 
     /// Called once everything is known but the samples: the grids are fixed, and `granted` are the
@@ -259,8 +259,9 @@ pub trait Destination {
         granted: &[SchedPolicy],
     ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
 
-    /// How late a stream's wakes were under a condition, or under all that count as one with it,
-    /// ns: the quantile of this share. `None` where too few show it, or it is not known.
+    /// A quantile of the lateness of a stream's wakes under a condition, or under all that count as
+    /// one with it, ns: that of this share, in [0, 1]. `None` where too few show it, or it is not
+    /// known.
     fn lateness_ns(
         _sink: &Self::Sink,
         _stream: usize,
@@ -284,10 +285,10 @@ pub struct Begun<S, W: Write> {
     pub file: Option<SampleFile<W>>,
 }
 
-/// What a periodic experiment gives.
+/// The result of a periodic experiment.
 #[derive(Debug)]
 pub struct PeriodicOutcome<S> {
-    /// What was run.
+    /// The plan that was run.
     pub plan: PeriodicPlan,
     /// The grid of each run, see [`PeriodicPlan::run`].
     pub run_grids: Vec<Releases>,
@@ -295,9 +296,9 @@ pub struct PeriodicOutcome<S> {
     pub sink: S,
     /// By run, see [`PeriodicPlan::run`].
     pub runs: Vec<RunOutcome>,
-    /// How the grids followed another clock, where they did.
+    /// The errors of the grids that followed another clock; `None` where they followed none.
     pub followed: Option<FollowedFigures>,
-    /// What recording cost, where that was measured.
+    /// Cost of recording; `None` where it was not measured.
     pub recording: Option<RecordCost>,
     /// Why its loops were late, where that was to be found.
     pub causes: Option<LoopCauses>,
@@ -388,7 +389,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 }
 
-/// What real-time streams took of their CPUs.
+/// Shares of their CPUs that real-time streams took.
 fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
     let share = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
@@ -465,7 +466,7 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
     }
 }
 
-/// What recording costs where the first loop will run, and as it will run. `None` where no thread
+/// Cost of recording where the first loop will run, and as it will run. `None` where no thread
 /// could be had for it.
 fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
     let thread = &plan.streams.first()?.thread;
@@ -487,7 +488,7 @@ fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
     })
 }
 
-/// What one stream did under one condition, apart from its samples.
+/// The figures of one stream under one condition, apart from its samples.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
     /// Cycles that ran, those included that did not fit in the ring.
@@ -506,22 +507,22 @@ pub struct RunOutcome {
     pub usage: Usage,
     /// The policy that the thread really had.
     pub policy: SchedPolicy,
-    /// How the wait approached releases at the end.
+    /// The sleeps of the wait before a release, as at the end.
     pub approach: WakePlan,
-    /// What the wait learned, as far as it does.
+    /// The parameters that the wait learned; `None` where it does not learn.
     pub learned: Option<Learned>,
-    /// How much of its spins the processor paused.
+    /// Time that the processor paused in its spins.
     pub paused: PausedSpin,
-    /// Whether the wait began with what an earlier run learned.
+    /// True where the wait began with what an earlier run learned.
     pub resumed: bool,
     /// Time that the host took from the stream's CPU during its blocks, ns, in steps of 10 ms;
     /// `None` where the kernel does not report it, or the stream has no CPU of its own.
     pub steal_ns: Option<u64>,
-    /// What else ran on the stream's CPU during its blocks, where no load ran; `None` under a load,
-    /// and where the stream has no CPU of its own.
+    /// The other threads on the stream's CPU during its blocks, where no load ran; `None` under a
+    /// load, and where the stream has no CPU of its own.
     pub others: Option<OthersOnCpu>,
-    /// What had the stream's CPU while it was seen waiting for it, under a load too; `None` where
-    /// it was not.
+    /// The threads that had the stream's CPU while it was seen waiting for it, under a load too;
+    /// `None` where it was not.
     pub kept_waiting: Option<OthersOnCpu>,
 }
 
@@ -532,13 +533,13 @@ pub struct LoopsOutcome<S> {
     pub sink: S,
     /// By run, see [`PeriodicPlan::run`].
     pub runs: Vec<RunOutcome>,
-    /// What the kernel refused, once each.
+    /// The requests that the kernel refused, once each.
     pub refused: Vec<Refusal>,
-    /// What stamps were taken with.
+    /// The clock that took the stamps.
     pub clock: ClockFacts,
-    /// How the grids followed another clock, where they did.
+    /// The errors of the grids that followed another clock; `None` where they followed none.
     pub followed: Option<FollowedFigures>,
-    /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
+    /// The disturbances of the machine, each with its time on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
     /// Why the sample file ends early, if it does.
     pub file_error: Option<io::Error>,
@@ -548,18 +549,18 @@ pub struct LoopsOutcome<S> {
     pub late: Option<LateRelease>,
 }
 
-/// What recordings look for.
+/// The choices for recordings.
 #[derive(Clone, Debug, Default)]
 pub struct EvaluationConfig {
-    /// Whether conditions count as one, too ([`PeriodicPlan::counts_as_one`]).
+    /// True where conditions count as one, too ([`PeriodicPlan::counts_as_one`]).
     pub merge: bool,
-    /// Whether the cold cycles at the start of each block count.
+    /// True where the cold cycles at the start of each block count.
     pub keep_cold: bool,
     /// Lateness above which cycles are counted.
     pub thresholds_ns: Vec<i64>,
     /// The claims that they are to show.
     pub claims: Vec<Ask>,
-    /// How many samples of each run are kept as they came, from the first one on.
+    /// Samples of each run that are kept as they came, from the first one on; 0 for none.
     pub first: usize,
 }
 
@@ -579,7 +580,7 @@ pub struct Recordings {
     first_most: usize,
     /// By condition: whether it counts as one with others.
     as_one: Vec<bool>,
-    /// How the claims stand, by run; those of a merged run stand at each of its conditions.
+    /// The standing of the claims, by run; those of a merged run stand at each of its conditions.
     standings: StandingsWriter,
 }
 
@@ -616,8 +617,9 @@ impl Recordings {
         }
     }
 
-    /// How late a stream's wakes were under a condition, or under all that count as one with it,
-    /// ns: the quantile of this share; an early wake is not late. `None` where too few show it.
+    /// A quantile of the lateness of a stream's wakes under a condition, or under all that count as
+    /// one with it, ns: that of this share, in [0, 1]; 0 where it is an early wake. `None` where
+    /// too few show it.
     pub fn lateness_ns(&self, stream: usize, condition: usize, share: f64) -> Option<u64> {
         let merged = self.merged.get(stream).filter(|_| self.as_one.get(condition) == Some(&true));
         let recording = merged.or_else(|| self.runs.get(stream * self.as_one.len() + condition))?;
@@ -650,16 +652,16 @@ impl Sink for Recordings {
 const LEAD_PERIODS: i64 = 2;
 const READING_LEADS: i64 = 5;
 
-/// How the experiment's grids followed their clock.
+/// The errors of the experiment's grids against the clock that they followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FollowedFigures {
-    /// What the last reading left.
+    /// Drift and errors up to the last reading.
     pub status: ServoStatus,
-    /// How often it could not be read.
+    /// Readings that failed.
     pub unread: u64,
     /// Bends that were known only after they came.
     pub late: u64,
-    /// How it was followed.
+    /// The settings of the follower.
     pub settings: Settings,
     /// Both timescales at the start.
     pub began: Moment,
@@ -697,9 +699,9 @@ impl FollowedFigures {
     }
 }
 
-/// How `reference` is followed by the grids of a plan: each loop knows a bend before it comes, of a
-/// step only what is left over whole periods of all of them is slewed in, and the thread that reads
-/// keeps to the housekeeping CPUs.
+/// The way in which the grids of a plan follow `reference`: each loop knows a bend before it comes,
+/// of a step only what is left over whole periods of all of them is slewed in, and the thread that
+/// reads keeps to the housekeeping CPUs.
 pub fn follow(reference: Reference, plan: &PeriodicPlan) -> Follow {
     let periods = || plan.streams.iter().map(|stream| stream.period.as_ns());
     let longest_ns = i64::try_from(periods().max().unwrap_or(0)).unwrap_or(i64::MAX);

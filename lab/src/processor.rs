@@ -1,4 +1,4 @@
-//! What a processor's own counters count while a CPU is measured: cache misses, mispredictions,
+//! Counts of a processor's own counters while a CPU is measured: cache misses, mispredictions,
 //! stalls. For the experiments of Maruti's paper; reads perf events and nothing else, never prints.
 
 use punctual_host::root::{Listing, Root};
@@ -31,13 +31,13 @@ pub(crate) fn no_counters(root: &Root, why: Errno) -> String {
     }
 }
 
-/// How often something happened that the processor counts.
+/// Count of an event that the processor counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessorCount {
     /// As perf(1) names it: "cache-misses", "branch-misses", "stalled-cycles-backend".
     pub event: String,
-    /// How often, in all that the CPU did; where events share the processor's counters, as often as
-    /// the time in which it was counted gives.
+    /// Times that it happened, by anything on the CPU; where events share the processor's counters,
+    /// extrapolated from the time in which it was counted.
     pub count: f64,
 }
 
@@ -73,12 +73,12 @@ impl ProcessorCounters {
         if open.is_empty() { Err(refused) } else { Ok(Self(open)) }
     }
 
-    /// What they have counted so far.
+    /// Their counts so far.
     pub(crate) fn read(&self) -> Vec<CounterReading> {
         self.0.iter().map(|(_, counter)| counter.read().unwrap_or_default()).collect()
     }
 
-    /// What was counted since `before`.
+    /// The counts since `before`; an event that was never counted meanwhile is left out.
     pub(crate) fn since(&self, before: &[CounterReading]) -> Vec<ProcessorCount> {
         let counted =
             |(((event, _), after), before): ((&(CountedEvent, _), _), &CounterReading)| {
@@ -89,8 +89,8 @@ impl ProcessorCounters {
     }
 }
 
-/// How often from one count to the next: as often as while it was counted, all the time; `None`
-/// where it was not.
+/// Times that an event happened between two readings, extrapolated from the time in which it was
+/// counted; `None` where it was not.
 fn happened(before: CounterReading, after: CounterReading) -> Option<f64> {
     let since =
         |value: fn(CounterReading) -> u64| value(after).saturating_sub(value(before)) as f64;

@@ -1,5 +1,5 @@
-//! How fast threads answer a stimulus: the full loop of the Windows CE benchmark (Tacke and Ricci,
-//! *Benchmarking Real-time Determinism in Windows CE*).
+//! The answers of threads to a stimulus: the full loop of the Windows CE benchmark (Tacke and
+//! Ricci, *Benchmarking Real-time Determinism in Windows CE*).
 //!
 //! For `measure response`. A stimulus wakes stage 1, the thread nearest to the interrupt (a thread
 //! is no interrupt handler: that is the driver's); stage 1 answers and wakes stage 2, the
@@ -40,10 +40,10 @@ pub use source::{SOURCES, SourceName, SourceRow};
 
 /// Stimuli of a condition at most: each keeps 56 bytes.
 pub const STIMULI_MAX: u64 = 1_000_000;
-/// What both stages take for a stimulus, about, where nothing is known yet.
+/// Time of both stages for a stimulus, about, where nothing is known yet, ns.
 const ANSWER_NS: f64 = 40_000.0;
 
-/// How fast two stages answer stimuli.
+/// Measures the answers of two stages to stimuli.
 #[derive(Clone, Debug)]
 pub struct ResponseExperiment {
     /// Where stimuli come from.
@@ -54,13 +54,13 @@ pub struct ResponseExperiment {
     pub stimulus_cpu: u32,
     /// From one stimulus to the next.
     pub period: Period,
-    /// How long each condition is measured.
+    /// Time that each condition is measured for.
     pub duration: Span,
     /// The policy of stage 1, and of the thread that raises stimuli.
     pub first: SchedPolicy,
     /// The policy of stage 2.
     pub second: SchedPolicy,
-    /// What a thread of stage 2's policy does on its CPU; `None`: there is none.
+    /// The work of a thread of stage 2's policy on its CPU; `None`: there is none.
     pub competitor: Option<Competitor>,
     /// The conditions: their names and loads.
     pub conditions: Vec<(String, Vec<LoadSpec>)>,
@@ -244,15 +244,15 @@ impl Experiment for ResponseExperiment {
     }
 }
 
-/// How fast two stages answered stimuli.
+/// The answers of two stages to stimuli.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseOutcome {
     /// Where stimuli came from: "eventfd", "futex", "timerfd", "udp", "pty", or one with its
     /// device, as --source has it: "serial:/dev/ttyS1".
     pub source: String,
-    /// What they passed through, and what that leaves out.
+    /// The path that they passed through, and what that leaves out.
     pub path: String,
-    /// What the source is not quite as requested; null otherwise.
+    /// A note where the source is not quite as requested; null otherwise.
     pub note: Option<String>,
     /// From one stimulus to the next.
     pub period_ns: u64,
@@ -289,7 +289,7 @@ pub struct ResponseRow {
     pub stimuli: u64,
     /// Stimuli that were not raised, because the one who raises them was late by a period or more.
     pub not_raised: u64,
-    /// How late stimuli were raised, against their grid: the instrument's own floor. Zero for the
+    /// Lateness of raised stimuli, against their grid: the instrument's own floor. Zero for the
     /// kernel's timer, whose expiry is the stimulus.
     pub raised_late_ns: SummaryStats,
     /// Events of the source that were no stimulus (noise, a line that bounces, another sender), or
@@ -331,7 +331,7 @@ impl ResponseRow {
     }
 }
 
-/// How one stage answered.
+/// The answers of one stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRow {
     /// 1: the thread nearest to the interrupt; 2: the application's, which stage 1 wakes.
@@ -356,15 +356,15 @@ pub struct StageRow {
     /// in results of before.
     #[serde(default)]
     pub middle_ns: Option<f64>,
-    /// How long the kernel lets it run before an equal of SCHED_RR has its turn; null for other
+    /// Time that the kernel lets it run before an equal of SCHED_RR has its turn; null for other
     /// policies, and in results of before.
     #[serde(default)]
     pub slice_ns: Option<u64>,
-    /// How far the starts lie apart, ns, of all stimuli: one that was found together with a later
-    /// one waited until that one's answer. Null where none was answered, and in results of before.
+    /// Scatter of the starts, ns, of all stimuli: one that was found together with a later one
+    /// waited until that one's answer. Null where none was answered, and in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
-    /// What an oscilloscope would show; null where none was answered.
+    /// The traces that an oscilloscope would show; null where none was answered.
     #[serde(default)]
     pub trace: Option<StageTrace>,
 }
@@ -399,7 +399,7 @@ fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String
     }
 }
 
-/// How long each stimulus waited for the start of its answer, or of the first one after it that was
+/// Time from each stimulus to the start of its answer, or of the first one after it that was
 /// answered, ns; those that none followed are left out.
 fn waited(raised: &[&Times], stage: usize) -> Vec<i64> {
     let mut answered_ns = None;
@@ -482,13 +482,13 @@ fn stages(times: &[Times], period_ns: u64, policies: [StagePolicy; 2]) -> Vec<St
 
 /// From the start of the threads to the first stimulus.
 const LEAD_NS: u64 = 10_000_000;
-/// How often progress is reported and a stop is looked for.
+/// Time between two reports of progress, and between two looks for a stop.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOK_NS: u64 = 50_000_000;
 /// The last answers may take this long.
 const ANSWERS: Duration = Duration::from_millis(300);
 
-/// What a condition goes by.
+/// The parameters of a condition.
 ///
 /// Both stages up, stimuli raised on a grid, everything ended in order. Each thread is bounded: the
 /// stages sleep between stimuli, the generator between instants, and all end with the condition.
@@ -501,16 +501,16 @@ struct Condition<'a> {
     stimulus_cpu: u32,
     /// Of stage 1, stage 2 and the thread that raises stimuli.
     policies: [SchedPolicy; 3],
-    /// What a thread of stage 2's policy does beside it.
+    /// The work of a thread of stage 2's policy beside it.
     competitor: Option<Competitor>,
-    /// Whether stimuli are raised by polling the clock: for short periods.
+    /// True where stimuli are raised by polling the clock: for short periods.
     polls: bool,
     /// A count that others keep: how it grows from the first stimulus to the last.
     counted: Option<&'a AtomicU64>,
     stop: &'a AtomicBool,
 }
 
-/// What a condition left.
+/// The result of a condition.
 pub(crate) struct Ran {
     slots: Vec<Slot>,
     stages: [EndedStage; 2],
@@ -530,12 +530,12 @@ impl Ran {
         self.raised.not_raised
     }
 
-    /// What its threads were refused.
+    /// The requests of its threads that the kernel refused.
     pub(crate) fn refused(&self) -> impl Iterator<Item = Refusal> {
         self.stages.iter().flat_map(|stage| &stage.refused).chain(&self.raised.refused).copied()
     }
 
-    /// How much the other count grew, and in how many ns.
+    /// Growth of the other count, and the time that it took, ns.
     pub(crate) fn counted(&self) -> Option<(u64, u64)> {
         self.raised.counted
     }
@@ -546,7 +546,7 @@ impl Ran {
     }
 }
 
-/// What the generator knows at its end.
+/// The result of the generator at its end.
 #[derive(Debug, Default)]
 struct Raised {
     not_raised: u64,
@@ -753,7 +753,7 @@ impl Drop for Ending<'_, '_> {
     }
 }
 
-/// What the thread returned; its panic goes on here.
+/// The value that the thread returned; its panic goes on here.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why))
 }
@@ -761,7 +761,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 /// Round trips at most and at least, the first of which are not counted.
 const TRIPS: std::ops::RangeInclusive<u64> = 300..=2_000;
 const COLD: u64 = 100;
-/// How long all of them take, about, where the least do not take longer.
+/// Time of all of them, about, where the least do not take longer, ns.
 const ALL_NS: u64 = 1_000_000_000;
 /// From one to the next: as from one stimulus to the next, since a CPU that idles for longer wakes
 /// later, within these limits.
@@ -889,7 +889,7 @@ fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
 #[derive(Debug, Default)]
 struct Slot {
     raised_ns: AtomicU64,
-    /// How long after it was due.
+    /// Time after it was due, ns.
     late_ns: AtomicU64,
     kernel_ns: AtomicU64,
     start_ns: [AtomicU64; 2],
@@ -909,7 +909,7 @@ impl Slot {
     }
 }
 
-/// What all threads of a condition share.
+/// The data that all threads of a condition share.
 ///
 /// Between their first and last stimulus the threads of the stages allocate and lock nothing; the
 /// times go into memory that was there before.
@@ -920,7 +920,8 @@ struct Shared<'a> {
     slots: &'a [Slot],
     /// The latest stimulus that stage 1 answered: what stage 2 waits for.
     handed: AtomicU64,
-    /// What each stage answered last: the channels that a scope would show.
+    /// The number of the last stimulus that each stage answered: the channels that a scope would
+    /// show.
     answers: [AtomicU64; 2],
     /// Set when all stimuli are over.
     over: AtomicBool,
@@ -928,7 +929,7 @@ struct Shared<'a> {
     waiting: AtomicI32,
 }
 
-/// What a stage knows at its end.
+/// The result of a stage at its end.
 #[derive(Debug)]
 struct EndedStage {
     policy: SchedPolicy,
@@ -1014,14 +1015,14 @@ impl Shared<'_> {
     }
 }
 
-/// How long the competitor computes and rests in turn: seven tenths of the time, and no longer at a
-/// stretch than a slice of the round robin usually is (100 ms; [`StageRow::slice_ns`]).
+/// Times that the competitor computes and rests in turn, ns: seven tenths of the time, and no
+/// longer at a stretch than a slice of the round robin usually is (100 ms; [`StageRow::slice_ns`]).
 const COMPUTES_NS: u64 = 14_000_000;
 const RESTS_NS: u64 = 6_000_000;
 /// The share of the time that it computes.
 const COMPETES: f64 = 0.7;
 
-/// What a thread of stage 2's policy and priority does on its CPU, for seven tenths of the time.
+/// The work of a thread of stage 2's policy and priority on its CPU, for seven tenths of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Competitor {
@@ -1033,7 +1034,7 @@ pub enum Competitor {
 }
 
 impl Competitor {
-    /// What it does, as conditions are named.
+    /// Its name in those of conditions.
     pub fn words(self) -> &'static str {
         match self {
             Self::Computes => "an equal",

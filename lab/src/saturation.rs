@@ -38,21 +38,21 @@ pub struct SaturationExperiment {
     pub first: SchedPolicy,
     /// The policy of stage 2.
     pub second: SchedPolicy,
-    /// What a thread of stage 2's policy does on its CPU in a condition of its own, "equal";
+    /// The work of a thread of stage 2's policy on its CPU in a condition of its own, "equal";
     /// `None`: there is none.
     pub competitor: Option<Competitor>,
-    /// How long at most, in all: as long for each condition.
+    /// The most time of all conditions together: as long for each.
     pub duration: Span,
-    /// Whether nothing limits real-time threads meanwhile, which is the caller's to see to: what is
-    /// left for the background is then measured in longer trials.
+    /// True where nothing limits real-time threads meanwhile, which is the caller's to see to: what
+    /// is left for the background is then measured in longer trials.
     pub unthrottled: bool,
 }
 
-/// How often the background's first polygon is looked for, and how long at most.
+/// Time between two looks for the background's first polygon, and the most time for it, ns.
 const LOOK_NS: u64 = 1_000_000;
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// What the search beside the background found.
+/// The result of the search beside the background.
 struct Loaded {
     rows: Vec<SaturationRow>,
     /// The background's own rate.
@@ -179,9 +179,9 @@ pub struct SaturationOutcome {
     pub cpu: u32,
     /// The CPU that raised stimuli, by polling the clock.
     pub stimulus_cpu: u32,
-    /// How long a trial of the search is.
+    /// Length of a trial of the search.
     pub trial_ns: u64,
-    /// Whether real-time throttling and the fair server of `cpu` were off.
+    /// True where real-time throttling and the fair server of `cpu` were off.
     #[serde(default)]
     pub unthrottled: bool,
     /// The highest frequency that the search may try.
@@ -197,7 +197,7 @@ pub struct SaturationOutcome {
     pub rows: Vec<SaturationRow>,
     /// Every trial, in the order of time.
     pub trials: Vec<TrialRow>,
-    /// What was left for the background; null where that was not measured.
+    /// The rate that was left for the background; null where that was not measured.
     pub background: Option<BackgroundRow>,
     /// Why it ended before its time: the source was lost; null where it did not.
     pub lost: Option<String>,
@@ -210,7 +210,7 @@ pub struct Stage2 {
     pub policy: String,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
     pub priority: Option<u8>,
-    /// What the thread of the same policy and priority did in the condition "equal"; null where
+    /// The work of the thread of the same policy and priority in the condition "equal"; null where
     /// that was not measured.
     pub competitor: Option<Competitor>,
 }
@@ -242,11 +242,11 @@ pub struct SaturationRow {
     pub first_loss_hz: Option<f64>,
     /// Stimuli of the trials at `pass_hz`: none lost among n supports a share of 3/n at 95 %.
     pub stimuli: u64,
-    /// How the search ended.
+    /// The end of the search.
     pub end: SearchEnd,
 }
 
-/// How a search ended.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchEnd {
@@ -279,9 +279,9 @@ pub struct TrialRow {
     /// than 100 were answered. Empty in results of before.
     #[serde(default)]
     pub p99_ns: Vec<Option<f64>>,
-    /// Whether the generator did not keep the frequency: such a trial decides nothing.
+    /// True where the generator did not keep the frequency: such a trial decides nothing.
     pub generator_limited: bool,
-    /// How long it was; 0 in results of before, where it was `trial_ns`.
+    /// Its length; 0 in results of before, where it was `trial_ns`.
     #[serde(default)]
     pub ns: u64,
     /// The background's rate from the first stimulus to the last over its own without stimuli; null
@@ -289,7 +289,7 @@ pub struct TrialRow {
     pub background_share: Option<f64>,
 }
 
-/// What stimuli take from a thread without privilege on the same CPU.
+/// The cost of stimuli for a thread without privilege on the same CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundRow {
     /// Its polygons per second without stimuli.
@@ -305,8 +305,8 @@ pub struct BackgroundRow {
     pub dead_hz: Option<f64>,
     /// The least share that any trial left.
     pub least_share: Option<f64>,
-    /// What a stimulus costs: the slope of the share taken over the frequency, through zero, in
-    /// trials that left half or more.
+    /// Cost of a stimulus: the slope of the share taken over the frequency, through zero, in trials
+    /// that left half or more.
     pub cost_ns: Option<f64>,
     /// The frequency at which nothing would be left by that cost: SF where none that was tried
     /// shows it.
@@ -327,7 +327,7 @@ const LOWEST: f64 = 200.0;
 const HIGHEST: f64 = 400_000.0;
 /// The first frequency that is tried: each doubling from the lowest one on takes two trials.
 const FIRST: f64 = 3_200.0;
-/// How long a trial is, and the rest after it: together below what throttling allows.
+/// Length of a trial, and of the rest after it, ns: together below what throttling allows.
 const TRIAL_NS: u64 = 400_000_000;
 const REST_NS: u64 = 80_000_000;
 /// A trial that shows whether the background dies: longer than the period of throttling and of the
@@ -356,7 +356,7 @@ struct Search<'a, 'l> {
     lost: Option<String>,
 }
 
-/// What all searches add to: the trials, and what threads were refused.
+/// The lists that all searches add to: the trials, and the requests that the kernel refused.
 type Kept<'k> = (&'k mut Vec<TrialRow>, &'k mut Vec<Refusal>);
 
 impl<'a, 'l> Search<'a, 'l> {
@@ -587,7 +587,8 @@ fn generator_hz(trials: &[TrialRow]) -> Option<f64> {
     raised_hz.max_by(f64::total_cmp)
 }
 
-/// What the trials beside the background show; `rate` is its own without stimuli.
+/// The row of the trials beside the background; `rate` is its own without stimuli, polygons a
+/// second.
 fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
     let known: Vec<(f64, f64)> =
         trials.iter().filter_map(|trial| Some((trial.hz, trial.background_share?))).collect();
@@ -660,7 +661,7 @@ struct Trial {
     stimuli: u64,
 }
 
-/// What is known of a load.
+/// The role of a load in the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Lower,
@@ -668,7 +669,7 @@ enum Bound {
     Undecided,
 }
 
-/// What is known for one stage and goal.
+/// The bounds found for one stage and goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Found {
     /// The highest load that is a lower bound, below every upper one.
@@ -695,7 +696,7 @@ impl Load {
     }
 }
 
-/// Whether trials at one load make it a bound for this goal.
+/// The role of a load by the losses of its trials, for this goal.
 fn bound(losses: impl Iterator<Item = f64>, goal: f64) -> Bound {
     let (mut good, mut bad) = (0u32, 0u32);
     losses.for_each(|loss| if loss <= goal { good += 1 } else { bad += 1 });
@@ -710,7 +711,7 @@ fn bound(losses: impl Iterator<Item = f64>, goal: f64) -> Bound {
     }
 }
 
-/// What trials show for a goal.
+/// The bounds that trials show for a goal.
 fn found(trials: &[Trial], Goal { stage, loss: goal }: Goal) -> Found {
     let at = |load: Load| trials.iter().filter(move |trial| trial.load == load);
     let is =
@@ -763,7 +764,7 @@ fn next_of_all(trials: &[Trial], range: Range) -> Option<Load> {
     GOALS.into_iter().find_map(|goal| next(trials, goal, range))
 }
 
-/// How the search for a goal ended, by the trials of all.
+/// The end of the search for a goal, by the trials of all.
 fn end(trials: &[Trial], goal: Goal, range: Range) -> SearchEnd {
     let found = found(trials, goal);
     match (next(trials, goal, range), found.pass, found.fail) {

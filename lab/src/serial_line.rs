@@ -13,7 +13,7 @@ use punctual_os::{Errno, events, file};
 #[derive(Debug)]
 pub(crate) struct SerialLine {
     line: Descriptor,
-    /// What it had before; `None` where nobody had it before.
+    /// Its settings before, to be put back; `None` where nobody had it before.
     before: Option<LineSettings>,
 }
 
@@ -53,7 +53,7 @@ impl SerialLine {
         Ok((Self { line: near, before: None }, Self { line: far, before: None }))
     }
 
-    /// What it is read and written by.
+    /// The descriptor to read and write it by.
     pub(crate) fn descriptor(&self) -> &Descriptor {
         &self.line
     }

@@ -30,17 +30,17 @@ pub use calendar::FileCalendar;
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;
 
-/// What a file says.
+/// The contents of a file of tasks.
 #[derive(Clone, Debug)]
 pub struct TaskFile {
     /// The supervisor's name; `None`: nobody can join.
     pub name: Option<String>,
-    /// How the supervisor's executive runs: its CPU, which is also that of tasks that name none,
-    /// its priority, and how it waits for releases.
+    /// The thread of the supervisor's executive: its CPU, which is also that of tasks that name
+    /// none, its priority, and its wait for releases.
     pub thread: RtThread,
     /// Where the grid lies.
     pub phase: GridPhase,
-    /// Whether budgets may ask for more than a CPU.
+    /// True where budgets may take more than a CPU together.
     pub overload: bool,
     /// The frame and its units, whose processes are among the tasks.
     pub calendar: Option<FileCalendar>,
@@ -53,7 +53,7 @@ const HEAD: &str = "the keys of [supervisor] are name, cpu, priority, wait, budg
                     overload";
 
 impl TaskFile {
-    /// What `bytes` say.
+    /// Reads `bytes`.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl TaskFile {
     }
 }
 
-/// What is wrong with a file of tasks.
+/// The fault of a file of tasks, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFileError {
     /// Line and column, from 1; `None` for the whole.
@@ -171,7 +171,7 @@ const ALL: &str = "the keys of [[task]] are name, command, period or hertz, phas
 /// A task, and where it stands.
 #[derive(Clone, Debug)]
 pub struct FileTask {
-    /// What is run.
+    /// The program, and the way to run it.
     pub spec: Spec,
     /// The line of its name.
     pub line: usize,
@@ -387,7 +387,7 @@ impl ProcessKeys {
     }
 }
 
-/// What the task runs as and in, and where its first such key stands.
+/// The user and directories that the task runs as and in, and where its first such key stands.
 fn surroundings(
     text: &Text<'_>,
     keys: &mut Keys<'_, '_>,
@@ -444,7 +444,7 @@ pub enum GridPhase {
     Quiet,
 }
 
-/// What a name is.
+/// The error of a name, with what is accepted.
 const NAME: &str =
     "invalid name: use at most 48 letters, digits, '-', '_' and '.', with no '.' first";
 
@@ -511,7 +511,7 @@ fn wait(
     }
 }
 
-/// What an overrun does.
+/// Reads the policy for an overrun.
 fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
     let number =
         |most: &str| most.parse().ok().filter(|most: &u32| (1..=Spec::BURST_MAX).contains(most));
@@ -740,7 +740,7 @@ fn quoted(key: &str) -> String {
     format!("{shown:?}")
 }
 
-/// What stands there, in words.
+/// The kind of a value, in words for the user.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -799,7 +799,7 @@ impl<'t> Text<'t> {
         TaskFileError::new(Some(place(self.0, span.start)), why)
     }
 
-    /// What the TOML parser refused.
+    /// An error of the TOML parser, with its place.
     fn refused(&self, why: &toml::de::Error) -> TaskFileError {
         match why.span() {
             Some(span) => self.within(span, why.message()),

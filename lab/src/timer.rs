@@ -1,4 +1,4 @@
-//! How late a timer's interrupt reaches a thread, with work of several kinds behind it: Maruti's
+//! The lateness of a timer's interrupt in a thread, with work of several kinds behind it: Maruti's
 //! second experiment (*Temporal accuracy on the Pentium Pro*, §5), as user space can see it.
 //!
 //! For `measure timer`. By absolute sleep, timerfd, POSIX timer, by polling (Maruti's `mdelay`) and
@@ -46,7 +46,7 @@ pub const PERIOD_MIN_NS: u64 = 15_000;
 /// The share of the time that the waiting thread rests.
 const RESTS: f64 = 0.1;
 
-/// How late timers reach a thread.
+/// Measures the lateness of timers in a thread.
 ///
 /// The waiting thread and the one behind it share a CPU; all combinations take turns in blocks of
 /// 20 ms, and a tenth of the time is rest. Before these come the blocks of [`Self::in_a_row`].
@@ -57,14 +57,14 @@ pub struct TimerExperiment {
     pub thread: RtThread,
     /// The periods.
     pub periods: Vec<Period>,
-    /// What runs behind, each in turn.
+    /// The kinds of work behind, each in turn.
     pub backgrounds: Vec<Background>,
-    /// How long in all, about; each combination has a block at least.
+    /// Time of all combinations together, about; each has a block at least.
     pub duration: Span,
     /// So many expiries in a row, in a block of its own, are the series of each sleep whose stamps
     /// go into large memory; 0: the series is of the blocks in which they take turns.
     pub in_a_row: u32,
-    /// What else the machine does meanwhile.
+    /// The loads that run meanwhile.
     pub loads: Vec<LoadSpec>,
 }
 
@@ -183,7 +183,7 @@ fn rest(begun_ns: u64) {
     let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
 }
 
-/// How late timers were, by path and by the work behind.
+/// Lateness of timers, by path and by the work behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerOutcome {
     /// The CPU of the thread that waits and of the work behind it.
@@ -207,11 +207,11 @@ pub struct TimerOutcome {
 /// One way to be started by time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerRow {
-    /// How the thread learnt of the time.
+    /// The path of the time to the thread.
     pub path: TimerPath,
     /// From one expiry to the next.
     pub period_ns: u64,
-    /// What ran on the CPU meanwhile.
+    /// The work on the CPU meanwhile.
     pub background: Background,
     /// Where stamps were stored.
     pub store: StampStore,
@@ -223,13 +223,13 @@ pub struct TimerRow {
     /// calls by other CPUs; null where the kernel does not show it, and in results of before.
     #[serde(default)]
     pub interrupts: Option<u64>,
-    /// What the processor's own counters counted in its blocks; empty where it has none, which
+    /// Counts of the processor's own counters over its blocks; empty where it has none, which
     /// `no_counters` explains, and in results of before.
     #[serde(default)]
     pub counters: Vec<ProcessorCount>,
     /// From the expiry to the stamp.
     pub lateness_ns: SummaryStats,
-    /// How far these lie apart, ns; null in results of before.
+    /// Scatter of these, ns; null in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
     /// CPU time of the waiting thread over wall time, in [0, 1].
@@ -246,7 +246,7 @@ pub struct TimerRow {
     pub series_missed: u64,
 }
 
-/// How a thread learns of the time.
+/// A path of the time to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimerPath {
@@ -332,7 +332,7 @@ impl Background {
         }
     }
 
-    /// Whether the processor has its instruction.
+    /// Returns true where the processor has its instruction.
     pub fn is_supported(self) -> bool {
         self != Self::Serialize || Serialise::detect().is_some()
     }
@@ -372,7 +372,7 @@ impl Order {
     }
 }
 
-/// How long a block is.
+/// Length of a block, ns.
 const BLOCK_NS: u64 = 20_000_000;
 /// From the beginning of a block to its first expiry.
 const LEAD_NS: u64 = 200_000;
@@ -403,7 +403,7 @@ struct Stores {
     array: Vec<i64>,
     at: usize,
     hot: Vec<i64>,
-    /// What is read to make caches cold.
+    /// Memory that is read to make caches cold.
     read: Vec<i64>,
 }
 
@@ -485,7 +485,7 @@ impl Cell {
         ProcessorCount::add(&mut self.counters, counted);
     }
 
-    /// Whether its series may be a block of its own.
+    /// Returns true where its series may be a block of its own.
     fn has_own_series(&self) -> bool {
         self.path == TimerPath::Sleep && self.store != StampStore::Hot
     }
@@ -565,7 +565,7 @@ impl Cell {
         self.used_ns += now_ns(ClockId::ThreadCpu).saturating_sub(cpu_ns);
     }
 
-    /// What was measured; `None` where nothing was.
+    /// The row of its expiries; `None` where none was stamped.
     fn row(&self) -> Option<TimerRow> {
         (self.n > 0).then(|| TimerRow {
             path: self.path,
@@ -592,7 +592,7 @@ struct Limits<'a> {
     first_ns: u64,
     end_ns: u64,
     period_ns: u64,
-    /// What is read after each expiry, to make caches cold.
+    /// Memory that is read after each expiry, to make caches cold.
     evicts: Option<&'a [i64]>,
     stop: &'a AtomicBool,
 }
@@ -682,9 +682,9 @@ const DEADLINE_PERIOD_MIN_NS: u64 = 100_000;
 
 /// Runs `wait` with half of each period reserved.
 ///
-/// What there was before is there after it. The kernel admits such a thread only where it may run
-/// on all CPUs of its root domain (Documentation/scheduler/sched-deadline.rst, §5): so it is pinned
-/// to none meanwhile.
+/// The policy and the affinity from before are put back after it. The kernel admits such a thread
+/// only where it may run on all CPUs of its root domain
+/// (Documentation/scheduler/sched-deadline.rst, §5): so it is pinned to none meanwhile.
 ///
 /// # Errors
 /// `EPERM` without rights or where `cpus` are not all of a root domain, `EBUSY` where the bandwidth

@@ -26,7 +26,7 @@ pub use journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
 pub struct WantedValue {
     /// The setting's path.
     pub path: String,
-    /// What to write.
+    /// The text to write.
     pub value: String,
 }
 
@@ -37,7 +37,7 @@ impl WantedValue {
     }
 }
 
-/// What became of one setting.
+/// The outcome of applying one setting.
 #[derive(Debug)]
 pub enum StepOutcome {
     /// It has the value now.
@@ -52,9 +52,9 @@ pub enum StepOutcome {
     Unverified(io::Error),
     /// The kernel took the value without an error and shows another; the old one was put back.
     Lies {
-        /// What it showed.
+        /// The value that it showed.
         shows: String,
-        /// Whether the old text is there again.
+        /// True where the old text is there again.
         restored: bool,
     },
 }
@@ -62,9 +62,9 @@ pub enum StepOutcome {
 /// A setting and what became of it.
 #[derive(Debug)]
 pub struct AppliedStep {
-    /// What was wanted.
+    /// The setting and its value.
     pub wanted: WantedValue,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: StepOutcome,
 }
 
@@ -158,7 +158,7 @@ fn apply_step(
     Ok(outcome)
 }
 
-/// What became of one setting.
+/// The outcome of reverting one setting.
 #[derive(Debug)]
 pub enum RevertOutcome {
     /// Its text is what it was before, byte for byte.
@@ -167,7 +167,7 @@ pub enum RevertOutcome {
     AsBefore,
     /// Somebody else changed it since: it was left.
     Changed {
-        /// What it has now.
+        /// Its value now.
         now: String,
     },
     /// It went with its interrupt, or with its CPU, which is no longer online.
@@ -176,13 +176,13 @@ pub enum RevertOutcome {
     Refused(io::Error),
     /// It was written and shows something else than before; it stays in the journal.
     Differs {
-        /// What it shows.
+        /// The value that it shows.
         now: String,
     },
 }
 
 impl RevertOutcome {
-    /// Whether it has to be tried again.
+    /// Returns true where it has to be tried again.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Differs { .. })
     }
@@ -191,9 +191,9 @@ impl RevertOutcome {
 /// A setting and what became of it.
 #[derive(Debug)]
 pub struct RevertedStep {
-    /// What the journal has of it.
+    /// Its entry in the journal.
     pub entry: JournalEntry,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: RevertOutcome,
 }
 
@@ -272,8 +272,9 @@ fn is_kernels(path: &str) -> bool {
     path.starts_with("/proc/") || path.starts_with("/sys/")
 }
 
-/// Whether a setting that is not there went with an interrupt or a CPU. The others stay as long as
-/// the kernel runs, and where something hides a part of /proc or /sys, it hides those too.
+/// Returns true where a setting that is not there went with an interrupt or a CPU. The others stay
+/// as long as the kernel runs, and where something hides a part of /proc or /sys, it hides those
+/// too.
 fn is_gone(path: &str, files: &impl KnobFiles) -> bool {
     const CPUS: &str = "/sys/devices/system/cpu/";
     if path.starts_with("/proc/irq/") {
@@ -288,7 +289,8 @@ fn is_gone(path: &str, files: &impl KnobFiles) -> bool {
     }
 }
 
-/// What a revert would do with a setting that has this text now: put it back, or leave it.
+/// The outcome that a revert would have for a setting that has this text now: put back, or left.
+/// Reads only.
 pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertOutcome {
     // Where the program ended before it saw what the setting became, the value says it.
     let ours = match &entry.took {
@@ -311,8 +313,8 @@ pub fn active(text: &str) -> &str {
     between('[', ']').or_else(|| between('(', ')')).unwrap_or(text)
 }
 
-/// Whether the text of the setting at `path` says what was written: the same, the same CPUs in
-/// other digits, or a list of controllers that has what was added to it.
+/// Returns true where the text of the setting at `path` means the value that was written: the same,
+/// the same CPUs in other digits, or a list of controllers that has what was added to it.
 fn says(path: &str, text: &str, value: &str) -> bool {
     if let Some(controller) = value.strip_prefix('+') {
         return text.split_whitespace().any(|word| word == controller);

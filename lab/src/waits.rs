@@ -10,9 +10,9 @@ use punctual_engine::wait_policy::WaitKind;
 pub struct WaitRow {
     /// As `--wait` names it.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its description, in a line.
     pub help: &'static str,
-    /// Whether it takes a margin.
+    /// True where it takes a margin.
     pub has_margin: bool,
     make: fn(Option<Span>, f64) -> WaitKind,
 }

@@ -1,5 +1,5 @@
-//! How long a fixed piece of work takes, cycle after cycle, idle and under loads: how much of each
-//! period a loop can use.
+//! The execution time of a fixed piece of work, cycle after cycle, idle and under loads: the part
+//! of each period that a loop can use.
 //!
 //! For `measure work`. The work is always the same; what takes longer was disturbed by something
 //! else: interrupts, other tasks, the host, caches and memory shared with loads. Runs one thread
@@ -37,7 +37,7 @@ const COLD: u64 = 10;
 /// for good.
 const REST_AFTER: u32 = 50;
 
-/// How long a fixed piece of work takes.
+/// Measures the execution time of a fixed piece of work.
 #[derive(Clone, Debug)]
 pub struct WorkExperiment {
     /// The thread: its CPU, and the policy to request.
@@ -46,15 +46,15 @@ pub struct WorkExperiment {
     pub period: Period,
     /// The kind of work.
     pub kind: WorkKind,
-    /// How long it is to take, undisturbed.
+    /// Its execution time, undisturbed.
     pub work: Span,
-    /// How long each condition is measured.
+    /// Time that each condition is measured for.
     pub duration: Span,
     /// The conditions: their names and loads.
     pub conditions: Vec<(String, Vec<LoadSpec>)>,
 }
 
-/// What the thread of a condition knows at its end.
+/// The result of the thread of a condition.
 struct Done {
     piece: Piece,
     tally: WorkTally,
@@ -152,12 +152,12 @@ impl WorkExperiment {
     }
 }
 
-/// How long a fixed piece of work took.
+/// The execution times of a fixed piece of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkOutcome {
     /// "integer", "memory", "mixed".
     pub kind: String,
-    /// How many steps it has: the same in every cycle.
+    /// Number of its steps: the same in every cycle.
     pub steps: u64,
     /// The shortest time that it took in any cycle.
     pub least_ns: u64,
@@ -190,7 +190,7 @@ pub struct WorkRow {
     pub lateness_ns: SummaryStats,
     /// From the release to the end of the work.
     pub done_ns: SummaryStats,
-    /// What is left of each period for work.
+    /// Time left of each period for work.
     pub usable_ns: Usable,
 }
 
@@ -199,13 +199,13 @@ pub struct WorkRow {
 /// period; null where n is too small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usable {
-    /// What half of the cycles have, at least.
+    /// The time that half of the cycles have, at least.
     pub half: Option<f64>,
-    /// What 99 % of the cycles have, at least.
+    /// The time that 99 % of the cycles have, at least.
     pub p99: Option<f64>,
-    /// What 99.9 % of the cycles have, at least.
+    /// The time that 99.9 % of the cycles have, at least.
     pub p99_9: Option<f64>,
-    /// What all n cycles have.
+    /// The time that all n cycles have.
     pub all: Option<f64>,
 }
 
@@ -334,7 +334,7 @@ impl Piece {
         (0..TRIES).map(|_| measure(self)).min().unwrap_or(0)
     }
 
-    /// How many steps it has.
+    /// Number of its steps.
     fn steps(&self) -> u64 {
         self.steps
     }

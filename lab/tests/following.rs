@@ -14,7 +14,7 @@ use punctual_lab::periodic::{
 };
 use punctual_os::clock::{ClockId, now_ns};
 
-/// How far a made-up clock is ahead of CLOCK_MONOTONIC before it does anything.
+/// Distance of a made-up clock ahead of CLOCK_MONOTONIC before it does anything, ns.
 const AHEAD_NS: u64 = 1 << 55;
 const PERIOD_NS: u64 = 1_000_000;
 

@@ -85,7 +85,7 @@ fn descendants(top: u32) -> HashMap<u32, u64> {
     found
 }
 
-/// Whether it runs no more; nobody may have waited for it yet.
+/// Returns true once it runs no more; nobody may have waited for it yet.
 fn is_gone(pid: u32, start: u64) -> bool {
     stat(pid).is_none_or(|(_, state, now)| now != start || matches!(state, 'Z' | 'X'))
 }
@@ -539,7 +539,7 @@ impl Launcher for OnDisplay {
     }
 }
 
-/// What glxgears did where the environment names this display.
+/// The report of glxgears where the environment names this display.
 fn gears_on(display: &str) -> LoadReport {
     let on_display = OnDisplay(Some(display.to_owned()));
     let running =

@@ -60,7 +60,7 @@ impl<'a> Behind<'a> {
         Self { blocks, stop, tids, is_measured: false, begun, slept, slept_before: 0 }
     }
 
-    /// How often the first loop has slept.
+    /// Sleeps of the first loop so far: its voluntary context switches.
     fn sleeps(&self) -> u64 {
         let path = format!("/proc/self/task/{}/status", self.tids[0]);
         let status = std::fs::read_to_string(path).expect("it lives");

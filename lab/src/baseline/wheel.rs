@@ -36,7 +36,7 @@ struct Slot {
     tail: u32,
 }
 
-/// What a slot without tasks is.
+/// A slot without tasks.
 const EMPTY: Slot = Slot { head: NONE, tail: NONE };
 
 /// The wheels and the ready queue.

@@ -1,5 +1,5 @@
-//! What the loop of many tasks adds to the bare wait: with one task that does nothing and the wait
-//! that learns.
+//! The time that the loop of many tasks adds to the bare wait: with one task that does nothing and
+//! the wait that learns.
 //!
 //! Both loops run on the machine's clock in turns, each wait between two stamps; what lies between
 //! a return and the next call is the loop's own.
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stamps;
 
-/// How often each loop has its turn.
+/// Turns of each loop.
 const TURNS: i64 = 4;
 /// The period of both loops, ns.
 const PERIOD_NS: u64 = 1_000_000;
@@ -32,8 +32,8 @@ const COLD: usize = 10;
 /// The target: the executive adds no more than this, ns.
 const TARGET_NS: f64 = 150.0;
 
-/// What a cycle of the executive's loop adds to the bare wait, with one task that does nothing and
-/// the adaptive wait.
+/// The time that a cycle of the executive's loop adds to the bare wait, with one task that does
+/// nothing and the adaptive wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopOverhead {
     /// The period.
@@ -44,11 +44,11 @@ pub struct LoopOverhead {
     pub bare_ns: f64,
     /// Median from a wait's return to the next call, of the executive's loop with one task.
     pub executive_ns: f64,
-    /// How much longer that is than of a loop that only waits.
+    /// `executive_ns` less `bare_ns`.
     pub adds_ns: f64,
     /// The target: at most this.
     pub at_most_ns: f64,
-    /// Whether this run reached it.
+    /// True where this run reached the target.
     pub reached: bool,
 }
 

@@ -8,7 +8,7 @@ use punctual_core::time::Span;
 pub struct ConditionBlock {
     /// Index of the condition.
     pub condition: usize,
-    /// How long its loops run, once its loads are up.
+    /// Time that its loops run, once its loads are up.
     pub length: Span,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an experiment could take the machine away, and whether throttling hit it.
+//! Checks that an experiment cannot take the machine away, and that throttling did not hit it.
 //!
 //! Before and after each experiment. The rules are the library's ([`punctual_engine::safety`]), the
 //! facts those of the machine that measures. Pure.
@@ -9,7 +9,7 @@ pub use punctual_engine::safety::{Caution, CpuTaken, Demand, Throttling};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::{MachineFacts, RtBudget};
 
-/// What a real-time thread took of its CPU.
+/// The share of its CPU that a real-time thread took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Taken {
     /// The CPU.
@@ -41,27 +41,27 @@ pub enum Risk {
         option: &'static str,
         /// Its value, ns.
         value_ns: u64,
-        /// What a stamp costs, ns.
+        /// The cost of a stamp, ns.
         stamp_ns: f64,
-        /// How many of them must fit.
+        /// Number of stamps that must fit.
         times: f64,
     },
 }
 
-/// What real-time threads may have by these facts; `None` where nothing limits them, or nothing is
+/// The limit of real-time threads by these facts; `None` where nothing limits them, or nothing is
 /// known of it.
 pub fn throttling(facts: &MachineFacts) -> Option<Throttling> {
     let RtBudget { share, gap_us, of_cgroup } = facts.limits.rt_budget()?;
     Some(Throttling { share, gap: Span::from_us(gap_us), of_cgroup })
 }
 
-/// What of these facts decides whether the machine can be taken away.
+/// The part of these facts that decides whether the machine can be taken away.
 fn machine(facts: &MachineFacts) -> Machine {
     let cpus = facts.limits.cpuset_cpus.value().or(facts.cpu.online_cpus.value());
     Machine { cpus: cpus.map(|cpus| cpus.iter().collect()), throttling: throttling(facts) }
 }
 
-/// What threads with these demands risk on this machine.
+/// The risks of threads with these demands on this machine.
 ///
 /// # Errors
 /// When they could take the machine away for good.
@@ -69,7 +69,8 @@ pub fn judge(demands: &[Demand], facts: &MachineFacts) -> Result<Vec<Caution>, R
     safety::judge(demands, &machine(facts)).map_err(|NoCpuLeft| Risk::NoCpuLeft)
 }
 
-/// What real-time threads took of each CPU, under the condition in which they took most of it.
+/// The share of each CPU that real-time threads took, under the condition in which they took most
+/// of it.
 pub(super) fn cpus_taken(taken: &[Taken], facts: &MachineFacts) -> Vec<CpuTaken> {
     let throttling = machine(facts).throttling;
     let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();

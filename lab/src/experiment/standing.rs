@@ -13,10 +13,10 @@ use punctual_analysis::plot::HeatColumn;
 use punctual_analysis::recording::Recording;
 use punctual_analysis::summary::SummaryStats;
 
-/// How often figures and standing are computed anew, for each run.
+/// Time between two computations of figures and standing, for each run.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// How one claim stands on one run.
+/// The standing of one claim on one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// The claim.
@@ -36,7 +36,7 @@ pub struct Standing {
 pub struct RunSoFar {
     /// Lateness of its releases, missed ones included.
     pub lateness_ns: SummaryStats,
-    /// How often it was how much.
+    /// The releases by their lateness.
     pub by_lateness: HeatColumn,
     /// Its releases: those that ran, and those that were missed.
     pub releases: u64,
@@ -86,7 +86,7 @@ impl Standing {
         standings.into_iter().max_by(|a, b| a.distance().total_cmp(&b.distance()))
     }
 
-    /// How many times what was claimed the bound is.
+    /// The bound over the probability claimed: how far it is from being shown.
     fn distance(&self) -> f64 {
         self.p_upper / self.ask.p()
     }

@@ -1,4 +1,4 @@
-//! What all loads stay within: time, CPUs, memory, files.
+//! The bounds that all loads stay within: time, CPUs, memory, files.
 //!
 //! For who starts loads, and for each load. Plain data; [`LoadBounds::check`] is pure.
 
@@ -20,7 +20,7 @@ pub struct LoadBounds {
     pub limit: Duration,
     /// The CPUs that loads run on, at least one; as many workers, at most, does a load have.
     pub cpus: Vec<u32>,
-    /// How many CPUs are not isolated: the N of load `linuxcnc`; in [1, length of `cpus`].
+    /// Number of CPUs that are not isolated: the N of load `linuxcnc`; in [1, length of `cpus`].
     pub unisolated: usize,
     /// Where load `disk` has its (nameless) file.
     pub temp: PathBuf,
@@ -32,7 +32,7 @@ impl LoadBounds {
         Self { limit, unisolated: cpus.len(), cpus, temp: std::env::temp_dir() }
     }
 
-    /// Whether a load can run in them.
+    /// Checks that a load can run in them.
     ///
     /// # Errors
     /// [`LoadError::Bounds`].

@@ -1,10 +1,10 @@
-//! What went wrong with a load.
+//! The errors of loads.
 //!
 //! Plain data and words.
 
 use std::fmt;
 
-/// What went wrong with a load.
+/// An error of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// Not the name of a load.
@@ -28,19 +28,19 @@ pub enum LoadError {
     },
     /// More loads than can run at once.
     TooMany {
-        /// How many there may be.
+        /// The most that there may be.
         most: usize,
     },
     /// A double quote that is not closed, or not at the edge of the arguments.
     Quote,
     /// Arguments of stress-ng that cannot be kept in bounds.
     StressNg {
-        /// What is wrong with them.
+        /// The fault of the arguments, in words for the user.
         why: String,
     },
     /// LoadBounds that no load can run in.
     Bounds {
-        /// What is wrong with them.
+        /// The fault of the bounds, in words for the user.
         why: String,
     },
     /// A program that is not installed.
@@ -52,7 +52,7 @@ pub enum LoadError {
     Start {
         /// The load.
         name: String,
-        /// What it, or the kernel, said.
+        /// The failure, as the load or the kernel reported it.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How a load's process is started: this program again, with other words.
+//! The start of a load's process: this program again, with other words.
 //!
 //! For the parent's side, and for a load that starts programs of its own.
 

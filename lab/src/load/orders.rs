@@ -1,4 +1,4 @@
-//! What a load's process hears from its parent, on standard input.
+//! The orders that a load's process gets from its parent, on standard input.
 //!
 //! For processes of loads. Ends the whole group when the parent has gone.
 

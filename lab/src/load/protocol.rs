@@ -13,9 +13,9 @@ use super::bounds::{LIMIT_MAX, LoadBounds};
 
 /// The longest text of a note or failure, in characters.
 const TEXT_MAX: usize = 200;
-/// What a load says that nobody stopped: why it ended, in its notes and its death.
+/// The reason why a load ended that was not stopped, in its notes and its death.
 pub const LIMIT: &str = "it ended at its time limit";
-/// What the parent writes to end a load in order.
+/// The word that the parent writes to end a load in order.
 pub(super) const STOP: &str = "stop";
 
 /// The name, among those of loads, of the step that becomes a program of somebody else's.
@@ -28,14 +28,14 @@ pub(super) enum Line {
     Ready,
     /// So much was done since `ready`.
     Count {
-        /// How many, since `ready`.
+        /// Number of units done since `ready`.
         count: u64,
         /// When, in ns since `ready`.
         at_ns: u64,
         /// Of what: `polygons`.
         unit: String,
     },
-    /// What a reader of the report should know.
+    /// A note for the reader of a report.
     Note(String),
     /// It cannot run.
     Failed(String),
@@ -89,7 +89,7 @@ fn text(raw: &str) -> String {
     one_line.trim().to_owned()
 }
 
-/// What the process of a load is to do, and within what.
+/// The task of a load's process, and its bounds.
 ///
 /// As words: `NAME --parent PID --limit-ns N --cpus 0,1 --workers N --temp DIR [-- WORDS…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Setup {
     /// Reads arguments back.
     ///
     /// # Errors
-    /// What is wrong with them, in one line.
+    /// The fault of the arguments, in one line.
     pub(super) fn parse(args: &[String]) -> Result<Self, String> {
         let (name, mut rest) = args.split_first().ok_or("the name of a load is missing")?;
         let mut setup = Self {

@@ -14,20 +14,20 @@ use super::worker::Prepared;
 pub struct LoadRow {
     /// As `--load` names it.
     pub name: &'static str,
-    /// What it counts: its rate is so many a second.
+    /// The unit of its count: its rate is so many a second.
     pub unit: &'static str,
-    /// What it does, in a line.
+    /// Its work, in a line.
     pub help: &'static str,
-    /// What follows its name after a colon, where something must.
+    /// The arguments that follow its name after a colon, where it needs any.
     pub args: Option<&'static str>,
-    /// How it starts.
+    /// The way to start it.
     pub(super) start: Start,
 }
 
 /// Sets a load up in its own process.
 pub(super) type Prepare = fn(&Setup) -> Result<Prepared, String>;
 
-/// How a load starts.
+/// A way to start a load.
 pub(super) enum Start {
     /// As a process of ours, which sets this up and works. Those need nothing installed, and are
     /// what `all` stands for.
@@ -50,10 +50,10 @@ pub(super) struct Part {
     pub(super) name: String,
     /// The process; none when something is not installed.
     pub(super) setup: Option<Setup>,
-    /// What it counts, for a report of one that has not named it itself.
+    /// The unit of its count, for a report of one that has not named it itself.
     pub(super) unit: &'static str,
-    /// What is not installed.
+    /// The programs that are not installed, in words for the user.
     pub(super) note: Option<String>,
-    /// How long it may take to end when that is requested.
+    /// Time that it may take to end when that is requested.
     pub(super) grace: Duration,
 }

@@ -35,7 +35,7 @@ const STRESSORS: [(&str, &str); 16] = [
     ("--timerfd", ""),
 ];
 
-/// What follows an option that tunes a stressor.
+/// The kind of value that follows an option that tunes a stressor.
 #[derive(Clone, Copy)]
 enum Value {
     /// A number up to this one.

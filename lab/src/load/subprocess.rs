@@ -67,8 +67,8 @@ impl Program {
         self.lines.recv_timeout(wait).ok()
     }
 
-    /// What it writes until both of its outputs have ended, for `patience` at most: for one that
-    /// has ended, whose last lines may still be on their way.
+    /// The lines that it writes until both of its outputs have ended, for `patience` at most: for
+    /// one that has ended, whose last lines may still be on their way.
     pub(super) fn rest(&self, patience: Duration) -> impl Iterator<Item = String> {
         let deadline = Instant::now() + patience;
         std::iter::from_fn(move || {
@@ -76,7 +76,7 @@ impl Program {
         })
     }
 
-    /// Whether it has ended.
+    /// Returns true once it has ended.
     pub(super) fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

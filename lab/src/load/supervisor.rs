@@ -26,7 +26,7 @@ use super::protocol::{LIMIT, Line, STOP, Setup};
 use super::row::{GRACE, Part, Start};
 use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 
-/// How long a load may take to be ready: a machine that others use may take seconds for it, and a
+/// Time that a load may take to be ready: a machine that others use may take seconds for it, and a
 /// guest whose host has little time for it minutes.
 const READY: Patience = Patience { idle: Duration::from_secs(30), most: READY_MAX };
 /// The longest of that.
@@ -36,7 +36,7 @@ const END: Duration = READY.idle;
 /// Between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long something may take.
+/// The most time that something may take.
 #[derive(Clone, Copy)]
 struct Patience {
     /// While it has no CPU time.
@@ -50,9 +50,9 @@ struct Launch {
     name: String,
     command: Command,
     observed: Shared,
-    /// Whether it reports each tenth of a second, or at its end only.
+    /// True where it reports each tenth of a second; false where it reports at its end only.
     reports: bool,
-    /// How long it may take to end when that is requested.
+    /// Time that it may take to end when that is requested.
     grace: Duration,
 }
 
@@ -107,7 +107,7 @@ fn end_all(mut loads: Vec<Load>) {
 struct Load {
     launch: Launch,
     process: Option<Process>,
-    /// Whether `process` is the second one.
+    /// True where `process` is the second one.
     restarted: bool,
 }
 
@@ -126,7 +126,7 @@ struct Process {
 struct Ended {
     /// On CLOCK_MONOTONIC, in ns.
     at_ns: u64,
-    /// How long after it was ready, in ns.
+    /// Time from when it was ready until then, in ns; `None` when it was not.
     worked_ns: Option<u64>,
 }
 
@@ -313,7 +313,7 @@ impl Process {
         self.ended.recv_timeout(LOOK.min(time))
     }
 
-    /// Whether it had CPU time since the last call.
+    /// Returns true where it had CPU time since the last call.
     fn has_run(&mut self) -> bool {
         let before = self.cpu_ns;
         self.cpu_ns = process_cpu_ns(self.child.id().cast_signed());
@@ -423,7 +423,7 @@ impl RunningLoads {
         &self.pids
     }
 
-    /// What the loads did so far.
+    /// The reports of the loads so far.
     pub fn reports(&self) -> Vec<LoadReport> {
         self.parts.iter().flat_map(reports).collect()
     }
@@ -501,7 +501,7 @@ struct Counted {
     at_ns: u64,
 }
 
-/// What a load has reported so far.
+/// The reports of a load so far.
 ///
 /// Shared between its reader, the supervisor and whoever wants a report; nothing here waits.
 #[derive(Default)]
@@ -509,7 +509,7 @@ struct Observed {
     counts: Vec<Counted>,
     notes: Vec<String>,
     deaths: Vec<LoadDeath>,
-    /// Whether it worked all the time; of no use for one that reports at its end only.
+    /// Its reports and silences; of no use for one that reports at its end only.
     progress: Progress,
     /// The counts of a process that died before.
     carried: Vec<Counted>,
@@ -519,7 +519,7 @@ struct Observed {
 /// Shared between a reader, the supervisor and whoever wants a report.
 type Shared = Arc<Mutex<Observed>>;
 
-/// What was observed, also from a thread that panicked: each line is taken in whole.
+/// Locks the reports, also those of a thread that panicked: each line is taken in whole.
 fn lock(observed: &Shared) -> MutexGuard<'_, Observed> {
     observed.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -565,7 +565,7 @@ const SHARE: f64 = 0.1;
 /// The silences that are kept.
 const SILENCES_MAX: usize = 16;
 
-/// How far a load was: its count, and its own time since it was ready, in ns.
+/// The progress of a load: its count, and its own time since it was ready, in ns.
 type Mark = (u64, u64);
 
 /// The reports of a load, and the looks that found none.
@@ -578,7 +578,7 @@ type Mark = (u64, u64);
 /// no clock.
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// Whether its process has reported that it works.
+    /// True once its process has reported that it works.
     works: bool,
     last: Mark,
     /// Looks since the last report, and when the first of them was, on CLOCK_MONOTONIC in ns.
@@ -592,10 +592,10 @@ struct Progress {
 struct Silence {
     /// When it began, on CLOCK_MONOTONIC in ns.
     at_ns: u64,
-    /// How far the load was at its beginning and at its end.
+    /// The progress of the load at the beginning and at the end.
     from: Mark,
     to: Mark,
-    /// Whether a report ended it: then the load's own time has it.
+    /// True where a report ended it: then the load's own time includes it.
     reported: bool,
 }
 
@@ -698,8 +698,8 @@ mod tests {
         assert!(matches!(result, Err(LoadError::Start { name, .. }) if name == "x"));
     }
 
-    /// What is noted of a process of a shell that ends by `at_stop` when it is requested to, and
-    /// has a grace of half a second.
+    /// The notes on a process of a shell that ends by `at_stop` when it is requested to, and has a
+    /// grace of half a second.
     fn notes_of(at_stop: &str, meanwhile: impl FnOnce()) -> Vec<String> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("echo ready; echo count 1 1 a; read stop; {at_stop}")]);

@@ -1,4 +1,4 @@
-//! What a load's process works with: threads that each count for themselves.
+//! The workers of a load's process: threads that each count for themselves.
 //!
 //! For the kinds of loads, which say what a worker does, and for the load's process, which runs
 //! them.
@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 
 use punctual_engine::spawn;
 
-/// What one worker does: returns when [`Ticket::going`] says no, or why it gave up.
+/// The body of one worker: it returns once [`Ticket::going`] is false, or with why it gave up.
 pub(super) type Work = Box<dyn FnOnce(&Ticket) -> Result<(), String> + Send>;
 
 /// A load that is set up.
 pub(super) struct Prepared {
     /// One for each worker.
     pub(super) work: Vec<Work>,
-    /// What a reader of the report should know.
+    /// A note for the reader of a report.
     pub(super) note: Option<String>,
 }
 
@@ -32,14 +32,14 @@ impl Prepared {
 #[repr(align(128))]
 struct Count(AtomicU64);
 
-/// What a worker holds.
+/// The stop flag and the counter of one worker.
 pub(super) struct Ticket {
     stop: Arc<AtomicBool>,
     count: Arc<Count>,
 }
 
 impl Ticket {
-    /// Whether to go on.
+    /// Returns true until the worker is to end.
     pub(super) fn going(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ impl Workers {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether no worker runs any more.
+    /// Returns true once no worker runs any more.
     pub(super) fn is_over(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::frame::{BYTES, HEAD, LinkEvent, MAGIC, VERSION, parse};
 
-/// What a line keeps at most of bytes that are no frame yet.
+/// The most bytes that a line keeps that are no frame yet.
 const KEPT: usize = 4_096;
 
 /// Frames from the bytes of a line, which begin and end anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     bytes: VecDeque<u8>,
-    /// Whether what comes now belongs to foreign bytes that were counted.
+    /// True while the bytes that come belong to foreign ones that were counted.
     foreign: bool,
 }
 

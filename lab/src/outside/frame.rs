@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 4] = *b"PNCT";
 /// The bytes that tell the version and the kind.
 pub const HEAD: usize = 6;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// Opens a session.
@@ -31,7 +31,7 @@ pub enum FrameKind {
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is.
+    /// Its kind.
     pub kind: FrameKind,
     /// The session that it belongs to.
     pub session: u64,
@@ -39,7 +39,7 @@ pub struct Frame {
     pub number: u64,
 }
 
-/// What came over a link.
+/// An arrival over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// A frame of this version.
@@ -48,7 +48,7 @@ pub enum LinkEvent {
     WrongVersion {
         /// The other version.
         version: u8,
-        /// Whether it opens a session.
+        /// True where it opens a session.
         hello: bool,
     },
     /// No frame: bytes of something else, or damaged ones.
@@ -66,7 +66,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Frame {
-    /// How many of its bytes are sent.
+    /// Number of its bytes that are sent.
     pub fn length(self) -> usize {
         if self.kind == FrameKind::Refusal { HEAD } else { BYTES }
     }
@@ -85,7 +85,7 @@ impl Frame {
     }
 }
 
-/// What one datagram is.
+/// Reads one datagram; anything but one whole frame is foreign.
 pub fn parse(bytes: &[u8]) -> LinkEvent {
     let kinds = [
         FrameKind::Hello,

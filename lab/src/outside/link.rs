@@ -60,7 +60,7 @@ enum Open {
     Line { line: SerialLine, decoder: Decoder },
 }
 
-/// What came, when it was read, and from where.
+/// An arrival, when it was read on CLOCK_MONOTONIC in ns, and its sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) received: LinkEvent,

@@ -24,13 +24,14 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 
-/// How often a stop is looked for.
+/// Time between two looks for a stop, ns.
 const LOOK_NS: u64 = 50_000_000;
 /// A session without a stimulus for this long may be followed by another one.
 const IDLE_NS: u64 = 2_000_000_000;
 /// Sessions that are remembered, so that what is replayed from them opens no new one.
 const REMEMBERED: usize = 64;
-/// What it may take, where nothing is known of who stimulates: a tenth of each millisecond.
+/// The share of a CPU that it may take, where nothing is known of who stimulates: a tenth of each
+/// millisecond.
 const SHARE: f64 = 0.1;
 
 /// Answers the stimuli of another machine.
@@ -42,7 +43,7 @@ pub struct RespondExperiment {
     pub name: LinkName,
     /// The thread that answers.
     pub thread: RtThread,
-    /// How long; `None` until it is stopped.
+    /// Time that it answers; `None` until it is stopped.
     pub duration: Option<Span>,
 }
 
@@ -67,7 +68,7 @@ struct Responder {
 }
 
 impl Responder {
-    /// What to send for what arrived.
+    /// The frame to send for an arrival; `None` where it has no answer.
     fn take(&mut self, arrival: &Arrival) -> Option<Frame> {
         match arrival.received {
             LinkEvent::Foreign => self.others.foreign += 1,

@@ -30,12 +30,12 @@ pub const STIMULI_MAX: u64 = 1_000_000;
 const LOOPS: u64 = 500;
 const LOOPS_APART_NS: u64 = 200_000;
 const LOOP_PATIENCE_NS: u64 = 500_000_000;
-/// How often a session is requested, and how long each request waits.
+/// Requests for a session at most, and time that each waits for an answer, ns.
 const HELLOS: u64 = 8;
 const HELLO_NS: u64 = 500_000_000;
-/// How long the last answers may take.
+/// Time that the last answers may take, ns.
 const ANSWERS_NS: u64 = 500_000_000;
-/// What a stimulus and its answer take here, about.
+/// Time of a stimulus and its answer here, about, ns.
 const STIMULUS_NS: f64 = 40_000.0;
 
 /// Stimulates another machine and measures its answers.
@@ -49,11 +49,11 @@ pub struct StimulateExperiment {
     pub thread: RtThread,
     /// From one stimulus to the next.
     pub period: Period,
-    /// How long.
+    /// Time that stimuli are sent for.
     pub duration: Span,
 }
 
-/// What sending knows at its end.
+/// The counts of the sending thread at its end.
 #[derive(Debug, Default)]
 struct Sent {
     late: Distribution,

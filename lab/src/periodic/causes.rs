@@ -35,7 +35,7 @@ use crate::capture::{
 };
 use crate::experiment::cpu_of;
 
-/// How often the loop runs with and without recording, for the price.
+/// Turns of the loop with and without recording, for the price.
 const PRICE_TURNS: u32 = 4;
 /// The longest that the price is measured for.
 const PRICE_MAX: Span = Span::from_ms(2_000);
@@ -43,8 +43,8 @@ const PRICE_MAX: Span = Span::from_ms(2_000);
 const PRICE_PERIOD_MAX_NS: u64 = 4_000_000;
 /// Wakes that each side of a price needs.
 const PRICE_WAKES_MIN: u64 = 100;
-/// What recording may add to the median unless it was asked for, ns, and as a share of the median:
-/// whichever is more. Measured: docs/blame.md, "Its price".
+/// The most that recording may add to the median unless it was requested, ns, and as a share of the
+/// median: whichever is more. Measured: docs/blame.md, "Its price".
 const PRICE_BOUND_NS: f64 = 2_000.0;
 const PRICE_BOUND_SHARE: f64 = 0.1;
 /// Shorter experiments are not recorded unless that is asked for: blocks behind them would make
@@ -64,10 +64,10 @@ const KEPT_WAKES: usize = 20;
 
 /// Late cycles of a run that are told, at most.
 const CYCLES_MAX: usize = 200;
-/// How far a stamp of the loop's clock may be from the kernel's, ns.
+/// The most that a stamp of the loop's clock may be away from the kernel's, ns.
 const CLOCKS_NS: u64 = 1_000;
 
-/// Whether and when to record.
+/// The rule that decides when to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlameWhen {
     /// Where the kernel allows it, the reader has a CPU beside the measured ones, and the
@@ -91,12 +91,12 @@ pub enum RecordedWhere {
     Behind,
 }
 
-/// How the causes of late wakes are found in a periodic experiment.
+/// The way to find the causes of late wakes in a periodic experiment.
 #[derive(Clone, Debug)]
 pub struct LoopBlamePlan {
-    /// Whether to record.
+    /// The rule that decides when to record.
     pub when: BlameWhen,
-    /// What is late, of the wakes of each loop in each group of conditions.
+    /// The lateness that makes a wake late, of the wakes of each loop in each group of conditions.
     pub late: LateThreshold,
     /// The machine that is recorded.
     pub machine: RecordedMachine,
@@ -119,7 +119,7 @@ pub enum NotRecorded {
     TooSlow,
     /// The experiment ended before the first block that would have been recorded.
     Stopped,
-    /// What was recorded is lost: the reader failed.
+    /// The recording is lost: the reader failed.
     Failed,
 }
 
@@ -395,9 +395,9 @@ impl LoopRecorder {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of it; `stop` says whether nothing more is measured. `measured` gives how late a
-    /// stream was under a condition when it was measured, ns: the quantile of this share. What is
-    /// late behind a measurement is later than that.
+    /// The causes found; `stop` is true where nothing more is measured. `measured` returns a
+    /// quantile of the lateness of a stream under a condition when it was measured, ns: that of
+    /// this share. A wake behind a measurement is late where it is later than that.
     pub(super) fn finish(
         self,
         stop: &AtomicBool,
@@ -444,7 +444,7 @@ impl LoopRecorder {
     }
 }
 
-/// Whether it may be paid where nobody asked for it: a price that is not known may not.
+/// Returns true where it may be paid unrequested: a price that is not known may not.
 fn is_cheap(price: &RecordingPrice) -> bool {
     let (Some(more_ns), Some(median_ns)) = (price.median_ns(), price.unrecorded_ns.p50) else {
         return false;
@@ -589,12 +589,12 @@ pub struct LoopCauses {
 }
 
 impl LoopCauses {
-    /// What recording cost a loop like the first; `None` where that was not measured.
+    /// Cost of recording for a loop like the first; `None` where it was not measured.
     pub fn price(&self) -> Option<&RecordingPrice> {
         self.price.as_ref()
     }
 
-    /// What the kernel gave; `None` where nothing was recorded.
+    /// The evidence that the kernel gave; `None` where nothing was recorded.
     pub fn evidence(&self) -> Option<&CaptureEvidence> {
         self.evidence.as_ref()
     }
@@ -609,15 +609,15 @@ impl LoopCauses {
         self.place
     }
 
-    /// How long the group of a condition was recorded behind the measurement, ns; `None` where it
+    /// Time that the group of a condition was recorded behind the measurement, ns; `None` where it
     /// was not, or within it.
     pub fn behind_ns(&self, condition: usize) -> Option<u64> {
         let group = *self.group_of.get(condition)?;
         self.recorded_ns.get(group).copied().filter(|_| self.place == RecordedWhere::Behind)
     }
 
-    /// Whether the wakes of a wait are those of its cycles: then what makes them late is told.
-    /// Others wake several times a cycle, and before their release.
+    /// Returns true where the wakes of a wait are those of its cycles: then the causes of its late
+    /// ones are shown. Others wake several times a cycle, and before their release.
     pub fn are_cycles(wait: WaitKind) -> bool {
         wait == WaitKind::Sleep
     }
@@ -730,8 +730,8 @@ impl WakeSpan {
         Some((cycle, self.ran_ns.checked_sub(grid.release(cycle).as_ns())?))
     }
 
-    /// Whether a thread waited in it when it was to be released, and for at least half of the time
-    /// until `ran_ns`, when its loop ran.
+    /// Returns true where a thread waited in it when it was to be released, and for at least half
+    /// of the time until `ran_ns`, when its loop ran.
     fn explains(self, release_ns: u64, ran_ns: u64) -> bool {
         let waited_ns = self.ran_ns.saturating_sub(release_ns);
         let late_ns = ran_ns.saturating_sub(release_ns);

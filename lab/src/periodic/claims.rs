@@ -1,4 +1,4 @@
-//! What the claims of an experiment take: cycles and time, from its plan.
+//! The needs of an experiment's claims: cycles and time, from its plan.
 //!
 //! Pure. Never changes a plan: no run becomes longer than was requested.
 
@@ -9,14 +9,14 @@ use punctual_core::time::Span;
 use super::EvaluationConfig;
 use super::{ConditionBlock, PeriodicPlan};
 
-/// What a claim takes of one run.
+/// The needs of a claim on one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunClaim {
     /// The stream.
     pub stream: usize,
     /// The condition; `None` for all but the first together.
     pub condition: Option<usize>,
-    /// What it takes, and what the run is to give.
+    /// The cycles that it needs, and those that the run is to give.
     pub planned: Planned,
     /// The whole experiment's length, ns, with which this run has cycles enough for no exceedance.
     pub duration_needed_ns: f64,
@@ -30,8 +30,8 @@ struct Promised {
     cycles: u64,
 }
 
-/// What each claim of `watch` takes of each run of the plan for a duration, with the extremal index
-/// `theta`.
+/// The needs of each claim of `watch` on each run of the plan for a duration, with the extremal
+/// index `theta`.
 pub fn plans(
     watch: &EvaluationConfig,
     theta: f64,

@@ -108,7 +108,7 @@ impl Prepared {
         &self.grids
     }
 
-    /// What stamps cost.
+    /// Cost of a stamp.
     pub fn cost(&self) -> StampCost {
         self.cost
     }
@@ -118,7 +118,7 @@ impl Prepared {
         self.clock.clone()
     }
 
-    /// What stamps are taken with.
+    /// The clock that takes stamps: `tsc`, `cntvct` or `vdso`.
     pub fn clock_name(&self) -> &'static str {
         self.clock.name()
     }
@@ -216,7 +216,7 @@ impl Prepared {
     }
 }
 
-/// What is there when the last block that counts is over.
+/// The state when the last block that counts is over.
 struct MeasuredLoops<S> {
     tallies: Tallies,
     drained: Drained<S>,
@@ -236,7 +236,7 @@ fn grids(plan: &PeriodicPlan, now: Instant) -> Vec<Releases> {
     plan.streams.iter().flat_map(of_stream).map(grid).collect()
 }
 
-/// How the experiment ends, for the threads next to it.
+/// The end of the experiment, for the threads next to it.
 struct Over {
     done: AtomicBool,
     /// Before its time.
@@ -303,12 +303,13 @@ fn outcomes(
         .collect()
 }
 
-/// How often streams are looked at while they run: a hog of some 50 ms is seen, for 20 µs a look.
+/// Time between two looks at the streams while they run: a hog of some 50 ms is seen, for 20 µs a
+/// look.
 const LOOK: Duration = Duration::from_millis(20);
 /// Looks from one report of progress to the next.
 const LOOKS_EACH_SURVEY: u64 = 5;
 
-/// What all threads of an experiment share.
+/// The data that all threads of an experiment share.
 struct RunContext<'a> {
     plan: &'a PeriodicPlan,
     known: &'a [KnownWait],
@@ -332,7 +333,7 @@ struct StreamThreads {
 /// Blocks that run one after the other.
 struct Sequence<'a> {
     blocks: &'a [ConditionBlock],
-    /// Whether their cycles count.
+    /// True where their cycles count.
     counts: bool,
 }
 
@@ -342,7 +343,7 @@ impl Sequence<'_> {
     }
 }
 
-/// What the streams answered, added up.
+/// The answers of the streams, added up.
 struct Tallies {
     runs: Vec<SegmentTally>,
     policies: Vec<SchedPolicy>,
@@ -605,13 +606,13 @@ impl Tallies {
     }
 }
 
-/// How far it is; the figures of the loops come from elsewhere.
+/// The time left and the condition; the figures of the loops come from elsewhere.
 fn progress(condition: usize, end: Instant) -> ExperimentProgress {
     let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
     ExperimentProgress { left: left.max(Span::ZERO), condition, worst: None, count: 0 }
 }
 
-/// What the drain has when all is over.
+/// The result of the drain.
 struct Drained<S> {
     sink: S,
     file_error: Option<io::Error>,
@@ -687,11 +688,11 @@ struct Order {
     condition: usize,
     /// Until when, on CLOCK_MONOTONIC.
     end: Instant,
-    /// Whether its cycles count.
+    /// True where its cycles count.
     counts: bool,
 }
 
-/// What a stream answers.
+/// An answer of a stream to its coordinator.
 #[derive(Debug)]
 enum Answer {
     /// It is set up: its thread, the policy it has, what it was refused.
@@ -702,7 +703,7 @@ enum Answer {
     Done { stream: usize, condition: usize, ended: Ended, tally: Box<SegmentTally> },
 }
 
-/// What a stream used in a segment, apart from what its ring holds.
+/// The use of a stream in a segment, apart from what its ring holds.
 #[derive(Clone, Debug, Default)]
 struct SegmentTally {
     /// CPU time of the thread, in ns.
@@ -713,19 +714,19 @@ struct SegmentTally {
     stalls: Stalls,
     /// Page faults and context switches.
     usage: Usage,
-    /// How the wait approached releases at the end.
+    /// The sleeps of the wait before a release, as at the end.
     plan: WakePlan,
-    /// What the wait learned, as far as it does.
+    /// The parameters that the wait learned; `None` where it does not learn.
     learned: Option<Learned>,
-    /// How much of its spins the processor paused, from the wait's first on.
+    /// Time that the processor paused in its spins, from the wait's first on.
     paused: PausedSpin,
-    /// Whether it began with what an earlier run learned.
+    /// True where it began with what an earlier run learned.
     resumed: bool,
     /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
     steal_ns: Option<u64>,
-    /// What else ran on the stream's CPU, where no load did.
+    /// The other threads on the stream's CPU, where no load ran.
     others: Option<OthersOnCpu>,
-    /// What had it while the stream was seen waiting for it.
+    /// The threads that had it while the stream was seen waiting for it.
     kept_waiting: Option<OthersOnCpu>,
 }
 
@@ -757,7 +758,7 @@ struct Worker<'a> {
     plan: &'a PeriodicPlan,
     /// Of each condition.
     grids: &'a [Releases],
-    /// What earlier runs learned.
+    /// Results of earlier runs.
     known: &'a [KnownWait],
     vitals: &'a Vitals,
     stop: &'a AtomicBool,
@@ -872,7 +873,7 @@ impl<'a> Worker<'a> {
 /// The loop of a stream under one condition.
 struct ConditionLoop<'a, C> {
     segments: SegmentedLoop<C, StoppingRecorder<'a>>,
-    /// Whether its wait goes on from what was learned before.
+    /// True where its wait goes on from what was learned before.
     resumed: bool,
 }
 

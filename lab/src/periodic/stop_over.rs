@@ -17,7 +17,7 @@ use punctual_os::clock::{ClockId, now_ns};
 pub struct StopOver {
     /// At the first release that is later than this.
     pub above: Span,
-    /// Whether the cold cycles at the start of a block count too.
+    /// True where the cold cycles at the start of a block count too.
     pub counts_cold: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct LateRelease {
     pub condition: usize,
     /// Its number on the grid of its run.
     pub cycle: u64,
-    /// How late its cycle began.
+    /// The lateness of its cycle.
     pub lateness: Span,
     /// When it was due, on the clock of its grid.
     pub release: Instant,
@@ -40,7 +40,7 @@ pub struct LateRelease {
     pub above: Span,
 }
 
-/// What the loops of a run share: the limit, and the first release that passed it.
+/// The state that the loops of a run share: the limit, and the first release that passed it.
 #[derive(Debug)]
 pub(super) struct LateWatch<'a> {
     over: Option<StopOver>,

@@ -71,7 +71,7 @@ pub(crate) trait Device: fmt::Debug + Send + Sync {
     }
 }
 
-/// What a wait found.
+/// The stimulus that a wait found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stimulus {
     /// The latest stimulus, from 1 on. One that was waited for before: this event is no stimulus.
@@ -185,22 +185,22 @@ type Opening = Result<(Source, Option<String>), String>;
 pub struct SourceRow {
     /// Its name on the command line.
     pub name: &'static str,
-    /// How its device is named after a colon; `None` where it has none.
+    /// The form of its device's name after a colon; `None` where it has none.
     pub device: Option<&'static str>,
-    /// What it is.
+    /// Its description, in a line.
     pub help: &'static str,
-    /// What a stimulus passes through, and what that leaves out.
+    /// The path that a stimulus passes through, and what that leaves out.
     pub path: &'static str,
-    /// Whether the kernel raises its stimuli, and no thread.
+    /// True where the kernel raises its stimuli, and no thread.
     pub by_kernel: bool,
-    /// Whether a device is named as it must be; why not.
+    /// Checks the name of a device; an error is its fault, in words for the user.
     check: fn(&str) -> Result<(), String>,
     /// Makes it, or opens the device of this name.
     open: fn(&str) -> Opening,
 }
 
 impl SourceRow {
-    /// How it is written: `eventfd`, `serial:PATH[:BAUD]`.
+    /// Its form on the command line: `eventfd`, `serial:PATH[:BAUD]`.
     pub fn form(&self) -> String {
         self.device.map_or_else(|| self.name.to_owned(), |form| format!("{}:{form}", self.name))
     }

@@ -105,7 +105,8 @@ impl FileCalendar {
         self.frame
     }
 
-    /// Whether places are made for its units; otherwise they have those that the file gives.
+    /// Returns true where places are made for its units; otherwise they have those that the file
+    /// gives.
     pub fn is_scheduled(&self) -> bool {
         self.is_scheduled
     }
@@ -114,8 +115,8 @@ impl FileCalendar {
     ///
     /// # Errors
     ///
-    /// What cannot be met, with the line and the column of the unit that it is about, and the way
-    /// out.
+    /// The demand that cannot be met, with the line and the column of the unit that it is about,
+    /// and the way out.
     pub fn plan(&self) -> Result<CalendarPlan, TaskFileError> {
         let given = self.units.iter().cloned();
         let given = given.fold(CalendarBuilder::new(self.frame), CalendarBuilder::unit);
@@ -126,7 +127,7 @@ impl FileCalendar {
         plan.map_err(|why| self.refused(&why))
     }
 
-    /// What the calendar's builder refused, where the file has it.
+    /// A refusal of the calendar's builder, with its place in the file.
     fn refused(&self, why: &CalendarError) -> TaskFileError {
         let place = why.unit().and_then(|unit| self.place(unit));
         let way_out = match why {
@@ -194,7 +195,7 @@ impl UnitEntry {
         Ok(entry)
     }
 
-    /// Whether it has a process of its own.
+    /// Returns true where it has a process of its own.
     pub(super) fn has_process(&self) -> bool {
         self.task.is_none()
     }
@@ -278,7 +279,7 @@ impl UnitEntry {
     }
 }
 
-/// What a time-out does.
+/// Reads the policy for a time-out.
 fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
     match word.get_ref().as_str() {
         "skip" => Ok(OnOverrun::Skip),

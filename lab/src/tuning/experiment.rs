@@ -36,9 +36,9 @@ pub enum CountedTail {
 pub struct SettingSets {
     /// The sets.
     pub sets: Vec<Vec<usize>>,
-    /// How often each has its turn.
+    /// Turns of each set.
     pub rounds: i64,
-    /// How long all take together.
+    /// Time of all turns together.
     pub length: Span,
     /// Releases that are later than this count, ns; `None` where that is to be found out.
     pub threshold_ns: Option<i64>,
@@ -56,7 +56,7 @@ pub trait Measure {
     fn measure(&mut self, sets: &SettingSets) -> Result<Option<Vec<LatenessSeries>>, Self::Error>;
 }
 
-/// What was found of one setting.
+/// The result of one setting.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SettingTrial {
     /// With it (B) and without (A), in the first blocks.
@@ -66,7 +66,7 @@ pub struct SettingTrial {
 }
 
 impl SettingTrial {
-    /// Whether it helps, both times.
+    /// Returns true where it was better both times.
     pub fn helps(&self) -> bool {
         let is_better = |ratio: &Option<RateRatio>| {
             ratio.as_ref().is_some_and(|ratio| ratio.verdict == Verdict::Better)
@@ -75,16 +75,16 @@ impl SettingTrial {
     }
 }
 
-/// What was found of all.
+/// The results of all settings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TuningTrials {
     /// Later than this counts, ns.
     pub threshold_ns: i64,
-    /// What was found of each setting, in the order of the settings.
+    /// The result of each setting, in the order of the settings.
     pub settings: Vec<SettingTrial>,
     /// All that help at once (B) and none (A).
     pub together: Option<RateRatio>,
-    /// Whether it was stopped early.
+    /// True where it was stopped early.
     pub stopped: bool,
 }
 

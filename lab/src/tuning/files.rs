@@ -46,8 +46,8 @@ pub trait KnobFiles {
         self.write(path, active(text))
     }
 
-    /// Whether a text that was read from `path` has the value that was written: the same word, or
-    /// the same CPUs in other digits.
+    /// Returns true where a text that was read from `path` has the value that was written: the same
+    /// word, or the same CPUs in other digits.
     fn says(&self, path: &str, text: &str, value: &str) -> bool {
         says(path, text, value)
     }
@@ -117,23 +117,23 @@ impl KnobFiles for MachineFiles {
     }
 }
 
-/// What a group that is there says.
+/// The text of a group that is there.
 const MADE: &str = "made";
-/// What one that is not there says.
+/// The text of a group that is not there.
 const NONE: &str = "none";
 /// The file of a group's processes: each group has it.
 const PROCESSES: &str = "cgroup.procs";
-/// How often the threads of a group are moved: some may start others meanwhile.
+/// Rounds in which the threads of a group are moved, at most: some may start others meanwhile.
 const ROUNDS: u32 = 100;
 /// Between two rounds: a process that is ending keeps its group busy, and is no member any more.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether a path is a group's.
+/// Returns true where a path is a group's.
 pub(super) fn is_group(path: &str) -> bool {
     path.ends_with('/')
 }
 
-/// Whether a group is there, as a text.
+/// The text of a group: [`MADE`] or [`NONE`].
 ///
 /// # Errors
 /// Where the group above is not there either: something else may hide both.
@@ -186,7 +186,7 @@ fn ids(members: &Path) -> Vec<i32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// What became of the threads of a group.
+/// Numbers of the threads of a group that were moved, and that stayed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct MovedThreads {
     /// Threads that went.

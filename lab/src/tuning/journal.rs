@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io;
 
-/// What the first line begins with.
+/// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
 
 /// Where the journal is kept.
@@ -59,15 +59,15 @@ pub struct JournalEntry {
     pub path: String,
     /// Its text before.
     pub old: String,
-    /// What was to be written.
+    /// The text to be written.
     pub new: String,
     /// Its text after; `None` where the program ended between.
     pub took: Option<String>,
 }
 
 impl JournalEntry {
-    /// Whether its text may be another than before: not where it is known that the kernel refused
-    /// the value.
+    /// Returns true where its text may be another than before: not where it is known that the
+    /// kernel refused the value.
     pub fn is_changed(&self) -> bool {
         self.took.as_ref() != Some(&self.old)
     }
@@ -78,7 +78,7 @@ impl JournalEntry {
 pub struct TuningJournal {
     /// The boot that it is about; empty for a journal without lines.
     pub boot: String,
-    /// What was changed, in order.
+    /// The changes, in order.
     pub entries: Vec<JournalEntry>,
 }
 
@@ -159,7 +159,7 @@ pub(super) fn about_to(path: &str, old: &str, new: &str) -> Vec<u8> {
     line(&["old", path, old, new])
 }
 
-/// What a file became.
+/// The line with the text that a file had after it was written.
 pub(super) fn took(path: &str, text: &str) -> Vec<u8> {
     line(&["took", path, text])
 }

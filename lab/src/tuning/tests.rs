@@ -16,7 +16,7 @@ const INSIDE: &str = "/sys/fs/cgroup/punctual.isolated/cpuset.cpus";
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// What is wrong with a setting.
+/// A fault of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// Writing gives this error.
@@ -31,7 +31,7 @@ enum Fault {
     Blind,
 }
 
-/// How a program that was killed left the step that it was in.
+/// The state of the step in which a program was killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kill {
     Before,

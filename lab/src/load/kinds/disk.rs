@@ -33,7 +33,7 @@ pub(super) const HEAVY: LoadRow = LoadRow {
     start: Start::Heavy(|setup| writer(setup, &UNLIMITED)),
 };
 
-/// How a file is written.
+/// The way to write a file.
 struct Writing {
     /// The size of the file, in bytes.
     file: u64,

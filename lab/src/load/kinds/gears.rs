@@ -20,16 +20,16 @@ use crate::load::subprocess::{self, Program};
 
 /// The name of this part among the loads' processes.
 pub(in crate::load) const NAME: &str = "gears";
-/// What it counts.
+/// The unit of its count.
 pub(super) const UNIT: &str = "frames";
-/// What it needs: a screen where none is given, and the picture.
+/// The programs that it needs: a screen where none is given, and the picture.
 const XVFB: &str = "Xvfb";
 const GLXGEARS: &str = "glxgears";
-/// What glxgears calls that which draws, in what `-info` makes it write.
+/// The key of the line that `-info` makes glxgears write about the renderer.
 const RENDERER: &str = "GL_RENDERER";
 /// Threads with which Mesa draws when it has no graphics hardware (its own limit is 32).
 const THREADS_MAX: usize = 16;
-/// How often it looks for an order.
+/// Time between two looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
 /// Xvfb has so long to say its display, and glxgears to say what draws: at the latest with its
 /// first frames, after 5 s.
@@ -131,10 +131,10 @@ pub(in crate::load) fn run(
     result
 }
 
-/// What draws the picture, which shows that its screen answers.
+/// The name of the renderer that draws the picture, which shows that its screen answers.
 ///
 /// # Errors
-/// What glxgears wrote last before it ended, or that it wrote nothing of it in time.
+/// The last line of glxgears before it ended, or that it wrote none of its renderer in time.
 fn renderer(gears: &mut Program) -> Result<String, String> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = String::new();

@@ -28,7 +28,7 @@ pub(super) const ROW: LoadRow = LoadRow {
 
 /// The program.
 pub(in crate::load) const PROGRAM: &str = "stress-ng";
-/// How often it looks for an order.
+/// Time between two looks for an order.
 const LOOK: Duration = Duration::from_millis(50);
 /// After its end is requested it has so long for it and for its counts.
 const GRACE: Duration = Duration::from_secs(4);
@@ -126,15 +126,15 @@ pub(in crate::load) fn run(
     Ok(())
 }
 
-/// What a stressor counts.
+/// The unit of a stressor's count.
 fn unit(stressor: &str) -> String {
     format!("{stressor} {}", ROW.unit)
 }
 
-/// What it has written so far.
+/// The output that it has written so far.
 #[derive(Default)]
 struct Output {
-    /// Whether the parent knows that it works.
+    /// True once the parent knows that it works.
     ready: bool,
     /// The stressors that it counted.
     counted: Vec<String>,

@@ -28,7 +28,7 @@ pub(super) const ROW: SourceRow = SourceRow {
     open,
 };
 
-/// How long the first edges may take.
+/// Time that the first edges may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Path, input and output.
@@ -94,7 +94,7 @@ struct WiredLines {
     output: Descriptor,
     /// The latest stimulus.
     raised: AtomicU64,
-    /// Whether the input is low while the output is high.
+    /// True where the input is low while the output is high.
     inverts: bool,
 }
 

@@ -26,12 +26,12 @@ pub(super) const ROW: SourceRow = SourceRow {
     open,
 };
 
-/// How long CTS may take to follow RTS.
+/// Time that CTS may take to follow RTS.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often it is changed to see whether interrupts report it, and how long each time.
+/// Changes made to see that interrupts report it, and the time of each.
 const TRIES: u64 = 10;
 const STEP: Duration = Duration::from_millis(50);
-/// How often it is looked at.
+/// Time between two looks at the line.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn open(path: &str) -> Opening {
@@ -96,7 +96,7 @@ impl ModemLoop {
         Ok(note)
     }
 
-    /// Whether CTS goes up and down with RTS.
+    /// Returns true where CTS goes up and down with RTS.
     fn follows(&self) -> Result<bool, Errno> {
         for number in [1, 0] {
             self.drive(number)?;
@@ -108,8 +108,8 @@ impl ModemLoop {
         Ok(true)
     }
 
-    /// Whether changes of CTS are counted without a look at the line. Drivers have these interrupts
-    /// only while a thread waits for them, or from then on.
+    /// Returns true where changes of CTS are counted without a look at the line. Drivers have these
+    /// interrupts only while a thread waits for them, or from then on.
     fn reports(&self) -> Result<bool, String> {
         let line = self.plug.line();
         let failed = |why: Errno| io_error(why).to_string();
@@ -183,7 +183,7 @@ fn missing(loop_mode: &str) -> String {
     )
 }
 
-/// Whether it is so within some time.
+/// Returns true once `is` does, false where it does not within `patience`.
 fn within(patience: Duration, mut is: impl FnMut() -> Result<bool, Errno>) -> Result<bool, Errno> {
     let end = Instant::now() + patience;
     loop {

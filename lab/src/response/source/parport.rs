@@ -28,7 +28,7 @@ pub(super) const ROW: SourceRow = SourceRow {
     open,
 };
 
-/// How long the first interrupt may take.
+/// Time that the first interrupt may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The lines between stimuli: nStrobe low. A stimulus lets it rise, and D7 with it: the interrupt

@@ -30,7 +30,7 @@ pub(super) const ROW: SourceRow = SourceRow {
 
 /// The speed that is not named, baud.
 const BAUD: u32 = 115_200;
-/// How long the first byte may take.
+/// Time that the first byte may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Path and speed.
@@ -117,7 +117,7 @@ impl SerialLoop {
         ))
     }
 
-    /// Whether a byte that is sent comes back.
+    /// Returns true where a byte that is sent comes back.
     fn comes_back(&self) -> Result<bool, String> {
         const BYTE: u8 = 0xa5;
         let line = self.plug.line();

@@ -125,9 +125,9 @@ impl StampedPair {
         Ok(pair)
     }
 
-    /// Whether datagram `number`, the newest that is sent, has an earlier stamp when it is read
-    /// late. One that does not come on a busy machine within the sockets' patience is taken with
-    /// the next: none is left to be read as a stimulus.
+    /// Returns true where datagram `number`, the newest that is sent, has an earlier stamp when it
+    /// is read late. One that does not come on a busy machine within the sockets' patience is taken
+    /// with the next: none is left to be read as a stimulus.
     fn stamps_on_arrival(&self, number: u64) -> io::Result<bool> {
         self.raise(number)?;
         // Longer does not matter: it is read late on purpose.

@@ -29,7 +29,7 @@ fn run() -> Result<(), String> {
     let thread = found.first().ok_or("it is gone")?;
     let own = affinity::get(0).map_err(|why| why.to_string())?;
     let &cpu = thread.cpus.first().ok_or("the kernel does not tell its CPUs")?;
-    let other_cpu = own.iter().find(|&other| other != cpu).ok_or("there is no other CPU")?;
+    let other_cpu = own.iter().find(|&allowed| allowed != cpu).ok_or("there is no other CPU")?;
     let priority = thread.policy.map_or(1, |policy| policy.priority.clamp(1, 97));
     let priority = u8::try_from(priority).unwrap_or(1);
     let victim = Victim { cpu, other_cpu, priority, pid: thread.pid, tid };

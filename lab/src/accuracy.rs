@@ -16,7 +16,7 @@ use punctual_analysis::scatter::Scatter;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::session::ThreadSession;
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::perf::CountedEvent;
@@ -90,7 +90,7 @@ impl Experiment for AccuracyExperiment {
 
 impl AccuracyExperiment {
     /// On the calling thread.
-    fn measure(&self, stop: &AtomicBool) -> (AccuracyOutcome, ClockFacts, Vec<Refusal>) {
+    fn measure(&self, stop: &AtomicBool) -> Measured<AccuracyOutcome> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
@@ -127,7 +127,8 @@ impl AccuracyExperiment {
             rows: cells.iter().filter_map(|cell| cell.row(tick_ns)).collect(),
             no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
-        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(outcome, facts, session.refused().to_vec())
     }
 }
 
@@ -900,7 +901,7 @@ mod tests {
         let mean = Spectrum::mean(&spectra).expect("sweeps");
         let drawn: Vec<LoopPeriod> = mean.periods().collect();
         assert!(drawn.is_sorted_by(|a, b| a.ticks > b.ticks) && drawn.contains(&found));
-        assert!(drawn.iter().all(|other| other.share <= found.share));
+        assert!(drawn.iter().all(|period| period.share <= found.share));
         assert!((found.ticks - 32.0).abs() < 0.3 && found.share > 0.3, "{found:?}");
         let ticks = ticks.expect("in every sweep");
         let (low, high) = (ticks.low.expect("an end"), ticks.high.expect("an end"));
@@ -1000,7 +1001,7 @@ mod tests {
         assert_eq!(sweep.quiet_sweeps, Some(2));
         let quiet = sweep.quiet_scatter().expect("three errors");
         assert_eq!((quiet.n, quiet.range()), (3, 2.0));
-        assert_eq!(sweep.scatter().map(|all| all.n), Some(5));
+        assert_eq!(sweep.scatter().map(|scatter| scatter.n), Some(5));
         // One that takes the place of another brings its own answer; not counted is not quiet.
         for _ in 0..200 {
             sweep.begin();

@@ -14,7 +14,7 @@ use punctual::RtThread;
 use punctual_analysis::interval::Interval;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::session::ThreadSession;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ impl Experiment for ExecutiveExperiment {
 
 impl ExecutiveExperiment {
     /// On the calling thread.
-    fn measure(&self, stop: &AtomicBool) -> (ExecutiveOutcome, ClockFacts, Vec<Refusal>) {
+    fn measure(&self, stop: &AtomicBool) -> Measured<ExecutiveOutcome> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let stamps = Stamps::of(&clock);
@@ -96,7 +96,8 @@ impl ExecutiveExperiment {
         }
         let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
         let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
-        (costs, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(costs, facts, session.refused().to_vec())
     }
 }
 

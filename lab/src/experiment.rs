@@ -105,6 +105,14 @@ pub struct Measured<T> {
     pub taken: Vec<Taken>,
 }
 
+impl<T> Measured<T> {
+    /// The result of one thread that ran to its end, which looked at nothing else of the machine.
+    pub fn of_thread(outcome: T, clock: ClockFacts, refused: Vec<Refusal>) -> Self {
+        let (end, disturbances, taken) = (ExperimentEnd::Finished, Vec::new(), Vec::new());
+        Self { outcome, end, clock, refused, disturbances, taken }
+    }
+}
+
 /// An experiment that is over.
 #[derive(Debug)]
 pub struct FinishedExperiment<T> {
@@ -473,21 +481,20 @@ pub(crate) fn cpu_of(thread: &RtThread) -> u32 {
     thread.pinned_to().unwrap_or_else(first)
 }
 
-/// Runs `measure` on a thread of its own, to its end or until it saw `stop`.
+/// Runs `measure` on a thread of its own, to its end or until it saw `stop`, which decides the
+/// `end` of the result.
 ///
 /// # Errors
 /// The thread could not be started, or panicked.
 pub fn on_one_thread<T: Send>(
     stop: &AtomicBool,
-    measure: impl FnOnce() -> (T, ClockFacts, Vec<Refusal>) + Send,
+    measure: impl FnOnce() -> Measured<T> + Send,
 ) -> Result<Measured<T>, ExperimentError> {
-    let (outcome, clock, refused) = thread::scope(|scope| {
+    let measured = thread::scope(|scope| {
         let measuring = spawn::scoped(scope, "punctual-measure", measure)?;
         measuring.join().map_err(|_| ExperimentError::Panic)
     })?;
-    let end = ExperimentEnd::by(stop);
-    let (disturbances, taken) = (Vec::new(), Vec::new());
-    Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    Ok(Measured { end: ExperimentEnd::by(stop), ..measured })
 }
 
 /// As [`on_one_thread`], on the CPU and by the policy of `thread`, with the machine's best clock.
@@ -504,7 +511,8 @@ pub fn on_measuring_thread<T: Send>(
         let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let cost = StampCost::measure(&mut clock);
         let outcome = measure(&mut clock);
-        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(outcome, facts, session.refused().to_vec())
     })
 }
 

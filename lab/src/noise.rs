@@ -41,6 +41,7 @@ use crate::experiment::{
     ExperimentProgress, Loading, Lookout, Measured, Risk, StealTicks, Taken, keep_to, usage_since,
 };
 use crate::load::LoadSpec;
+use crate::ring_ends::RingEnds;
 
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;
@@ -421,7 +422,7 @@ impl Threads<'_> {
         let ring = || (0..ring::words(RING_GAPS)).map(|_| AtomicU64::new(0)).collect();
         let storage: Vec<Vec<AtomicU64>> = self.cpus.iter().map(|_| ring()).collect();
         let seen: Vec<Seen> = self.cpus.iter().map(|_| Seen::default()).collect();
-        let (rings, drains, views) = split_all(&storage);
+        let RingEnds { rings, drains, views } = RingEnds::of(&storage);
         thread::scope(|scope| {
             let (to_us, ready) = channel();
             let started = self.start(scope, rings, &seen, &to_us)?;
@@ -531,27 +532,13 @@ impl Threads<'_> {
     }
 }
 
-type Ends<'a> = (Vec<Ring<'a>>, Vec<Drain<'a>>, Vec<RingView<'a>>);
-
-/// The ends of all rings.
-fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
-    let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
-    for words in storage {
-        let (ring, drain, view) = ring::split(words).expect("a ring of 65536 gaps");
-        rings.push(ring);
-        drains.push(drain);
-        views.push(view);
-    }
-    (rings, drains, views)
-}
-
 /// The policy of the thread above threads with this one.
 fn above(policy: SchedPolicy) -> SchedPolicy {
     match policy {
         SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
             SchedPolicy::Fifo(priority.saturating_add(1).min(99))
         }
-        other => other,
+        SchedPolicy::Other | SchedPolicy::Unknown(_) => policy,
     }
 }
 

@@ -234,9 +234,9 @@ impl OthersOnCpu {
 mod tests {
     use super::*;
 
-    /// Each by its number, its name, its last CPU and its time; one named "sh" is younger.
-    fn census(threads: &[(i32, &str, u32, u64)]) -> Census {
-        let thread = |&(tid, name, last_cpu, run_ns): &(i32, &str, u32, u64)| {
+    impl Census {
+        /// With a thread of this number, name, last CPU and CPU time; one named "sh" is younger.
+        fn with(mut self, tid: i32, name: &str, last_cpu: u32, run_ns: u64) -> Self {
             let thread = RunningThread {
                 pid: tid,
                 tid,
@@ -249,26 +249,28 @@ mod tests {
                 faults: 0,
                 started: if name == "sh" { 7 } else { 0 },
             };
-            (tid, (thread, run_ns))
-        };
-        Census { threads: threads.iter().map(thread).collect() }
+            self.threads.insert(tid, (thread, run_ns));
+            self
+        }
     }
 
     #[test]
     fn what_ran_there_since_is_counted_by_name() {
-        let worker = (6, "kworker/1:2-events", 1, 80);
-        let before = [(1, "rustc", 1, 500), (2, "rustc", 0, 500), (3, "old", 1, 9), worker];
-        let before = census(&before);
-        let after = census(&[
-            (1, "rustc", 1, 800),
-            (2, "rustc", 1, 700),
+        let none = || Census { threads: HashMap::new() };
+        let before = none()
+            .with(1, "rustc", 1, 500)
+            .with(2, "rustc", 0, 500)
+            .with(3, "old", 1, 9)
+            .with(6, "kworker/1:2-events", 1, 80);
+        let after = none()
+            .with(1, "rustc", 1, 800)
+            .with(2, "rustc", 1, 700)
             // The number was given away to another thread meanwhile.
-            (3, "sh", 1, 100),
-            (4, "elsewhere", 0, 900),
-            (5, "asleep", 1, 0),
+            .with(3, "sh", 1, 100)
+            .with(4, "elsewhere", 0, 900)
+            .with(5, "asleep", 1, 0)
             // It works on something else now.
-            (6, "kworker/1:2-mm_percpu_wq", 1, 90),
-        ]);
+            .with(6, "kworker/1:2-mm_percpu_wq", 1, 90);
         let others = after.since(&before, 1, 1_000);
         // Name, time, processes, and the one that ran longest.
         let rows = |others: &OthersOnCpu| {

@@ -507,7 +507,7 @@ pub struct RunOutcome {
     pub usage: Usage,
     /// The policy that the thread really had.
     pub policy: SchedPolicy,
-    /// The sleeps of the wait before a release, as at the end.
+    /// The sleeps before a release and the margin, as the wait had them at the end.
     pub approach: WakePlan,
     /// The parameters that the wait learned; `None` where it does not learn.
     pub learned: Option<Learned>,

@@ -528,8 +528,8 @@ fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
             word,
             "a process that is paced by a device needs no releases: run it without the supervisor",
         )),
-        other => {
-            other.strip_prefix("burst ").and_then(number).map(OnOverrun::Burst).ok_or_else(|| {
+        burst => {
+            burst.strip_prefix("burst ").and_then(number).map(OnOverrun::Burst).ok_or_else(|| {
                 text.at(word, "overrun must be skip, \"burst N\" (1 to 16), terminate or stop")
             })
         }
@@ -707,7 +707,7 @@ impl<'t, 'f> Keys<'t, 'f> {
                 let why = format!("{each} must be {} (got a table in single brackets)", wanted());
                 Err(self.text.within(place, &why))
             }
-            other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
+            found => Err(self.wrong(&each, &wanted(), &Spanned::new(place, found))),
         }
     }
 
@@ -720,7 +720,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         let place = value.span();
         match value.into_inner() {
             DeValue::Table(left) => Ok(Self { text: self.text, place, left }),
-            other => Err(self.wrong(key, &wanted(), &Spanned::new(place, other))),
+            found => Err(self.wrong(key, &wanted(), &Spanned::new(place, found))),
         }
     }
 

@@ -17,7 +17,7 @@ use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
 use punctual_host::root::Root;
 use punctual_os::Errno;
@@ -120,11 +120,7 @@ impl TimerExperiment {
     }
 
     /// On the calling thread.
-    fn measure(
-        &self,
-        order: &Order,
-        stop: &AtomicBool,
-    ) -> (TimerOutcome, ClockFacts, Vec<Refusal>) {
+    fn measure(&self, order: &Order, stop: &AtomicBool) -> Measured<TimerOutcome> {
         let mut clock = MachineClock::best();
         let cpus = affinity::get(0).unwrap_or(CpuMask::EMPTY);
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
@@ -172,7 +168,8 @@ impl TimerExperiment {
             deadline_refused: cells.iter().find_map(|cell| cell.refused).map(|why| why.0),
             no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
-        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(outcome, facts, session.refused().to_vec())
     }
 }
 

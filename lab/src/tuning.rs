@@ -259,7 +259,7 @@ fn revert_step(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcom
         RevertOutcome::Changed { .. } if now.is_empty() && is_kernels(&entry.path) => {
             return RevertOutcome::Refused(io::Error::other("it is an empty file"));
         }
-        other => return other,
+        left => return left,
     }
     match files.restore(&entry.path, &entry.old).and_then(|()| files.read(&entry.path)) {
         Ok(text) if text == entry.old => RevertOutcome::Restored,

@@ -115,14 +115,13 @@ impl Experiment for WorkExperiment {
         };
         let end = ExperimentEnd::by(stop);
         let clock = clock.ok_or(ExperimentError::Panic)?;
-        let (disturbances, taken) = (Vec::new(), Vec::new());
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        Ok(Measured { end, ..Measured::of_thread(outcome, clock, refused) })
     }
 }
 
 impl WorkExperiment {
     /// One condition, on the calling thread; with the same piece of work as those before.
-    fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> (Done, ClockFacts, Vec<Refusal>) {
+    fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> Measured<Done> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
@@ -147,8 +146,9 @@ impl WorkExperiment {
         }
         let tally = gate.observe;
         let policy = session.policy();
-        let refused = session.refused().to_vec();
-        (Done { piece, tally, policy }, ClockFacts::of(&clock, cost, None), refused)
+        let facts = ClockFacts::of(&clock, cost, None);
+        let done = Done { piece, tally, policy };
+        Measured::of_thread(done, facts, session.refused().to_vec())
     }
 }
 

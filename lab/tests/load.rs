@@ -57,29 +57,40 @@ fn wait_until(mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// A process as /proc shows it: parent, state, and start time (a number used again has another).
-fn stat(pid: u32) -> Option<(u32, char, u64)> {
+/// A process as /proc shows it.
+struct ProcessStat {
+    parent: u32,
+    /// 'R', 'S', 'Z' and so on.
+    state: char,
+    /// In ticks since the boot: a number that is used again has another.
+    start: u64,
+}
+
+fn stat(pid: u32) -> Option<ProcessStat> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = after_name.split(' ').collect();
-    Some((fields[1].parse().ok()?, fields[0].chars().next()?, fields[19].parse().ok()?))
+    Some(ProcessStat {
+        parent: fields[1].parse().ok()?,
+        state: fields[0].chars().next()?,
+        start: fields[19].parse().ok()?,
+    })
 }
 
 /// All descendants of `top` with their start times.
 fn descendants(top: u32) -> HashMap<u32, u64> {
-    let processes: Vec<(u32, u32, u64)> = std::fs::read_dir("/proc")
+    let processes: Vec<(u32, ProcessStat)> = std::fs::read_dir("/proc")
         .expect("procfs")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| stat(pid).map(|(parent, _, start)| (pid, parent, start)))
+        .filter_map(|pid| Some((pid, stat(pid)?)))
         .collect();
     let mut found = HashMap::new();
     let mut next = vec![top];
     while let Some(parent) = next.pop() {
-        for &(pid, _, start) in processes.iter().filter(|(_, own_parent, _)| *own_parent == parent)
-        {
-            found.insert(pid, start);
-            next.push(pid);
+        for (pid, child) in processes.iter().filter(|(_, process)| process.parent == parent) {
+            found.insert(*pid, child.start);
+            next.push(*pid);
         }
     }
     found
@@ -87,7 +98,7 @@ fn descendants(top: u32) -> HashMap<u32, u64> {
 
 /// Returns true once it runs no more; nobody may have waited for it yet.
 fn is_gone(pid: u32, start: u64) -> bool {
-    stat(pid).is_none_or(|(_, state, now)| now != start || matches!(state, 'Z' | 'X'))
+    stat(pid).is_none_or(|now| now.start != start || matches!(now.state, 'Z' | 'X'))
 }
 
 fn kill(pid: u32) {
@@ -183,11 +194,11 @@ fn cpu_ticks(pid: u32) -> u64 {
 fn run(list: &str, and_then: impl FnOnce(&RunningLoads)) -> Vec<LoadReport> {
     let running = RunningLoads::start(&specs(list), &launcher(), &bounds()).expect("it starts");
     let pids: Vec<(u32, u64)> =
-        running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").2)).collect();
+        running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").start)).collect();
     and_then(&running);
     let reports = running.stop();
     for (pid, start) in pids {
-        assert!(stat(pid).is_none_or(|(.., now)| now != start), "{pid} is not waited for");
+        assert!(stat(pid).is_none_or(|now| now.start != start), "{pid} is not waited for");
     }
     reports
 }
@@ -281,7 +292,7 @@ fn the_limit_ends_it() {
     let short = LoadBounds { limit: Duration::from_millis(300), ..bounds() };
     let running = RunningLoads::start(&specs("cpu,disk"), &launcher(), &short).expect("it starts");
     let pids = running.pids().to_vec();
-    let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|(_, s, _)| s == 'Z')));
+    let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|now| now.state == 'Z')));
     assert!(over, "it goes on after its limit");
     for report in running.stop() {
         assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
@@ -293,7 +304,7 @@ fn a_load_that_was_killed_is_seen() {
     let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
     let pid = running.pids()[0];
     kill(pid);
-    assert!(wait_until(|| stat(pid).is_none_or(|(_, state, _)| state == 'Z')));
+    assert!(wait_until(|| stat(pid).is_none_or(|now| now.state == 'Z')));
     let note = running.stop()[0].note.clone();
     assert!(note.as_deref().is_some_and(|note| note.contains("signal: 9")), "{note:?}");
 }
@@ -347,7 +358,9 @@ impl Experiment for Killing {
         loading.end(0);
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
-        on_one_thread(stop, || ((), ClockFacts::of(&clock, cost, None), Vec::new()))
+        on_one_thread(stop, || {
+            Measured::of_thread((), ClockFacts::of(&clock, cost, None), Vec::new())
+        })
     }
 }
 
@@ -357,7 +370,7 @@ fn a_load_that_dies_is_started_again_once() {
     kill(first);
     // Not the zombie that is not reaped yet.
     let alive = || {
-        let lives = |pid: &u32| stat(*pid).is_some_and(|(_, state, _)| state != 'Z');
+        let lives = |pid: &u32| stat(*pid).is_some_and(|now| now.state != 'Z');
         descendants(std::process::id()).into_keys().find(|pid| *pid != first && lives(pid))
     };
     assert!(wait_until(|| alive().is_some()), "not started again");
@@ -365,9 +378,10 @@ fn a_load_that_dies_is_started_again_once() {
     kill(second);
     let deaths = || running.reports()[0].deaths.clone();
     assert!(wait_until(|| deaths().len() == 2), "{:?}", deaths());
-    let [one, two] = &deaths()[..] else { panic!("two deaths: {:?}", deaths()) };
-    assert!(one.restarted && one.worked_ns.is_some() && one.why.contains("signal: 9"), "{one:?}");
-    assert!(!two.restarted && two.at_ns > one.at_ns, "{two:?}");
+    let [earlier, later] = &deaths()[..] else { panic!("two deaths: {:?}", deaths()) };
+    assert!(earlier.restarted && earlier.worked_ns.is_some(), "{earlier:?}");
+    assert!(earlier.why.contains("signal: 9"), "{earlier:?}");
+    assert!(!later.restarted && later.at_ns > earlier.at_ns, "{later:?}");
     assert!(descendants(std::process::id()).is_empty());
     assert_eq!(running.stop()[0].deaths.len(), 2);
 }
@@ -416,7 +430,7 @@ fn killing_the_guard_ends_the_family_of_a_program() {
     let programs = Directory::new("guard");
     programs.script("stress-ng", FAMILY);
     let (mut child, found) = middle("stress-ng:--cpu 1", &programs.path(), 6);
-    let is_guard = |pid: &&u32| stat(**pid).is_some_and(|(parent, ..)| parent == child.id());
+    let is_guard = |pid: &&u32| stat(**pid).is_some_and(|process| process.parent == child.id());
     kill(*found.keys().find(is_guard).expect("the guard"));
     let gone = wait_until(|| found.iter().all(|(&pid, &start)| is_gone(pid, start)));
     assert!(gone);
@@ -498,7 +512,7 @@ fn stress_ng_itself_counts() {
             assert!(!skip::need(program, false));
             return;
         }
-        other => other.expect("it starts"),
+        started => started.expect("it starts"),
     };
     // It writes its counts at its end: by then one stressor has worked.
     let own = std::process::id();

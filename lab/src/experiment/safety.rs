@@ -95,14 +95,17 @@ mod tests {
     use super::*;
     use crate::periodic::{PeriodicPlan, Stream, WaitKind};
 
-    fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
-        let stream = |&(cpu, period_ns, wait)| Stream {
+    fn stream(cpu: u32, period_ns: u64, wait: WaitKind) -> Stream {
+        Stream {
             thread: RtThread::cpu(cpu).fifo(90).wait(wait),
             period: Period::from_ns(period_ns).expect("positive"),
             phase_ns: 0,
-        };
+        }
+    }
+
+    fn demands(streams: &[Stream]) -> Vec<Demand> {
         let plan = PeriodicPlan {
-            streams: streams.iter().map(stream).collect(),
+            streams: streams.to_vec(),
             conditions: Vec::new(),
             blocks: Vec::new(),
             housekeeping: Vec::new(),
@@ -126,9 +129,10 @@ mod tests {
 
     #[test]
     fn one_spin_is_fine_and_two_on_one_cpu_are_named() {
-        let single = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        let single = demands(&[stream(1, 1_000_000, WaitKind::Spin)]);
         assert!(judge(&single, &guest(950_000)).expect("fine").is_empty());
-        let two = demands(&[(1, 1_000_000, WaitKind::Spin), (1, 2_000_000, WaitKind::Spin)]);
+        let two =
+            demands(&[stream(1, 1_000_000, WaitKind::Spin), stream(1, 2_000_000, WaitKind::Spin)]);
         let named = judge(&two, &guest(950_000)).expect("named");
         assert_eq!(named.len(), 1);
         assert!(named[0].cpu == 1 && (named[0].share - 1.8).abs() < 1e-9, "{named:?}");
@@ -140,7 +144,7 @@ mod tests {
     fn the_budget_of_a_control_group_is_named_before_and_after() {
         let mut facts = guest(950_000);
         facts.limits.cgroup_rt_runtime_us = Fact::known(100_000, "cpu.rt_runtime_us");
-        let spin = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        let spin = demands(&[stream(1, 1_000_000, WaitKind::Spin)]);
         let named = judge(&spin, &facts).expect("named");
         let group = Throttling { share: 0.1, gap: Span::from_ms(900), of_cgroup: true };
         assert_eq!(named[0].throttling, group);
@@ -150,16 +154,21 @@ mod tests {
         };
         assert_eq!(throttled(0.1).expect("all of it").throttling, group);
         assert_eq!(throttled(0.08), None);
-        let sleep = demands(&[(1, 1_000_000, WaitKind::Sleep)]);
+        let sleep = demands(&[stream(1, 1_000_000, WaitKind::Sleep)]);
         assert_eq!(judge(&sleep, &facts), Ok(vec![]), "it takes less than a tenth");
     }
 
     #[test]
     fn what_nothing_could_end_is_refused() {
-        let two_spins = demands(&[(0, 1_000_000, WaitKind::Spin), (1, 1_000_000, WaitKind::Spin)]);
+        let two_spins =
+            demands(&[stream(0, 1_000_000, WaitKind::Spin), stream(1, 1_000_000, WaitKind::Spin)]);
         assert_eq!(judge(&two_spins, &guest(-1)), Err(Risk::NoCpuLeft));
-        assert_eq!(judge(&demands(&[(1, 1_000_000, WaitKind::Spin)]), &guest(-1)), Ok(vec![]));
-        let short = demands(&[(0, 2_000, WaitKind::Sleep), (1, 2_000, WaitKind::Sleep)]);
+        assert_eq!(
+            judge(&demands(&[stream(1, 1_000_000, WaitKind::Spin)]), &guest(-1)),
+            Ok(vec![])
+        );
+        let short =
+            demands(&[stream(0, 2_000, WaitKind::Sleep), stream(1, 2_000, WaitKind::Sleep)]);
         assert_eq!(judge(&short, &guest(-1)), Err(Risk::NoCpuLeft));
     }
 

@@ -154,7 +154,7 @@ fn leave_real_time(setup: &Setup) -> Result<Option<String>, String> {
             Ok(SchedPolicy::Other) => {
                 note = Some(format!("runs at the inherited nice value ({why})"));
             }
-            other => return Err(format!("SCHED_OTHER was refused ({why}), it has {other:?}")),
+            policy => return Err(format!("SCHED_OTHER was refused ({why}), it has {policy:?}")),
         }
     }
     if !setup.cpus.is_empty() {

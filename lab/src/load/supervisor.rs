@@ -82,20 +82,20 @@ fn start_all(launches: Vec<Launch>, loads: &mut Vec<Load>) -> Result<Vec<u32>, L
         loads.push(Load::start(launch)?);
     }
     let begun = Instant::now();
-    for one in &mut *loads {
-        one.wait_ready(READY, begun)?;
+    for load in &mut *loads {
+        load.wait_ready(READY, begun)?;
     }
     Ok(loads.iter().filter_map(|load| Some(load.process.as_ref()?.child.id())).collect())
 }
 
 fn end_all(mut loads: Vec<Load>) {
     let requested = (Instant::now(), now_ns(ClockId::Monotonic));
-    for one in &mut loads {
-        one.request_end();
+    for load in &mut loads {
+        load.request_end();
     }
-    for one in loads {
-        let observed = Arc::clone(&one.launch.observed);
-        one.end(requested);
+    for load in loads {
+        let observed = Arc::clone(&load.launch.observed);
+        load.end(requested);
         let mut observed = lock(&observed);
         let stood_still = observed.progress.stood_still();
         observed.deaths.extend(stood_still);

@@ -61,7 +61,7 @@ mod tests {
     const STIMULUS: Frame =
         Frame { kind: FrameKind::Stimulus, session: 0x1234_5678_9abc, number: 77 };
 
-    fn all(decoder: &mut Decoder) -> Vec<LinkEvent> {
+    fn events(decoder: &mut Decoder) -> Vec<LinkEvent> {
         std::iter::from_fn(|| decoder.next()).collect()
     }
 
@@ -86,7 +86,7 @@ mod tests {
             let mut found = Vec::new();
             for part in stream.chunks(size) {
                 decoder.push(part);
-                found.extend(all(&mut decoder));
+                found.extend(events(&mut decoder));
             }
             assert_eq!(found, expected, "in parts of {size}");
         }
@@ -96,8 +96,8 @@ mod tests {
     fn foreign_bytes_without_end_are_one_event_and_little_memory() {
         let mut decoder = Decoder::default();
         decoder.push(&vec![b'x'; 1 << 20]);
-        assert_eq!(all(&mut decoder), [LinkEvent::Foreign]);
+        assert_eq!(events(&mut decoder), [LinkEvent::Foreign]);
         decoder.push(b"yyyyPNC");
-        assert_eq!((all(&mut decoder), decoder.bytes.len()), (vec![], 3));
+        assert_eq!((events(&mut decoder), decoder.bytes.len()), (vec![], 3));
     }
 }

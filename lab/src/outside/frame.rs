@@ -129,7 +129,7 @@ mod tests {
                 LinkEvent::WrongVersion { version, hello } => {
                     assert_eq!((at, version, hello), (4, 0x11, false));
                 }
-                other => assert_eq!(other, LinkEvent::Foreign, "byte {at}"),
+                event => assert_eq!(event, LinkEvent::Foreign, "byte {at}"),
             }
         }
         for cut in 0..BYTES {

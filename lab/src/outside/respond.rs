@@ -12,7 +12,7 @@ use punctual::RtThread;
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::session::ThreadSession;
 use punctual_os::clock::{ClockId, now_ns};
 
 use super::frame::{Frame, FrameKind, LinkEvent};
@@ -164,7 +164,7 @@ impl Experiment for RespondExperiment {
 
 impl RespondExperiment {
     /// On the calling thread.
-    fn measure(mut self, stop: &AtomicBool) -> (RespondOutcome, ClockFacts, Vec<Refusal>) {
+    fn measure(mut self, stop: &AtomicBool) -> Measured<RespondOutcome> {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
@@ -211,7 +211,8 @@ impl RespondExperiment {
             others: responder.others,
             ended,
         };
-        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(outcome, facts, session.refused().to_vec())
     }
 }
 

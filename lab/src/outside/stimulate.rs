@@ -12,7 +12,7 @@ use punctual::RtThread;
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::session::ThreadSession;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::frame::{Frame, FrameKind, LinkEvent, VERSION};
@@ -89,7 +89,7 @@ impl StimulateExperiment {
     }
 
     /// On the calling thread.
-    fn measure(mut self, stop: &AtomicBool) -> (StimulateOutcome, ClockFacts, Vec<Refusal>) {
+    fn measure(mut self, stop: &AtomicBool) -> Measured<StimulateOutcome> {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let thread = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
@@ -118,7 +118,8 @@ impl StimulateExperiment {
             others: answers.others,
             ended,
         };
-        (outcome, ClockFacts::of(&clock, cost, None), thread.refused().to_vec())
+        let facts = ClockFacts::of(&clock, cost, None);
+        Measured::of_thread(outcome, facts, thread.refused().to_vec())
     }
 
     /// Opens a session and sends all stimuli.
@@ -190,7 +191,7 @@ impl StimulateExperiment {
                 if let Some(version) = answers.refused {
                     return Err(match version {
                         VERSION => format!("the responder refuses version {VERSION}"),
-                        other => format!("the responder has version {other}, this is {VERSION}"),
+                        theirs => format!("the responder has version {theirs}, this is {VERSION}"),
                     });
                 }
                 if answers.welcome || stop.load(Ordering::Relaxed) {

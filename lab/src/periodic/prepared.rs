@@ -14,7 +14,7 @@ use punctual::follow::{FollowedClock, Follower};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::Ended;
 use punctual_core::releases::Releases;
-use punctual_core::ring::{Drain, Ring, RingView, split};
+use punctual_core::ring::{Ring, RingView};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_engine::clocks::{MachineClock, Reading, StampCost};
@@ -42,6 +42,7 @@ use crate::experiment::{
     usage_since, watchdog,
 };
 use crate::others::{Census, OthersOnCpu, Witness};
+use crate::ring_ends::RingEnds;
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ impl Prepared {
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
-        let (rings, drains, views) = split_all(&storage);
+        let RingEnds { rings, drains, views } = RingEnds::of(&storage);
         let vitals: Vec<Vitals> = plan.streams.iter().map(|_| Vitals::default()).collect();
         let requests = DrainRequests::default();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
@@ -173,6 +174,7 @@ impl Prepared {
         let measured = thread::scope(|scope| -> io::Result<_> {
             // Whatever happens in here, the watchdog ends and no loop goes on.
             let _over = ThreadStopper { over: &over, stop };
+            let drains = drains.into_iter().zip(views.iter().copied()).collect();
             let drainage = Drainage::new(drains, sink, file);
             let (handle, drain) =
                 drain_thread(scope, &context, drainage, (&requests, &over.early))?;
@@ -257,20 +259,6 @@ impl Drop for ThreadStopper<'_> {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
-}
-
-type Ends<'a> = (Vec<Ring<'a>>, Vec<(Drain<'a>, RingView<'a>)>, Vec<RingView<'a>>);
-
-/// The ends of all rings.
-fn split_all(storage: &[Words]) -> Ends<'_> {
-    let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
-    for words in storage {
-        let (ring, drain, view) = split(words).expect("a ring of at least 4096 samples");
-        rings.push(ring);
-        drains.push((drain, view));
-        views.push(view);
-    }
-    (rings, drains, views)
 }
 
 fn outcomes(
@@ -714,7 +702,7 @@ struct SegmentTally {
     stalls: Stalls,
     /// Page faults and context switches.
     usage: Usage,
-    /// The sleeps of the wait before a release, as at the end.
+    /// The sleeps before a release and the margin, as the wait had them at the end.
     plan: WakePlan,
     /// The parameters that the wait learned; `None` where it does not learn.
     learned: Option<Learned>,

@@ -285,10 +285,10 @@ fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
         "skip" => Ok(OnOverrun::Skip),
         "terminate" => Ok(OnOverrun::Terminate),
         "stop" => Ok(OnOverrun::Stop),
-        other => {
+        unknown => {
             let why = format!(
                 "overrun of a unit must be skip, terminate or stop, as its place does not move \
-                 (got {other:?})"
+                 (got {unknown:?})"
             );
             Err(text.at(word, &why))
         }

@@ -285,7 +285,7 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
                 assert_eq!(why.raw_os_error(), Some(errno));
             }
             (StepOutcome::Lies { shows, restored: false }, Fault::Lie) => assert_eq!(shows, "42\n"),
-            other => panic!("{other:?}"),
+            unexpected => panic!("{unexpected:?}"),
         }
         assert!(matches!(steps[1].outcome, StepOutcome::Applied), "the others go on");
         let entries = TuningJournal::parse(&machine.disk.borrow()).unwrap().entries;
@@ -299,7 +299,7 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
 
 #[test]
 fn what_the_machine_has_not_is_told_from_what_is_closed_now() {
-    let [irq, aspm, other] = [
+    let [irq, aspm, swappiness] = [
         "/proc/irq/36/smp_affinity_list",
         "/sys/module/pcie_aspm/parameters/policy",
         "/proc/sys/vm/swappiness",
@@ -310,12 +310,13 @@ fn what_the_machine_has_not_is_told_from_what_is_closed_now() {
     let errno = std::io::Error::from_raw_os_error;
     let refused = |path, number| is_impossible(path, StepOutcome::Refused(errno(number)));
     assert!(refused(irq, 1) && refused(irq, 5) && refused(aspm, 1), "kept by the kernel");
-    assert!(refused(other, 95) && is_impossible(other, StepOutcome::Unreadable(errno(2))));
+    assert!(refused(swappiness, 95));
+    assert!(is_impossible(swappiness, StepOutcome::Unreadable(errno(2))));
     // Rights, a read-only file system, a busy device, a wrong value: another try may set these.
     for number in [13, 16, 22, 30] {
         assert!(!refused(irq, number) && !refused(aspm, number), "{number}");
     }
-    assert!(!refused(other, 1) && !is_impossible(other, StepOutcome::Applied));
+    assert!(!refused(swappiness, 1) && !is_impossible(swappiness, StepOutcome::Applied));
     let lies = StepOutcome::Lies { shows: String::new(), restored: true };
     assert!(!is_impossible(irq, lies));
 }
@@ -332,7 +333,7 @@ fn a_setting_that_drifts_or_cannot_be_read_back_is_put_back_later() {
         match (&steps[0].outcome, fault) {
             (StepOutcome::Lies { restored: false, .. }, Fault::Drift)
             | (StepOutcome::Unverified(_), Fault::Blind) => {}
-            other => panic!("{other:?}"),
+            unexpected => panic!("{unexpected:?}"),
         }
         machine.faults.borrow_mut().clear();
         machine.revert().1.unwrap();

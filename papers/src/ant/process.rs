@@ -285,7 +285,8 @@ impl Experiment for OverrunExperiment {
             on_one_thread(stop, || {
                 let mut clock = MachineClock::best();
                 let cost = StampCost::measure(&mut clock);
-                (self.measure(stop), ClockFacts::of(&clock, cost, None), Vec::new())
+                let facts = ClockFacts::of(&clock, cost, None);
+                Measured::of_thread(self.measure(stop), facts, Vec::new())
             })?;
         // It has no thread that could run.
         let outcome = outcome.map_err(|why| ExperimentError::Thread(io::Error::other(why)))?;

@@ -227,18 +227,18 @@ mod tests {
     fn what_draws_is_read() {
         let line = "GL_RENDERER   = llvmpipe (LLVM 15.0.6, 256 bits)";
         assert_eq!(drawn_by(line), Some("llvmpipe (LLVM 15.0.6, 256 bits)"));
-        for other in ["", "GL_VERSION    = 4.5", "GL_RENDERER", "Error: couldn't open display :9"] {
-            assert_eq!(drawn_by(other), None, "{other}");
+        for line in ["", "GL_VERSION    = 4.5", "GL_RENDERER", "Error: couldn't open display :9"] {
+            assert_eq!(drawn_by(line), None, "{line}");
         }
     }
 
     #[test]
     fn frames_are_read() {
         assert_eq!(frames("305 frames in 5.0 seconds = 60.976 FPS"), Some((305, 5_000_000_000)));
-        for other in
+        for line in
             ["", "frames in 5.0 seconds", "3 frames in x seconds", "3 frames in 0.0 seconds"]
         {
-            assert_eq!(frames(other), None, "{other}");
+            assert_eq!(frames(line), None, "{line}");
         }
     }
 }

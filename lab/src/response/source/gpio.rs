@@ -31,8 +31,17 @@ pub(super) const ROW: SourceRow = SourceRow {
 /// Time that the first edges may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Path, input and output.
-fn parsed(name: &str) -> Result<(&str, u32, u32), String> {
+/// A chip, and its two lines that a wire joins.
+#[derive(Debug, PartialEq)]
+struct Wiring<'n> {
+    path: &'n str,
+    /// The numbers of the lines, from 0 on; they differ.
+    input: u32,
+    output: u32,
+}
+
+/// Reads PATH:IN:OUT; an error is its fault, in words for the user.
+fn parsed(name: &str) -> Result<Wiring<'_>, String> {
     let mut parts = name.rsplitn(3, ':');
     let (output, input, path) = (parts.next(), parts.next(), parts.next());
     let Some(path) = path.filter(|path| !path.is_empty()) else {
@@ -46,11 +55,11 @@ fn parsed(name: &str) -> Result<(&str, u32, u32), String> {
     if input == output {
         return Err(format!("line {input} cannot be wired to itself: two lines"));
     }
-    Ok((path, input, output))
+    Ok(Wiring { path, input, output })
 }
 
 fn open(name: &str) -> Opening {
-    let (path, input, output) = parsed(name)?;
+    let Wiring { path, input, output } = parsed(name)?;
     let file = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
     let chip = descriptor::open_device(&file).map_err(|why| match why {
         Errno::ACCES => format!("{}: it must be readable and writable", io_error(why)),
@@ -162,7 +171,8 @@ mod tests {
 
     #[test]
     fn chips_and_lines_are_named_and_what_is_none_is_refused() {
-        assert_eq!(parsed("/dev/gpiochip0:17:27"), Ok(("/dev/gpiochip0", 17, 27)));
+        let wiring = Wiring { path: "/dev/gpiochip0", input: 17, output: 27 };
+        assert_eq!(parsed("/dev/gpiochip0:17:27"), Ok(wiring));
         for name in ["/dev/gpiochip0", "/dev/gpiochip0:1", ":1:2", "/x:a:2", "/x:1:-2", "/x:3:3"] {
             assert!(parsed(name).is_err(), "{name:?}");
         }

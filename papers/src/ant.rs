@@ -225,9 +225,21 @@ fn tick(run: Option<&MeasuredLoop>) -> PaperRow {
         .measured(measured)
 }
 
-/// The states of caches that rows are of: the ends of ids, and the words of titles. The paper
-/// evicts them before each measurement (§4.2).
-const CACHES: [(bool, &str, &str); 2] = [(true, "", "cold"), (false, ".warm", "warm")];
+/// The state of the caches that rows are of.
+#[derive(Clone, Copy)]
+struct Caches {
+    is_cold: bool,
+    /// The end of ids.
+    end: &'static str,
+    /// Its word in titles.
+    word: &'static str,
+}
+
+/// The paper evicts the caches before each measurement (§4.2).
+const CACHES: [Caches; 2] = [
+    Caches { is_cold: true, end: "", word: "cold" },
+    Caches { is_cold: false, end: ".warm", word: "warm" },
+];
 
 /// Figures 9 and 10, and punctual's table as a third curve.
 fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
@@ -243,15 +255,16 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
         ("fig9", "processing time of release", |row| row.release_ns),
         ("fig10", "processing time of wait", |row| row.wait_ns),
     ];
-    for (cold, end, caches) in CACHES {
+    for caches in CACHES {
+        let Caches { is_cold, end, word } = caches;
         for (figure, title, value) in figures {
             for n in SIZES_IN_ROWS {
                 for design in DESIGNS {
-                    let title = format!("{title}, N = {n}, {design}, {caches} caches");
+                    let title = format!("{title}, N = {n}, {design}, {word} caches");
                     let id = format!("ant.{figure}.{design}.{n}{end}");
                     let note = match (figure, design) {
                         (_, DesignName::Punctual) => "not in the paper: a third curve",
-                        _ if !cold => "not in the paper, which evicts the cache before",
+                        _ if !is_cold => "not in the paper, which evicts the cache before",
                         ("fig9", _) => {
                             "a plot without numbers; both designs alike there, in the kernel; here \
                              the same lists and tables in a thread"
@@ -262,28 +275,28 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
                         }
                     };
                     let row = PaperRow::new(id, &title, "µs", "");
-                    rows.push(row.measured(cost(design, n, cold, value)).note(note));
+                    rows.push(row.measured(cost(design, n, is_cold, value)).note(note));
                 }
             }
         }
-        rows.extend(saved(cold, |design| cost(design, 100, cold, |row| row.cycle_ns)));
+        rows.extend(saved(caches, |design| cost(design, 100, is_cold, |row| row.cycle_ns)));
     }
     rows
 }
 
 /// Rows of the time that AnT saves in a cycle, µs and %; `whole` has the whole cycle of a design,
 /// µs.
-fn saved(cold: bool, whole: impl Fn(DesignName) -> Option<f64>) -> [PaperRow; 2] {
+fn saved(caches: Caches, whole: impl Fn(DesignName) -> Option<f64>) -> [PaperRow; 2] {
     let saved = whole(DesignName::ArtLinux).zip(whole(DesignName::Ant)).map(|(art, ant)| art - ant);
-    let (end, caches, published) =
-        if cold { ("", "cold", ["50", "5%"]) } else { (".warm", "warm", ["", ""]) };
-    let title = format!("saved by AnT in a cycle of N = 100, {caches} caches");
+    let Caches { is_cold, end, word } = caches;
+    let published = if is_cold { ["50", "5%"] } else { ["", ""] };
+    let title = format!("saved by AnT in a cycle of N = 100, {word} caches");
     let row = PaperRow::new(format!("ant.fig10.saved{end}"), &title, "µs", published[0]);
     let saved_row =
         row.measured(saved).note("until the 100th process runs there; a whole cycle here");
-    let title = format!("the same as a share of 1 ms, {caches} caches");
+    let title = format!("the same as a share of 1 ms, {word} caches");
     let row = PaperRow::new(format!("ant.fig10.share{end}"), &title, "%", published[1]);
-    let row = if cold { row.formula(5.0) } else { row };
+    let row = if is_cold { row.formula(5.0) } else { row };
     [saved_row, row.measured(saved.map(|us| us / 10.0))]
 }
 

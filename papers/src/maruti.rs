@@ -491,10 +491,10 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
         let points = |errors: fn(&AccuracyRow) -> &[Option<f64>]| {
             row.map(|row| over_offset(row, errors(row))).unwrap_or_default()
         };
-        let one = points(|row| &row.single).into_iter().map(|at| (at, ""));
+        let single = points(|row| &row.single).into_iter().map(|at| (at, ""));
         Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
             .line("here: median at each offset", points(|row| &row.curve))
-            .points("here: one sweep", one)
+            .points("here: one sweep", single)
     };
     let drawn = figures.into_iter().flat_map(|own| {
         let periods = PERIODOGRAMS.iter().find(|(id, ..)| *id == own.0);

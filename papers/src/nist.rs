@@ -164,14 +164,14 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     )?;
     let few = [0, 1].map(|at| Samples::of(few.get(at), FEW));
     let many = unbroken(bench)?;
-    let both = |[plain, compensated]: [&'static str; 2]| {
+    let conditions = |[plain, compensated]: [&'static str; 2]| {
         [
             LoopCondition::idle(plain, WaitKind::Sleep),
             LoopCondition::idle(compensated, WaitKind::Rearm(None)),
         ]
     };
-    let quiet_runs = loops(bench, &both(QUIET), LoopPhase::Quiet, 0.2)?;
-    let zero_runs = loops(bench, &both(ZERO), LoopPhase::Zero, 0.15)?;
+    let quiet_runs = loops(bench, &conditions(QUIET), LoopPhase::Quiet, 0.2)?;
+    let zero_runs = loops(bench, &conditions(ZERO), LoopPhase::Zero, 0.15)?;
     let (quiet, zero) = (Pair::of(&quiet_runs, QUIET), Pair::of(&zero_runs, ZERO));
     let [plain, compensated] = &few;
     let mut rows = jitters(plain.as_ref(), many.as_ref());
@@ -203,8 +203,8 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     bench.draw(period.iter().map(one_period::figure));
     rows.extend(interval_rows(&cost));
     bench.draw([load_figure(&cost, own_optimum(quiet.compensated))]);
-    let both = plain.as_ref().zip(compensated.as_ref());
-    bench.draw(both.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
+    let sides = plain.as_ref().zip(compensated.as_ref());
+    bench.draw(sides.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
     rows.extend(compensation(quiet));
     rows.extend(ticks(quiet, zero));
     rows.extend(table1([quiet.plain, quiet.compensated].map(StepErrors::of)));
@@ -529,7 +529,7 @@ fn loading_histograms(timers: &[Option<&TimerOutcome>]) -> Vec<Drawing> {
         loadings.map(|(at, loading)| (loading.name.to_owned(), view(at, path))).collect()
     };
     let [first, second] = &SCHEDULERS;
-    let both =
+    let by_scheduler =
         [first, second].map(|scheduler| (scheduler.name.to_owned(), view(1, scheduler.path)));
     vec![
         panel("nist.fig3a", "wakes by loading, SCHED_FIFO (RTL there)", by_loading(first.path)),
@@ -538,7 +538,7 @@ fn loading_histograms(timers: &[Option<&TimerOutcome>]) -> Vec<Drawing> {
             "wakes by loading, SCHED_DEADLINE (RTAI there)",
             by_loading(second.path),
         ),
-        panel("nist.fig3c", "wakes under disk loading, both schedulers", both.into()),
+        panel("nist.fig3c", "wakes under disk loading, both schedulers", by_scheduler.into()),
     ]
 }
 

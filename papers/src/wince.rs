@@ -27,13 +27,23 @@ pub(crate) const FULL_S: f64 = 1e6 * PERIOD_NS as f64 / 1e9 / RESPONSES;
 /// The share that the search for frequencies takes.
 const SATURATION: f64 = 0.55;
 
+/// A system of figure 3.
+#[derive(Clone, Copy)]
+struct Polygons {
+    /// The end of its id.
+    key: &'static str,
+    system: &'static str,
+    /// Polygons a second, as the paper prints them.
+    rate: &'static str,
+}
+
 /// Figure 3: polygons per second.
-const POLYGONS: [(&str, &str, &str); 5] = [
-    ("ce212", "Graphics Master, CE 2.12", "170"),
-    ("ce30", "Graphics Master, CE 3.0", "751"),
-    ("cenet", "Graphics Master, CE.NET", "537"),
-    ("ce30-qvga", "Graphics Master variation (QVGA), CE 3.0", "980"),
-    ("ce30-ipaq", "3630 iPaq (QVGA), CE 3.0", "260"),
+const POLYGONS: [Polygons; 5] = [
+    Polygons { key: "ce212", system: "Graphics Master, CE 2.12", rate: "170" },
+    Polygons { key: "ce30", system: "Graphics Master, CE 3.0", rate: "751" },
+    Polygons { key: "cenet", system: "Graphics Master, CE.NET", rate: "537" },
+    Polygons { key: "ce30-qvga", system: "Graphics Master variation (QVGA), CE 3.0", rate: "980" },
+    Polygons { key: "ce30-ipaq", system: "3630 iPaq (QVGA), CE 3.0", rate: "260" },
 ];
 
 /// The priority of the application's stage.
@@ -181,8 +191,8 @@ fn kilohertz(cell: &str) -> Option<f64> {
 }
 
 fn polygons(measured: &Measured, alone: bool) -> Vec<PaperRow> {
-    let row = |(key, title, published): (&str, &str, &str)| {
-        let row = PaperRow::new(format!("wince.fig3.{key}"), title, "polygons/s", published);
+    let row = |Polygons { key, system, rate }| {
+        let row = PaperRow::new(format!("wince.fig3.{key}"), system, "polygons/s", rate);
         let row = match alone {
             true => row.measured_or(measured.polygons, ONE_CPU),
             false => row.measured(measured.polygons),
@@ -460,7 +470,7 @@ fn condition_words(condition: &str) -> &str {
     match condition {
         "equal" => "loaded, at equal priority",
         "loaded" => "beside polygons without privilege",
-        other => other,
+        unloaded => unloaded,
     }
 }
 
@@ -714,9 +724,9 @@ fn above(value: f64) -> String {
 
 /// Figure 3.
 fn polygons_figure(measured_here: Option<f64>) -> Drawing {
-    let names = POLYGONS.iter().map(|(_, name, _)| *name).chain(["here"]);
-    let published = POLYGONS.iter().enumerate().filter_map(|(at, (_, _, text))| {
-        Some(([at as f64, text.parse().ok()?], (*text).to_owned()))
+    let names = POLYGONS.iter().map(|polygons| polygons.system).chain(["here"]);
+    let published = POLYGONS.iter().enumerate().filter_map(|(at, polygons)| {
+        Some(([at as f64, polygons.rate.parse().ok()?], polygons.rate.to_owned()))
     });
     let measured = measured_here.map(|rate| ([POLYGONS.len() as f64, rate], above(rate.round())));
     Drawing::new("wince.fig3", "polygons per second", "", "polygons/s (log)")
@@ -900,9 +910,10 @@ mod tests {
         let measured = |idle, equal| Measured { idle, equal, polygons: None };
         let short = responses(&measured(row(16_000), row(15_000)));
         assert_eq!((short.measured, short.published.as_str()), (Some(15_000.0), "1000000"));
-        for said in ["16000 unloaded", "15000 at equal priority", "shortened: 1.5 % of the million"]
+        for words in
+            ["16000 unloaded", "15000 at equal priority", "shortened: 1.5 % of the million"]
         {
-            assert!(short.note.contains(said), "{short:?}");
+            assert!(short.note.contains(words), "{short:?}");
         }
         let whole = responses(&measured(row(1_000_000), row(1_000_001)));
         assert!(!whole.note.contains("shortened"), "{whole:?}");

@@ -104,7 +104,7 @@ impl Evidence<'_> {
         .test(ClaimTest {
             title: "ART-Linux's wait, N = 100 over N = 1",
             unit: "times",
-            value: queue.and_then(|(most, one)| most.over(one)),
+            value: queue.and_then(|(most, least)| most.over(least)),
             n: self.cycles(),
             bound: ClaimedBound::AtLeast(GROWS),
         });

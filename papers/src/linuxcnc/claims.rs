@@ -91,11 +91,11 @@ fn run_time([loaded, tuned]: [Option<Scatter>; 2]) -> PaperClaim {
                 ("5 to 95 %, under load, tuned over untuned", Scatter::middle),
             ];
             parts.into_iter().fold(judged, |judged, (title, part)| {
-                let both = tuned.as_ref().and_then(part).zip(loaded.as_ref().and_then(part));
+                let sides = tuned.as_ref().and_then(part).zip(loaded.as_ref().and_then(part));
                 judged.test(ClaimTest {
                     title,
                     unit: "times",
-                    value: both.and_then(|(tuned, untuned)| tuned.over(untuned)),
+                    value: sides.and_then(|(tuned, untuned)| tuned.over(untuned)),
                     n: tuned.map(|scatter| scatter.n),
                     bound: ClaimedBound::AtMost(1.0),
                 })
@@ -163,7 +163,7 @@ fn load(idle: Option<Scatter>, loaded: Option<Scatter>) -> PaperClaim {
 /// "isolcpus and nohz_full are".
 fn listed(names: &[&str]) -> String {
     match names {
-        [one] => format!("{one} is"),
+        [name] => format!("{name} is"),
         [first @ .., last] => format!("{} and {last} are", first.join(", ")),
         [] => String::new(),
     }
@@ -207,19 +207,20 @@ mod tests {
     }
 
     /// Loops under load, untuned and with the settings of run time.
-    fn both(over_ns: [i64; 2], n: usize, stall: bool) -> Vec<MeasuredLoop> {
-        let mut both = runs(over_ns, n, stall);
-        for (run, name) in both.iter_mut().zip(["linuxcnc", "linuxcnc tuned"]) {
+    fn untuned_and_tuned(over_ns: [i64; 2], n: usize, stall: bool) -> Vec<MeasuredLoop> {
+        let mut loops = runs(over_ns, n, stall);
+        for (run, name) in loops.iter_mut().zip(["linuxcnc", "linuxcnc tuned"]) {
             run.name = name.to_owned();
         }
-        both
+        loops
     }
 
     #[test]
     fn settings_of_run_time_are_judged_by_a_tuned_loop_beside_an_untuned_one() {
         for stall in [false, true] {
-            let holds =
-                |over_ns, n| claim(&both(over_ns, n, stall), &["isolcpus"], "run-time").holds;
+            let holds = |over_ns, n| {
+                claim(&untuned_and_tuned(over_ns, n, stall), &["isolcpus"], "run-time").holds
+            };
             assert_eq!(holds([30_000, 3_000], 4_001), Holds::Yes);
             assert_eq!(holds([3_000, 30_000], 4_001), Holds::No);
             assert_eq!(holds([3_000, 3_010], 4_001), Holds::Undecided);
@@ -231,9 +232,9 @@ mod tests {
 
     #[test]
     fn what_is_claimed_of_a_tuned_machine_is_judged_by_the_tuned_loop_where_there_is_one() {
-        let tuned = claim(&both([30_000, 500], 4_001, false), &[], "tuned");
+        let tuned = claim(&untuned_and_tuned([30_000, 500], 4_001, false), &[], "tuned");
         assert_eq!(tuned.holds, Holds::Yes, "{tuned:?}");
-        let worse = claim(&both([500, 30_000], 4_001, false), &[], "tuned");
+        let worse = claim(&untuned_and_tuned([500, 30_000], 4_001, false), &[], "tuned");
         assert_eq!(worse.holds, Holds::No, "{worse:?}");
     }
 

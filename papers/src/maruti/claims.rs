@@ -496,7 +496,7 @@ mod tests {
             let evidence = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] };
             evidence.errors(ExitKind::LOOP).map(|errors| errors.range())
         };
-        assert_eq!(spread(None), scatter(90_000).map(|all| all.range()));
+        assert_eq!(spread(None), scatter(90_000).map(|whole| whole.range()));
         assert_eq!(spread(scatter(30)), scatter(30).map(|quiet| quiet.range()));
     }
 

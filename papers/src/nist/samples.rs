@@ -97,8 +97,8 @@ impl Samples {
         clusters(&histogram)
     }
 
-    /// Figure 1b: counts in columns of one width.
-    fn columns(&self) -> (Vec<f64>, Vec<u64>, usize) {
+    /// Figure 1b.
+    fn columns(&self) -> Columns {
         let mut sorted = self.above_ns.clone();
         sorted.sort_unstable();
         let most = self.at(Probability::P95) as f64 * (1.0 + BEYOND);
@@ -112,8 +112,18 @@ impl Samples {
                 None => beyond += 1,
             }
         }
-        (edges, counts, beyond)
+        Columns { edges, counts, beyond }
     }
+}
+
+/// Samples by their distance above the earliest, in columns of one width.
+struct Columns {
+    /// The edges of the columns, µs, one more than there are columns.
+    edges: Vec<f64>,
+    /// Samples of each column.
+    counts: Vec<u64>,
+    /// Samples beyond the last edge.
+    beyond: usize,
 }
 
 /// A sample is a stall where it is so many times as far above the median of all as that is above
@@ -166,7 +176,7 @@ pub(super) fn few(samples: &Samples) -> [Drawing; 2] {
         true => "here: the first, whose code is in no cache yet",
         false => "here: the first, no later than others",
     };
-    let (edges, counts, beyond) = samples.columns();
+    let Columns { edges, counts, beyond } = samples.columns();
     let name = match beyond {
         0 => "here: the same samples".to_owned(),
         more => format!("here: the same samples ({more} beyond)"),
@@ -290,8 +300,8 @@ mod tests {
             consecutive.at_99_us()
         );
         let (a, b) = (samples(&values, FEW), samples(&values[200..], FEW));
-        let both = overlaid(&a.expect("a hundred"), &b.expect("a hundred"));
-        assert_eq!(both.series.len(), 2);
+        let figure = overlaid(&a.expect("a hundred"), &b.expect("a hundred"));
+        assert_eq!(figure.series.len(), 2);
     }
 
     /// A run that missed the releases of `missed`.
@@ -317,13 +327,13 @@ mod tests {
 
     #[test]
     fn clusters_are_bands_in_both_figures_and_one_alone_is_named_as_that() {
-        let one = samples(&evenly(2_000, 3_000, FEW, false), FEW).expect("a hundred");
+        let single = samples(&evenly(2_000, 3_000, FEW, false), FEW).expect("a hundred");
         // The earliest is far before all others.
         let at = |at: i64| if at % 2 == 0 { 5_000 } else { 11_000 } + at % 7 * 40;
         let two: Vec<i64> =
             (0..FEW as i64).map(|number| if number == 10 { 2_000 } else { at(number) }).collect();
         let two = samples(&two, FEW).expect("a hundred");
-        for (samples, count) in [(&one, 1), (&two, 2)] {
+        for (samples, count) in [(&single, 1), (&two, 2)] {
             assert_eq!(samples.clusters().len(), count);
             for figure in few(samples) {
                 let bands: Vec<_> =

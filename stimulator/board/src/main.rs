@@ -79,8 +79,8 @@ impl Stimulator {
             hardware::stimulate(false);
             self.low_at = None;
         }
-        if let Some(said) = self.output.read().and_then(|byte| self.console.push(byte)) {
-            match said {
+        if let Some(line) = self.output.read().and_then(|byte| self.console.push(byte)) {
+            match line {
                 Ok(command) => self.begin(command, now),
                 Err(why) => refuse(&mut self.output, why).unwrap_or_default(),
             }

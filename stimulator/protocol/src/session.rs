@@ -283,9 +283,9 @@ mod tests {
         for number in [0, 4, u64::MAX] {
             session.receive(answer(number), us(3_120));
         }
-        let other = Frame { kind: FrameKind::Answer, session: 8, number: 2 };
-        session.receive(LinkEvent::Frame(other), us(3_130));
-        session.receive(LinkEvent::Frame(Frame { kind: FrameKind::Stimulus, ..other }), us(3_140));
+        let stray = Frame { kind: FrameKind::Answer, session: 8, number: 2 };
+        session.receive(LinkEvent::Frame(stray), us(3_130));
+        session.receive(LinkEvent::Frame(Frame { kind: FrameKind::Stimulus, ..stray }), us(3_140));
         session.receive(LinkEvent::Foreign, us(3_150));
         session.receive(LinkEvent::WrongVersion { version: 9, hello: false }, us(3_150));
         let figures = session.figures();

@@ -7,7 +7,9 @@
 use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
+use crate::begin::WakeBegin;
 use crate::cause::LateCause;
+use crate::config::BlameConfig;
 use crate::culprits::Culprit;
 use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
@@ -79,6 +81,17 @@ pub(crate) struct Judgement<'a> {
     pub(crate) kernel: Option<(u32, u32)>,
 }
 
+impl<'a> Judgement<'a> {
+    pub(crate) fn new(facts: &WakeFacts, config: &'a BlameConfig) -> Self {
+        Self {
+            usual: facts.usual,
+            previous: facts.previous,
+            symbols: &config.symbols,
+            kernel: config.kernel,
+        }
+    }
+}
+
 /// A wake that was booked, with whose the threads are that its causes name, and why the wake before
 /// it was late.
 #[derive(Debug, Clone, Copy)]
@@ -122,9 +135,23 @@ impl WakeFacts {
 
 /// Books a wake.
 pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
-    let mut left = judgement.usual;
-    let mut parts: Vec<WakePart> = Vec::with_capacity(wake.window.pieces.len());
-    for (index, piece) in wake.window.pieces.iter().enumerate() {
+    let mut left = wake.begin.as_ref().map_or(judgement.usual, WakeBegin::left);
+    let begin = wake.begin.as_ref().map(|begin| begin.parts(wake.is_unthrottled));
+    let mut parts = begin.unwrap_or_default();
+    parts.extend(account_until(wake, u64::MAX, judgement, &mut left));
+    parts
+}
+
+/// Books the pieces of a window that end by then; what is normal is taken off what is left of it.
+pub(crate) fn account_until(
+    wake: &Wake,
+    to_ns: u64,
+    judgement: Judgement<'_>,
+    left: &mut WakeTimes,
+) -> Vec<WakePart> {
+    let pieces = &wake.window.pieces;
+    let mut parts: Vec<WakePart> = Vec::with_capacity(pieces.len());
+    for (index, piece) in pieces.iter().enumerate().take_while(|(_, piece)| piece.to_ns <= to_ns) {
         for part in split(*piece, wake) {
             let Judgement { usual, previous, symbols, kernel } = judgement;
             let scene = Scene { wake, index, part, usual, previous, symbols, kernel };
@@ -133,7 +160,7 @@ pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
                     let usual_to_ns = piece.from_ns + slowed.usual_ns;
                     usual_to_ns.saturating_sub(part.from_ns).min(part.length_ns())
                 }
-                _ => take_normal(&mut left, wake, index, &part),
+                _ => take_normal(left, wake, index, &part),
             };
             if normal_ns > 0 {
                 let to_ns = part.from_ns + normal_ns;

@@ -7,13 +7,15 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
+use crate::begin::WakeBegin;
+use crate::cause::Unexplained;
 use crate::config::{BlameConfig, FollowedThreads, RecordingBegin, RunnableThread};
 use crate::court::{Court, Known};
 use crate::frequency::{ClockBook, SlowClock};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
-use crate::recall::Recall;
+use crate::recall::{JudgedWake, Recall};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
@@ -496,6 +498,13 @@ impl Blame {
 
     /// Completes a thread's past up to now.
     fn settle(&mut self, place: usize, at_ns: u64, delivery_cpu: Option<u32>) {
+        self.complete_past(place, at_ns, delivery_cpu);
+        if self.threads[place].past.is_full() {
+            self.condense(place);
+        }
+    }
+
+    fn complete_past(&mut self, place: usize, at_ns: u64, delivery_cpu: Option<u32>) {
         let Self { threads, cpus, .. } = self;
         let thread = &mut threads[place];
         let from_ns = thread.past.settled_ns();
@@ -516,7 +525,7 @@ impl Blame {
             .map_or(at_ns, |(release_ns, _)| release_ns.max(from_ns));
         let activity = Activity::Elsewhere;
         let piece = Piece { phase, activity, ..unseen(from_ns, waits_to_ns) };
-        thread.past.append(piece, release_ns);
+        thread.past.append(piece);
         if let Some(number) = delivery_cpu.or(arm_cpu).filter(|_| waits_to_ns < at_ns) {
             pull(known(number), thread, Pull { cpu: number, at_ns, phase: WakePhase::Delivery });
         }
@@ -539,22 +548,45 @@ impl Blame {
         if activation.release_ns > run.at_ns {
             self.counts.early += 1;
         }
-        let release_ns = activation.release_ns.min(run.at_ns);
-        let mut window = thread.past.window(release_ns, run.at_ns);
+        let begin = thread.take_begin(activation.release_ns);
+        if begin.is_some() {
+            thread.count_condensed();
+        }
+        let wake = self.cut_out(place, activation, begin, run);
         // How late it was is not known: neither its release nor its run need be what they seem.
-        if is_lost || window.pieces.iter().any(|piece| piece.activity == Activity::Lost) {
-            thread.count_unseen();
+        if is_lost || wake.lacks(Unexplained::Lost) {
+            self.threads[place].count_unseen();
             return;
         }
-        let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery);
-        window.lead =
-            first.and_then(|piece| self.known_cpu(piece.cpu)?.timeline.before(piece.from_ns));
-        let has_gap =
-            window.pieces.iter().any(|piece| piece.is_hole || piece.activity == Activity::Unseen);
+        let mut finished = FinishedWake::new(&wake);
+        let known = Known { config: &self.config, tasks: &self.tasks };
+        finished.is_late = self.court.accept(wake, &mut self.threads, known);
+        finished.margin_ns = self.threads[place].margin_ns();
+        if self.finished.len() == FINISHED {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(finished);
+    }
+
+    /// The wait for a release, up to a run, without what was dropped of it before.
+    fn cut_out(
+        &self,
+        place: usize,
+        activation: Activation,
+        begin: Option<WakeBegin>,
+        run: Run,
+    ) -> Wake {
+        let thread = &self.threads[place];
+        let release_ns = activation.release_ns.min(run.at_ns);
+        let from_ns = begin.as_ref().map_or(release_ns, WakeBegin::to_ns);
+        let mut window = thread.past.window(from_ns, run.at_ns);
+        window.lead = match &begin {
+            Some(begin) => begin.last(),
+            None => self.lead(&window),
+        };
         let is_unthrottled =
             self.unthrottle_ns.is_some_and(|at_ns| run.at_ns - at_ns <= UNTHROTTLE_NS);
-        let thread = &self.threads[place];
-        let wake = Wake {
+        let mut wake = Wake {
             thread: place,
             task: thread.task,
             anchor: activation.anchor,
@@ -569,19 +601,52 @@ impl Blame {
             chains: self.chains(&window),
             stalls: self.stalls(&window),
             clocks: self.slow_clocks(&window),
+            begin,
             window,
             is_unthrottled,
             is_waiting: run.is_end,
-            is_whole: activation.is_whole && !has_gap,
+            is_whole: activation.is_whole,
         };
-        let mut finished = FinishedWake::new(&wake);
+        wake.is_whole &= !wake.lacks(Unexplained::Hole) && !wake.lacks(Unexplained::Unrecorded);
+        wake
+    }
+
+    /// What a CPU did right before a release that it was to bring.
+    fn lead(&self, window: &Window) -> Option<Piece> {
+        let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery)?;
+        let activity = self.known_cpu(first.cpu)?.timeline.before(first.from_ns)?;
+        Some(Piece { activity, cpu: first.cpu, ..unseen(first.from_ns, first.from_ns) })
+    }
+
+    /// Judges the older half of a past that is full, as far as it belongs to a wait, and drops it:
+    /// what shows its causes is still there.
+    fn condense(&mut self, place: usize) {
+        let thread = &mut self.threads[place];
+        let at_ns = thread.past.settled_ns();
+        let to_ns = thread.past.surplus_to_ns();
+        let Some(activation) = thread.due(at_ns).filter(|due| due.release_ns < to_ns) else {
+            thread.past.drop_until(to_ns);
+            return;
+        };
+        let begin = thread.take_begin(activation.release_ns);
+        let (cpu, task) = (thread.last_cpu(), thread.task);
+        let run = Run { cpu, from_ns: at_ns, at_ns, before: task, is_end: false };
+        let wake = self.cut_out(place, activation, begin, run);
         let known = Known { config: &self.config, tasks: &self.tasks };
-        finished.is_late = self.court.accept(wake, &mut self.threads, known);
-        finished.margin_ns = self.threads[place].margin_ns();
-        if self.finished.len() == FINISHED {
-            self.finished.pop_front();
+        let begin = Court::begin(&wake, &self.threads[place], known, to_ns);
+        self.threads[place].condense(begin);
+    }
+
+    /// Takes the wakes of a capture that are not judged anew.
+    fn take_judged(&mut self) {
+        let recall = self.config.recall.as_ref();
+        let judged: Vec<JudgedWake> =
+            recall.map_or_else(Vec::new, |recall| recall.judged().cloned().collect());
+        for judged in judged {
+            let Some(place) = self.follow(judged.task(), self.now_ns) else { continue };
+            let known = Known { config: &self.config, tasks: &self.tasks };
+            self.court.accept_judged(judged.finished(place), &mut self.threads, known);
         }
-        self.finished.push_back(finished);
     }
 
     /// Threads and releases of the late wakes that are kept whole now, or may be.
@@ -1193,7 +1258,7 @@ impl Blame {
         }
         counts.displaced_timers = self.timers.displaced();
         counts.clock_steps = self.bases.steps();
-        counts.condensed = self.threads.iter().map(|thread| thread.past.condensed()).sum();
+        counts.condensed = self.threads.iter().map(|thread| thread.condensed()).sum();
         counts.uncounted = self.threads.iter().map(|thread| thread.ledger.uncounted()).sum();
         counts.uncounted += self.senders.uncounted();
         counts
@@ -1203,6 +1268,7 @@ impl Blame {
     #[must_use]
     pub fn finish(mut self) -> BlameOutcome {
         self.end_waits();
+        self.take_judged();
         let known = Known { config: &self.config, tasks: &self.tasks };
         self.court.settle_all(&mut self.threads, known);
         let counts = self.counts();
@@ -1287,7 +1353,6 @@ struct Pull {
 /// Completes a thread's past from the segments of a CPU.
 fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
     let Pull { cpu: number, at_ns, phase } = pull;
-    let release_ns = thread.release_ns();
     let is_passed_over = thread.is_passed_over() && phase == WakePhase::Ready;
     let piece = |from_ns, to_ns, activity| Piece {
         phase,
@@ -1298,7 +1363,7 @@ fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
     };
     let Some(timeline) = cpu.map(|cpu| &cpu.timeline) else {
         let from_ns = thread.past.settled_ns();
-        thread.past.append(piece(from_ns, at_ns, Activity::Unseen), release_ns);
+        thread.past.append(piece(from_ns, at_ns, Activity::Unseen));
         return;
     };
     let segments = timeline.segments();
@@ -1314,7 +1379,7 @@ fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
         let begin_ns = segment.from_ns.min(at_ns);
         let settled_ns = thread.past.settled_ns();
         if begin_ns > settled_ns {
-            thread.past.append(piece(settled_ns, begin_ns, Activity::Unseen), release_ns);
+            thread.past.append(piece(settled_ns, begin_ns, Activity::Unseen));
         }
         let (from_ns, to_ns) = (thread.past.settled_ns(), segment.to_ns.min(at_ns));
         let is_end = to_ns == segment.to_ns;
@@ -1325,18 +1390,18 @@ fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
             ..piece(from_ns, to_ns, segment.activity)
         };
         if to_ns > from_ns {
-            thread.past.append(whole, release_ns);
+            thread.past.append(whole);
         }
     }
     let last_ns = timeline.last_ns().min(at_ns);
     let settled_ns = thread.past.settled_ns();
     if settled_ns < last_ns {
         // Before the first event of that CPU.
-        thread.past.append(piece(settled_ns, last_ns, Activity::Unseen), release_ns);
+        thread.past.append(piece(settled_ns, last_ns, Activity::Unseen));
     }
     let from_ns = thread.past.settled_ns();
     if from_ns < at_ns {
         let open = Piece { is_open: true, ..piece(from_ns, at_ns, timeline.activity()) };
-        thread.past.append(open, release_ns);
+        thread.past.append(open);
     }
 }

@@ -400,16 +400,28 @@ impl LateCause {
     /// With the addresses of functions that a capture has in place of the kernel's.
     pub(crate) fn renamed(mut self, mut renamed: impl FnMut(CodeAddress) -> CodeAddress) -> Self {
         let address = match &mut self {
+            Self::HostOrInterruptsOff { at, inside, .. } => {
+                // Whether it comes again is decided.
+                *at = 0;
+                Some(inside)
+            }
             Self::InterruptsOff { inside, .. } => Some(inside),
             Self::OtherTimers { function, .. } => Some(function),
             Self::NotPreempted { place, .. } => place.address_mut(),
-            // Grouped, those of a gap that is open have none.
             _ => None,
         };
         if let Some(address) = address.filter(|address| **address != 0) {
             *address = renamed(*address);
         }
         self
+    }
+
+    /// Of a thread that was passed over: the same, where that was throttling.
+    pub(crate) fn throttled(self) -> Self {
+        match self {
+            Self::FairServer { task } => Self::Throttled { task },
+            other => other,
+        }
     }
 
     /// What it is where nothing but chance shows that the CPU did not run.

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{Account, Judgement, WakeFacts, WakePart, account};
+use crate::account::{Account, Judgement, WakeFacts, WakePart, account, account_until};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
+use crate::begin::WakeBegin;
 use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
@@ -98,9 +99,36 @@ impl Court {
         let clocks = facts.clocks.iter().filter(|(index, _)| *index < pieces);
         wake.clocks = clocks.copied().collect();
         wake.stop_sender = facts.stop_sender;
+        self.accept_judged((wake, facts), threads, known);
+        true
+    }
+
+    /// Takes a late wake, with what was known of it when it was judged.
+    pub(crate) fn accept_judged(
+        &mut self,
+        (wake, facts): (Wake, WakeFacts),
+        threads: &mut [Thread],
+        known: Known<'_>,
+    ) {
         threads[wake.thread].ledger.note(&wake, known.config.late.absolute_ns());
         self.judge_by(wake, Judged { facts, is_late: true }, threads, known);
-        true
+    }
+
+    /// The begin of a wait that goes on, with what of its window ends by then: that is judged now.
+    pub(crate) fn begin(wake: &Wake, thread: &Thread, known: Known<'_>, to_ns: u64) -> WakeBegin {
+        let Wake { task, release_ns, .. } = *wake;
+        let config = known.config;
+        let facts = match &config.recall {
+            Some(recall) => recall.facts(task.tid, release_ns, u64::MAX).cloned(),
+            None => Some(thread.facts(wake)),
+        };
+        let facts = facts.unwrap_or_default();
+        let mut begin =
+            wake.begin.clone().unwrap_or_else(|| WakeBegin::new(release_ns, facts.usual));
+        let mut left = begin.left();
+        let parts = account_until(wake, to_ns, Judgement::new(&facts, config), &mut left);
+        begin.add(&parts, left);
+        begin
     }
 
     /// Judges what still waits of a thread.
@@ -133,13 +161,7 @@ impl Court {
         let Judged { mut facts, is_late } = judged;
         let config = known.config;
         let number = wake.thread;
-        let judgement = Judgement {
-            usual: facts.usual,
-            previous: facts.previous,
-            symbols: &config.symbols,
-            kernel: config.kernel,
-        };
-        let mut parts = account(&wake, judgement);
+        let mut parts = account(&wake, Judgement::new(&facts, config));
         debug_assert_eq!(
             parts.iter().map(WakePart::length_ns).sum::<u64>(),
             wake.lateness_ns(),

@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
 use crate::account::{WakeFacts, WakePart};
+use crate::begin::PartSums;
 use crate::cause::LateCause;
 use crate::culprits::Culprits;
 use crate::programs::ProgramOwner;
-use crate::rules::{Certainty, RuleId};
+use crate::rules::Certainty;
 use crate::wake::{ReleaseAnchor, Wake};
 
-/// Parts of a kept wake; of more, the middle ones become one.
+/// Parts of a kept wake; of more, the middle ones are added up.
 const PARTS: usize = 256;
 
 /// A late wake, to be shown.
@@ -41,7 +42,9 @@ pub struct LateWake {
     pub is_whole: bool,
     /// Its parts, without gaps, from release to run; they add up to the nanosecond.
     pub parts: Vec<WakePart>,
-    /// Whether parts lost their order or were joined, since there were too many.
+    /// Whether it still waited when the recording ended.
+    pub(crate) is_waiting: bool,
+    /// Whether parts lost their order and were added up by cause, since there were too many.
     pub is_condensed: bool,
     /// The call chain that shows its main cause, innermost first; empty where there is none.
     pub chain: Box<[CodeAddress]>,
@@ -80,9 +83,10 @@ impl LateWake {
             main,
             main_ns,
             is_whole: wake.is_whole,
+            is_waiting: wake.is_waiting,
             chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
-            parts: if is_long { condensed(parts) } else { parts },
-            is_condensed: is_long || wake.window.is_condensed,
+            parts: if is_long { condensed(&parts) } else { parts },
+            is_condensed: is_long || wake.begin.is_some(),
             facts,
         }
     }
@@ -123,18 +127,16 @@ impl LateWake {
     }
 }
 
-/// Begin and end as they are, and one part for what is between.
-fn condensed(parts: Vec<WakePart>) -> Vec<WakePart> {
-    let (begin, rest) = parts.split_at(PARTS / 2 - 1);
-    let (middle, end) = rest.split_at(rest.len() - PARTS / 2);
-    let joined = middle.first().zip(middle.last()).map(|(first, last)| WakePart {
-        to_ns: last.to_ns,
-        cause: LateCause::NoSingle,
-        rule: RuleId::NoRule,
-        certainty: Certainty::Open,
-        ..*first
-    });
-    begin.iter().copied().chain(joined).chain(end.iter().copied()).collect()
+/// Begin and end as they are, and what is between added up by cause.
+fn condensed(parts: &[WakePart]) -> Vec<WakePart> {
+    let kept = (PARTS - PartSums::ROOM - 1) / 2;
+    let (begin, rest) = parts.split_at(kept);
+    let (middle, end) = rest.split_at(rest.len() - kept);
+    let mut sums = PartSums::default();
+    middle.iter().for_each(|part| sums.add(part));
+    let from_ns = middle.first().map_or(0, |part| part.from_ns);
+    let laid = sums.laid(from_ns);
+    begin.iter().copied().chain(laid).chain(end.iter().copied()).collect()
 }
 
 #[derive(Debug, Clone)]
@@ -235,6 +237,7 @@ impl Keep {
 mod tests {
     use super::*;
     use crate::past::WakePhase;
+    use crate::rules::RuleId;
     use crate::timeline::Activity;
 
     fn part(from_ns: u64, to_ns: u64) -> WakePart {
@@ -263,6 +266,7 @@ mod tests {
             main: LateCause::Nmi,
             main_ns: 0,
             is_whole: true,
+            is_waiting: false,
             parts: Vec::new(),
             is_condensed: false,
             chain: Box::default(),
@@ -293,11 +297,17 @@ mod tests {
     }
 
     #[test]
-    fn too_many_parts_keep_begin_end_and_sum() {
-        let parts: Vec<WakePart> = (0..1_000).map(|at| part(at * 10, at * 10 + 10)).collect();
-        let joined = condensed(parts);
-        assert_eq!(joined.len(), PARTS);
-        assert_eq!(joined.iter().map(WakePart::length_ns).sum::<u64>(), 10_000);
+    fn too_many_parts_keep_begin_end_and_the_sum_of_each_cause() {
+        let cause = |at: u64| if at % 3 == 0 { LateCause::OwnCode } else { LateCause::Nmi };
+        let part = |at: u64| WakePart { cause: cause(at), ..part(at * 10, at * 10 + 10) };
+        let parts: Vec<WakePart> = (0..1_000).map(part).collect();
+        let joined = condensed(&parts);
+        assert!(joined.len() < PARTS, "{}", joined.len());
+        let is_own = |part: &&WakePart| part.cause == LateCause::OwnCode;
+        let sum = |parts: &[WakePart]| parts.iter().map(WakePart::length_ns).sum::<u64>();
+        let own =
+            |parts: &[WakePart]| parts.iter().filter(is_own).map(WakePart::length_ns).sum::<u64>();
+        assert_eq!((sum(&joined), own(&joined)), (10_000, own(&parts)));
         assert!(joined.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
     }
 }

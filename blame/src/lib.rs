@@ -14,7 +14,7 @@
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
-//! | [`wake`], `normal` | a wait cut out; what is usual |
+//! | [`wake`], `begin`, `normal` | a wait cut out, or summed up; what is usual |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
@@ -36,6 +36,7 @@
 pub mod account;
 mod addresses;
 pub mod advice;
+mod begin;
 pub mod blame;
 pub mod calls;
 pub mod cause;

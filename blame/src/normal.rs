@@ -92,11 +92,8 @@ pub(crate) fn ipi_beside(window: &Window, index: usize) -> Option<&Activity> {
     let pieces = &window.pieces;
     let is_ipi =
         |piece: &&Piece| piece.cpu == pieces[index].cpu && piece.activity.is_from_other_cpu();
-    let before = match index.checked_sub(1) {
-        Some(before) => pieces.get(before).filter(is_ipi).map(|piece| &piece.activity),
-        None => window.lead.as_ref().filter(|lead| lead.is_from_other_cpu()),
-    };
-    before.or_else(|| pieces.get(index + 1).filter(is_ipi).map(|piece| &piece.activity))
+    let before = window.before(index).filter(is_ipi);
+    before.or_else(|| pieces.get(index + 1).filter(is_ipi)).map(|piece| &piece.activity)
 }
 
 /// Baselines of one thread.
@@ -157,7 +154,7 @@ mod tests {
     }
 
     fn window(pieces: &[Piece]) -> Window {
-        Window { pieces: pieces.to_vec(), is_condensed: false, lead: None }
+        Window { pieces: pieces.to_vec(), lead: None }
     }
 
     #[test]

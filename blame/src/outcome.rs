@@ -9,7 +9,7 @@ use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
-use crate::recall::{Recall, RecalledThread, RecalledWake};
+use crate::recall::{JudgedWake, Recall, RecalledThread, RecalledWake};
 use crate::senders::{SenderCount, Senders};
 use crate::stall::StallSums;
 use crate::table::{CauseTable, TableInput, name, name_by, table};
@@ -139,25 +139,29 @@ impl BlameOutcome {
         self.config.symbols.name(address)
     }
 
-    /// What reading the events of its kept wakes alone takes, of those that `has` accepts;
-    /// `renamed` gives the address that the capture has in place of the kernel's.
+    /// What reading the events of its kept wakes alone takes. `has` accepts those whose events are
+    /// all there: the others come as they are judged here, and are not whole; `renamed` gives the
+    /// address that the capture has in place of the kernel's.
     pub fn recall(
         &self,
         has: impl Fn(Tid, u64) -> bool,
         mut renamed: impl FnMut(CodeAddress) -> CodeAddress,
     ) -> Recall {
-        let wakes = self.worst.iter().chain(&self.sample);
-        let wakes = wakes.filter(|wake| has(wake.task.tid, wake.release_ns));
-        let recalled = wakes.map(|wake| {
+        let (mut wakes, mut judged) = (Vec::new(), Vec::new());
+        for wake in self.worst.iter().chain(&self.sample) {
             let (tid, release_ns) = (wake.task.tid, wake.release_ns);
+            let is_there = has(tid, release_ns);
             let mut facts = wake.facts.clone();
             let root = facts.previous.as_mut().and_then(|previous| previous.root.as_mut());
             if let Some(root) = root {
                 root.cause = root.cause.renamed(&mut renamed);
             }
-            RecalledWake { tid, release_ns, facts }
-        });
-        let wakes: Vec<RecalledWake> = recalled.collect();
+            if is_there && !wake.is_condensed {
+                wakes.push(RecalledWake { tid, release_ns, facts });
+            } else {
+                judged.push(JudgedWake::new(wake, is_there, facts, &mut renamed));
+            }
+        }
         let threads = self.threads.iter().map(|thread| {
             let threshold_ns = thread.table.threshold_ns.unwrap_or(0);
             RecalledThread { unseen: thread.unseen, ..thread.figures.recalled(threshold_ns) }
@@ -179,6 +183,7 @@ impl BlameOutcome {
             threads: threads.collect(),
             addresses: addresses.collect(),
             wakes,
+            judged,
         };
         recall.sorted()
     }

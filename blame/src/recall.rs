@@ -3,20 +3,28 @@
 //!
 //! A capture that was cut down to the windows of late wakes no longer shows what is usual, how
 //! often a CPU is silent by chance, or at which addresses other wakes had their gaps. These are
-//! inputs of the rules, not their results: whoever reads such a capture judges anew.
+//! inputs of the rules, not their results: whoever reads such a capture judges anew. Only a wait that
+//! is too long for that, or whose events are not all there, comes with its result.
 
 use std::collections::BTreeMap;
 
-use punctual_trace::event::{CodeAddress, Tid};
+use punctual_trace::event::{CodeAddress, TaskName, Tid};
 use serde::{Deserialize, Serialize};
 
-use crate::account::WakeFacts;
+use crate::account::{WakeFacts, WakePart};
 use crate::addresses::RepeatedAddress;
 use crate::advice::{KernelFiles, Platform};
+use crate::begin::WakeBegin;
 use crate::calls::CallNumbers;
+use crate::cause::LateCause;
 use crate::config::RecordingBegin;
+use crate::keep::LateWake;
 use crate::normal::WakeTimes;
+use crate::past::{WakePhase, Window};
+use crate::rules::{Certainty, RuleId};
+use crate::timeline::Activity;
 use crate::unseen::UnseenWakes;
+use crate::wake::{ReleaseAnchor, Wake};
 
 /// Longer times than these are taken for these, ns: 13 days.
 const LONGEST_NS: u64 = 1 << 50;
@@ -32,6 +40,136 @@ pub(crate) struct RecalledWake {
     pub(crate) tid: Tid,
     pub(crate) release_ns: u64,
     pub(crate) facts: WakeFacts,
+}
+
+/// A part of a wake that is not judged anew.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JudgedPart {
+    length_ns: u64,
+    phase: WakePhase,
+    cpu: u32,
+    cause: LateCause,
+    rule: RuleId,
+    certainty: Certainty,
+    #[serde(default)]
+    is_inferred: bool,
+}
+
+/// A wake whose events the capture does not have, or that is too long to be judged in one piece: as
+/// it was judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JudgedWake {
+    task: TaskName,
+    anchor: ReleaseAnchor,
+    release_ns: u64,
+    ran_from_ns: u64,
+    ran_ns: u64,
+    cpu: u32,
+    before: TaskName,
+    is_waiting: bool,
+    is_whole: bool,
+    parts: Vec<JudgedPart>,
+    facts: WakeFacts,
+}
+
+impl JudgedWake {
+    /// A kept wake; `is_whole` whether the capture has all of its events.
+    pub(crate) fn new(
+        wake: &LateWake,
+        is_whole: bool,
+        facts: WakeFacts,
+        mut renamed: impl FnMut(CodeAddress) -> CodeAddress,
+    ) -> Self {
+        let parts = wake.parts.iter().map(|part| JudgedPart {
+            length_ns: part.length_ns(),
+            phase: part.phase,
+            cpu: part.cpu,
+            cause: part.cause.renamed(&mut renamed),
+            rule: part.rule,
+            certainty: part.certainty,
+            is_inferred: part.is_inferred,
+        });
+        Self {
+            task: wake.task,
+            anchor: match wake.anchor {
+                // Its address is the kernel's.
+                ReleaseAnchor::Timer { .. } => ReleaseAnchor::Timer { timer: 0, function: 0 },
+                other => other,
+            },
+            release_ns: wake.release_ns,
+            ran_from_ns: wake.ran_from_ns,
+            ran_ns: wake.ran_ns,
+            cpu: wake.cpu,
+            before: wake.before,
+            is_waiting: wake.is_waiting,
+            is_whole: wake.is_whole && is_whole,
+            parts: parts.collect(),
+            // Of pieces that are no longer there.
+            facts: WakeFacts { stalls: Vec::new(), clocks: Vec::new(), ..facts },
+        }
+    }
+
+    /// Whether its parts add up to a wait that can be, whoever wrote it.
+    fn is_sound(&self) -> bool {
+        let lengths = self.parts.iter().map(|part| part.length_ns);
+        let sum_ns = lengths.fold(0, u64::saturating_add);
+        self.ran_ns <= LAST_NS
+            && (self.release_ns..=self.ran_ns).contains(&self.ran_from_ns)
+            && self.release_ns.checked_add(sum_ns) == Some(self.ran_ns)
+            && self.parts.iter().all(|part| part.length_ns > 0)
+    }
+
+    pub(crate) const fn task(&self) -> TaskName {
+        self.task
+    }
+
+    /// As one that was finished, of a thread at this place, with what was known of it.
+    pub(crate) fn finished(&self, thread: usize) -> (Wake, WakeFacts) {
+        let mut from_ns = self.release_ns;
+        let parts = self.parts.iter().map(|part| {
+            let JudgedPart { length_ns, phase, cpu, cause, rule, certainty, is_inferred } = *part;
+            let to_ns = from_ns + length_ns;
+            let activity = Activity::Unseen;
+            let part = WakePart {
+                from_ns,
+                to_ns,
+                phase,
+                activity,
+                cpu,
+                cause,
+                rule,
+                certainty,
+                is_inferred,
+            };
+            from_ns = to_ns;
+            part
+        });
+        let parts: Vec<WakePart> = parts.collect();
+        let wake = Wake {
+            thread,
+            task: self.task,
+            anchor: self.anchor,
+            release_ns: self.release_ns,
+            latest_ns: self.release_ns,
+            armed_ns: None,
+            ran_ns: self.ran_ns,
+            ran_from_ns: self.ran_from_ns,
+            cpu: self.cpu,
+            before: self.before,
+            stop_sender: self.facts.stop_sender,
+            begin: Some(WakeBegin::judged(self.release_ns, &parts)),
+            window: Window { pieces: Vec::new(), lead: None },
+            chains: Vec::new(),
+            stalls: Vec::new(),
+            clocks: Vec::new(),
+            is_unthrottled: false,
+            is_waiting: self.is_waiting,
+            is_whole: self.is_whole,
+        };
+        (wake, self.facts.clone())
+    }
 }
 
 /// The figures of a thread over all of its wakes, of which the capture has the late ones.
@@ -81,6 +219,9 @@ pub struct Recall {
     pub(crate) threads: Vec<RecalledThread>,
     pub(crate) addresses: Vec<RepeatedAddress>,
     pub(crate) wakes: Vec<RecalledWake>,
+    /// Those that are not judged anew.
+    #[serde(default)]
+    pub(crate) judged: Vec<JudgedWake>,
 }
 
 impl Recall {
@@ -95,13 +236,15 @@ impl Recall {
             thread.wakes = thread.wakes.min(WAKES_MAX);
             thread.unseen = thread.unseen.bounded();
         }
-        for wake in &mut self.wakes {
+        self.judged.retain(JudgedWake::is_sound);
+        let facts = self.wakes.iter_mut().map(|wake| &mut wake.facts);
+        for facts in facts.chain(self.judged.iter_mut().map(|wake| &mut wake.facts)) {
             let WakeTimes { delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns } =
-                &mut wake.facts.usual;
+                &mut facts.usual;
             [delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns]
                 .into_iter()
                 .for_each(bound);
-            wake.facts.previous.iter_mut().for_each(|previous| bound(&mut previous.lateness_ns));
+            facts.previous.iter_mut().for_each(|previous| bound(&mut previous.lateness_ns));
         }
         self.wakes.sort_by_key(|wake| (wake.tid, wake.release_ns));
         self
@@ -116,7 +259,15 @@ impl Recall {
     /// How many wakes it has.
     #[must_use]
     pub const fn wakes(&self) -> usize {
-        self.wakes.len()
+        self.wakes.len() + self.judged.len()
+    }
+
+    /// Wakes that are not judged anew, later than what is late of their thread.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &JudgedWake> {
+        self.judged.iter().filter(|wake| {
+            let least_ns = wake.ran_from_ns - wake.release_ns;
+            self.thread(wake.task.tid).is_some_and(|thread| least_ns > thread.threshold_ns)
+        })
     }
 
     /// From where on a wake is late, of all threads: those between are not in the capture.

@@ -16,7 +16,8 @@ use crate::timeline::{Activity, TaskMode};
 use crate::wake::{ReleaseAnchor, Wake};
 
 /// How sure a rule is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// There is nothing to be sure of.
     Open,
@@ -45,7 +46,8 @@ impl Certainty {
 }
 
 /// Rules by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RuleId {
     /// What is usual for wakes on time.
     Normal,
@@ -470,7 +472,7 @@ fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
     if scene.part.activity != Activity::TimerInterrupt {
         return None;
     }
-    let before = scene.pieces().get(scene.index.checked_sub(1)?)?;
+    let before = scene.wake.window.before(scene.index)?;
     let behind = scene.pieces().get(scene.index + 1)?;
     let is_between = matches!(behind.activity, Activity::TimerCallback { .. })
         && before.cpu == scene.part.cpu

@@ -3,6 +3,7 @@
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
 use crate::account::{WakeFacts, WakePart};
+use crate::begin::WakeBegin;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::ledger::{BusyReleases, Ledger};
@@ -77,6 +78,17 @@ pub(crate) struct Activation {
 }
 
 impl Activation {
+    /// By the expiry of its own timer.
+    const fn of_timer(arm: OwnArm) -> Self {
+        Self {
+            anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
+            release_ns: arm.release_ns,
+            latest_ns: arm.latest_ns,
+            armed_ns: Some(arm.armed_ns),
+            is_whole: true,
+        }
+    }
+
     /// One that came before what is recorded, of a thread that is ready at this instant.
     pub(crate) const fn unseen(at_ns: u64) -> Self {
         Self {
@@ -204,6 +216,9 @@ pub(crate) struct Thread {
     state: ThreadState,
     arm: Option<OwnArm>,
     activation: Option<Activation>,
+    /// What was dropped of the wait for it.
+    begin: Option<WakeBegin>,
+    condensed: u64,
     last: Option<LastWake>,
     /// Since when it is ready.
     ready_ns: u64,
@@ -249,6 +264,8 @@ impl Thread {
             state: ThreadState::Unknown,
             arm: None,
             activation: None,
+            begin: None,
+            condensed: 0,
             last: None,
             ready_ns: at_ns,
             is_passed_over: false,
@@ -385,6 +402,34 @@ impl Thread {
         open.or_else(|| self.pending_arm().map(|arm| arm.release_ns))
     }
 
+    /// The release that it waits for since before `at_ns`, answered or not.
+    pub(crate) fn due(&self, at_ns: u64) -> Option<Activation> {
+        let is_asleep = self.is_asleep();
+        let arm = self.pending_arm().filter(|arm| arm.release_ns < at_ns && is_asleep);
+        self.activation.or_else(|| Some(Activation::of_timer(arm?)))
+    }
+
+    /// What was dropped of the wait since this release, where it has one: to go on with it.
+    pub(crate) fn take_begin(&mut self, release_ns: u64) -> Option<WakeBegin> {
+        self.begin.take().filter(|begin| begin.release_ns() == release_ns)
+    }
+
+    /// Drops what its past has up to there.
+    pub(crate) fn condense(&mut self, begin: WakeBegin) {
+        self.past.drop_until(begin.to_ns());
+        self.begin = Some(begin);
+    }
+
+    /// Counts a wait that is longer than its memory.
+    pub(crate) const fn count_condensed(&mut self) {
+        self.condensed += 1;
+    }
+
+    /// How many waits were longer than its memory.
+    pub(crate) const fn condensed(&self) -> u64 {
+        self.condensed
+    }
+
     /// Events of a CPU were lost up to now, since `from_ns`: where it was there, what it did
     /// meanwhile nobody saw.
     pub(crate) fn lose(&mut self, number: u32, from_ns: u64, at_ns: u64) {
@@ -424,13 +469,7 @@ impl Thread {
             self.count_unmatched();
         }
         if let Some(arm) = due.filter(|_| self.activation.is_none()) {
-            self.activation = Some(Activation {
-                anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
-                release_ns: arm.release_ns,
-                latest_ns: arm.latest_ns,
-                armed_ns: Some(arm.armed_ns),
-                is_whole: false,
-            });
+            self.activation = Some(Activation { is_whole: false, ..Activation::of_timer(arm) });
         }
     }
 
@@ -653,8 +692,8 @@ impl Thread {
     }
 
     /// Leaves out what is open, after a time of which nothing is known; what was learnt holds.
-    pub(crate) const fn forget(&mut self) {
-        (self.arm, self.activation) = (None, None);
+    pub(crate) fn forget(&mut self) {
+        (self.arm, self.activation, self.begin) = (None, None, None);
         (self.last, self.previous, self.lost_ns) = (None, None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);

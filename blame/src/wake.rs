@@ -1,15 +1,19 @@
 //! A finished wait of a followed thread, cut out and ready to be judged.
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid, Vector};
+use serde::{Deserialize, Serialize};
 
+use crate::begin::WakeBegin;
+use crate::cause::Unexplained;
 use crate::frequency::SlowClock;
-use crate::past::Window;
+use crate::past::{Piece, Window};
 use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
 use crate::timeline::Activity;
 
 /// What released a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReleaseAnchor {
     /// The expiry of a timer.
     Timer {
@@ -83,6 +87,8 @@ pub(crate) struct Wake {
     pub(crate) before: TaskName,
     /// Who stopped it by a signal last.
     pub(crate) stop_sender: Option<TaskName>,
+    /// What came before its window, where the wait is longer than the memory.
+    pub(crate) begin: Option<WakeBegin>,
     pub(crate) window: Window,
     pub(crate) chains: Vec<WindowChain>,
     /// By piece.
@@ -116,6 +122,18 @@ impl Wake {
     /// of the recording.
     pub(crate) fn is_open(&self) -> bool {
         self.is_waiting || self.anchor == ReleaseAnchor::Unseen
+    }
+
+    /// Whether something of it is missing, for this reason.
+    pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
+        let is_it = |piece: &Piece| match reason {
+            Unexplained::Lost => piece.activity == Activity::Lost,
+            Unexplained::Hole => piece.is_hole,
+            Unexplained::Unrecorded => piece.activity == Activity::Unseen,
+            Unexplained::NoRule | Unexplained::TooMany => false,
+        };
+        self.window.pieces.iter().any(is_it)
+            || self.begin.as_ref().is_some_and(|begin| begin.lacks(reason))
     }
 
     /// Whether it has no timer of its own.

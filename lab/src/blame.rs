@@ -1485,6 +1485,7 @@ impl BlamedWake {
 #[cfg(test)]
 mod tests {
     use punctual_trace::event::{ContextFlags, TraceKind};
+    use punctual_trace::write::perf_data::Addresses;
 
     use super::*;
     use crate::capture::CaptureConsumer;
@@ -1575,6 +1576,77 @@ mod tests {
         let kept = windows.finish([(7, 1_000_000)].into_iter());
         assert_eq!((kept.wakes(), kept.missing(), kept.cut()), (1, 0, 0));
         assert_eq!(kept.events().last().map(|event| event.at_ns), Some(20_000_000));
+    }
+
+    /// The servo waits behind a hog while more happens than is held for a window.
+    fn long_hang() -> Accountant {
+        let task = |tid, name: &[u8], kernel_priority| TaskName {
+            tid,
+            name: ShortName::new(name),
+            kernel_priority,
+        };
+        let (servo, hog) = (task(7, b"servo", 9), task(8, b"hog", 2));
+        let follow = FollowedThreads::Threads(vec![7]);
+        let late = LateThreshold::Above(50_000);
+        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
+        let mut accountant = Accountant {
+            blame: Blame::new(BlameConfig { follow, late, ..BlameConfig::default() }),
+            beginning: Arc::new(OnceLock::from(beginning)),
+            has_begun: false,
+            length_ns: 1_000_000_000,
+            stop_over_ns: None,
+            has_stopped: Arc::new(AtomicBool::new(false)),
+            stopped_by: None,
+            processes: BTreeMap::new(),
+            windows: Some(WindowStore::default()),
+        };
+        let mut see = |at_us: u64, tid, kind| {
+            let (at_ns, context) = (at_us * 1_000, ContextFlags::default());
+            let event = TraceEvent { at_ns, cpu: 0, tid, context, kind, chain: Box::default() };
+            accountant.take(CaptureItem::Event(&event));
+        };
+        let (expires_ns, soft_expires_ns) = (1_000_000, 1_000_000);
+        let start = TraceKind::TimerStart { timer: 1, function: 2, expires_ns, soft_expires_ns };
+        see(10, 7, start);
+        see(11, 7, TraceKind::Switch { previous: servo, previous_state: 1, next: hog });
+        see(1_005, 8, TraceKind::TimerExpireEntry { timer: 1, function: 2, now_ns: 1_005_000 });
+        see(1_006, 8, TraceKind::Waking { task: servo, target_cpu: 0 });
+        for step in 0..80_000 {
+            see(1_010 + step * 5, 8, TraceKind::SoftirqEntry(9));
+            see(1_011 + step * 5, 8, TraceKind::SoftirqExit(9));
+        }
+        see(402_000, 8, TraceKind::Switch { previous: hog, previous_state: 1, next: servo });
+        accountant
+    }
+
+    #[test]
+    fn a_hang_longer_than_what_is_held_is_read_again_as_it_was_said_and_not_whole() {
+        let mut accountant = long_hang();
+        accountant.end_waits();
+        let windows = accountant.windows.take().expect("it keeps");
+        let outcome = accountant.blame.finish();
+        let before = Blamed::new(&outcome, None, None);
+        let events = windows.finish([(7, 1_000_000)].into_iter());
+        let (symbols, recorded, processes) = (Symbols::default(), Vec::new(), BTreeMap::new());
+        let kept = KeptRecording { events, symbols, recorded, processes };
+        let kept = KeptCapture::new(kept, outcome);
+        let counts = kept.counts();
+        assert_eq!((counts.wakes, counts.dropped, counts.cut), (1, 0, 1));
+        let mut file = io::Cursor::new(Vec::new());
+        kept.write_perf_data(&mut file, Addresses::Numbered).expect("to memory");
+        let again = ReadCapture::read(&mut file, None, None).expect("what was written").blamed;
+        let time_ns = |causes: &[BlamedCause]| -> Vec<(String, u64)> {
+            causes.iter().map(|cause| (cause.name.clone(), cause.time_ns)).collect()
+        };
+        assert_eq!(time_ns(&again.causes), time_ns(&before.causes));
+        let of_kind = |kind: &str| before.causes.iter().find(|cause| cause.cause == kind);
+        assert_eq!(of_kind("softirq").map(|cause| cause.time_ns), Some(80_000_000));
+        assert_eq!(
+            (again.worst.len(), again.worst[0].parts.len()),
+            (1, before.worst[0].parts.len())
+        );
+        assert!(before.worst[0].is_whole && !again.worst[0].is_whole);
+        assert!(again.causes[0].confidence <= before.causes[0].confidence / 2.0);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A capture that was cut down to its late wakes gives the answer that the whole one gave.
 
+use punctual_blame::account::WakePart;
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::CauseKind;
+use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
-use punctual_trace::event::TraceEvent;
+use punctual_blame::rules::RuleId;
+use punctual_trace::event::{TraceEvent, TraceKind};
 
 use crate::scenario::{
     APIC, CONSOLE, MS, PERIOD, Scenario, TIMER, UNLOCK, US, WAKEUP, cat, config, hog, run, servo,
@@ -94,16 +96,83 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
 }
 
 #[test]
-fn what_is_not_recalled_does_not_count() {
+fn a_wake_without_its_events_comes_as_it_was_judged_and_is_not_whole() {
     let scenario = scenario();
     let outcome = run(&scenario.events, config());
     let latest = outcome.worst[0].release_ns;
     let recall = outcome.recall(|_, release_ns| release_ns == latest, |address| address);
     let again = run(&scenario.events, config().recalling(recall.clone()));
-    assert_eq!(again.worst, outcome.worst[..1]);
-    assert_eq!(again.table.late, 1);
+    // Of the others there are no events: they are what they were judged to be.
+    assert_eq!(
+        (again.table.late, again.table.rows.len()),
+        (outcome.table.late, outcome.table.rows.len())
+    );
+    let whole: Vec<u64> =
+        again.worst.iter().filter(|wake| wake.is_whole).map(|wake| wake.release_ns).collect();
+    assert_eq!(whole, [latest]);
+    for (again, before) in again.worst.iter().zip(&outcome.worst) {
+        assert_eq!(booked(again), booked(before));
+        assert_eq!(
+            (again.main, again.chain.len()),
+            (before.main, if again.is_whole { before.chain.len() } else { 0 })
+        );
+    }
+    for (again, before) in again.table.rows.iter().zip(&outcome.table.rows) {
+        assert_eq!((&again.name, again.time_ns), (&before.name, before.time_ns));
+        assert!(again.confidence < before.confidence, "{}", again.name);
+    }
     let none = run(&scenario.events, config().recalling(recall.over(3 * MS)));
     assert!(none.worst.is_empty());
+}
+
+/// From where to where a wake is booked to what.
+fn booked(wake: &LateWake) -> Vec<(u64, u64, LateCause, RuleId)> {
+    let named = |part: &WakePart| {
+        // Whether an address came again is decided.
+        let cause = match part.cause {
+            LateCause::HostOrInterruptsOff { task, inside, .. } => {
+                LateCause::HostOrInterruptsOff { task, at: 0, inside }
+            }
+            cause => cause,
+        };
+        (part.from_ns, part.to_ns, cause, part.rule)
+    };
+    wake.parts.iter().map(named).collect()
+}
+
+/// Name, wakes and time of each row.
+fn rows(outcome: &BlameOutcome) -> Vec<(String, u64, u64)> {
+    let rows = outcome.table.rows.iter();
+    rows.map(|row| (row.name.clone(), row.wakes, row.time_ns)).collect()
+}
+
+#[test]
+fn a_wait_longer_than_the_memory_comes_as_it_was_judged() {
+    let mut scenario = scenario();
+    scenario.normals(3);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    for step in 0..3_000 {
+        let at = release + 20 * US + step * 10 * US;
+        scenario.event(at, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(at + 4 * US, 0, TraceKind::SoftirqExit(9));
+    }
+    scenario.switch(release + 40 * MS, 0, 1, servo());
+    let outcome = run(&scenario.events, config());
+    assert!(outcome.worst[0].is_condensed && outcome.worst[0].release_ns == release);
+    let recall = written(&outcome.recall(|_, _| true, |address| address));
+    assert_eq!(recall.wakes(), outcome.worst.len());
+    // Of its events the last are enough, or none.
+    let events = cut(&scenario.events, &outcome);
+    for begin in [0, release + 20 * MS, release + 50 * MS] {
+        let there = |event: &&TraceEvent| event.at_ns < release - PERIOD || event.at_ns >= begin;
+        let events: Vec<TraceEvent> = events.iter().filter(there).cloned().collect();
+        let again = run(&events, config().recalling(recall.clone()));
+        assert_eq!(booked(&again.worst[0]), booked(&outcome.worst[0]));
+        assert!(again.worst[0].is_condensed && again.worst[0].is_whole);
+        assert_eq!(again.worst[1..], outcome.worst[1..]);
+        assert_eq!(rows(&again), rows(&outcome));
+    }
 }
 
 #[test]
@@ -123,7 +192,10 @@ fn an_address_that_came_again_is_named_as_the_file_has_it() {
 fn facts_that_cannot_be_do_no_harm() {
     let scenario = scenario();
     let outcome = run(&scenario.events, config());
-    let recall = outcome.recall(|_, _| true, |address| address);
+    let mut is_there = [true, true, false].into_iter().cycle();
+    let is_there = std::cell::RefCell::new(&mut is_there);
+    let has = |_, _| is_there.borrow_mut().next().expect("it goes on");
+    let recall = outcome.recall(has, |address| address);
     let mut value = serde_json::to_value(&recall).expect("plain data");
     /// Each number of a value, one after the other.
     fn numbers<'a>(value: &'a mut serde_json::Value, into: &mut Vec<&'a mut serde_json::Value>) {

@@ -4,12 +4,14 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause, Unexplained};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
 use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::rules::{Certainty, RuleId};
+use punctual_blame::table::CauseRow;
 use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
-    APIC, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, disturbed, hog,
-    idle, only_cause, run, servo, task,
+    APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config,
+    disturbed, hog, idle, only_cause, run, servo, task,
 };
 
 /// Without the events of a kind on CPU 0.
@@ -213,7 +215,7 @@ fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
     scenario.switch(release + 40 * MS, 0, 1, servo());
     let whole = scenario.run(config());
     let condensed = scenario.run(BlameConfig { bounds: small, ..config() });
-    let sums = |outcome: &punctual_blame::outcome::BlameOutcome| {
+    let sums = |outcome: &BlameOutcome| {
         let mut rows: Vec<(String, u64)> =
             outcome.table.rows.iter().map(|row| (row.name.clone(), row.time_ns)).collect();
         rows.sort();
@@ -224,6 +226,86 @@ fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
     let rcu = whole.table.rows.iter().find(|row| row.cause.kind() == CauseKind::Softirq);
     assert_eq!(rcu.map(|row| row.time_ns), Some(3_998 * 4 * US));
     assert!(whole.worst[0].parts.len() <= 256 && whole.worst[0].is_condensed);
+}
+
+/// The servo waits behind an ordinary thread in a system call, which timers of others interrupt
+/// again and again; half-way the scheduler begins to pass it over, for threads that each run once.
+/// Most pieces have a cause that their neighbours or a call chain decide.
+fn hang(scenario: &mut Scenario, steps: u64) {
+    let release = scenario.sleep(cat());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    for step in 0..steps {
+        let at = release + 20 * US + step * 100 * US;
+        scenario.timer_entry_with(at, 0, &[APIC, CLOSE + 4]);
+        for timer in 1..4_u64 {
+            let timer_at = at + timer * 6 * US;
+            let address = TIMER + step * 64 + timer;
+            scenario.expire(timer_at, 0, address, TICK);
+            scenario.event(timer_at + 4 * US, 0, TraceKind::TimerExpireExit { timer: address });
+        }
+        scenario.timer_exit(at + 25 * US, 0);
+        if step > steps / 2 {
+            let other = task("cc1", 5_000 + step as u32, 120);
+            scenario.switch(at + 30 * US, 0, 1, other);
+            scenario.switch(at + 50 * US, 0, 1, cat());
+        }
+    }
+    scenario.switch(release + 20 * US + steps * 100 * US, 0, 1, servo());
+    scenario.release = release + (steps / 10 + 20) * MS / PERIOD * PERIOD;
+}
+
+/// Name, time and confidence of each row.
+fn rows(outcome: &BlameOutcome) -> Vec<(String, u64, u64)> {
+    let thousandths = |row: &CauseRow| (row.confidence * 1e3).round() as u64;
+    let rows = outcome.table.rows.iter();
+    let mut rows: Vec<_> =
+        rows.map(|row| (row.family.clone(), row.time_ns, thousandths(row))).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn a_hang_of_any_length_has_the_causes_that_it_has_piece_by_piece() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    hang(&mut scenario, 1_500);
+    scenario.normals(3);
+    let large = BlameBounds { segments: 1 << 16, pieces: 1 << 16, ..BlameBounds::default() };
+    let whole = scenario.run(BlameConfig { bounds: large, ..config() });
+    assert_eq!(whole.counts.condensed, 0);
+    assert_eq!(whole.table.late, 1);
+    for kind in [CauseKind::NotPreempted, CauseKind::OtherTimers, CauseKind::FairServer] {
+        assert!(whole.table.rows.iter().any(|row| row.cause.kind() == kind), "{:?}", rows(&whole));
+    }
+    for (segments, pieces) in [(64, 16), (16_384, 2_048)] {
+        let small = BlameBounds { segments, pieces, ..BlameBounds::default() };
+        let condensed = scenario.run(BlameConfig { bounds: small, ..config() });
+        assert_eq!(condensed.counts.condensed, 1);
+        assert_eq!(rows(&condensed), rows(&whole), "{segments} segments, {pieces} pieces");
+    }
+}
+
+#[test]
+fn a_hang_of_many_events_is_explained_to_the_nanosecond() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let first = scenario.events.len();
+    hang(&mut scenario, 16_000);
+    assert!(scenario.events.len() - first > 140_000);
+    scenario.normals(3);
+    let outcome = scenario.run(config());
+    let open = outcome.table.rows.iter().filter(|row| row.cause.kind() == CauseKind::Unexplained);
+    assert_eq!(open.map(|row| row.time_ns).sum::<u64>(), 0, "{}", outcome.table.sentence);
+    let of_kind = |kind| {
+        let rows = outcome.table.rows.iter().filter(move |row| row.cause.kind() == kind);
+        rows.map(|row| row.time_ns).sum::<u64>()
+    };
+    // 12 µs of each step are functions of timers, and 4 µs lie between them.
+    let timers_ns = of_kind(CauseKind::OtherTimers);
+    assert_eq!(timers_ns / 16_000, 16 * US, "{timers_ns}");
+    let below_ns = of_kind(CauseKind::NotPreempted) + of_kind(CauseKind::FairServer);
+    assert_eq!(below_ns / 16_000 / US, 75, "{below_ns}");
+    assert!(outcome.worst[0].parts.len() <= 256 && outcome.worst[0].is_whole);
 }
 
 #[test]

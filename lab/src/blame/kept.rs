@@ -27,9 +27,11 @@ use crate::capture::KeptEvents;
 pub struct KeptCounts {
     /// Late wakes whose events are in it.
     pub wakes: u64,
-    /// Late wakes for whose events there was no room: 64 MB of all windows.
+    /// Late wakes for whose events there was no room, 64 MB of all windows: a capture has what was
+    /// said of them.
     pub dropped: u64,
-    /// Windows that lack their beginning: too much happened meanwhile.
+    /// Windows that lack their beginning, since too much happened meanwhile: a capture has what was
+    /// said of their wakes, and marks these as not whole.
     pub cut: u64,
     /// Events, each once.
     pub events: u64,
@@ -93,7 +95,7 @@ impl KeptCapture {
         for event in self.events.events() {
             writer.write(event)?;
         }
-        let has = |tid, release_ns| self.events.has((tid, release_ns));
+        let has = |tid, release_ns| self.events.has_whole((tid, release_ns));
         let recall = self.outcome.recall(has, |address| writer.function(address));
         let processes = self.processes.clone();
         writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall, processes })?);

@@ -93,6 +93,8 @@ struct Window {
     least_ns: u64,
     events: Vec<Arc<Numbered>>,
     bytes: usize,
+    /// Whether its begin is no longer there.
+    is_cut: bool,
 }
 
 /// Holds what may have to be kept.
@@ -110,8 +112,6 @@ pub(crate) struct WindowStore {
     bytes: usize,
     /// Late wakes without a window: there was no room.
     dropped: u64,
-    /// Windows whose begin was no longer there.
-    cut: u64,
 }
 
 /// Bytes that an event takes.
@@ -192,9 +192,8 @@ impl WindowStore {
         let is_in = |held: &&Held| held.this.event.at_ns >= from_ns;
         let mut first = self.numbers;
         let mut seen: HashSet<u32> = HashSet::new();
-        let mut is_whole = self.recent.len() < RECENT;
         let before = self.recent.iter().rev().position(|held| !is_in(&held));
-        is_whole |= before.is_some();
+        let is_cut = before.is_none() && self.recent.len() == RECENT;
         let count = before.unwrap_or(self.recent.len());
         for held in self.recent.iter().skip(self.recent.len() - count) {
             first = first.min(held.this.number);
@@ -216,9 +215,9 @@ impl WindowStore {
         }
         let events: Vec<Arc<Numbered>> = events.into_values().collect();
         let bytes = events.iter().map(|numbered| bytes_of(&numbered.event)).sum();
-        self.cut += u64::from(!is_whole);
         self.bytes += bytes;
-        if let Some(old) = self.windows.insert(key, Window { least_ns, events, bytes }) {
+        let window = Window { least_ns, events, bytes, is_cut };
+        if let Some(old) = self.windows.insert(key, window) {
             self.bytes -= old.bytes;
         }
     }
@@ -257,13 +256,16 @@ impl WindowStore {
             self.close();
         }
         let mut events: BTreeMap<u64, Arc<Numbered>> = BTreeMap::new();
-        let mut kept = KeptEvents { cut: self.cut, ..KeptEvents::default() };
+        let mut kept = KeptEvents::default();
         for key in wanted {
             let Some(window) = self.windows.remove(&key) else {
                 kept.missing += 1;
                 continue;
             };
             kept.wakes.insert(key);
+            if window.is_cut {
+                kept.cut.insert(key);
+            }
             for numbered in window.events {
                 events.entry(numbered.number).or_insert(numbered);
             }
@@ -282,8 +284,8 @@ pub(crate) struct KeptEvents {
     wakes: HashSet<WakeKey>,
     /// Late wakes that should have had one.
     missing: u64,
-    /// Windows whose begin was no longer there, of all that were opened.
-    cut: u64,
+    /// Those of them whose windows lack their begin.
+    cut: HashSet<WakeKey>,
 }
 
 impl KeptEvents {
@@ -292,9 +294,9 @@ impl KeptEvents {
         self.events.iter().map(|numbered| &numbered.event)
     }
 
-    /// Whether the window of a wake is there.
-    pub(crate) fn has(&self, key: WakeKey) -> bool {
-        self.wakes.contains(&key)
+    /// Whether the window of a wake is there, with its begin.
+    pub(crate) fn has_whole(&self, key: WakeKey) -> bool {
+        self.wakes.contains(&key) && !self.cut.contains(&key)
     }
 
     /// Wakes whose windows are there.
@@ -307,9 +309,9 @@ impl KeptEvents {
         self.missing
     }
 
-    /// Windows whose begin was no longer there.
-    pub(crate) const fn cut(&self) -> u64 {
-        self.cut
+    /// Wakes whose windows lack their begin.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut.len() as u64
     }
 }
 
@@ -459,7 +461,7 @@ mod tests {
         assert_eq!((store.windows.len(), store.dropped), (25, 25));
         let kept = store.finish((50..100).map(window));
         assert_eq!((kept.wakes(), kept.missing()), (25, 25));
-        assert!(kept.has(window(99)) && !kept.has(window(50)));
+        assert!(kept.has_whole(window(99)) && !kept.has_whole(window(50)));
     }
 
     #[test]
@@ -473,7 +475,7 @@ mod tests {
         let now_ns = 2 * RECENT as u64 - 1;
         store.open(&finished(1, 1, now_ns));
         let kept = store.finish([(7, 1)].into_iter());
-        assert_eq!((kept.wakes(), kept.cut()), (1, 1));
+        assert_eq!((kept.wakes(), kept.cut(), kept.has_whole((7, 1))), (1, 1, false));
         let mut store = WindowStore::default();
         (0..1_000).for_each(|number| store.open(&finished(number, number, number)));
         assert_eq!(store.open.len(), OPEN);

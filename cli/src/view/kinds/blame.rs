@@ -577,7 +577,9 @@ fn kept_words(kept: &KeptCounts) -> String {
         text += &format!("; for {} more there was no room", format::count(kept.dropped));
     }
     if kept.cut > 0 {
-        text += &format!("; {} windows lack their beginning", format::count(kept.cut));
+        let cut = format::count(kept.cut);
+        text +=
+            &format!("; of {cut} of them the beginning is missing: too much happened meanwhile");
     }
     text
 }

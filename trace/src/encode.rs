@@ -118,7 +118,9 @@ fn taken_apart(kind: &TraceKind) -> Option<(Shape, Parts<'_>)> {
         TraceKind::WorkStart { function } => (Shape::WorkStart, row(&[number(*function)])),
         TraceKind::CpuIdle { state } => (Shape::CpuIdle, row(&[small(*state)])),
         TraceKind::Frequency { khz, cpu } => (Shape::Frequency, row(&[small(*khz), small(*cpu)])),
-        TraceKind::PageFaultExit | TraceKind::Lost { .. } => return None,
+        TraceKind::PageFaultExit | TraceKind::Counters(_) | TraceKind::Lost { .. } => {
+            return None;
+        }
     })
 }
 

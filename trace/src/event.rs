@@ -168,6 +168,42 @@ impl Vector {
     }
 }
 
+/// What the counters of a processor have counted, each since its own begin: two readings of one CPU
+/// give what happened between them. `None` of a counter that was not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorCounts {
+    /// Cycles in which it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<u64>,
+    /// Instructions that it retired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
+    /// Accesses that its last cache did not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_misses: Option<u64>,
+    /// Cycles in which a resource was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled_cycles: Option<u64>,
+    /// How long they have been open, ns; `None` where that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled_ns: Option<u64>,
+    /// How long of that they counted, ns: less where others wanted the same counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_ns: Option<u64>,
+}
+
+impl ProcessorCounts {
+    /// Whether one of them was recorded.
+    #[must_use]
+    pub const fn is_some(&self) -> bool {
+        self.cycles.is_some()
+            || self.instructions.is_some()
+            || self.cache_misses.is_some()
+            || self.stalled_cycles.is_some()
+    }
+}
+
 /// What happened, with the fields that attribution uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -368,6 +404,8 @@ pub enum TraceKind {
         /// The new frequency.
         khz: u32,
     },
+    /// What the counters of this CPU's processor have counted up to this instant.
+    Counters(ProcessorCounts),
     /// The recorder lost events of this CPU before this instant.
     Lost {
         /// How many; 0 if nobody counted.

@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use crate::event::{CodeAddress, ShortName, Tid};
+use crate::event::{CodeAddress, ProcessorCounts, ShortName, Tid};
 
 /// Bits of `sample_type`.
 pub mod sample_type {
@@ -73,6 +73,19 @@ pub(crate) const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
 
 /// The lowest of such marks, `PERF_CONTEXT_MAX`.
 const CONTEXT_MAX: u64 = (-4095i64).cast_unsigned();
+
+/// A counter of the processor that is understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HardwareCounter {
+    /// PERF_COUNT_HW_CPU_CYCLES.
+    Cycles,
+    /// PERF_COUNT_HW_INSTRUCTIONS.
+    Instructions,
+    /// PERF_COUNT_HW_CACHE_MISSES.
+    CacheMisses,
+    /// PERF_COUNT_HW_STALLED_CYCLES_BACKEND.
+    StalledCycles,
+}
 
 /// What the records of one event of perf have: two fields of its `perf_event_attr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -176,6 +189,13 @@ impl Layouts {
             .collect();
         by_id.sort_unstable();
         Ok(Self { layouts, by_id, id_in_sample, id_from_end })
+    }
+
+    /// The place of the event with this identifier, also where there is only one.
+    pub(crate) fn place_of(&self, id: u64) -> Option<usize> {
+        let at = self.by_id.partition_point(|&(known, _)| known < id);
+        let found = self.by_id.get(at).filter(|&&(known, _)| known == id);
+        found.map(|&(_, place)| usize::from(place))
     }
 
     /// Which event has this identifier; 0 is the kernel's own way to say none.
@@ -299,7 +319,7 @@ fn sample(layout: SampleLayout, event: u16, body: &[u8]) -> Option<RingSample<'_
         words.word()?;
     }
     if layout.has(sample_type::READ) {
-        words.skip_counters(layout.read_format)?;
+        sample.counters = words.counters(layout.read_format)?;
     }
     if layout.has(sample_type::CALLCHAIN) {
         let frames = usize::try_from(words.word()?).ok()?;
@@ -350,7 +370,8 @@ impl<'a> Words<'a> {
     }
 
     /// `struct read_format`, of one counter or of a group.
-    fn skip_counters(&mut self, format: u64) -> Option<()> {
+    fn counters(&mut self, format: u64) -> Option<CounterGroup<'a>> {
+        let bytes = self.rest;
         let has = |bit: u64| usize::from(format & bit != 0);
         let times = has(read_format::TOTAL_TIME_ENABLED) + has(read_format::TOTAL_TIME_RUNNING);
         let each = 1 + has(read_format::ID) + has(read_format::LOST);
@@ -360,7 +381,8 @@ impl<'a> Words<'a> {
             let counters = usize::try_from(self.word()?).ok()?;
             counters.checked_mul(each)?.checked_add(times)?
         };
-        self.take(words.checked_mul(8)?).map(|_| ())
+        self.take(words.checked_mul(8)?)?;
+        Some(CounterGroup { bytes: &bytes[..bytes.len() - self.rest.len()], format })
     }
 }
 
@@ -422,9 +444,55 @@ pub struct RingSample<'a> {
     pub raw: &'a [u8],
     /// The call chain as it was written, eight bytes a frame.
     chain: &'a [u8],
+    /// What its counters have counted; empty where they are not recorded.
+    counters: CounterGroup<'a>,
+}
+
+/// The counters that a sample brings, `struct read_format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct CounterGroup<'a> {
+    bytes: &'a [u8],
+    format: u64,
 }
 
 impl RingSample<'_> {
+    /// What the counters of its group have counted, those that `counter` knows by their
+    /// identifiers. Of counters without identifiers nothing.
+    pub(crate) fn counts(
+        &self,
+        counter: impl Fn(u64) -> Option<HardwareCounter>,
+    ) -> Option<ProcessorCounts> {
+        let CounterGroup { bytes, format } = self.counters;
+        let has = |bit: u64| format & bit != 0;
+        if bytes.is_empty() || !has(read_format::ID) || !has(read_format::GROUP) {
+            return None;
+        }
+        let mut words = Words::new(bytes);
+        let count = words.word()?;
+        let mut counts = ProcessorCounts::default();
+        if has(read_format::TOTAL_TIME_ENABLED) {
+            counts.enabled_ns = Some(words.word()?);
+        }
+        if has(read_format::TOTAL_TIME_RUNNING) {
+            counts.running_ns = Some(words.word()?);
+        }
+        for _ in 0..count {
+            let value = words.word()?;
+            let known = counter(words.word()?);
+            if has(read_format::LOST) {
+                words.word()?;
+            }
+            match known {
+                Some(HardwareCounter::Cycles) => counts.cycles = Some(value),
+                Some(HardwareCounter::Instructions) => counts.instructions = Some(value),
+                Some(HardwareCounter::CacheMisses) => counts.cache_misses = Some(value),
+                Some(HardwareCounter::StalledCycles) => counts.stalled_cycles = Some(value),
+                None => {}
+            }
+        }
+        counts.is_some().then_some(counts)
+    }
+
     /// The kernel's part of the call chain, innermost first.
     #[must_use]
     pub fn kernel_chain(&self) -> Box<[CodeAddress]> {

@@ -4,7 +4,9 @@
 
 use crate::decode::{DecodeError, Decoder, RecordPlace};
 use crate::event::{ContextFlags, TaskName, TraceEvent, TraceKind};
-use crate::perf_record::{Layouts, LayoutsError, PerfRecord, RecordedEvent, RingSample, Stamp};
+use crate::perf_record::{
+    HardwareCounter, Layouts, LayoutsError, PerfRecord, RecordedEvent, RingSample, Stamp,
+};
 
 /// What an event of perf counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,10 +15,16 @@ pub enum PerfSource {
     Tracepoint,
     /// The software counter of page faults: each sample is the end of one.
     PageFaults,
+    /// A counter of the processor: samples of its group bring what it counted.
+    Hardware(HardwareCounter),
+    /// A tracepoint whose samples are there for the counts that they bring alone.
+    Reading,
     /// Anything else: its samples say nothing here.
     Ignored,
 }
 
+/// `PERF_TYPE_HARDWARE`.
+const TYPE_HARDWARE: u32 = 0;
 /// `PERF_TYPE_SOFTWARE`.
 const TYPE_SOFTWARE: u32 = 1;
 /// `PERF_TYPE_TRACEPOINT`.
@@ -30,6 +38,13 @@ impl PerfSource {
     pub fn new(kind: u32, config: u64) -> Self {
         match kind {
             TYPE_TRACEPOINT => Self::Tracepoint,
+            TYPE_HARDWARE => match config {
+                0 => Self::Hardware(HardwareCounter::Cycles),
+                1 => Self::Hardware(HardwareCounter::Instructions),
+                3 => Self::Hardware(HardwareCounter::CacheMisses),
+                8 => Self::Hardware(HardwareCounter::StalledCycles),
+                _ => Self::Ignored,
+            },
             TYPE_SOFTWARE if PAGE_FAULTS.contains(&config) => Self::PageFaults,
             _ => Self::Ignored,
         }
@@ -115,13 +130,27 @@ impl PerfStream {
         }
     }
 
+    /// What the counters of the processor had counted when a record was written, where it is a
+    /// sample that brings them: an event before that of the record itself.
+    #[must_use]
+    pub fn counters(&self, record: &PerfRecord<'_>, ring: RecordPlace) -> Option<TraceEvent> {
+        let PerfRecord::Sample(sample) = record else { return None };
+        let counts = sample.counts(|id| match self.sources.get(self.layouts.place_of(id)?) {
+            Some(PerfSource::Hardware(counter)) => Some(*counter),
+            _ => None,
+        })?;
+        Some(event(TraceKind::Counters(counts), sample.stamp, ring))
+    }
+
     fn sampled(&self, sample: &RingSample<'_>, ring: RecordPlace) -> StreamItem {
         match self.sources.get(usize::from(sample.event)) {
             Some(PerfSource::Tracepoint) => {}
             Some(PerfSource::PageFaults) => {
                 return StreamItem::Event(event(TraceKind::PageFaultExit, sample.stamp, ring));
             }
-            Some(PerfSource::Ignored) | None => return StreamItem::Nothing,
+            Some(PerfSource::Reading | PerfSource::Hardware(_) | PerfSource::Ignored) | None => {
+                return StreamItem::Nothing;
+            }
         }
         let place = placed(sample.stamp, ring);
         match self.decoder.decode(sample.raw, place, sample.kernel_chain()) {

@@ -11,7 +11,7 @@ use punctual_trace::capture::trace_dat::TraceDatReader;
 use punctual_trace::capture::{
     CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, Untold,
 };
-use punctual_trace::event::{TraceEvent, TraceKind};
+use punctual_trace::event::{ProcessorCounts, TraceEvent, TraceKind};
 use punctual_trace::symbols::Symbols;
 
 fn path(name: &str) -> PathBuf {
@@ -244,6 +244,62 @@ fn the_text_of_ftrace_has_contexts_and_call_chains() {
     let chains = Whole::text("perf-script-chains.txt");
     assert!(chains.chains() > 10);
     assert_eq!(chains.facts.time_step_ns(), 1);
+}
+
+/// A record as perf writes it.
+fn record(kind: u32, body: &[u64]) -> Vec<u8> {
+    let size = u16::try_from(8 + 8 * body.len()).unwrap();
+    let body: Vec<u8> = body.iter().flat_map(|word| word.to_le_bytes()).collect();
+    [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes(), &body].concat()
+}
+
+/// A counter of `perf record -e '{page-faults,cycles,instructions,LLC-misses}:S' -o -`, of this
+/// `type` and `config`, with its identifier on a CPU.
+fn counter(kind: u64, config: u64, id: u64) -> Vec<u8> {
+    let mut attr = [0_u64; 14];
+    (attr[0], attr[1]) = (112 << 32 | kind, config);
+    // IDENTIFIER, TID, TIME, READ, CPU; times, identifiers and a group; sample_id_all.
+    (attr[3], attr[4], attr[5]) = (1 << 16 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 7, 0b1111, 1 << 18);
+    record(64, &[&attr[..], &[id]].concat())
+}
+
+#[test]
+fn what_the_counters_of_a_group_counted_comes_before_the_event_that_brings_it() {
+    let sample = |at_ns: u64, counts: [u64; 4]| {
+        let [faults, cycles, instructions, foreign] = counts;
+        let group = [4, 900, 800, faults, 1, cycles, 2, instructions, 3, foreign, 99];
+        record(9, &[&[1, 7 << 32 | 5, at_ns, 1][..], &group].concat())
+    };
+    let head = [&b"PERFILE2"[..], &16_u64.to_le_bytes()].concat();
+    let attrs = [counter(1, 2, 1), counter(0, 0, 2), counter(0, 1, 3)].concat();
+    let records = [sample(1_000, [1, 70, 50, 4]), sample(2_000, [2, 90, 60, 4])].concat();
+    let bytes = [&head[..], &attrs, &records].concat();
+    let read = Whole::read(PerfDataReader::open(std::io::Cursor::new(&bytes)).unwrap());
+    let counted = |cycles, instructions| {
+        TraceKind::Counters(ProcessorCounts {
+            cycles: Some(cycles),
+            instructions: Some(instructions),
+            enabled_ns: Some(900),
+            running_ns: Some(800),
+            ..ProcessorCounts::default()
+        })
+    };
+    let found: Vec<_> =
+        read.events.iter().map(|event| (event.at_ns, event.cpu, event.tid, &event.kind)).collect();
+    let wanted = [
+        (1_000, 1, 7, &counted(70, 50)),
+        (1_000, 1, 7, &TraceKind::PageFaultExit),
+        (2_000, 1, 7, &counted(90, 60)),
+        (2_000, 1, 7, &TraceKind::PageFaultExit),
+    ];
+    assert_eq!(found, wanted);
+    // A group that says to have more than the record holds.
+    let last = bytes.len() - sample(0, [0; 4]).len();
+    let mut wrong = bytes;
+    wrong[last + 8 + 4 * 8] = 5;
+    let mut reader = PerfDataReader::open(std::io::Cursor::new(&wrong)).unwrap();
+    while reader.next_event().unwrap().is_some() {}
+    assert_eq!((reader.facts().counts().events, reader.facts().counts().undecodable), (2, 1));
 }
 
 /// Each cut of each file ends, with events of before or an error of one line.

@@ -439,6 +439,9 @@ impl<R: Read> PerfDataReader<R> {
         if let Some((tid, pid)) = sized.record.process() {
             self.facts.see_process(tid, pid);
         }
+        if let Some(counters) = stream.counters(&sized.record, self.place) {
+            self.merge.push(counters);
+        }
         match stream.item(&sized.record, self.place) {
             StreamItem::Event(event) => {
                 self.place = RecordPlace { at_ns: event.at_ns, cpu: event.cpu };

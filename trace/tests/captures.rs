@@ -302,6 +302,29 @@ fn what_the_counters_of_a_group_counted_comes_before_the_event_that_brings_it() 
     assert_eq!((reader.facts().counts().events, reader.facts().counts().undecodable), (2, 1));
 }
 
+#[test]
+fn threads_that_a_trace_dat_saved_have_their_processes() {
+    let bytes = std::fs::read(path("trace-6.dat")).unwrap();
+    let whole = Whole::trace_dat("trace-6.dat");
+    assert!(!whole.facts.has_processes());
+    let place = |tag: &[u8]| bytes.windows(tag.len()).position(|part| part == tag).unwrap();
+    // `saved_tgids` as one more option; the records lie behind it.
+    let text = b"7 5\n8 5\n9 9\n11 x\n0 0\n";
+    let option = [&8_u16.to_le_bytes()[..], &(text.len() as u32).to_le_bytes(), text].concat();
+    let (options, records) = (place(b"options  \0") + 10, place(b"flyrecord\0") + 10);
+    let mut with = bytes.clone();
+    for cpu in 0..2 {
+        let at = records + 16 * cpu;
+        let offset = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        with[at..at + 8].copy_from_slice(&(offset + option.len() as u64).to_le_bytes());
+    }
+    with.splice(options..options, option.iter().copied());
+    let with = Whole::read(TraceDatReader::open(std::io::Cursor::new(with)).unwrap());
+    assert_eq!(with.events, whole.events);
+    assert_eq!(with.facts.processes().collect::<Vec<_>>(), [(7, 5), (8, 5), (9, 9)]);
+    assert_eq!(with.facts.threads_of(5).collect::<Vec<_>>(), [7, 8]);
+}
+
 /// Each cut of each file ends, with events of before or an error of one line.
 #[test]
 fn cut_files_end() {

@@ -17,7 +17,7 @@ use super::bytes::ByteReader;
 use super::tracing_data::{MAGIC, TracingData};
 use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
 use crate::decode::{Decoder, RecordPlace};
-use crate::event::{ContextFlags, TraceEvent, TraceKind};
+use crate::event::{ContextFlags, Tid, TraceEvent, TraceKind};
 
 /// Most streams of one CPU each, of all buffers.
 const STREAMS_MAX: usize = 1024;
@@ -46,6 +46,8 @@ mod option {
     pub(super) const BUFFER: u16 = 3;
     pub(super) const TRACECLOCK: u16 = 4;
     pub(super) const UNAME: u16 = 5;
+    /// How many CPUs, a number; of trace-cmd as gpuvis has it, `saved_tgids`, a text.
+    pub(super) const CPUCOUNT: u16 = 8;
     pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const KALLSYMS: u16 = 19;
@@ -155,6 +157,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
         if let Some(machine) = &head.machine {
             facts.set_machine(machine);
         }
+        head.processes.iter().for_each(|&(tid, pid)| facts.see_process(tid, pid));
         // A file has the formats of all events, whether they were switched on or not: which were
         // is known once it was read.
         let decoder = head.tracing.settle(&mut facts);
@@ -307,12 +310,20 @@ struct Head {
     clock: CaptureClock,
     /// The architecture.
     machine: Option<String>,
+    /// Threads with their processes.
+    processes: Vec<(Tid, Tid)>,
     streams: Vec<Stream>,
 }
 
 impl Head {
     fn new(tracing: TracingData) -> Self {
-        Self { tracing, clock: CaptureClock::Unknown, machine: None, streams: Vec::new() }
+        Self {
+            tracing,
+            clock: CaptureClock::Unknown,
+            machine: None,
+            processes: Vec::new(),
+            streams: Vec::new(),
+        }
     }
 
     /// Version 6: everything in one order.
@@ -336,6 +347,7 @@ impl Head {
                     match id {
                         option::TRACECLOCK => head.clock = chosen_clock(&data),
                         option::UNAME => head.machine = architecture(&data),
+                        option::CPUCOUNT => head.take_processes(&data),
                         option::BUFFER => buffers
                             .extend(data.first_chunk().map(|offset| u64::from_le_bytes(*offset))),
                         _ => {}
@@ -365,6 +377,19 @@ impl Head {
             head.streams_6(&mut bytes, cpus)?;
         }
         Ok(head)
+    }
+
+    /// Lines `THREAD PROCESS` of tracefs' `saved_tgids`, where the option is longer than a number.
+    fn take_processes(&mut self, option: &[u8]) {
+        if option.len() <= size_of::<u64>() {
+            return;
+        }
+        let text = String::from_utf8_lossy(option);
+        let line = |line: &str| {
+            let (tid, pid) = line.trim_end_matches('\0').split_once(' ')?;
+            Some((tid.trim().parse().ok()?, pid.trim().parse().ok()?))
+        };
+        self.processes.extend(text.lines().filter_map(line));
     }
 
     fn streams_6<R: Read>(
@@ -431,6 +456,7 @@ impl Head {
                 option::DONE => return Ok(offset),
                 option::TRACECLOCK => self.clock = chosen_clock(&data),
                 option::UNAME => self.machine = architecture(&data),
+                option::CPUCOUNT => self.take_processes(&data),
                 option::BUFFER => self.take_buffer(file, &data, packing)?,
                 option::HEADER_INFO
                 | option::EVENT_FORMATS

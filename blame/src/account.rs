@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::begin::WakeBegin;
 use crate::cause::LateCause;
 use crate::config::BlameConfig;
+use crate::counters::WakeCounts;
 use crate::culprits::Culprit;
 use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
@@ -36,6 +37,9 @@ pub(crate) struct WakeFacts {
     pub(crate) clocks: Vec<(usize, SlowClock)>,
     /// Who stopped it by a signal last.
     pub(crate) stop_sender: Option<TaskName>,
+    /// What counters counted around it.
+    #[serde(default)]
+    pub(crate) counts: WakeCounts,
     /// The programs of the threads that its causes name.
     #[serde(default)]
     pub(crate) programs: ThreadPrograms,

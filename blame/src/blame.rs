@@ -10,6 +10,7 @@ use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 use crate::begin::WakeBegin;
 use crate::cause::Unexplained;
 use crate::config::{BlameConfig, FollowedThreads, RecordingBegin, RunnableThread};
+use crate::counters::{CounterBook, WakeCounts};
 use crate::court::{Court, Known};
 use crate::frequency::{ClockBook, SlowClock};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
@@ -65,6 +66,7 @@ struct Expiring {
 struct Cpu {
     timeline: CpuTimeline,
     steal: StealBook,
+    counters: CounterBook,
     companion: Option<CompanionBook>,
     expiring: Option<Expiring>,
     /// Who ran here when the recording began, by its own look: the highest of those that could.
@@ -213,6 +215,7 @@ impl Blame {
             Box::new(Cpu {
                 timeline: CpuTimeline::new(since_ns, at_ns, segments, bounds.chains),
                 steal: StealBook::default(),
+                counters: CounterBook::default(),
                 companion: None,
                 expiring: None,
                 first: None,
@@ -253,6 +256,11 @@ impl Blame {
             self.counts.beyond_cpus += 1;
             return;
         };
+        if let TraceKind::Counters(counts) = event.kind {
+            // It says nothing of who runs: the switch behind it does.
+            cpu.counters.read(at_ns, counts);
+            return;
+        }
         cpu.before_ns = cpu.timeline.last_ns();
         if let TraceKind::Lost { count } = event.kind {
             cpu.timeline.lose(at_ns, count);
@@ -288,6 +296,7 @@ impl Blame {
         for cpu in self.cpus.iter_mut().flatten() {
             cpu.timeline.skip(at_ns);
             cpu.steal = StealBook::default();
+            cpu.counters.forget();
             cpu.expiring = None;
         }
         for place in 0..self.threads.len() {
@@ -331,6 +340,7 @@ impl Blame {
         }
         if let Some(cpu) = self.known_cpu_mut(number) {
             cpu.expiring = None;
+            cpu.counters.forget();
         }
     }
 
@@ -552,7 +562,10 @@ impl Blame {
         if begin.is_some() {
             thread.count_condensed();
         }
-        let wake = self.cut_out(place, activation, begin, run);
+        let mut wake = self.cut_out(place, activation, begin, run);
+        let book = self.known_cpu(run.cpu).map(|cpu| &cpu.counters);
+        let wait = book.and_then(|book| book.since(wake.release_ns, run.at_ns));
+        wake.counts = WakeCounts { wait, cycle: self.threads[place].work.next_cycle() };
         // How late it was is not known: neither its release nor its run need be what they seem.
         if is_lost || wake.lacks(Unexplained::Lost) {
             self.threads[place].count_unseen();
@@ -603,6 +616,7 @@ impl Blame {
             clocks: self.slow_clocks(&window),
             begin,
             window,
+            counts: WakeCounts::default(),
             is_unthrottled,
             is_waiting: run.is_end,
             is_whole: activation.is_whole,
@@ -1187,6 +1201,8 @@ impl Blame {
             _ => ThreadState::Sleeping,
         };
         let stop = self.last_stop.filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS);
+        let counts = self.known_cpu(number).and_then(|cpu| cpu.counters.at(at_ns));
+        self.threads[place].work.end(counts);
         self.threads[place].leave(at_ns, state, stop.map(|(_, sender)| sender));
         self.set_state(place, state);
         if state == ThreadState::Unknown {
@@ -1216,6 +1232,8 @@ impl Blame {
                 cpu.timeline.forget_current();
             }
             self.set_state(place, ThreadState::Running(number));
+            let counts = self.known_cpu(number).and_then(|cpu| cpu.counters.at(at_ns));
+            self.threads[place].work.begin(counts);
             mode = self.threads[place].mode();
         }
         let Some(cpu) = self.known_cpu_mut(number) else { return };

@@ -8,6 +8,7 @@ use punctual_trace::event::{CodeAddress, TaskName, Tid};
 use crate::account::{WakeFacts, WakePart};
 use crate::begin::PartSums;
 use crate::cause::LateCause;
+use crate::counters::WakeCounts;
 use crate::culprits::Culprits;
 use crate::programs::ProgramOwner;
 use crate::rules::Certainty;
@@ -118,6 +119,12 @@ impl LateWake {
     /// Whose a thread is that its parts name.
     pub(crate) fn owner(&self, tid: Tid) -> ProgramOwner {
         self.facts.programs.owner(tid)
+    }
+
+    /// What counters of the processor counted around it, where they were recorded.
+    #[must_use]
+    pub const fn counts(&self) -> WakeCounts {
+        self.facts.counts
     }
 
     /// How late it was at least, ns: what is judged.
@@ -298,7 +305,8 @@ mod tests {
 
     #[test]
     fn too_many_parts_keep_begin_end_and_the_sum_of_each_cause() {
-        let cause = |at: u64| if at % 3 == 0 { LateCause::OwnCode } else { LateCause::Nmi };
+        let cause =
+            |at: u64| if at.is_multiple_of(3) { LateCause::OwnCode } else { LateCause::Nmi };
         let part = |at: u64| WakePart { cause: cause(at), ..part(at * 10, at * 10 + 10) };
         let parts: Vec<WakePart> = (0..1_000).map(part).collect();
         let joined = condensed(&parts);

@@ -15,6 +15,7 @@
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
 //! | [`wake`], `begin`, `normal` | a wait cut out, or summed up; what is usual |
+//! | [`counters`] | what a processor counted around a wake |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
@@ -41,6 +42,7 @@ pub mod blame;
 pub mod calls;
 pub mod cause;
 pub mod config;
+pub mod counters;
 mod court;
 pub mod culprits;
 mod frequency;

@@ -82,6 +82,9 @@ pub struct ThreadOutcome {
     pub table: CauseTable,
 }
 
+/// Parts of wakes that come as they were judged, the latest first: some 6 MB of text.
+const JUDGED_PARTS: usize = 1 << 15;
+
 /// Everything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlameOutcome {
@@ -148,6 +151,7 @@ impl BlameOutcome {
         mut renamed: impl FnMut(CodeAddress) -> CodeAddress,
     ) -> Recall {
         let (mut wakes, mut judged) = (Vec::new(), Vec::new());
+        let mut parts_left = JUDGED_PARTS;
         for wake in self.worst.iter().chain(&self.sample) {
             let (tid, release_ns) = (wake.task.tid, wake.release_ns);
             let is_there = has(tid, release_ns);
@@ -158,7 +162,8 @@ impl BlameOutcome {
             }
             if is_there && !wake.is_condensed {
                 wakes.push(RecalledWake { tid, release_ns, facts });
-            } else {
+            } else if let Some(left) = parts_left.checked_sub(wake.parts.len()) {
+                parts_left = left;
                 judged.push(JudgedWake::new(wake, is_there, facts, &mut renamed));
             }
         }

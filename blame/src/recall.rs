@@ -164,6 +164,7 @@ impl JudgedWake {
             chains: Vec::new(),
             stalls: Vec::new(),
             clocks: Vec::new(),
+            counts: self.facts.counts,
             is_unthrottled: false,
             is_waiting: self.is_waiting,
             is_whole: self.is_whole,

@@ -6,6 +6,7 @@ use crate::account::{WakeFacts, WakePart};
 use crate::begin::WakeBegin;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
+use crate::counters::WorkCounts;
 use crate::ledger::{BusyReleases, Ledger};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
@@ -213,6 +214,7 @@ pub(crate) struct Thread {
     pub(crate) task: TaskName,
     pub(crate) past: Past,
     pub(crate) ledger: Ledger,
+    pub(crate) work: WorkCounts,
     state: ThreadState,
     arm: Option<OwnArm>,
     activation: Option<Activation>,
@@ -261,6 +263,7 @@ impl Thread {
             task,
             past: Past::new(at_ns, pieces),
             ledger: Ledger::new(causes),
+            work: WorkCounts::default(),
             state: ThreadState::Unknown,
             arm: None,
             activation: None,
@@ -707,6 +710,7 @@ impl Thread {
             stalls: wake.stalls.clone(),
             clocks: wake.clocks.clone(),
             stop_sender: wake.stop_sender,
+            counts: wake.counts,
             programs: ThreadPrograms::default(),
         }
     }

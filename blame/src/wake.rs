@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::begin::WakeBegin;
 use crate::cause::Unexplained;
+use crate::counters::WakeCounts;
 use crate::frequency::SlowClock;
 use crate::past::{Piece, Window};
 use crate::stall::StallEvidence;
@@ -95,6 +96,8 @@ pub(crate) struct Wake {
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
     /// By piece, where its CPU was slower than usual.
     pub(crate) clocks: Vec<(usize, SlowClock)>,
+    /// What counters counted around it.
+    pub(crate) counts: WakeCounts,
     /// Whether the timer that ends throttling expired just before it ran.
     pub(crate) is_unthrottled: bool,
     /// Whether it still waited when the recording ended, which counts as its run.

@@ -3,15 +3,16 @@
 use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::rules::RuleId;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
-use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
+use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
     APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, UNLOCK, UNTHROTTLE, US,
-    WAKEUP, cat, config, disturbed, disturbed_on, equal, hog, idle, only_cause, sender, servo,
+    WAKEUP, cat, config, disturbed, disturbed_on, equal, hog, idle, only_cause, run, sender, servo,
     symbols, task,
 };
 
@@ -640,6 +641,52 @@ fn a_frequency_of_another_cpu_is_none() {
         scenario.switch(release + 61 * US, 0, 0, servo());
     });
     assert!(outcome.table.rows.iter().all(|row| row.cause.kind() != CauseKind::Frequency));
+}
+
+#[test]
+fn counters_are_those_of_the_wait_and_of_the_cycle_before() {
+    let counts = |cycles: u64| {
+        let (cycles, instructions) = (Some(cycles), Some(cycles / 2));
+        TraceKind::Counters(ProcessorCounts { cycles, instructions, ..Default::default() })
+    };
+    // With each switch a reading, which comes before it: as many cycles as ns.
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    scenario.switch(release + 300 * US, 0, 1, servo());
+    scenario.normal();
+    let mut events = Vec::new();
+    for event in scenario.sorted() {
+        if let TraceKind::Switch { .. } = event.kind {
+            let kind = counts(event.at_ns * 3);
+            let read = TraceEvent { kind, context: Default::default(), ..event.clone() };
+            events.push(read);
+        }
+        events.push(event);
+    }
+    let outcome = run(&events, config());
+    let without = scenario.run(config());
+    assert_eq!(outcome.table.rows, without.table.rows, "they change no cause");
+    let [late] = &outcome.worst[..] else { panic!("{}", outcome.worst.len()) };
+    // The servo went to sleep 898 µs before its release, and had run since its last wake.
+    let slept = events.iter().rfind(|event| {
+        matches!(event.kind, TraceKind::Switch { previous, .. } if previous == servo())
+            && event.at_ns < release
+    });
+    let slept_ns = slept.expect("it sleeps").at_ns;
+    let ran_ns = release - PERIOD + 14 * US;
+    let cycles = |stretch: Option<CountedStretch>| stretch.and_then(|stretch| stretch.cycles);
+    let WakeCounts { wait, cycle } = late.counts();
+    assert_eq!(cycles(wait), Some((release + 300 * US - slept_ns) * 3));
+    assert_eq!(cycles(cycle), Some((slept_ns - ran_ns) * 3));
+    assert_eq!(wait.and_then(|wait| wait.instructions), cycles(wait).map(|cycles| cycles / 2));
+    assert_eq!(wait.and_then(|wait| wait.cache_misses), None);
+    assert_eq!(without.worst[0].counts(), WakeCounts::default());
+    // Whoever reads its events again, without the readings, has them too.
+    let recall = outcome.recall(|_, _| true, |address| address);
+    let again = scenario.run(config().recalling(recall));
+    assert_eq!(again.worst[0].counts(), late.counts());
 }
 
 #[test]

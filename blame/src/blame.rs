@@ -21,7 +21,7 @@ use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
 use crate::thread::{Activation, OwnArm, Thread, ThreadState};
-use crate::timeline::{Activity, CpuTimeline, Segment, TaskMode};
+use crate::timeline::{Activity, CpuTimeline, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{FinishedWake, ReleaseAnchor, Wake, WindowChain};
 
@@ -268,9 +268,7 @@ impl Blame {
             return;
         }
         cpu.timeline.close(at_ns);
-        let segments = cpu.timeline.segments();
-        let is_half_full = segments.written() - cpu.timeline.taken > segments.capacity() as u64 / 2;
-        if is_half_full {
+        if cpu.timeline.is_half_full() {
             self.take(event.cpu, at_ns);
         }
         self.has_flags |= event.context.flags != 0;
@@ -317,7 +315,7 @@ impl Blame {
             }
         }
         if let Some(cpu) = self.known_cpu_mut(number) {
-            cpu.timeline.taken = cpu.timeline.segments().written();
+            cpu.timeline.set_taken();
         }
     }
 
@@ -457,7 +455,8 @@ impl Blame {
         let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
         cpu.timeline.end_flagged();
         let is_asked = event.context.flags & NEED_RESCHED != 0;
-        if is_asked || cpu.timeline.waiting == 0 || matches!(event.kind, TraceKind::Switch { .. }) {
+        if is_asked || !cpu.timeline.is_awaited() || matches!(event.kind, TraceKind::Switch { .. })
+        {
             return;
         }
         let Some(current) = cpu.timeline.current() else { return };
@@ -473,7 +472,7 @@ impl Blame {
         let is_asked = event.context.flags & NEED_RESCHED != 0;
         let Some(cpu) = self.known_cpu(event.cpu) else { return };
         let timeline = &cpu.timeline;
-        if is_asked || timeline.waiting == 0 || timeline.is_interrupted() {
+        if is_asked || !timeline.is_awaited() || timeline.is_interrupted() {
             return;
         }
         let Some(runner) = timeline.current() else { return };
@@ -500,7 +499,7 @@ impl Blame {
             if let ThreadState::Ready(number) = cpu
                 && let Some(cpu) = self.cpu(number, self.now_ns)
             {
-                cpu.timeline.waiting = cpu.timeline.waiting.saturating_add_signed(step);
+                cpu.timeline.count_waiting(step);
             }
         }
         self.threads[place].set_state(state);
@@ -1172,7 +1171,7 @@ impl Blame {
     /// Who ran has another name or priority than when it began: threads that wait for its CPU wait
     /// behind that one.
     fn correct(&mut self, number: u32, at_ns: u64, right: TaskName) {
-        let Some(cpu) = self.known_cpu(number).filter(|cpu| cpu.timeline.waiting > 0) else {
+        let Some(cpu) = self.known_cpu(number).filter(|cpu| cpu.timeline.is_awaited()) else {
             return;
         };
         let booked = cpu.timeline.current();
@@ -1239,8 +1238,7 @@ impl Blame {
         let Some(cpu) = self.known_cpu_mut(number) else { return };
         cpu.steal.begin(next.tid, at_ns);
         cpu.expiring = None;
-        let waiting = cpu.timeline.waiting;
-        if waiting > 0 {
+        if cpu.timeline.is_awaited() {
             let chosen = Chosen { runner: next, is_since_ready: false };
             self.pass_over(number, chosen, at_ns);
         }
@@ -1384,16 +1382,7 @@ fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
         thread.past.append(piece(from_ns, at_ns, Activity::Unseen));
         return;
     };
-    let segments = timeline.segments();
-    let mut first = segments.written();
-    let is_wanted = |segment: &&Segment| segment.to_ns > thread.past.settled_ns();
-    while let Some(before) = first.checked_sub(1)
-        && segments.get(before).filter(is_wanted).is_some()
-    {
-        first = before;
-    }
-    for number in first..segments.written() {
-        let Some(segment) = segments.get(number) else { continue };
+    for segment in timeline.since(thread.past.settled_ns()) {
         let begin_ns = segment.from_ns.min(at_ns);
         let settled_ns = thread.past.settled_ns();
         if begin_ns > settled_ns {

@@ -216,9 +216,9 @@ pub(crate) struct CpuTimeline {
     /// Since when the recording goes on, until the first event of this CPU shows who ran.
     since_ns: Option<u64>,
     /// Up to which segment every followed thread has taken what concerns it.
-    pub(crate) taken: u64,
+    taken: u64,
     /// How many followed threads wait for this CPU.
-    pub(crate) waiting: u32,
+    waiting: u32,
 }
 
 /// After the last interrupt an own visit begins when the CPU was back this long, ns.
@@ -260,8 +260,37 @@ impl CpuTimeline {
         self.counts
     }
 
-    pub(crate) const fn segments(&self) -> &Ring<Segment> {
-        &self.segments
+    /// The segments that end behind an instant, as far as they are still there, in their order.
+    pub(crate) fn since(&self, at_ns: u64) -> impl Iterator<Item = &Segment> {
+        let segments = &self.segments;
+        let is_wanted = |segment: &&Segment| segment.to_ns > at_ns;
+        let mut first = segments.written();
+        while let Some(before) = first.checked_sub(1)
+            && segments.get(before).filter(is_wanted).is_some()
+        {
+            first = before;
+        }
+        (first..segments.written()).filter_map(|number| segments.get(number))
+    }
+
+    /// Whether followed threads have yet to take half of what there is room for.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.segments.written() - self.taken > self.segments.capacity() as u64 / 2
+    }
+
+    /// Every followed thread has taken what concerns it.
+    pub(crate) const fn set_taken(&mut self) {
+        self.taken = self.segments.written();
+    }
+
+    /// Whether followed threads wait for this CPU.
+    pub(crate) const fn is_awaited(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// So many more of them do, or fewer.
+    pub(crate) const fn count_waiting(&mut self, step: i32) {
+        self.waiting = self.waiting.saturating_add_signed(step);
     }
 
     pub(crate) fn chain(&self, number: u64) -> Option<&ChainRecord> {

@@ -181,7 +181,7 @@ fn event(kind: TraceKind, stamp: Stamp, ring: RecordPlace) -> TraceEvent {
 mod tests {
     use super::{PerfSource, PerfStream, StreamItem};
     use crate::decode::{Decoder, RecordPlace};
-    use crate::event::{ShortName, TaskName, TraceKind};
+    use crate::event::{ProcessorCounts, ShortName, TaskName, TraceKind};
     use crate::format::EventFormat;
     use crate::perf_record::{PerfRecord, RecordedEvent, RingSample, SampleLayout, Stamp};
 
@@ -224,6 +224,33 @@ mod tests {
         let cut = stream().item(&sample(0, &raw[..11]), RING);
         assert!(matches!(cut, StreamItem::Undecodable(_)));
         assert_eq!(stream().item(&sample(0, &[4, 0, 1]), RING), StreamItem::Nothing);
+    }
+
+    #[test]
+    fn a_reading_says_what_its_group_counted_and_nothing_else() {
+        use crate::perf_record::sample_type::{IDENTIFIER, RAW, READ, TIME};
+        let sample_type = IDENTIFIER | TIME | READ | RAW;
+        let layout = SampleLayout { sample_type, read_format: 0b1111, is_stamped: true };
+        let event = |id| RecordedEvent { layout, ids: vec![id] };
+        // Identifier, time, two counters that were there for 30 ns and counted for 20.
+        let words = [1_u64, 100, 2, 30, 20, 5, 1, 77, 2].map(u64::to_le_bytes).concat();
+        let raw = [&12_u32.to_le_bytes()[..], &[3, 0, 4, 0, 55, 0, 0, 0, 9, 0, 0, 0]].concat();
+        let head = [&9_u32.to_le_bytes()[..], &[0, 0, 96, 0]].concat();
+        let bytes = [head, words, raw].concat();
+        for leader in [PerfSource::Reading, PerfSource::Tracepoint] {
+            let events = [(event(1), leader), (event(2), PerfSource::new(0, 0))];
+            let stream = PerfStream::new(&events, stream().decoder().clone()).unwrap();
+            let record = stream.layouts().first(&bytes).unwrap().unwrap().record;
+            let counters = stream.counters(&record, RING).unwrap();
+            let (cycles, enabled_ns, running_ns) = (Some(77), Some(30), Some(20));
+            let counts =
+                ProcessorCounts { cycles, enabled_ns, running_ns, ..ProcessorCounts::default() };
+            assert_eq!((counters.at_ns, counters.cpu), (100, 2));
+            assert_eq!(counters.kind, TraceKind::Counters(counts));
+            let item = stream.item(&record, RING);
+            let is_event = matches!(item, StreamItem::Event(_));
+            assert_eq!(is_event, leader == PerfSource::Tracepoint, "{item:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@ use crate::fork::Origin;
 pub const SAMPLE_TID: u64 = 1 << 1;
 /// PERF_SAMPLE_TIME: when, by CLOCK_MONOTONIC.
 pub const SAMPLE_TIME: u64 = 1 << 2;
+/// PERF_SAMPLE_READ: what the counters of its group have counted, as [`EventPlan::read_format`]
+/// says.
+pub const SAMPLE_READ: u64 = 1 << 4;
 /// PERF_SAMPLE_CALLCHAIN: how many addresses, and these.
 pub const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 /// PERF_SAMPLE_CPU: the CPU, and four bytes without meaning.
@@ -53,6 +56,8 @@ pub enum EventSource {
     MajorFaults,
     /// PERF_COUNT_SW_CONTEXT_SWITCHES: a thread was switched out.
     ContextSwitches,
+    /// What is counted, and makes no record of its own: samples of its leader bring the count.
+    Counted(CountedEvent),
 }
 
 impl EventSource {
@@ -65,6 +70,7 @@ impl EventSource {
             Self::MinorFaults => (1, 5),
             Self::MajorFaults => (1, 6),
             Self::Dummy => (1, 9),
+            Self::Counted(event) => event.numbers(),
         }
     }
 }
@@ -104,6 +110,8 @@ pub struct EventPlan {
     period: bool,
     /// Records of new, renamed and ended threads.
     tasks: bool,
+    /// Samples bring the counts of their group.
+    counts: bool,
 }
 
 /// Bits of the word of flags in `struct perf_event_attr`, counted from its lowest.
@@ -120,7 +128,7 @@ impl EventPlan {
     ///
     /// # Real-time: setup only
     pub const fn new(source: EventSource, subject: EventSubject) -> Self {
-        Self { source, subject, frames: 0, period: false, tasks: false }
+        Self { source, subject, frames: 0, period: false, tasks: false, counts: false }
     }
 
     /// The same event, of these threads.
@@ -160,13 +168,30 @@ impl EventPlan {
         self
     }
 
+    /// With [`SAMPLE_READ`]: each sample brings what the events that it leads have counted.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn with_counts(mut self) -> Self {
+        self.counts = true;
+        self
+    }
+
+    /// `read_format`: how long a group was counted, and of each member its count and identifier.
+    ///
+    /// # Real-time: setup only
+    pub const fn read_format(&self) -> u64 {
+        if self.counts { TIMES | FORMAT_ID | FORMAT_GROUP } else { 0 }
+    }
+
     /// `sample_type`: the fields of its samples, and of what follows other records.
     ///
     /// # Real-time: setup only
     pub const fn sample_type(&self) -> u64 {
         let chain = if self.frames > 0 { SAMPLE_CALLCHAIN } else { 0 };
         let period = if self.period { SAMPLE_PERIOD } else { 0 };
-        SAMPLE_ALWAYS | chain | period
+        let counts = if self.counts { SAMPLE_READ } else { 0 };
+        SAMPLE_ALWAYS | chain | period | counts
     }
 
     /// `type` and `config` of `struct perf_event_attr`.
@@ -184,8 +209,10 @@ impl EventPlan {
             kind,
             size: ATTRIBUTES_BYTES,
             config,
-            sample_period: 1,
+            // A counter that made a sample each time would do nothing else.
+            sample_period: u64::from(!matches!(self.source, EventSource::Counted(_))),
             sample_type: self.sample_type(),
+            read_format: self.read_format(),
             flags: WATERMARK | SAMPLE_ID_ALL | USE_CLOCKID | tasks | chain,
             // The kernel takes the ring's length where this is longer: one wake-up a length, of
             // nobody.
@@ -324,6 +351,10 @@ impl PerfEvent {
 /// What is counted, and makes no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedEvent {
+    /// PERF_COUNT_HW_CPU_CYCLES: cycles in which the CPU ran.
+    Cycles,
+    /// PERF_COUNT_HW_INSTRUCTIONS: instructions that were retired.
+    Instructions,
     /// PERF_COUNT_HW_CACHE_MISSES: accesses that the last cache did not hold.
     CacheMisses,
     /// PERF_COUNT_HW_BRANCH_MISSES: branches that were mispredicted, and retired.
@@ -339,11 +370,17 @@ impl CountedEvent {
     pub const OF_PROCESSOR: [Self; 3] =
         [Self::CacheMisses, Self::BranchMisses, Self::StalledCycles];
 
+    /// Those that say how fast the processor got on with its work.
+    pub const OF_WORK: [Self; 4] =
+        [Self::Cycles, Self::Instructions, Self::CacheMisses, Self::StalledCycles];
+
     /// Its name, as perf(1) has it.
     ///
     /// # Real-time: setup only
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Cycles => "cycles",
+            Self::Instructions => "instructions",
             Self::CacheMisses => "cache-misses",
             Self::BranchMisses => "branch-misses",
             Self::StalledCycles => "stalled-cycles-backend",
@@ -355,6 +392,8 @@ impl CountedEvent {
     const fn numbers(self) -> (u32, u64) {
         // PERF_TYPE_HARDWARE is 0, PERF_TYPE_SOFTWARE is 1.
         match self {
+            Self::Cycles => (0, 0),
+            Self::Instructions => (0, 1),
             Self::CacheMisses => (0, 3),
             Self::BranchMisses => (0, 5),
             Self::StalledCycles => (0, 8),
@@ -365,6 +404,9 @@ impl CountedEvent {
 
 /// PERF_FORMAT_TOTAL_TIME_ENABLED and PERF_FORMAT_TOTAL_TIME_RUNNING.
 const TIMES: u64 = 1 << 0 | 1 << 1;
+/// PERF_FORMAT_ID and PERF_FORMAT_GROUP.
+const FORMAT_ID: u64 = 1 << 2;
+const FORMAT_GROUP: u64 = 1 << 3;
 
 /// An event that is counted from its opening on, without a ring; freed when dropped.
 #[derive(Debug)]
@@ -952,5 +994,12 @@ mod tests {
         let attributes = plan.with_frames(8).attributes();
         assert_eq!((attributes.kind, attributes.config, attributes.sample_max_stack), (2, 7, 8));
         assert_eq!((attributes.sample_period, attributes.clockid), (1, libc::CLOCK_MONOTONIC));
+        assert_eq!((plan.read_format(), attributes.read_format), (0, 0));
+        let leader = plan.with_counts();
+        assert_eq!((leader.sample_type(), leader.read_format()), (0x1_0496, 0xf));
+        let counted = EventSource::Counted(CountedEvent::Instructions);
+        let member = EventPlan::new(counted, EventSubject::Cpu(0)).with_counts().attributes();
+        assert_eq!((member.kind, member.config, member.sample_period), (0, 1, 0));
+        assert_eq!(member.read_format, 0xf);
     }
 }

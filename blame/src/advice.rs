@@ -531,21 +531,6 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_is_one_of_tune() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/src/rules");
-        let files = std::fs::read_dir(folder).expect("the rules of tune");
-        let texts = files.map(|file| std::fs::read_to_string(file.expect("a file").path()));
-        let rules: String = texts.map(|text| text.expect("text")).collect();
-        for rule in ADVISED_RULES {
-            assert!(
-                rules.contains(&format!("rule(\"{rule}\""))
-                    || rules.contains(&format!("\"{rule}\",")),
-                "{rule}"
-            );
-        }
-    }
-
-    #[test]
     fn a_file_of_the_kernel_is_named_only_where_the_machine_has_it() {
         let (symbols, task) = (SymbolMap::default(), TaskName::default());
         let place = KernelPlace::Unknown;

@@ -1484,6 +1484,8 @@ impl BlamedWake {
 
 #[cfg(test)]
 mod tests {
+    use punctual_blame::advice::ADVISED_RULES;
+    use punctual_host::rules;
     use punctual_trace::event::{ContextFlags, TraceKind};
     use punctual_trace::write::perf_data::Addresses;
 
@@ -1647,6 +1649,13 @@ mod tests {
         );
         assert!(before.worst[0].is_whole && !again.worst[0].is_whole);
         assert!(again.causes[0].confidence <= before.causes[0].confidence / 2.0);
+    }
+
+    #[test]
+    fn advice_names_rules_that_tune_has() {
+        let known: Vec<&str> = rules::all().map(|rule| rule.id).collect();
+        let missing: Vec<_> = ADVISED_RULES.iter().filter(|id| !known.contains(id)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]

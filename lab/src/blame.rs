@@ -23,6 +23,7 @@ use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{
     BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform, RecordingBegin,
 };
+use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
 use punctual_blame::programs::{ProgramOwner, ThreadProgram};
@@ -1052,6 +1053,45 @@ pub struct BlamedWake {
     pub chain: Vec<String>,
     /// What counters did around it, where events were not recorded; else null.
     pub counters: Option<BlamedCounters>,
+    /// What the processor counted around it; null where it, or the kernel, gives no such counters.
+    #[serde(default)]
+    pub processor: Option<CountedWake>,
+}
+
+/// What the processor counted around a late wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedWake {
+    /// On its CPU, from the last switch before its release to its own; null where that was not
+    /// counted.
+    pub wait: Option<CountedWork>,
+    /// While its thread ran in the cycle before, preemptions left out; null likewise.
+    pub cycle: Option<CountedWork>,
+}
+
+/// What the processor counted; null of what it does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedWork {
+    /// Cycles.
+    pub cycles: Option<u64>,
+    /// Instructions.
+    pub instructions: Option<u64>,
+    /// Accesses that its last cache did not hold.
+    pub cache_misses: Option<u64>,
+    /// Cycles in which a resource was waited for.
+    pub stalled_cycles: Option<u64>,
+}
+
+impl CountedWake {
+    /// Nothing where nothing was counted.
+    fn of(counts: WakeCounts) -> Option<Self> {
+        let work = |stretch: CountedStretch| {
+            let CountedStretch { cycles, instructions, cache_misses, stalled_cycles } = stretch;
+            CountedWork { cycles, instructions, cache_misses, stalled_cycles }
+        };
+        let WakeCounts { wait, cycle } = counts;
+        let is_counted = wait.is_some() || cycle.is_some();
+        is_counted.then(|| Self { wait: wait.map(work), cycle: cycle.map(work) })
+    }
 }
 
 /// A part of a late wake.
@@ -1478,6 +1518,7 @@ impl BlamedWake {
             parts,
             chain: wake.chain.iter().filter_map(function).collect(),
             counters: None,
+            processor: CountedWake::of(wake.counts()),
         }
     }
 }

@@ -517,6 +517,7 @@ fn blamed_wake(
         parts: vec![part],
         chain: Vec::new(),
         counters: Some(BlamedCounters::of(delta)),
+        processor: None,
     }
 }
 

@@ -61,6 +61,13 @@ pub struct MissingEvidence {
 }
 
 impl MissingEvidence {
+    /// The processor's counters, which the kernel refused.
+    pub(super) const fn of_counters(why: Errno) -> Self {
+        let lost =
+            "cycles, instructions, cache misses and stalls around late wakes are not counted";
+        Self { system: "processor", name: "counters", why: MissingWhy::Refused(why), lost }
+    }
+
     pub(super) fn new(wanted: &WantedEvent, why: MissingWhy) -> Self {
         Self { system: wanted.system, name: wanted.name, why, lost: wanted.lost_without }
     }

@@ -476,6 +476,10 @@ impl<C: CaptureConsumer> Read<'_, C> {
             {
                 self.given.consumer.take(CaptureItem::Process { tid, process: &process });
             }
+            let at = RecordPlace { at_ns: *last_ns, cpu };
+            if let Some(counters) = self.stream.counters(&sized.record, at) {
+                self.merge.push(counters);
+            }
             match item {
                 StreamItem::Event(event) => {
                     *last_ns = (*last_ns).max(event.at_ns);

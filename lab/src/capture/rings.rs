@@ -7,7 +7,7 @@ use punctual_host::cpulist::{CpuList, MAX_CPUS};
 use punctual_host::root::{Read, Root};
 use punctual_os::Errno;
 use punctual_os::descriptor::{self, DescriptorLimit};
-use punctual_os::perf::{EventPlan, EventSource, EventSubject, PerfEvent, PerfRing};
+use punctual_os::perf::{CountedEvent, EventPlan, EventSource, EventSubject, PerfEvent, PerfRing};
 use punctual_trace::decode::Decoder;
 use punctual_trace::format::EventFormat;
 use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
@@ -46,6 +46,14 @@ struct Row {
     opened: OpenedEvent,
 }
 
+/// What the processor counts on each CPU, or the event that reads it.
+#[derive(Debug)]
+struct CounterRow {
+    /// Without its subject.
+    plan: EventPlan,
+    opened: OpenedEvent,
+}
+
 /// Where a row comes from.
 #[derive(Debug)]
 enum RowSource {
@@ -61,6 +69,10 @@ pub(super) struct CpuRing {
     pub(super) ring: PerfRing,
     /// They begin with their owner. Dropped before it: without their leader they would go on.
     _members: Vec<PerfEvent>,
+    /// What the processor counts, read with each switch; dropped before what leads it.
+    _counters: Vec<PerfEvent>,
+    /// The leader of those: begins behind the owner, so that it comes before the switch itself.
+    reading: Option<PerfEvent>,
     /// Those of threads cannot be led by an event of a CPU.
     alone: Vec<PerfEvent>,
     owner: PerfEvent,
@@ -114,10 +126,8 @@ impl Rings {
             return Err(CaptureRefused::NoEvents);
         }
         let decoder = Decoder::new(&opening.formats);
-        let sources: Vec<_> = recorded
-            .iter()
-            .map(|event| (event.recorded.clone(), PerfSource::new(event.kind, event.config)))
-            .collect();
+        let sources: Vec<_> =
+            recorded.iter().map(|event| (event.recorded.clone(), source_of(event))).collect();
         // Each has an identifier at the same place.
         let stream = PerfStream::new(&sources, decoder).map_err(|_| CaptureRefused::NoEvents)?;
         Ok(Self {
@@ -143,6 +153,10 @@ impl Rings {
                 let _ended = event.enable();
             }
             cpu.owner.enable()?;
+            // Without it, counts alone are missing.
+            if let Some(reading) = &cpu.reading {
+                let _refused = reading.enable();
+            }
         }
         Ok(())
     }
@@ -152,6 +166,9 @@ impl Rings {
         for cpu in &self.cpus {
             // Of a CPU that is offline now, nothing is recorded anyway.
             let _offline = cpu.owner.disable();
+            if let Some(reading) = &cpu.reading {
+                let _offline = reading.disable();
+            }
             for event in &cpu.alone {
                 let _ended = event.disable();
             }
@@ -200,6 +217,9 @@ struct Opening<'a> {
     root: &'a Root,
     owner: OpenedEvent,
     rows: Vec<Row>,
+    /// What the processor is to count, led by a second event of the switches: the first goes on
+    /// whatever becomes of the group. Empty where it is not wanted, or was refused.
+    counters: Vec<CounterRow>,
     formats: Vec<EventFormat>,
     missing: Vec<MissingEvidence>,
     offline: u32,
@@ -212,9 +232,19 @@ struct Opening<'a> {
 
 fn opened(name: String, plan: &EventPlan) -> OpenedEvent {
     let (kind, config) = plan.kind_and_config();
-    let layout = SampleLayout { sample_type: plan.sample_type(), read_format: 0, is_stamped: true };
+    let (sample_type, read_format) = (plan.sample_type(), plan.read_format());
+    let layout = SampleLayout { sample_type, read_format, is_stamped: true };
     let recorded = RecordedEvent { layout, ids: Vec::new() };
     OpenedEvent { name, kind, config, recorded }
+}
+
+/// What its records say.
+fn source_of(event: &OpenedEvent) -> PerfSource {
+    let source = PerfSource::new(event.kind, event.config);
+    match source {
+        PerfSource::Tracepoint if event.recorded.layout.read_format != 0 => PerfSource::Reading,
+        _ => source,
+    }
 }
 
 /// The event that owns a ring.
@@ -226,6 +256,9 @@ impl<'a> Opening<'a> {
     fn new(root: &'a Root, plan: &CapturePlan, events: KernelEvents, cpus: usize) -> Self {
         let sees_faults = plan.set == EventSet::Full
             && events.events.iter().any(|event| event.wanted.name == "page_fault_user");
+        let is_switch = |event: &&KernelEvent| event.wanted.name == "sched_switch";
+        let switch = events.events.iter().find(is_switch).filter(|_| plan.set == EventSet::Full);
+        let counters = switch.map_or_else(Vec::new, |switch| CounterRow::of_work(switch.id));
         let tracepoints = events.events.into_iter().map(Row::tracepoint);
         let mut rows: Vec<Row> = tracepoints.collect();
         if sees_faults {
@@ -238,6 +271,7 @@ impl<'a> Opening<'a> {
             root,
             owner: opened("dummy:HG".to_owned(), &owner_plan(0)),
             rows,
+            counters,
             formats: events.formats,
             missing: events.missing,
             offline: 0,
@@ -250,7 +284,8 @@ impl<'a> Opening<'a> {
     /// Sees that there may be as many descriptors as are needed; what was allowed before, where
     /// that is more now.
     fn make_room(&self, cpus: usize) -> Result<Option<DescriptorLimit>, CaptureRefused> {
-        let needed = (cpus * (self.rows.len() + 1)) as u64 + SPARE_DESCRIPTORS;
+        let needed =
+            (cpus * (self.rows.len() + self.counters.len() + 1)) as u64 + SPARE_DESCRIPTORS;
         let refused = |why| CaptureRefused::Kernel { part: "the limit of descriptors", why };
         let before = descriptor::limit().map_err(refused)?;
         if before.soft >= needed {
@@ -298,7 +333,42 @@ impl<'a> Opening<'a> {
                 }
             }
         }
-        Ok(Some(CpuRing { cpu, ring, _members: members, alone, owner }))
+        let (reading, counters) = self.counters(cpu, &owner);
+        Ok(Some(CpuRing {
+            cpu,
+            ring,
+            _members: members,
+            _counters: counters,
+            reading,
+            alone,
+            owner,
+        }))
+    }
+
+    /// Opens what the processor is to count on a CPU, and what reads it. Where the kernel refuses
+    /// that, it is missing, on all CPUs that follow too, and nothing else.
+    fn counters(&mut self, cpu: u32, owner: &PerfEvent) -> (Option<PerfEvent>, Vec<PerfEvent>) {
+        let mut group: Vec<PerfEvent> = Vec::new();
+        let mut refused = None;
+        for (place, row) in self.counters.iter_mut().enumerate() {
+            match row.open(cpu, group.first(), owner) {
+                Ok(event) => group.push(event),
+                // A processor may lack one of them; without what reads them there are none.
+                Err(why) => refused = Some(why),
+            }
+            if place == 0 && group.is_empty() {
+                break;
+            }
+        }
+        if group.len() > 1 {
+            let reading = group.remove(0);
+            return (Some(reading), group);
+        }
+        if let Some(why) = refused {
+            self.missing.push(MissingEvidence::of_counters(why));
+        }
+        self.counters.clear();
+        (None, Vec::new())
     }
 
     /// Maps the ring of a CPU, a smaller one where so much is not allowed: then all that follow are
@@ -332,7 +402,8 @@ impl<'a> Opening<'a> {
 
     /// What was opened, the owner first.
     fn recorded(&self) -> Vec<OpenedEvent> {
-        let rows = self.rows.iter().map(|row| &row.opened);
+        let counters = self.counters.iter().map(|row| &row.opened);
+        let rows = self.rows.iter().map(|row| &row.opened).chain(counters);
         let rows = rows.filter(|opened| !opened.recorded.ids.is_empty());
         std::iter::once(&self.owner).chain(rows).cloned().collect()
     }
@@ -374,6 +445,33 @@ impl Row {
         };
         event.write_into(owner).map_err(MissingWhy::Refused)?;
         self.opened.recorded.ids.push(event.id().map_err(MissingWhy::Refused)?);
+        Ok(event)
+    }
+}
+
+impl CounterRow {
+    /// Those that say how the processor got on, behind the switch that reads them.
+    fn of_work(switch: u64) -> Vec<Self> {
+        let leader = (EventSource::Tracepoint(switch), "sched:sched_switch");
+        let counted =
+            CountedEvent::OF_WORK.map(|event| (EventSource::Counted(event), event.name()));
+        let row = |(source, name): (EventSource, &str)| {
+            let plan = EventPlan::new(source, EventSubject::Cpu(0)).with_counts();
+            Self { plan, opened: opened(name.to_owned(), &plan) }
+        };
+        std::iter::once(leader).chain(counted).map(row).collect()
+    }
+
+    /// Opens it on a CPU, whose ring has this owner.
+    fn open(
+        &mut self,
+        cpu: u32,
+        leader: Option<&PerfEvent>,
+        owner: &PerfEvent,
+    ) -> Result<PerfEvent, Errno> {
+        let event = PerfEvent::open(&self.plan.of(EventSubject::Cpu(cpu)), leader)?;
+        event.write_into(owner)?;
+        self.opened.recorded.ids.push(event.id()?);
         Ok(event)
     }
 }

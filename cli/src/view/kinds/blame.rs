@@ -7,8 +7,8 @@
 use punctual_document::text;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Section, Table, numbers, words};
 use punctual_lab::blame::{
-    Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, KeptCounts,
-    RecordingPrice, WakeStretch,
+    Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, CountedWake,
+    CountedWork, KeptCounts, RecordingPrice, WakeStretch,
 };
 use punctual_lab::periodic::RecordedWhere;
 use punctual_report::measured::BlameBody;
@@ -497,7 +497,33 @@ fn timeline(wake: &BlamedWake) -> Vec<Block> {
     let table = Table::new(caption, heads, rows).brief(Frame::Fitted(order), shown, briefs);
     let chain = (!wake.chain.is_empty())
         .then(|| Block::words(format!("in the kernel: {}", wake.chain.join(" ← "))));
-    [Some(table.into()), chain].into_iter().flatten().collect()
+    let counted = wake.processor.as_ref().and_then(counted_words).map(Block::words);
+    [Some(table.into()), chain, counted].into_iter().flatten().collect()
+}
+
+/// What the processor counted around a wake, in a line; nothing where that is nothing.
+fn counted_words(counted: &CountedWake) -> Option<String> {
+    let part = |place: &str, work: Option<CountedWork>| {
+        let CountedWork { cycles, instructions, cache_misses, stalled_cycles } = work?;
+        let of_cycle = cycles.zip(instructions).filter(|(cycles, _)| *cycles > 0);
+        let rate = of_cycle
+            .map(|(cycles, done)| format!(" ({:.2} a cycle)", done as f64 / cycles as f64))
+            .unwrap_or_default();
+        let counts = [
+            cycles.map(|count| format!("{} cycles", format::count(count))),
+            instructions.map(|count| format!("{} instructions{rate}", format::count(count))),
+            cache_misses.map(|count| format!("{} cache misses", format::count(count))),
+            stalled_cycles.map(|count| format!("{} stalled cycles", format::count(count))),
+        ];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        (!counts.is_empty()).then(|| format!("{place} {}", counts.join(", ")))
+    };
+    let parts = [
+        part("its CPU counted while it waited:", counted.wait),
+        part("in its cycle before:", counted.cycle),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn senders(blame: &Blamed) -> Block {
@@ -751,6 +777,28 @@ mod tests {
             kept: None,
             fallback: None,
         }
+    }
+
+    #[test]
+    fn what_the_processor_counted_is_a_line() {
+        let work = CountedWork {
+            cycles: Some(2_000_000),
+            instructions: Some(500_000),
+            cache_misses: Some(7),
+            stalled_cycles: None,
+        };
+        let none = CountedWork {
+            cycles: None,
+            instructions: None,
+            cache_misses: None,
+            stalled_cycles: None,
+        };
+        let counted = CountedWake { wait: Some(work), cycle: None };
+        let line = counted_words(&counted).expect("it was counted");
+        assert!(line.starts_with("its CPU counted while it waited: "), "{line}");
+        assert!(line.contains("instructions (0.25 a cycle), 7 cache misses"), "{line}");
+        assert!(!line.contains("stalled") && !line.contains("cycle before"), "{line}");
+        assert_eq!(counted_words(&CountedWake { wait: Some(none), cycle: Some(none) }), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! For every output that a person reads. May touch nothing but the text. Never cuts or removes:
 //! what could act on a terminal or change the order of what is read is shown as an escape.
 
+use std::ops::Range;
+
 /// Whether a character acts on a terminal or a reader instead of being seen: controls (C0, DEL,
 /// C1), line ends that only some readers know, marks of direction, and what has no width.
 pub fn steers(c: char) -> bool {
@@ -35,6 +37,38 @@ pub fn plain_lines(text: &str) -> String {
 /// keep a number and its unit on one line: what searches a text does not know them.
 pub fn plain_spaces(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
+}
+
+/// Units that stay on the line of their number, as the tool prints them.
+const UNITS: [&str; 16] = [
+    "ns", "µs", "ms", "s", "min", "h", "days", "%", "Hz", "kHz", "MHz", "MB", "MiB", "KiB", "k",
+    "M",
+];
+
+/// True for two words that stay on one line: a number and its unit, or its next three digits.
+pub fn stays_with(before: &str, word: &str) -> bool {
+    let digits = word.chars().take_while(char::is_ascii_digit).count();
+    let unit = word.find(|c: char| !c.is_alphabetic() && c != '%').map_or(word, |end| &word[..end]);
+    before.ends_with(|c: char| c.is_ascii_digit()) && (digits == 3 || UNITS.contains(&unit))
+}
+
+/// The parts of a text that stay on one line although they have spaces, as ranges of bytes: numbers
+/// with their units, and numbers in groups of three.
+pub fn figures(text: &str) -> Vec<Range<usize>> {
+    let mut figures: Vec<Range<usize>> = Vec::new();
+    let (mut before, mut begin) = (0..0, 0);
+    for word in text.split(' ') {
+        let at = begin..begin + word.len();
+        begin = at.end + 1;
+        if stays_with(&text[before.clone()], word) {
+            match figures.last_mut().filter(|figure| figure.end == before.end) {
+                Some(figure) => figure.end = at.end,
+                None => figures.push(before.start..at.end),
+            }
+        }
+        before = at;
+    }
+    figures
 }
 
 /// A text in ASCII alone, each character as one that stands for it, so that columns stay where they
@@ -155,6 +189,18 @@ mod tests {
         assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
         let shown = [0.0, 0.8, 36.73, 20.0, 100.0, 2.0e-6].map(concise);
         assert_eq!(shown, ["0", "0.8", "36.7", "20", "100", "2.0e-6"]);
+    }
+
+    #[test]
+    fn figures_are_numbers_with_their_units_and_groups() {
+        let shown = |text: &'static str| -> Vec<&str> {
+            figures(text).into_iter().map(|figure| &text[figure]).collect()
+        };
+        let text = "µ: 742 of 1 607 977 releases over 100 µs late (20 %), 2 in 12.5 s; 3 hops";
+        assert_eq!(shown(text), ["1 607 977", "100 µs", "(20 %),", "12.5 s;"]);
+        assert_eq!(shown("11 125/239 945"), ["11 125/239 945"]);
+        assert_eq!(shown(" 5 ms"), ["5 ms"]);
+        assert_eq!(shown("check --cpu 1 --period 1ms, CPU 1, 25 and 1000 1234"), [""; 0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every word is escaped; scripts and styles are this crate's own, and the page's policy lets no
 //! other run, nor anything load.
 
-use punctual_analysis::plain::{plain_json, steers};
+use punctual_analysis::plain::{figures, plain_json, steers};
 use punctual_plot::chart::Chart;
 use punctual_plot::svg;
 use serde_json::Value;
@@ -76,7 +76,7 @@ pub fn rendered(page: &Page) -> String {
 
 /// The heading, and where the page comes from.
 fn head(page: &Page) -> String {
-    let heading = format!("<h1>{}</h1>", escape(&page.heading));
+    let heading = format!("<h1>{}</h1>", prose(&page.heading));
     heading + &page.origins.iter().map(origin).collect::<String>()
 }
 
@@ -88,7 +88,7 @@ fn origin(origin: &Origin) -> String {
     let caveat = origin.caveat.as_ref().map(|text| sentences(&Words::new(text).toned(Tone::Bad)));
     format!(
         "<p class=\"origin\">{label}{}<br><span class=\"muted\">{}</span></p>{}",
-        escape(&origin.text),
+        prose(&origin.text),
         escape(&origin.place),
         caveat.unwrap_or_default()
     )
@@ -110,7 +110,7 @@ fn sequence(blocks: &[Block]) -> String {
 
 fn block(block: &Block) -> String {
     match block {
-        Block::Heading(heading) => format!("<h3>{}</h3>", escape(heading)),
+        Block::Heading(heading) => format!("<h3>{}</h3>", prose(heading)),
         Block::Words(words) => sentences(words),
         Block::Items(list) => items(list),
         Block::Table(table) => self::table(table),
@@ -125,6 +125,19 @@ fn block(block: &Block) -> String {
 /// Words as they may stand between tags and in quoted attributes.
 fn escape(text: &str) -> String {
     svg::escape(text, steers)
+}
+
+/// Words as they may stand between tags, where no line breaks between a number and its unit. Its
+/// spaces stay plain, so that what searches or copies the text finds them.
+fn prose(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    let mut done = 0;
+    for figure in figures(text) {
+        html += &escape(&text[done..figure.start]);
+        html += &format!("<span class=\"figure\">{}</span>", escape(&text[figure.clone()]));
+        done = figure.end;
+    }
+    html + &escape(&text[done..])
 }
 
 /// A drawing; `id` is unique in the page.
@@ -152,7 +165,7 @@ fn sentences(words: &Words) -> String {
         Tone::Good => " class=\"banner good\"",
         Tone::Bad => " class=\"banner bad\"",
     };
-    format!("<p{class}>{}</p>", escape(&words.text))
+    format!("<p{class}>{}</p>", prose(&words.text))
 }
 
 fn items(list: &Items) -> String {
@@ -166,11 +179,11 @@ fn items(list: &Items) -> String {
 }
 
 fn item(item: &Item, kind: ItemsKind) -> String {
-    let (label, text) = (escape(&item.label), escape(&item.text));
+    let (label, text) = (escape(&item.label), prose(&item.text));
     let command = item.command.as_ref();
     let command = command.map(|command| format!(": <code>{}</code>", escape(command)));
     let command = command.unwrap_or_default();
-    let rows: String = item.rows.iter().map(|row| format!("<li>{}</li>", escape(row))).collect();
+    let rows: String = item.rows.iter().map(|row| format!("<li>{}</li>", prose(row))).collect();
     let rows = if rows.is_empty() { rows } else { format!("<ul>{rows}</ul>") };
     match kind {
         // A dash is what a list begins its lines with in a terminal.
@@ -199,7 +212,8 @@ fn table(table: &Table) -> String {
     };
     let mut html = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>\
-         <caption>{caption}</caption><thead><tr>",
+         <caption>{}</caption><thead><tr>",
+        prose(&table.caption),
         caption = escape(&table.caption)
     );
     for (at, column) in table.columns.iter().enumerate() {
@@ -209,7 +223,9 @@ fn table(table: &Table) -> String {
     for row in &table.rows {
         html += "<tr>";
         for (at, cell) in row.iter().enumerate().take(table.columns.len()) {
-            let cell = escape(cell);
+            // Cells of numbers never break.
+            let is_words = matches!(table.columns[at].cells, Cells::Words);
+            let cell = if is_words { prose(cell) } else { escape(cell) };
             html += &match at {
                 0 => format!("<th scope=\"row\">{cell}</th>"),
                 _ => format!("<td{}>{cell}</td>", class(at)),
@@ -233,9 +249,9 @@ fn figure(figure: &Figure) -> String {
     };
     format!(
         "{begin}<h3>{}</h3>{}<figcaption>{}</figcaption>{behind}</figure>",
-        escape(title),
+        prose(title),
         drawing(chart, id),
-        escape(&chart.description),
+        prose(&chart.description),
     )
 }
 
@@ -251,7 +267,7 @@ fn side_by_side(kind: Row, groups: &[Vec<Block>]) -> String {
 
 /// Blocks that are shown when a reader opens them.
 fn folded(summary: &str, blocks: &[Block]) -> String {
-    format!("<details><summary>{}</summary>{}</details>", escape(summary), sequence(blocks))
+    format!("<details><summary>{}</summary>{}</details>", prose(summary), sequence(blocks))
 }
 
 /// JSON in which no markup can begin or end, and nothing steers a reader.
@@ -314,7 +330,8 @@ mod tests {
         assert_eq!(
             item(&cause, ItemsKind::Notes),
             "<li><strong>cause</strong> late: <code>run</code>\
-             <ul><li>63 %: &lt;sh&gt;</li><li>3 %: the rest</li></ul></li>"
+             <ul><li><span class=\"figure\">63 %:</span> &lt;sh&gt;</li>\
+             <li><span class=\"figure\">3 %:</span> the rest</li></ul></li>"
         );
     }
 
@@ -322,6 +339,20 @@ mod tests {
     fn what_is_filled_in_is_not_a_slot() {
         let slots = [("a", "{{b}}"), ("b", "secret")];
         assert_eq!(fill("x {{a}} y {{b}}{{c}}", &slots), "x {{b}} y secret");
+    }
+
+    #[test]
+    fn a_number_and_its_unit_stay_on_one_line_and_commands_as_they_are() {
+        let html = sentences(&Words::new("2 of 61 091 were over 100 µs late"));
+        let figure = |text: &str| format!("<span class=\"figure\">{text}</span>");
+        let shown = format!("2 of {} were over {} late", figure("61 091"), figure("100 µs"));
+        assert_eq!(html, format!("<p>{shown}</p>"));
+        assert_eq!(prose("<9 s> &"), format!("{} &amp;", figure("&lt;9 s&gt;")));
+        let longer = Item { command: Some("wait 5 s".to_owned()), ..Item::new("a", "b") };
+        assert!(item(&longer, ItemsKind::Notes).ends_with("<code>wait 5 s</code></li>"));
+        let rows = vec![vec!["over 5 ms".to_owned(), "6 ms".to_owned()]];
+        let table = table(&Table::new("5 s", [words("name"), numbers("n")], rows));
+        assert!(table.contains("aria-label=\"5 s\"") && table.contains(&figure("5 ms")), "{table}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
 
-use punctual_analysis::plain::plain;
+use punctual_analysis::plain::{plain, stays_with};
 
 use crate::Paint;
 
@@ -144,15 +144,6 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Units that stay on the line of their number, as the tool prints them.
-const UNITS: [&str; 12] = ["ns", "µs", "ms", "s", "min", "h", "%", "Hz", "kHz", "MHz", "MB", "KiB"];
-
-/// Whether a line may not break between these two words: a number and its unit.
-fn belong_together(before: &str, word: &str) -> bool {
-    let unit = word.trim_end_matches(|c: char| ".,;:)".contains(c));
-    before.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit)
-}
-
 /// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
 /// spaces. Spaces at the start stay; a number and its unit stay together.
 pub fn wrap(text: &str, indent: usize) -> String {
@@ -164,7 +155,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
     let mut split = words.split(' ').peekable();
     while let Some(first) = split.next() {
         let mut word = first.to_owned();
-        while let Some(unit) = split.next_if(|next| belong_together(&word, next)) {
+        while let Some(unit) = split.next_if(|next| stays_with(&word, next)) {
             word = word + " " + unit;
         }
         let width = word.chars().count();

@@ -59,7 +59,16 @@ impl QuestionArgs {
             (None, []) => Ok(vec![Duration(Span::from_ns(PERIOD_NS))]),
             (Some(purpose), []) => Ok(purpose.periods()),
             (None, _) => Ok(requested.to_vec()),
-            (Some(purpose), _) => purpose.accepts(requested).map(|()| requested.to_vec()),
+            (Some(purpose), _) => {
+                let requested_ns = requested.iter().map(|period| period.0.as_ns().unsigned_abs());
+                let accepted = purpose.accepts(&requested_ns.collect::<Vec<_>>());
+                let shown = || requested.iter().map(|period| shown_period(*period));
+                accepted
+                    .map_err(|why| {
+                        format!("--period {}: {why}", shown().collect::<Vec<_>>().join(","))
+                    })
+                    .map(|()| requested.to_vec())
+            }
         }
     }
 
@@ -93,31 +102,25 @@ impl QuestionArgs {
         Some(format!("{command} --from {}", results.join(LATEST).display()))
     }
 
-    /// Refuses data that it is not about: without a loop of its period.
+    /// Refuses data that it is not about: without a loop of its period, or with other loops than
+    /// those that have names.
     ///
     /// # Errors
-    /// In one line, which periods there are.
+    /// In one line, which periods there are, and the way out.
     pub(crate) fn suits(&self, runs: &[Run]) -> Result<(), String> {
-        let Some(periods) = self.periods() else { return Ok(()) };
-        let recorded: Vec<u64> = runs.iter().filter_map(|run| run.setup.period_ns).collect();
-        let near = |wanted: u64| recorded.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
-        let missing =
-            periods.iter().map(|period| period.0.as_ns().unsigned_abs()).find(|ns| !near(*ns));
-        match missing {
-            Some(ns) if !recorded.is_empty() => {
-                let mut there = recorded;
-                there.sort_unstable();
-                there.dedup();
-                let there: Vec<String> = there.into_iter().map(format::period).collect();
-                Err(format!(
-                    "--for is about a loop of {}, and these data are of {}; --deadline and --miss \
-                     take any period",
-                    format::period(ns),
-                    there.join(", ")
-                ))
-            }
-            _ => Ok(()),
+        let Some(purpose) = &self.purpose else { return Ok(()) };
+        let mut recorded_ns: Vec<u64> = runs.iter().filter_map(|run| run.setup.period_ns).collect();
+        recorded_ns.sort_unstable();
+        recorded_ns.dedup();
+        let wanted = purpose.periods();
+        let mut wanted_ns = wanted.iter().map(|period| period.0.as_ns().unsigned_abs());
+        let is_there =
+            |wanted: u64| recorded_ns.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
+        if recorded_ns.is_empty() || wanted_ns.all(is_there) {
+            return Ok(());
         }
+        let shown: Vec<String> = recorded_ns.iter().map(|&ns| format::period(ns)).collect();
+        purpose.accepts(&recorded_ns).map_err(|why| format!("data of {}: {why}", shown.join(", ")))
     }
 }
 
@@ -290,29 +293,28 @@ impl Purpose {
 }
 
 impl Purpose {
-    /// Whether its loops may have these periods.
+    /// Accepts loops of these periods, ns, or refuses them.
     ///
     /// # Errors
     /// In one line, why not, and the way out.
-    fn accepts(&self, requested: &[Duration]) -> Result<(), String> {
-        let shown: Vec<String> = requested.iter().map(|period| shown_period(*period)).collect();
-        let shown = shown.join(",");
+    fn accepts(&self, periods_ns: &[u64]) -> Result<(), String> {
         let row = match self.of_use() {
             Some(row) if !row.labels.is_empty() => row,
             _ => {
-                let usual: Vec<String> =
-                    self.periods().iter().map(|period| shown_period(*period)).collect();
+                let usual = self.periods().into_iter();
+                let shown = |period: Duration| format::period(period.0.as_ns().unsigned_abs());
+                let usual: Vec<String> = usual.map(shown).collect();
                 return Err(format!(
-                    "--period {shown}: --for is about a loop of {}; without --for, --deadline and \
-                     --miss ask the same of any period",
+                    "--for is about a loop of {}; without --for, --deadline and --miss ask the \
+                     same of any period",
                     usual.join(", ")
                 ));
             }
         };
-        let mut own_ns: Vec<i64> = requested.iter().map(|period| period.0.as_ns()).collect();
+        let mut own_ns = periods_ns.to_vec();
         own_ns.sort_unstable();
         own_ns.dedup();
-        if own_ns.len() == row.labels.len() && requested.len() == own_ns.len() {
+        if own_ns.len() == row.labels.len() && periods_ns.len() == own_ns.len() {
             return Ok(());
         }
         let names: Vec<&str> = row.labels.iter().map(|(_, name)| *name).collect();
@@ -327,9 +329,8 @@ impl Purpose {
             format!(", or{} for the {}{alone}", other.option, names.join(" and the "))
         });
         Err(format!(
-            "--period {shown}:{} takes one period for each of its loops ({}), no two alike, as in \
-             --period {}{other}",
-            row.option,
+            "{} takes one period for each of its loops ({}), no two alike, as in --period {}{other}",
+            row.option.trim_start(),
             names.join(", "),
             usual.join(",")
         ))
@@ -369,7 +370,9 @@ fn purposes_long_help() -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_lab::load::LoadSpec;
+    use punctual_report::Setup;
 
     use super::*;
 
@@ -384,9 +387,9 @@ mod tests {
     }
 
     #[test]
-    fn loops_with_names_may_have_periods_of_their_own_and_others_are_told_the_way_out() {
+    fn loops_with_names_may_have_periods_of_their_own_and_others_are_shown_the_way_out() {
         let periods = |text: &str| -> Vec<Duration> {
-            text.split(',').map(|one| parse::period(one).expect("a period")).collect()
+            text.split(',').map(|word| parse::period(word).expect("a period")).collect()
         };
         let asks = |name: &str, text: &str| {
             let purpose = Some(purpose(name).expect("a purpose"));
@@ -416,6 +419,24 @@ mod tests {
             assert!(why.starts_with("--period ") && why.contains(way_out), "{why}");
             assert!(!why.contains('\n'), "{why}");
         }
+        // Recorded loops are known by their order too.
+        let suits = |name: &str, periods_ns: &[u64]| {
+            let purpose = Some(purpose(name).expect("a purpose"));
+            let run = |&ns: &u64| {
+                let setup = Setup { period_ns: Some(ns), ..Setup::default() };
+                let recording = Recording::new(RecordingConfig::default());
+                Run::recorded("idle".to_owned(), setup, recording.finish(0))
+            };
+            let runs: Vec<Run> = periods_ns.iter().map(run).collect();
+            QuestionArgs { purpose, ..QuestionArgs::default() }.suits(&runs)
+        };
+        assert_eq!(suits("linuxcnc", &[50_000, 50_000, 2_000_000]), Ok(()));
+        assert_eq!(suits("mesa", &[2_000_000]), Ok(()));
+        assert_eq!(suits("audio", &[1_333_334]), Ok(()));
+        assert_eq!(suits("audio", &[]), Ok(()), "data without a period are about any");
+        let why = suits("linuxcnc", &[50_000]).expect_err("no servo thread");
+        assert!(why.starts_with("data of 50 µs: --for linuxcnc takes one"), "{why}");
+        assert!(suits("audio", &[1_000_000]).is_err());
         let usual = QuestionArgs::default();
         assert_eq!(usual.periods_to_run(&[]).map(|run| run[0].0.as_ns()), Ok(PERIOD_NS));
         assert_eq!(usual.options(&periods("2ms")), "");

@@ -89,8 +89,8 @@ pub enum Stands {
 /// The answer for one period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
-    /// The period, ns.
-    pub period_ns: u64,
+    /// The period, ns; `None` for data that have none and are held to a deadline of their own.
+    pub period_ns: Option<u64>,
     /// The deadline, ns.
     pub deadline_ns: i64,
     /// The answer.
@@ -136,7 +136,13 @@ pub fn ladder(
     let mut measured: Vec<u64> = runs.iter().filter_map(|run| run.period_ns).collect();
     measured.sort_unstable();
     measured.dedup();
-    let neighbours = neighbours(&measured, runs.is_empty());
+    let without = runs.iter().filter(|run| run.period_ns.is_none()).count();
+    // A deadline that is given holds for wakes as such.
+    let is_given = matches!(requirement.deadline, Deadline::Ns(_)) && without > 0;
+    let neighbours = match measured.is_empty() && is_given {
+        true => Vec::new(),
+        false => neighbours(&measured, runs.is_empty()),
+    };
     let longest = measured.last().copied().unwrap_or(0);
     let answers = |period_ns: &u64| match measured.contains(period_ns) {
         true => runs.iter().filter(|run| run.period_ns == Some(*period_ns)).count(),
@@ -144,17 +150,19 @@ pub fn ladder(
         false => 0,
     };
     let periods: Vec<u64> = measured.iter().chain(&neighbours).copied().collect();
-    let family = periods.iter().map(answers).sum::<usize>().max(1);
+    let family = periods.iter().map(answers).sum::<usize>() + if is_given { without } else { 0 };
+    let family = family.max(1);
     let confidence = 1.0 - (1.0 - CONFIDENCE) / family as f64;
     let question = Question { requirement, ended, confidence };
     let mut rungs: Vec<Rung> = periods
         .iter()
         .map(|&period_ns| match measured.contains(&period_ns) {
-            true => question.measured(period_ns, runs),
+            true => question.measured(Some(period_ns), runs),
             false if period_ns > longest => question.expected(period_ns, runs),
-            false => question.rung(period_ns, Stands::Unmeasured),
+            false => question.rung(Some(period_ns), Stands::Unmeasured),
         })
         .collect();
+    rungs.extend(is_given.then(|| question.measured(None, runs)));
     rungs.sort_by_key(|rung| rung.period_ns);
     rungs
 }
@@ -179,8 +187,8 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn rung(&self, period_ns: u64, stands: Stands) -> Rung {
-        let deadline_ns = self.requirement.deadline_ns(period_ns);
+    fn rung(&self, period_ns: Option<u64>, stands: Stands) -> Rung {
+        let deadline_ns = self.requirement.deadline_ns(period_ns.unwrap_or(0));
         Rung {
             period_ns,
             deadline_ns,
@@ -202,9 +210,9 @@ impl Question<'_> {
 
     /// All runs show it, or one refutes it, or it is open; of those that decide, the one with the
     /// largest bound.
-    fn measured(&self, period_ns: u64, runs: &[MeasuredRun<'_>]) -> Rung {
+    fn measured(&self, period_ns: Option<u64>, runs: &[MeasuredRun<'_>]) -> Rung {
         let rung = self.rung(period_ns, Stands::Open);
-        let of_period = runs.iter().enumerate().filter(|(_, run)| run.period_ns == Some(period_ns));
+        let of_period = runs.iter().enumerate().filter(|(_, run)| run.period_ns == period_ns);
         let judged: Vec<(usize, Stands, Judged)> = of_period
             .filter_map(|(at, run)| {
                 let judged = self.judged(rung.deadline_ns, run.tails)?;
@@ -248,7 +256,7 @@ impl Question<'_> {
             judged.is_some_and(|judged| matches!(judged.holds, Holds::Yes | Holds::IfAlone))
         };
         let shown = !runs.is_empty() && runs.iter().all(shows);
-        self.rung(period_ns, if shown { Stands::Expected } else { Stands::Unmeasured })
+        self.rung(Some(period_ns), if shown { Stands::Expected } else { Stands::Unmeasured })
     }
 }
 
@@ -294,7 +302,7 @@ mod tests {
     }
 
     fn stands_at(rungs: &[Rung], period_ns: u64) -> Stands {
-        rungs.iter().find(|rung| rung.period_ns == period_ns).expect("a rung").stands
+        rungs.iter().find(|rung| rung.period_ns == Some(period_ns)).expect("a rung").stands
     }
 
     #[test]
@@ -305,10 +313,25 @@ mod tests {
     }
 
     #[test]
+    fn a_deadline_that_is_given_holds_for_wakes_without_a_period() {
+        let tails = with_late(100_000, 5_000, 30_000);
+        let runs = [MeasuredRun { period_ns: None, tails: &tails }];
+        let stands = |deadline| {
+            let requirement = Requirement { deadline, p: 1e-2 };
+            let rungs = ladder(&runs, &requirement, StoppingRule::AsPlanned);
+            let own = rungs.into_iter().find(|rung| rung.period_ns.is_none());
+            own.map(|rung| (rung.stands, rung.n))
+        };
+        assert_eq!(stands(Deadline::Ns(20_000)), Some((Stands::Refuted, 100_000)));
+        assert_eq!(stands(Deadline::Ns(40_000)), Some((Stands::IfAlone, 100_000)));
+        assert_eq!(stands(Deadline::Tenth), None, "a tenth of what is not known");
+    }
+
+    #[test]
     fn what_was_measured_is_shown_and_longer_periods_are_expected() {
         let rungs = at(MS, &[&tails((0..100_000).map(|_| 8_000), 0)]);
         let answers: Vec<(u64, Stands)> =
-            rungs.iter().map(|rung| (rung.period_ns, rung.stands)).collect();
+            rungs.iter().map(|rung| (rung.period_ns.unwrap_or(0), rung.stands)).collect();
         assert_eq!(
             answers,
             [
@@ -334,7 +357,7 @@ mod tests {
     fn the_worst_run_decides() {
         let (good, bad) = (with_late(100_000, 0, 0), with_late(100_000, 500, 400_000));
         let rungs = at(MS, &[&good, &bad]);
-        let rung = rungs.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        let rung = rungs.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
         assert_eq!((rung.stands, rung.run), (Stands::Refuted, Some(1)));
         assert_eq!((rung.exceedances, rung.n), (bad.exceedances(100_000).unwrap(), 100_000));
         assert_eq!(rung.exceedances_at_least, rung.exceedances, "a threshold that was watched");
@@ -345,7 +368,7 @@ mod tests {
     #[test]
     fn a_short_run_says_how_long_it_must_be() {
         let short = at(MS, &[&tails((0..2_900).map(|_| 5_000), 0)]);
-        let rung = short.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        let rung = short.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
         assert_eq!((rung.stands, rung.n), (Stands::Open, 2_900));
         let longer = rung.longer.expect("known");
         let enough = (2_900.0 * longer).ceil() as u64;
@@ -379,7 +402,7 @@ mod tests {
         let many = at(MS, &[&tails(500)]);
         assert!(many.iter().all(|rung| !matches!(rung.stands, Stands::IfAlone | Stands::Expected)));
         let few = at(MS, &[&tails(1)]);
-        let rung = few.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        let rung = few.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
         assert_eq!((rung.stands, rung.exceedances, rung.n), (Stands::IfAlone, 1, 100_001));
     }
 
@@ -388,7 +411,7 @@ mod tests {
         let many = at(MS, &[&tails((0..100_000).map(|_| 5_000), 500)]);
         assert!(many.iter().all(|rung| !matches!(rung.stands, Stands::IfAlone | Stands::Expected)));
         let few = at(MS, &[&tails((0..100_000).map(|_| 5_000), 5)]);
-        let rung = few.iter().find(|rung| rung.period_ns == MS).expect("measured");
+        let rung = few.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
         assert_eq!((rung.stands, rung.exceedances), (Stands::IfAlone, 5));
     }
 

@@ -128,8 +128,10 @@ pub(crate) fn read(path: &Path) -> Result<Stored> {
     let path = if kind.is_dir() { path.join(RESULT) } else { path.to_owned() };
     let shown = path.display();
     let report = parse(&text(&path)?).with_context(|| format!("{shown}"))?;
-    let samples = path.with_file_name(SAMPLES);
-    Ok(Stored { samples: samples.is_file().then_some(samples), report, path })
+    // Beside night.json stands night.punctual, where `--samples` named it so.
+    let beside = [path.with_file_name(SAMPLES), path.with_extension("punctual")];
+    let samples = beside.into_iter().find(|samples| samples.is_file());
+    Ok(Stored { samples, report, path })
 }
 
 fn text(path: &Path) -> Result<String> {
@@ -143,8 +145,8 @@ fn text(path: &Path) -> Result<String> {
     }
     if is_samples(path)? {
         bail!(
-            "{shown}: these are samples, not a result: 'punctual analyse' reads them, and its \
-             --json writes a result"
+            "{shown}: these are samples, not a result: 'punctual analyse' and 'punctual report' \
+             read them, and --json of 'punctual analyse' writes a result"
         );
     }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
@@ -241,6 +243,11 @@ mod tests {
         fs::write(dir.join(SAMPLES), "").expect("writable");
         let stored = read(&dir.join(RESULT)).expect("a result");
         assert_eq!(stored.samples, Some(dir.join(SAMPLES)));
+        fs::remove_file(dir.join(SAMPLES)).expect("it was made here");
+        let (night, samples) = (dir.join("night.json"), dir.join("night.punctual"));
+        fs::rename(dir.join(RESULT), &night).expect("it was made here");
+        fs::write(&samples, "").expect("writable");
+        assert_eq!(read(&night).expect("a result").samples, Some(samples));
         fs::remove_dir_all(&dir).expect("it was made here");
     }
 
@@ -249,7 +256,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("punctual-samples-{}", std::process::id()));
         fs::write(&path, [&FILE_MAGIC[..], b"\xff"].concat()).expect("writable");
         let why = format!("{:#}", read(&path).expect_err("refused"));
-        assert!(why.contains("'punctual analyse' reads them"), "{why}");
+        assert!(why.contains("'punctual analyse' and 'punctual report' read them"), "{why}");
         fs::remove_file(&path).expect("it was made here");
     }
 

@@ -16,7 +16,7 @@ use crate::run::Run;
 /// What a machine is good for, in the unit of one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// "loop", "software stepping".
+    /// "loop" (wakes without a period too), "software stepping".
     pub application: String,
     /// What it is about: "1 kHz", "base thread"; empty in results of before.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct Verdict {
     /// why there is no answer, and in results of before.
     #[serde(default)]
     pub lead: String,
-    /// For "loop": its period.
+    /// For "loop": its period; null for wakes without one.
     pub period_ns: Option<f64>,
     /// For "loop": the same as a rate; for steps: the highest rate that holds.
     pub rate_hz: Option<f64>,
@@ -215,12 +215,13 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
         format::count(rung.n),
         format::period(rung.deadline_ns.unsigned_abs())
     );
-    let period = format::period_argument(rung.period_ns);
-    let base = question.command.map(|(command, options)| match question.measured_alone {
-        true => format!("{command}{options}"),
-        false => {
-            format!("{command} --period {period}{options}{}", self::options(question.requirement))
-        }
+    let base = question.command.map(|(command, options)| match rung.period_ns {
+        Some(period_ns) if !question.measured_alone => format!(
+            "{command} --period {}{options}{}",
+            format::period_argument(period_ns),
+            self::options(question.requirement)
+        ),
+        _ => format!("{command}{options}"),
     });
     let (answer, lead, rest, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, "yes".to_owned(), format!(": {counts}"), None),
@@ -254,13 +255,13 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     };
     Verdict {
         application: "loop".to_owned(),
-        subject: question.subject(rung.period_ns),
+        subject: rung.period_ns.map_or_else(|| "wakes".to_owned(), |ns| question.subject(ns)),
         answer,
         stands: Some(rung.stands),
         statement: format!("{lead}{rest}"),
         lead,
-        period_ns: Some(rung.period_ns as f64),
-        rate_hz: Some(1e9 / rung.period_ns as f64),
+        period_ns: rung.period_ns.map(|ns| ns as f64),
+        rate_hz: rung.period_ns.map(|ns| 1e9 / ns as f64),
         deadline_ns: Some(rung.deadline_ns as f64),
         p: Some(question.requirement.p),
         command,

@@ -20,7 +20,7 @@ use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{
-    self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup,
+    self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup, Verdict,
 };
 
 use crate::args::{Detail, ReportArgs};
@@ -74,29 +74,15 @@ impl Execute for AnalyseArgs {
             subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
             return Ok(Exit::of(&report));
         }
-        let RecordedData { mut envelope, runs, question } = match &self.column {
+        let read = match &self.column {
             Some(column) => of_csv(self, column)?,
             None => recorded(self)?,
         };
-        self.question.suits(&runs).map_err(|why| anyhow!(why))?;
-        let spec = self.question.spec().or(question);
-        let judged = report::of_first_wait(&runs);
-        let undecided = self.report.undecided.counts_as();
-        envelope.verdict =
-            report::judge(judged, &self.report.limits, envelope.incomplete, undecided);
-        let claims = (&self.report.claims[..], self.report.strict);
-        envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
-        let question =
-            Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
-        let judged = report::judged(runs, &[], &envelope, &question);
-        if self.question.is_gate() {
-            envelope.verdict.judge_answers(&judged.verdicts);
-        }
-        let mut report = Report { envelope, body: judged.into() };
+        let mut report = read.judged(&self.report, &self.question)?;
         let uncompared = compared.and_then(|recorded| gate.judge_recorded(&mut report, recorded));
         // What a foreign file cannot tell stands with its figures alone.
         let is_own = report.body.runs().iter().all(|run| run.outcome.imported.is_none());
-        let usual = if is_own && self.column.is_none() { Detail::Short } else { Detail::Long };
+        let usual = if is_own { Detail::Short } else { Detail::Long };
         subcommand::write_in(&report, outputs, self.report.detail(usual))?;
         Exit::after(&report, uncompared)
     }
@@ -205,11 +191,51 @@ impl RecordedData {
         Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
     }
 
+    /// As a report, judged by the question that is asked, else by the one that was kept.
+    ///
+    /// # Errors
+    /// The question is about other data, or is to decide and has no answer.
+    fn judged(self, args: &ReportArgs, asked: &QuestionArgs) -> Result<Report> {
+        let Self { mut envelope, runs, question } = self;
+        asked.suits(&runs).map_err(|why| anyhow!(why))?;
+        let spec = asked.spec().or(question);
+        let judged = report::of_first_wait(&runs);
+        let undecided = args.undecided.counts_as();
+        envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete, undecided);
+        let claims = (&args.claims[..], args.strict);
+        envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
+        let question =
+            Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
+        let judged = report::judged(runs, &[], &envelope, &question);
+        if asked.is_gate() {
+            let has_periods = judged.runs.iter().any(|run| run.setup.period_ns.is_some());
+            if !has_periods && !judged.verdicts.iter().any(Verdict::is_measured) {
+                bail!(
+                    "--gate: these data do not state their period, and a deadline of a tenth of it \
+                     is not known: --deadline TIME gives one, and of CSV --period TIME the period"
+                );
+            }
+            envelope.verdict.judge_answers(&judged.verdicts);
+        }
+        Ok(Report { envelope, body: judged.into() })
+    }
+
     /// As a report without verdicts.
     pub(crate) fn into_report(self) -> Report {
         let judged = Judged { runs: self.runs, ..Judged::default() };
         Report { envelope: self.envelope, body: judged.into() }
     }
+}
+
+/// The result of a sample file, judged by the question that was kept with it.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn of_sample_file(path: &Path) -> Result<Report> {
+    let args = ReportArgs::default();
+    let read = of_samples(&args, None, BufReader::new(stored::regular(path)?))
+        .with_context(|| path.display().to_string())?;
+    read.judged(&args, &QuestionArgs::default())
 }
 
 /// The first bytes of a gzip file.
@@ -366,7 +392,9 @@ fn thresholds(
 ) -> Vec<i64> {
     let requirement = question::question(question).requirement;
     let deadlines = periods_ns.into_iter().map(|ns| requirement.deadline_ns(ns));
-    report::thresholds(&args.limits, &args.claims).into_iter().chain(deadlines).collect()
+    let given = question.and_then(|question| question.deadline_ns);
+    let thresholds = report::thresholds(&args.limits, &args.claims).into_iter();
+    thresholds.chain(deadlines).chain(given).collect()
 }
 
 /// A drift beyond this (1 %) is a wrong period rather than a clock.
@@ -410,6 +438,13 @@ fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
                     .to_owned(),
             );
         }
+    }
+    if period.is_none() && args.question.spec().is_none_or(|spec| spec.deadline_ns.is_none()) {
+        read.envelope.warn(
+            "these data do not state their period: --period TIME judges a loop of that period, \
+             --deadline TIME the wakes as such"
+                .to_owned(),
+        );
     }
     let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
     read.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));

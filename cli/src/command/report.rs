@@ -1,7 +1,7 @@
 //! `punctual report RESULT…`: one page of one, two or many results, and its plots as files.
 //!
-//! Reads results and the samples beside them; measures nothing. Writes one file of HTML, and with
-//! `--plots` an SVG and a PNG of each plot.
+//! Reads results and the samples beside them, or samples alone; measures nothing. Writes one file
+//! of HTML, and with `--plots` an SVG and a PNG of each plot.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,17 +11,18 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
+use super::analyse;
 use crate::output::{self, Dir, LATEST, Opened};
 use crate::pages::{Page, RESULTS_MAX};
-use crate::stored::{self, PAGE, RESULT, Stored};
+use crate::stored::{self, PAGE, RESULT, SAMPLES, Stored};
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
 
 /// `punctual report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportPageArgs {
-    /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
-    /// directories; two results are shown side by side
+    /// Results: a directory of 'punctual check', a result as JSON, a sample file, or a directory of
+    /// such directories; two results are shown side by side
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<PathBuf>,
     /// Write the page to FILE [default: report.html next to the one RESULT, else here]
@@ -81,13 +82,22 @@ fn found(paths: &[PathBuf]) -> Result<Found> {
     if bytes > BYTES_MAX {
         bail!("{} results of {} MiB: more than a page takes", files.len(), bytes >> 20);
     }
-    let stored = files.iter().map(|file| stored::read(file)).collect::<Result<Vec<_>>>()?;
+    let stored = files.iter().map(|file| read(file)).collect::<Result<Vec<_>>>()?;
     let default_dir = match paths {
-        [one] if one.is_dir() => one.clone(),
-        [one] => one.parent().map(Path::to_owned).unwrap_or_default(),
+        [path] if path.is_dir() => path.clone(),
+        [path] => path.parent().map(Path::to_owned).unwrap_or_default(),
         _ => PathBuf::new(),
     };
     Ok(Found { stored, default_dir })
+}
+
+/// Reads a result, or makes one of a sample file.
+fn read(path: &Path) -> Result<Stored> {
+    if path.is_dir() || !stored::is_samples(path)? {
+        return stored::read(path);
+    }
+    let report = analyse::of_sample_file(path)?;
+    Ok(Stored { path: path.to_owned(), report, samples: Some(path.to_owned()) })
 }
 
 /// The results at `path`: itself, the one in it, or those in the directories in it.
@@ -96,6 +106,11 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
     if !kind.is_dir() || path.join(RESULT).is_file() {
         return Ok(vec![path.to_owned()]);
+    }
+    // A run that was killed has left its samples alone.
+    let samples = path.join(SAMPLES);
+    if samples.is_file() {
+        return Ok(vec![samples]);
     }
     let mut inside = Vec::new();
     for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
@@ -116,9 +131,13 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inside)
 }
 
-/// The length of the result at `path`; one that cannot be read is refused when it is.
+/// The length of the result at `path`; one that cannot be read is refused when it is. Samples are
+/// read in a pass, and not held.
 fn bytes(path: &Path) -> u64 {
     let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
+    if file.is_file() && matches!(stored::is_samples(&file), Ok(true)) {
+        return 0;
+    }
     fs::metadata(file).map_or(0, |kind| kind.len())
 }
 

@@ -26,7 +26,8 @@ const OUTLIERS: usize = 4_000;
 const OUTLIERS_OF_ONE: usize = 2_000;
 
 /// The note where there is no sample file.
-const NONE: &str = "no sample file next to this result: it has a histogram but no time series";
+const NONE: &str = "no sample file next to this result (samples.punctual, or its own name with \
+                    .punctual): it has a histogram but no time series";
 
 /// The most changes of load of a run: a file that has more is not this program's.
 const LOADED_MAX: usize = 2_000;

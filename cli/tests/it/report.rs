@@ -192,6 +192,58 @@ fn two_are_set_side_by_side_and_plots_are_files() {
 }
 
 #[test]
+fn samples_alone_have_a_page_with_their_time() {
+    let dir = Dir::new("report-alone");
+    let result = recorded_result(&dir, |cycle| 10_000 + cycle % 512);
+    let samples = result.with_file_name("samples.punctual");
+    let night = dir.path("night.punctual");
+    fs::copy(&samples, &night).expect("copied");
+    let page = report(&[text(&night)], &dir.path("night.html"));
+    assert!(page.contains("id=\"verdict\"") && page.contains("time-1-1"), "{page}");
+    // So has a directory in which a run that was killed left nothing else.
+    let killed = dir.path("killed");
+    fs::create_dir_all(&killed).expect("writable");
+    fs::copy(&samples, killed.join("samples.punctual")).expect("copied");
+    let page = report(&[text(&killed)], &killed.join("report.html"));
+    assert!(page.contains("heat-1-1"), "{page}");
+}
+
+#[test]
+fn loads_of_loops_at_once_stand_with_their_periods() {
+    let dir = Dir::new("report-loads");
+    let mut result = json_file(&stored("check.json"));
+    let mut row = result["rows"][0].clone();
+    row["load"] = "gears".into();
+    let rows = [25_000, 1_000_000].map(|period_ns| {
+        row["period_ns"] = period_ns.into();
+        row.clone()
+    });
+    result["rows"] = json!(rows);
+    let file = dir.path("result.json");
+    fs::write(&file, result.to_string()).expect("writable");
+    let page = report(&[text(&file)], &dir.path("page.html"));
+    for name in ["gears, 25 µs", "gears, 1 ms"] {
+        assert!(page.contains(&format!("<th scope=\"row\">{name}</th>")), "{name}: {page}");
+    }
+}
+
+#[test]
+fn many_results_without_runs_have_their_plots_beside_each_other() {
+    let dir = Dir::new("report-many-kinds");
+    let noise = ["a.json", "b.json", "c.json"].map(|name| {
+        let to = dir.path(name);
+        fs::copy(stored("noise.json"), &to).expect("copied");
+        to
+    });
+    let page = report(&noise.each_ref().map(|path| text(path)), &dir.path("noise.html"));
+    for name in ["a", "b", "c"] {
+        assert!(page.contains(&format!("<h3>{name}: Lengths of the gaps</h3>")), "{page}");
+    }
+    assert!(page.contains("Every result") && !page.contains("drawn are the last run"), "{page}");
+    assert!(!page.contains("<caption>a: "), "tables stand on a page of their own");
+}
+
+#[test]
 fn what_repeats_in_time_is_seen_in_a_heat_map() {
     let dir = Dir::new("report-heat");
     // Each 300 ms ten releases are 0.9 ms late, of which the curve and the histogram know no time.

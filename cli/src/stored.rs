@@ -7,12 +7,14 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use punctual_import::samples::FileEnding;
 use punctual_report::{Report, Run, SCHEMA};
 use serde::Deserialize;
+
+use crate::program::PROGRAM;
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -112,6 +114,8 @@ pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
 struct Head {
     schema: u64,
     tool: String,
+    #[serde(default)]
+    version: String,
 }
 
 /// The keys of a baseline, whatever its layout.
@@ -182,16 +186,30 @@ fn parse(text: &str) -> Result<Report> {
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this version reads schema {SCHEMA}", head.schema);
     }
-    Ok(Report::parse(text)?)
+    Report::parse(text).map_err(|why| match is_newer(&head.version) {
+        true => Error::new(why).context(format!(
+            "written by punctual {}, and this is {}, which does not know all that is in it: read \
+             it with {0} or later",
+            head.version, PROGRAM.version
+        )),
+        false => Error::new(why),
+    })
+}
+
+/// True for a version later than this.
+fn is_newer(version: &str) -> bool {
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        version.split('.').map(|number| number.parse().ok()).collect()
+    };
+    numbers(version) > numbers(PROGRAM.version)
 }
 
 #[cfg(test)]
 mod tests {
     use punctual_report::measured::Measured;
-    use punctual_report::{Body, CheckBody};
+    use punctual_report::{Body, CheckBody, EndedBy};
 
     use super::*;
-    use crate::program::PROGRAM;
     use crate::view;
 
     #[test]
@@ -230,6 +248,24 @@ mod tests {
         let soak = parse(include_str!("../tests/results/soak-0.1.0.json"));
         let Body::Soak(soak) = soak.expect("a result").body else { panic!("its kind") };
         assert_eq!((soak.judged.runs.len(), soak.campaign.boots.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_only_a_later_version_knows_is_refused_with_its_version() {
+        let mut report = Report::new(PROGRAM, "check", CheckBody::default());
+        report.envelope.incomplete = true;
+        report.envelope.ended_by = Some(EndedBy::Load);
+        let written = view::json(&report).expect("JSON").replace("\"load\"", "\"meteorite\"");
+        let own = format!("{:#}", parse(&written).expect_err("no such cause"));
+        assert!(own.contains("corrupt") && !own.contains("or later"), "{own}");
+        let from = |version: &str| {
+            let text = written.replacen(PROGRAM.version, version, 1);
+            format!("{:#}", parse(&text).expect_err("no such cause"))
+        };
+        let later = from("12.0.0");
+        assert!(later.starts_with("written by punctual 12.0.0, and this is "), "{later}");
+        assert!(later.contains("read it with 12.0.0 or later"), "{later}");
+        assert!(!from("0.0.9").contains("or later") && !from("x").contains("or later"));
     }
 
     #[test]

@@ -64,6 +64,30 @@ pub(crate) struct ReportArgs {
     pub(crate) keep_cold: bool,
 }
 
+/// The CPUs of loops.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct CpusArgs {
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, short, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+}
+
+/// The periods of loops that run at once.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PeriodsArgs {
+    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
+    /// higher priority (rate-monotonic); with --for linuxcnc the base and the servo thread's, with
+    /// --for mesa the servo thread's [default: 1ms, with --for those that it says]
+    #[arg(
+        long,
+        short,
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(crate) period: Vec<parse::Duration>,
+}
+
 /// What ends it before its time.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct StopArgs {

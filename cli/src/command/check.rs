@@ -23,8 +23,8 @@ use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report
 
 use super::measure::LoopChoices;
 use crate::args::{
-    BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs,
-    RootArgs, StopArgs,
+    BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PeriodsArgs, PlanArgs,
+    PolicyName, ReportArgs, RootArgs, StopArgs,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
@@ -51,17 +51,8 @@ pub(super) struct CheckArgs {
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
-    /// The loop's period; several, separated by commas, run at once, shorter periods with higher
-    /// priority; with --for linuxcnc the base and the servo thread's, with --for mesa the servo
-    /// thread's [default: 1ms, with --for those that it says]
-    #[arg(
-        long,
-        short,
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        value_parser = parse::period
-    )]
-    period: Vec<Duration>,
+    #[command(flatten)]
+    periods: PeriodsArgs,
     #[command(flatten)]
     question: QuestionArgs,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
@@ -98,8 +89,8 @@ impl Execute for CheckArgs {
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
         let spec = self.question.spec();
-        let periods = self.question.periods_to_run(&self.period).map_err(Error::msg)?;
-        let options = self.question.options(&self.period);
+        let periods = self.question.periods_to_run(&self.periods.period).map_err(Error::msg)?;
+        let options = self.question.options(&self.periods.period);
         let refuted = self.question.refuted(self.results.path());
         let question = Question {
             command: Some(("punctual check", options.as_str())),

@@ -24,7 +24,9 @@ use punctual_lab::periodic::PeriodicPlan;
 use punctual_os::signal;
 use punctual_report::Report;
 
-use crate::args::{PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName};
+use crate::args::{
+    CpusArgs, PeriodsArgs, PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName,
+};
 use crate::command::measure::PlannedLoops;
 use crate::experiment::{Machine, words};
 use crate::output::{self, JudgedOutputArgs, Opened};
@@ -64,20 +66,10 @@ pub(super) struct SoakArgs {
     /// How long to measure, in all batches of all boots together [default: no end]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<parse::Duration>,
-    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
-    #[arg(long, short, value_name = "LIST")]
-    cpu: Option<String>,
-    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
-    /// higher priority [default: 1ms]
-    #[arg(
-        long,
-        short,
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        conflicts_with = "purpose",
-        value_parser = parse::period
-    )]
-    period: Vec<parse::Duration>,
+    #[command(flatten)]
+    cpus: CpusArgs,
+    #[command(flatten)]
+    periods: PeriodsArgs,
     #[command(flatten)]
     question: QuestionArgs,
     /// The scheduling policy to request [default: fifo]

@@ -17,8 +17,8 @@ use punctual_lab::waits::WAITS;
 use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
 use crate::args::{
-    BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PlanArgs, PolicyName, ReportArgs, RootArgs,
-    StopArgs, WaitName,
+    BlameWord, CausesArgs, CpusArgs, Detail, LearnArgs, LiveArgs, PeriodsArgs, PlanArgs,
+    PolicyName, ReportArgs, RootArgs, StopArgs, WaitName,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::follow::FollowedClock;
@@ -44,20 +44,10 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 /// `punctual measure periodic`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
-    #[arg(long, short, value_name = "LIST")]
-    cpu: Option<String>,
-    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
-    /// higher priority (rate-monotonic); with --for linuxcnc the base and the servo thread's, with
-    /// --for mesa the servo thread's [default: 1ms, with --for those that it says]
-    #[arg(
-        long,
-        short,
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        value_parser = parse::period
-    )]
-    period: Vec<parse::Duration>,
+    #[command(flatten)]
+    cpus: CpusArgs,
+    #[command(flatten)]
+    periods: PeriodsArgs,
     #[command(flatten)]
     question: QuestionArgs,
     /// How long to measure, in all
@@ -121,10 +111,10 @@ impl Execute for Args {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(self.root.path())?;
         let spec = self.question.spec();
-        let periods = self.question.periods_to_run(&self.period).map_err(Error::msg)?;
-        let options = self.question.options(&self.period);
+        let periods = self.question.periods_to_run(&self.periods.period).map_err(Error::msg)?;
+        let options = self.question.options(&self.periods.period);
         let choices = LoopChoices {
-            cpu: self.cpu.as_deref(),
+            cpu: self.cpus.cpu.as_deref(),
             period: &periods,
             duration: self.duration.0,
             policy: self.policy,

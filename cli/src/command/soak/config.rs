@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use clap::ValueEnum;
 use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
@@ -64,10 +64,10 @@ impl CampaignConfig {
     /// When what it keeps cannot be read, or a value is too long to keep.
     pub(super) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
         let kept = Kept(kept);
+        let requested = &args.periods.period;
         let period = match args.question.periods() {
-            Some(periods) => periods,
-            None if args.period.is_empty() => kept.list("period", "1ms", parse::period)?,
-            None => args.period.clone(),
+            None if requested.is_empty() => kept.list("period", "1ms", parse::period)?,
+            _ => args.question.periods_to_run(requested).map_err(Error::msg)?,
         };
         let limits = if args.limits.is_empty() {
             kept.list("limit", "", parse::limit)?
@@ -80,7 +80,7 @@ impl CampaignConfig {
             args.claims.clone()
         };
         let config = Self {
-            cpu: args.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
+            cpu: args.cpus.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
             period,
             policy: kept
                 .or(args.policy, "policy", PolicyName::Fifo, |t| PolicyName::from_str(t, false))?,
@@ -238,7 +238,7 @@ fn word(value: impl ValueEnum) -> Option<String> {
     value.to_possible_value().map(|value| value.get_name().to_owned())
 }
 
-fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
+fn broken(name: &str) -> impl Fn(String) -> Error {
     move |why| anyhow!("--{name} as stored in the campaign: {why}")
 }
 

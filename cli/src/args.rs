@@ -174,8 +174,9 @@ enum UndecidedWord {
 /// Planning of claims.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Print how many cycles and how much time each --claim needs, and measure nothing
-    #[arg(long, requires = "claims", conflicts_with = "junit")]
+    /// Print how long it measures, and how many cycles and how much time each --claim needs, and
+    /// measure nothing
+    #[arg(long, conflicts_with = "junit")]
     pub(crate) plan: bool,
     /// Extremal index for planning claims, in (0, 1], as the claims of an earlier run show it: 1
     /// means that late cycles are independent; half the index doubles the time [default: 1,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result, anyhow};
 use punctual_core::time::Span;
+use punctual_document::Block;
 use punctual_report::{Body, PlannedRun, Report};
 
 use crate::args::Detail;
 use crate::experiment::claims;
-use crate::format::Styled;
+use crate::format::{self, Styled};
 use crate::output::{self, Dir, Opened, Outputs, ResultForms};
 use crate::pages::Page;
 use crate::stored::{PAGE, RESULT};
@@ -55,10 +56,15 @@ pub(crate) trait Execute {
 }
 
 /// Shows what the claims of a report take, and measures nothing.
-pub(crate) fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
+pub(crate) fn planned(
+    report: &Report,
+    (duration, announced): (Span, &str),
+    outputs: Outputs,
+) -> Result<Exit> {
     let reach = |plan: &PlannedRun| claims::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
-    let plans = view::kinds::plans(report, &reached);
+    let mut plans = vec![Block::words(announced)];
+    plans.extend(view::kinds::plans(report, &reached));
     let forms = ResultForms {
         json: &view::json(report)?,
         markdown: &|| punctual_document::markdown::rendered(&plans),
@@ -66,6 +72,16 @@ pub(crate) fn planned(report: &Report, duration: Span, outputs: Outputs) -> Resu
     };
     outputs.write(&forms, punctual_document::text::rendered(&plans))?;
     Ok(Exit::Fine)
+}
+
+/// The length of a measurement, as a sentence: "measuring for 4 min 16 s".
+pub(crate) fn measuring(duration: Span) -> String {
+    let s = duration.as_ns() / 1_000_000_000;
+    match (s / 60, s % 60) {
+        (2..60, 0) => format!("measuring for {} min", s / 60),
+        (2..60, rest) => format!("measuring for {} min {rest} s", s / 60),
+        _ => format!("measuring for {}", format::long(duration.as_ns() as f64)),
+    }
 }
 
 /// Writes a report where that is requested, and its page.

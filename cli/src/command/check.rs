@@ -29,9 +29,7 @@ use crate::args::{
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
-use crate::format;
-use crate::output;
-use crate::output::Opened;
+use crate::output::{self, Opened};
 use crate::parse::{self, Duration, Phase};
 use crate::program::{PROGRAM, launcher};
 use crate::question::{self, QuestionArgs};
@@ -121,7 +119,8 @@ impl Execute for CheckArgs {
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, CheckBody { loops, ..CheckBody::default() });
-            return subcommand::planned(&report, duration, outputs);
+            let announced = announced(&periodic, duration);
+            return subcommand::planned(&report, (duration, &announced), outputs);
         }
         let mut placed = experiment::settle(&mut plan.streams, self.phase)?;
         if let Some(stream) = plan.library_stream(duration) {
@@ -194,8 +193,8 @@ fn announced(plan: &PeriodicPlan, duration: Span) -> String {
         1 => "idle and under load in turn",
         _ => "idle and under one load after the other",
     };
-    let long = format::long(duration.as_ns() as f64);
-    format!("measuring for {long}, {under}, and some seconds for the loads to start")
+    let measuring = subcommand::measuring(duration);
+    format!("{measuring}, {under}, and some seconds for the loads to start")
 }
 
 /// The loads that start on this machine, and notes about the others.

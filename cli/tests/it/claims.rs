@@ -145,7 +145,6 @@ fn a_claim_that_cannot_be_read_is_refused_with_its_place() {
     refused(&claim("p(latency>50us)<1e-6"), &["character 3", "lateness>50us"]);
     refused(&claim("p(missed)<1"), &["character 11"]);
     refused(&claim("p(\u{1b}[2Jx>5us)<1"), &["character 3"]);
-    refused(&run(["check", "--plan"]), &["--claim"]);
     refused(&run(["check", "--claim", "p(missed)<0.1", "--theta", "0"]), &["--theta"]);
 }
 
@@ -171,6 +170,11 @@ fn a_plan_says_what_it_takes_and_measures_nothing() {
     assert_eq!((&plain[0]["enough"], &plain[0]["theta"]), (&Value::Bool(false), &1.0.into()));
     assert_eq!(plain[0]["needs"][0]["n"], 2_995_733);
     assert_eq!(plans(&["--theta", "50%"])[0]["needs"][0]["n"], 5_991_465);
+    // Without a claim the time alone.
+    let out = run(["check", "--results", results, "--plan", "--for", "audio", "-d", "256s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).starts_with("measuring for 4 min 16 s, idle and under one load"));
+    assert!(!Path::new(results).exists());
 }
 
 #[test]

@@ -130,7 +130,8 @@ impl Execute for Args {
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, WaitBody { loops, ..WaitBody::default() });
-            return subcommand::planned(&report, self.duration.0, outputs);
+            let announced = subcommand::measuring(self.duration.0);
+            return subcommand::planned(&report, (self.duration.0, &announced), outputs);
         }
         experiment::claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;

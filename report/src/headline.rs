@@ -97,7 +97,7 @@ pub fn judged(
                 let (session, findings) = (envelope.session.as_ref(), question.findings);
                 advice::of(facts, session, (&runs, rows), findings, &question.requirement)
             }
-            // What made the latest late is told all the same.
+            // What made the latest late stands there all the same.
             _ => advice::causes(&runs, rows, &question.requirement),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
@@ -189,8 +189,8 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
 /// The worst of all, and what ran meanwhile.
 fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
     let by = |a: &Option<f64>, b: &Option<f64>| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0));
-    let largest_of = |run: &&&Run| run.outcome.lateness_ns.max;
-    let run = runs.iter().max_by(|a, b| by(&largest_of(a), &largest_of(b)))?;
+    let own = |run: &&&Run| run.outcome.lateness_ns.max;
+    let run = runs.iter().max_by(|a, b| by(&own(a), &own(b)))?;
     let largest = run.outcome.lateness_ns.max?;
     // Any of those that are not known may have been the worst of all.
     let unknown = runs.iter().map(|run| run.outcome.unknown()).fold(0, u64::saturating_add);
@@ -200,7 +200,12 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
     let known = runs.iter().all(|run| run.setup.wait.is_some());
     let when = match row {
         Some(row) if !run.setup.load.is_empty() => format!(", under {}", row.load),
-        _ if runs.len() > 1 => format!(", {}", run.condition()),
+        _ if runs.len() > 1 => match (run.setup.cpu, runs[0].setup.cpu) {
+            (Some(cpu), first) if runs.iter().any(|run| run.setup.cpu != first) => {
+                format!(", {} on CPU {cpu}", run.condition())
+            }
+            _ => format!(", {}", run.condition()),
+        },
         _ if !loaded && known => "; measured without load".to_owned(),
         _ => String::new(),
     };
@@ -336,5 +341,26 @@ mod tests {
         assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         assert_ne!(own.expect("of the period").stands, Some(Stands::Refuted));
+    }
+
+    #[test]
+    fn the_worst_of_loops_on_several_cpus_has_its_cpu() {
+        let period = punctual_core::time::Period::from_ns(1_000_000);
+        let run = |cpu: u32, late_us| {
+            let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+            for cycle in 0..3_000 {
+                let lateness = Span::from_us(late_us);
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            let setup = Setup { cpu: Some(cpu), period_ns: Some(1_000_000), ..Setup::default() };
+            Run::recorded(format!("CPU {cpu}, 1 ms"), setup, recording.finish(0)).under("idle")
+        };
+        let worst = |runs: Vec<Run>| {
+            let envelope = Envelope::of(Program::default(), "measure periodic");
+            let headline = judged(runs, &[], &envelope, &Question::default()).headline;
+            headline.expect("measured").loops[0].worst.clone().expect("known")
+        };
+        assert_eq!(worst(vec![run(0, 5), run(1, 9)]), "Worst 9.00 µs, idle on CPU 1.");
+        assert_eq!(worst(vec![run(1, 5), run(1, 9)]), "Worst 9.00 µs, idle.");
     }
 }

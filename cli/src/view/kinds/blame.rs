@@ -167,6 +167,12 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     Some(recording(report.body.loops()?.blame.as_ref()?, "its worst releases have no cause"))
 }
 
+/// True where the kernel's events were recorded beside the loops.
+pub(super) fn is_recorded(report: &Report) -> bool {
+    let recording = report.body.loops().and_then(|loops| loops.blame.as_ref());
+    recording.is_some_and(|recording| recording.why_not.is_none())
+}
+
 /// The same of any recording; `lacks` says what one behind the measurement lacks.
 pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
     let BlameRecording { why_not, price, is_asked, place, .. } = recording;

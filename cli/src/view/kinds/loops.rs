@@ -23,9 +23,6 @@ const WIDE: usize = 72;
 /// The least width of the name of a run in the long tables.
 const NAME: usize = 24;
 
-/// The most runs in one table of other names.
-const TOGETHER: usize = 3;
-
 /// The short document; `results` is the directory that it is written to.
 pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     let mut blocks = first(report);
@@ -170,7 +167,10 @@ fn notes(report: &Report) -> Vec<Block> {
     let warnings = warnings.filter(|warning| !warning.is_shown_elsewhere());
     blocks
         .extend(events.chain(warnings.map(|warning| format!("note: {warning}"))).map(Block::words));
-    blocks.extend(blame::recorded(report).map(Block::words));
+    // One that was interrupted says that, and not what it has not come to.
+    let is_given_up = report.envelope.incomplete && !blame::is_recorded(report);
+    let recorded = blame::recorded(report).filter(|_| !is_given_up);
+    blocks.extend(recorded.map(|text| Block::words(format!("note: {text}"))));
     blocks
 }
 
@@ -497,9 +497,20 @@ fn under_loads(report: &Report) -> Vec<Block> {
     }
     let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
-    let parts: Vec<String> =
-        rows.iter().map(|row| format!("{} {}", row.load, row.worst())).collect();
-    let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(head::rate).collect();
+    let has_several = rows.windows(2).any(|pair| pair[0].period_ns != pair[1].period_ns);
+    let of_loop = |row: &LoadRow| {
+        let period = row.period_ns.filter(|_| has_several);
+        period.map_or_else(String::new, |ns| format!(" ({})", format::period(ns)))
+    };
+    let part = |row: &&LoadRow| format!("{} {}{}", row.load, row.worst(), of_loop(row));
+    let parts: Vec<String> = rows.iter().map(part).collect();
+    // Loops that run at once have the same loads.
+    let mut rates: Vec<String> = Vec::new();
+    for rate in rows.iter().flat_map(|row| &row.loads).map(head::rate) {
+        if !rates.contains(&rate) {
+            rates.push(rate);
+        }
+    }
     vec![
         Block::words_at(2, format!("worst under {}", parts.join(" · "))),
         Block::words_at(2, format!("the loads ran at {}", rates.join(" · "))),
@@ -576,23 +587,25 @@ fn other_names(report: &Report) -> Vec<Block> {
         ("drift of the grid", "", drift),
     ];
     // Of another program's data only what they hold stands under its name.
-    let mut own = named(report);
-    own.retain(|(_, run)| run.outcome.imported.is_none());
-    let table = |runs: &[Named<'_>]| {
-        let mut columns = vec![words(""), words("")];
-        let cut = |name: &str| format::plain(name).chars().take(13).collect::<String>();
-        columns.extend(runs.iter().map(|(name, _)| numbers(&cut(name)).at_least(12)));
-        let row = |(name, source, value): &(&str, &str, Measure)| {
-            let mut cells = vec![(*name).to_owned(), (*source).to_owned()];
-            cells.extend(runs.iter().map(|(_, run)| value(run)));
-            cells
-        };
-        let rows = measures.iter().map(row).collect();
-        let title = Block::words_at(1, "same data as other tools report");
-        let table = other_measures(runs).brief(Frame::Bare, columns, rows);
-        [Block::Break, title, table.into()]
+    let runs = report.body.runs();
+    let own = runs.iter().zip(names(runs)).map(|(run, name)| (name, run));
+    let own: Vec<Named<'_>> = own.filter(|(_, run)| run.outcome.imported.is_none()).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    // What has no room beside the others stands below them, under the names of its own runs.
+    let mut columns = vec![words("")];
+    columns.extend(own.iter().map(|(name, _)| numbers(name).at_least(12)));
+    let row = |(name, source, value): &(&str, &str, Measure)| {
+        let source = if source.is_empty() { String::new() } else { format!(" ({source})") };
+        let mut cells = vec![format!("{name}{source}")];
+        cells.extend(own.iter().map(|(_, run)| value(run)));
+        cells
     };
-    own.chunks(TOGETHER).flat_map(table).collect()
+    let rows = measures.iter().map(row).collect();
+    let title = Block::words_at(1, "same data as other tools report");
+    let table = other_measures(&own).brief(Frame::Bare, columns, rows);
+    vec![Block::Break, title, table.into()]
 }
 
 fn variance(ns2: Option<f64>) -> String {
@@ -698,6 +711,39 @@ mod tests {
         assert_eq!(names(&[idle(), other]), ["CPU 1, 25 µs, idle", "CPU 2, 25 µs, idle"]);
         // A name that somebody chose is no CPU.
         assert_eq!(names(&[run("CPU 1, mine", 1, None)]), ["CPU 1, mine"]);
+    }
+
+    #[test]
+    fn the_long_tables_tell_loops_apart_and_have_what_they_share_once() {
+        let stored = include_str!("../../../tests/results/kinds/check.json");
+        let mut stored: serde_json::Value = serde_json::from_str(stored).expect("JSON");
+        let (run, row) = (stored["runs"][0].clone(), stored["rows"][0].clone());
+        let loops = [(25_000, "idle"), (25_000, "under load"), (1_000_000, "idle")];
+        let runs = loops.map(|(period_ns, condition)| {
+            let mut run = run.clone();
+            run["name"] = format!("CPU 1, {}, {condition}", format::period(period_ns)).into();
+            run["condition"] = condition.into();
+            run["setup"]["period_ns"] = period_ns.into();
+            run
+        });
+        let rows = [25_000, 1_000_000].map(|period_ns: u64| {
+            let mut row = row.clone();
+            row["period_ns"] = period_ns.into();
+            row
+        });
+        (stored["runs"], stored["rows"]) = (serde_json::json!(runs), serde_json::json!(rows));
+        let report = Report::parse(&stored.to_string()).expect("a result");
+        let shown = |blocks: Vec<Block>| punctual_document::text::rendered(&blocks).to_string();
+        let names = shown(other_names(&report));
+        for name in ["  25 µs, idle", "  25 µs, under load", "  1 ms, idle"] {
+            assert!(names.contains(name), "{name}: {names}");
+        }
+        assert!(names.contains("rms about grid (NIST)"), "{names}");
+        let loads = shown(under_loads(&report));
+        assert!(loads.contains("(25 µs)") && loads.contains("(1 ms)"), "{loads}");
+        let rate = head::rate(&report.body.load_rows()[0].loads[0]);
+        let rate = rate.split(' ').next().expect("a name");
+        assert_eq!(loads.matches(&format!("{rate} ")).count(), 1, "{rate}: {loads}");
     }
 
     #[test]

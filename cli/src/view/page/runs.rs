@@ -157,9 +157,13 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
     for shown in source.few() {
         let label = |name: &str| format!("{name}{}", source.suffix(shown));
         let loads = |loads: &[_]| loads.iter().map(head::rate).collect::<Vec<_>>().join(" · ");
+        let load_rows = shown.report.body.load_rows();
+        let has_several = load_rows.windows(2).any(|pair| pair[0].period_ns != pair[1].period_ns);
         let of_load = |row: &LoadRow| {
+            let period = row.period_ns.filter(|_| has_several);
+            let period = period.map_or_else(String::new, |ns| format!(", {}", format::period(ns)));
             vec![
-                label(&row.load),
+                label(&(row.load.clone() + &period)),
                 format::count(row.cycles),
                 format::ns(row.lateness_ns.p50),
                 format::ns(row.lateness_ns.p99_9),
@@ -180,10 +184,11 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 loads(&run.loads),
             ]
         };
-        let body = &shown.report.body;
-        rows.extend(body.load_rows().iter().map(of_load));
-        if body.load_rows().is_empty() {
-            rows.extend(body.runs().iter().filter(|run| !run.loads.is_empty()).map(of_run));
+        rows.extend(load_rows.iter().map(of_load));
+        if load_rows.is_empty() {
+            rows.extend(
+                shown.report.body.runs().iter().filter(|run| !run.loads.is_empty()).map(of_run),
+            );
         }
     }
     if rows.is_empty() {

@@ -406,6 +406,11 @@ impl Block {
         }
     }
 
+    /// True for plots alone: one, or a row of them.
+    pub fn is_plot(&self) -> bool {
+        matches!(self, Self::Figure(_) | Self::Row(Row::Plots, _))
+    }
+
     /// Every plot in it, in their order.
     pub fn figures(&self) -> Vec<&Figure> {
         match self {

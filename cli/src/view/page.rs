@@ -110,11 +110,15 @@ fn overview(source: &Source<'_>) -> Option<Section> {
         let shown: &Shown = shown;
         shown.report.body.runs().iter().map(move |run| overview_cells(shown, run))
     };
-    let rows = page.results.iter().flat_map(runs).collect();
+    let rows: Vec<Vec<String>> = page.results.iter().flat_map(runs).collect();
     let mut blocks: Vec<Block> = Vec::new();
     blocks.extend(boxes::of_results(page).map(|chart| Figure::still("results".to_owned(), chart)));
-    blocks.push(Table::new("Every run of every result", columns, rows).into());
-    blocks.extend(page.left_out.iter().map(Block::muted));
+    if rows.is_empty() {
+        blocks.push(without_any_run(page).into());
+    } else {
+        blocks.push(Table::new("Every run of every result", columns, rows).into());
+        blocks.extend(page.left_out.iter().map(Block::muted));
+    }
     let link = |shown: &Shown| Some(Item::new(shown.link.as_ref()?, &shown.label));
     let links: Vec<Item> = page.results.iter().filter_map(link).collect();
     if !links.is_empty() {
@@ -137,7 +141,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
     };
     vec![
         shown.label.clone(),
-        report.envelope.started_at.clone().unwrap_or_else(|| "-".to_owned()),
+        started(report),
         run.name.clone(),
         format::count(run.outcome.releases()),
         format::ns(lateness.p50),
@@ -147,6 +151,21 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
         answer(report, run),
         limits.to_owned(),
     ]
+}
+
+/// Many results that have no runs: what each is.
+fn without_any_run(page: &Page) -> Table {
+    let row = |shown: &Shown| {
+        let report = &shown.report;
+        let experiment = report.envelope.experiment.clone();
+        vec![shown.label.clone(), started(report), experiment, verdict::machine(report)]
+    };
+    let rows = page.results.iter().map(row).collect();
+    Table::new("Every result", ["result", "started", "experiment", "machine"].map(words), rows)
+}
+
+fn started(report: &Report) -> String {
+    report.envelope.started_at.as_deref().map_or_else(|| "-".to_owned(), verdict::second)
 }
 
 /// The answer of a result to its question, for loops of the run's period: "no".
@@ -214,11 +233,12 @@ fn imported(source: &Source<'_>) -> Option<Section> {
 
 /// Campaigns: their boots and batches, with the time of day.
 fn campaigns(source: &Source<'_>) -> Option<Section> {
-    let campaigns = source.few().iter().enumerate().filter_map(|(at, shown)| {
+    let campaigns = source.drawn().iter().enumerate().filter_map(|(at, shown)| {
         let Body::Soak(soak) = &shown.report.body else { return None };
         Some(campaign(&soak.campaign, &format!("day-{}", at + 1)))
     });
-    some("campaign", "Campaign", campaigns.flatten().collect())
+    let is_shown = |block: &Block| !source.has_plots_alone() || block.is_plot();
+    some("campaign", "Campaign", campaigns.flatten().filter(is_shown).collect())
 }
 
 fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
@@ -273,17 +293,20 @@ fn behind(source: &Source<'_>) -> Option<Section> {
 
 /// Figures of papers, and traces of answers, drawn from what was measured.
 fn drawn(source: &Source<'_>) -> Option<Section> {
-    some("figures-drawn", "Drawn from the data", paper::drawn(source.few()))
+    some("figures-drawn", "Drawn from the data", paper::drawn(source.drawn()))
 }
 
 /// The ways to wait that were compared: the front as a picture, their table, and the learned wait
 /// against others.
 fn waits(source: &Source<'_>) -> Option<Section> {
     let mut blocks = Vec::new();
-    for (at, shown) in source.few().iter().enumerate() {
+    for (at, shown) in source.drawn().iter().enumerate() {
         let Body::Wait(body) = &shown.report.body else { continue };
         let chart = front(&shown.report);
         blocks.extend(chart.map(|chart| Figure::still(format!("front-{}", at + 1), chart)));
+        if source.has_plots_alone() {
+            continue;
+        }
         blocks.push(wait::ways(&body.strategies).into());
         let held = body.front.iter().map(FrontComparison::sentence);
         let held: Vec<Item> = held.map(|text| Item::new("", text)).collect();

@@ -3,7 +3,7 @@
 use punctual_document::{Block, Figure, Row, Section};
 use punctual_report::Body;
 
-use super::source::Source;
+use super::source::{Source, some};
 use crate::pages::Shown;
 use crate::view::plots::{ONE_OF_TWO, row};
 
@@ -14,7 +14,7 @@ pub(super) fn joined(
     section: fn(&Body) -> Option<Section>,
 ) -> Option<Section> {
     let side = |(at, shown)| Some((Side { at, source, shown }, section(&shown.report.body)?));
-    let mut sides = source.few().iter().enumerate().filter_map(side);
+    let mut sides = source.drawn().iter().enumerate().filter_map(side);
     let (first, Section { id, heading, blocks: own }) = sides.next()?;
     let (mut plots, mut rest): (Vec<SidePlot>, Vec<Block>) = (Vec::new(), Vec::new());
     for (side, section) in sides {
@@ -42,7 +42,15 @@ pub(super) fn joined(
     }
     blocks.extend(row(plots.into_iter().map(SidePlot::block).collect()));
     blocks.extend(rest);
-    Some(Section { id, heading, blocks })
+    if source.has_plots_alone() {
+        blocks.retain(Block::is_plot);
+        let (drawn, results) = (source.drawn().len(), source.page.results.len());
+        if drawn < results && !blocks.is_empty() {
+            let text = format!("plots of the first {drawn} of {results} results");
+            blocks.push(Block::muted(text));
+        }
+    }
+    some(id, heading, blocks)
 }
 
 /// One result of several.
@@ -104,11 +112,11 @@ fn plots_alone(block: Block) -> Result<Vec<Figure>, Block> {
     }
 }
 
-/// Plots of one title on the same axes, each as one of two; one alone as it is.
+/// Plots of one title on the same axes, each as one of a row; one alone as it is.
 fn on_one_scale(mut plots: Vec<SidePlot>) -> Vec<Block> {
     let charts = || plots.iter().map(|plot| &plot.figure.chart);
-    let x = charts().map(|chart| chart.x.clone()).reduce(|both, next| both.joined(&next));
-    let y = charts().map(|chart| chart.y.clone()).reduce(|both, next| both.joined(&next));
+    let x = charts().map(|chart| chart.x.clone()).reduce(|joined, next| joined.joined(&next));
+    let y = charts().map(|chart| chart.y.clone()).reduce(|joined, next| joined.joined(&next));
     if let (Some(x), Some(y), true) = (x, y, plots.len() > 1) {
         for plot in &mut plots {
             let chart = &mut plot.figure.chart;

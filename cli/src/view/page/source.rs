@@ -2,7 +2,7 @@
 
 use punctual_document::{Block, Section};
 
-use crate::pages::{Page, Shown};
+use crate::pages::{GRID_MAX, Page, Shown};
 use crate::view::plots::Axes;
 
 /// What sections are made from.
@@ -20,6 +20,20 @@ impl Source<'_> {
     pub(super) fn few(&self) -> &[Shown] {
         let results = &self.page.results;
         if results.len() > 2 && !self.is_for_files { &[] } else { results }
+    }
+
+    /// The results whose plots stand on the page: of many the first, whose tables and sentences
+    /// stand on pages of their own.
+    pub(super) fn drawn(&self) -> &[Shown] {
+        match self.few() {
+            [] => &self.page.results[..self.page.results.len().min(GRID_MAX)],
+            few => few,
+        }
+    }
+
+    /// True where only plots of each result stand on the page.
+    pub(super) fn has_plots_alone(&self) -> bool {
+        self.few().is_empty()
     }
 
     /// The id of a plot of the result at this place, unique in the page.

@@ -46,7 +46,8 @@ pub(super) fn heading(page: &Page) -> String {
 /// Where a result comes from, behind its name where it is one of several.
 pub(super) fn origin(shown: &Shown, named: bool) -> Origin {
     let envelope = &shown.report.envelope;
-    let started = envelope.started_at.as_deref().unwrap_or("at an unknown time");
+    let started = envelope.started_at.as_deref().map(second);
+    let started = started.unwrap_or_else(|| "at an unknown time".to_owned());
     let cpu = envelope
         .choice
         .as_ref()
@@ -60,12 +61,20 @@ pub(super) fn origin(shown: &Shown, named: bool) -> Origin {
     }
 }
 
+/// A time of day, UTC, to the second.
+pub(super) fn second(at: &str) -> String {
+    match (at.get(..19), at.ends_with('Z')) {
+        (Some(second), true) => second.replace('T', " ") + " UTC",
+        _ => at.to_owned(),
+    }
+}
+
 fn known<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "unknown".to_owned(), ToString::to_string)
 }
 
 /// Which machine, in a line.
-fn machine(report: &Report) -> String {
+pub(super) fn machine(report: &Report) -> String {
     let Some(facts) = &report.envelope.machine else {
         return "an unknown machine".into();
     };

@@ -140,9 +140,15 @@ fn judged_preempt(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
 fn mode_finding(mode: PreemptionMode, found: String, origin: &str) -> Finding {
     match mode {
         PreemptionMode::Full | PreemptionMode::Lazy => Finding::good(found, origin),
-        _ => Finding::improve(found, origin)
-            .write(PREEMPT, "full")
-            .boot("preempt", Some("full".to_owned())),
+        _ => {
+            let improve = Finding::improve(found, origin);
+            // The mode is in the kernel's log too, where debugfs is not mounted.
+            let improve = match origin.starts_with(PREEMPT) {
+                true => improve.write(PREEMPT, "full"),
+                false => improve,
+            };
+            improve.boot("preempt", Some("full".to_owned()))
+        }
     }
 }
 

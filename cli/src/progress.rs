@@ -166,8 +166,10 @@ pub(crate) fn figures(run: Option<&RunSoFar>) -> String {
 
 /// The counts of an experiment without loops.
 fn counted(progress: &ExperimentProgress) -> String {
-    let worst = progress.worst.map_or_else(|| "-".to_owned(), |worst| worst.to_string());
-    format!("worst {worst} of {}", format::count(progress.count))
+    match progress.worst {
+        Some(worst) => format!("worst {worst} of {}", format::count(progress.count)),
+        None => "no figures yet".to_owned(),
+    }
 }
 
 /// The state of a claim, by a bound that may be looked at all the time.

@@ -260,18 +260,22 @@ fn at_once(gaps: &AtOnce, alone: bool) -> Block {
     Table::new("Simultaneous gaps on all CPUs", heads, rows).into()
 }
 
+/// A kind of interrupts in a word or two: its name, or its number and the device behind it.
+fn interrupt(kind: &str) -> String {
+    let mut words = kind.split_ascii_whitespace();
+    let first = words.next().unwrap_or_default();
+    match words.last().filter(|_| first.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(device) => format!("{first} ({device})"),
+        None => first.to_owned(),
+    }
+}
+
 fn counted(noise: &NoiseOutcome) -> Block {
     let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |cpu: &CpuNoise| {
         let most = cpu.most_often.iter().take(2);
         let most: Vec<String> = most
-            .map(|kind| {
-                format!(
-                    "{} {}",
-                    kind.name.split(' ').next().unwrap_or(""),
-                    format::count(kind.count)
-                )
-            })
+            .map(|kind| format!("{} {}", interrupt(&kind.name), format::count(kind.count)))
             .collect();
         vec![
             cpu.cpu.to_string(),
@@ -322,4 +326,19 @@ fn windows(noise: &NoiseOutcome) -> String {
         format::ns(Some(noise.frame_ns as f64)),
         format::count(noise.windows),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_with_a_number_has_its_device() {
+        assert_eq!(
+            interrupt("36 PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0"),
+            "36 (virtio1-req.0)"
+        );
+        assert_eq!(interrupt("LOC Local timer interrupts"), "LOC");
+        assert_eq!(interrupt("9"), "9");
+    }
 }

@@ -138,7 +138,8 @@ fn value(figure: &Figure) -> String {
         // What does not fit in 292 years is not shown as if it did.
         (Some(ns), "ns") if ns.abs() < 9e18 => format::ns(Some(ns)),
         (Some(value), "frames") => format!("{value:.0} frames"),
-        (Some(value), "1") => format!("{value:.2e}"),
+        (Some(share), "1") if share.abs() >= 1e-3 => format!("{:.1} %", share * 100.0),
+        (Some(share), "1") => format!("{share:.2e}"),
         (Some(value), unit) if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
             format!("{value:.3e} {unit}")
         }
@@ -167,4 +168,21 @@ pub(crate) fn drives() -> Vec<Block> {
     let source =
         "From LinuxCNC's documentation (stepper-timing); prefer the data sheet of the drive.";
     vec![Table::new("", columns, rows).bare().into(), Block::words(source)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_percentages_as_long_as_these_have_figures() {
+        let shown = |value: f64| {
+            let figure = Figure { name: String::new(), value: Some(value), unit: "1".to_owned() };
+            super::value(&figure)
+        };
+        assert_eq!(
+            [0.497, 0.003_09, 0.001, 2.5e-5].map(shown),
+            ["49.7 %", "0.3 %", "0.1 %", "2.50e-5"]
+        );
+    }
 }

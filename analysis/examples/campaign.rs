@@ -1,4 +1,4 @@
-//! How fast a campaign takes cycles in: `cargo run --release --example campaign [CYCLES]`.
+//! The rate at which a campaign takes cycles in: `cargo run --release --example campaign [CYCLES]`.
 //!
 //! 10⁸ cycles unless given otherwise, in hours of 3.6 million, each added up and written as bytes.
 

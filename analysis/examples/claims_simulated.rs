@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// How many series gave each answer: yes, if alone, undecided, no.
+/// Series that gave each answer: yes, if alone, undecided, no.
 fn outcomes(kind: &LateKind, cycles: u64, factor: f64, count: u64) -> [u64; 4] {
     let mut outcomes = [0; 4];
     for seed in 1..=count {

@@ -1,4 +1,5 @@
-//! How often comparisons of simulated runs find differences that are there, and that are not.
+//! The rate at which comparisons of simulated runs find differences that are there, and that are
+//! not.
 //!
 //! `cargo run --release -p punctual-analysis --example compare_simulated [PAIRS [N]]`. Independent
 //! cycles, bursts, slow wander; equal runs, a ratio of 3, and what a ratio of 2 needs.
@@ -9,7 +10,7 @@ use punctual_analysis::rng::Rng;
 use punctual_core::sample::Sample;
 use punctual_core::time::Span;
 
-/// How the cycles of a run depend on each other.
+/// A way in which the cycles of a run depend on each other.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -97,7 +98,7 @@ fn sizes() -> Vec<u64> {
     requested.map_or_else(|| vec![6_000, 60_000], |n| vec![n])
 }
 
-/// Whether the cycles given as needed for a ratio of 2 find it four times in five.
+/// Prints the share in which the cycles given as needed for a ratio of 2 find it; 0.8 is right.
 fn needed(kind: Kind, pairs: u32) {
     let mut rng = Rng::new(9);
     let n = 10_000;

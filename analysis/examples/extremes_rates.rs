@@ -96,7 +96,8 @@ fn reason(refusal: &TailRefusal) -> String {
     }
 }
 
-/// What each statistic exceeds in 1 % and in 0.5 % of stationary independent series.
+/// Prints the value that each statistic exceeds in 1 % and in 0.5 % of stationary independent
+/// series.
 fn quantiles(parent: &Parent, n: u64, count: u64) {
     let mut by: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for seed in 0..count {

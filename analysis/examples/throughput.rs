@@ -1,4 +1,4 @@
-//! How many samples a second the analysis takes in, without any file:
+//! Samples a second that the analysis takes in, without any file:
 //! `cargo run --release -p punctual-analysis --example throughput -- [SAMPLES]`.
 //!
 //! Lateness is a body of 4 to 12 µs with a tail to 1 ms, from a fixed generator. Alternates between

@@ -96,7 +96,8 @@ pub struct Campaign {
     pub began_unix_s: i64,
     /// Limits that were broken, each listed once, in words.
     pub broken: Vec<String>,
-    /// What each of `broken` is about, in the same order; fewer in campaigns of before.
+    /// The limit and the experiment of each line of `broken`, in the same order; fewer in campaigns
+    /// of earlier versions.
     #[serde(default)]
     broken_about: Vec<BrokenLimit>,
     pools: Vec<Pool>,
@@ -260,7 +261,7 @@ impl Campaign {
         &self.boots
     }
 
-    /// What happened, oldest first.
+    /// The events of its history, oldest first.
     pub fn events(&self) -> &Ends<CampaignEvent, EVENTS_MAX> {
         &self.events
     }
@@ -358,8 +359,8 @@ impl Campaign {
             && broken_about(&self.broken_about) == self.broken_about
     }
 
-    /// Whether it is consistent: lists within their limits, sums that agree, no text with control
-    /// characters.
+    /// Returns true where it is consistent: lists within their limits, sums that agree, no text
+    /// with control characters.
     fn is_sound(&self) -> bool {
         let totals: usize = self.pools.iter().map(|pool| pool.totals.len()).sum();
         let text = |text: &str| plain(text) == text;
@@ -460,9 +461,9 @@ pub struct Boot {
     pub kernel: String,
     /// The digest of the setup.
     pub setup: String,
-    /// How often the campaign was started in this boot.
+    /// Starts of the campaign in this boot, 1 or more.
     pub sessions: u32,
-    /// Whether the last session ended normally, rather than was cut off.
+    /// True where the last session ended normally; false where it was cut off.
     pub ended: bool,
 }
 
@@ -473,14 +474,14 @@ pub struct CampaignEvent {
     pub at_unix_s: i64,
     /// The number of the boot.
     pub boot: u32,
-    /// What, in words.
+    /// The event in words, one line.
     pub what: String,
 }
 
 /// One loop under one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSetup {
-    /// How results name it.
+    /// The name of the loop in results.
     pub name: String,
     /// The CPU that it is pinned to.
     pub cpu: Option<u32>,
@@ -565,7 +566,8 @@ pub fn different(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> 
 /// The longest text in a campaign, in characters; what is longer is cut.
 const TEXT_MAX: usize = 400;
 
-/// What broken limits are about, as a campaign keeps it.
+/// The limits and experiments of broken limits as a campaign keeps them: the first `LIST_MAX`,
+/// without control characters.
 fn broken_about(about: &[BrokenLimit]) -> Vec<BrokenLimit> {
     let fit = |about: &BrokenLimit| BrokenLimit { limit: plain(&about.limit), ..*about };
     about.iter().take(LIST_MAX).map(fit).collect()
@@ -647,7 +649,7 @@ pub struct BatchRow {
     pub from_unix_s: i64,
     /// When it ended.
     pub to_unix_s: i64,
-    /// How many batches it stands for.
+    /// Batches that the row stands for, 1 or more.
     #[serde(rename = "stretches")]
     pub batches: u32,
     /// Recorded cycles.
@@ -668,9 +670,9 @@ pub struct BatchRow {
     /// Largest lateness; a lower bound where releases are only known to be a period late or cycles
     /// went unrecorded.
     pub max_ns: Option<i64>,
-    /// How many releases were late from so many ns on (the first of each pair) up to the next
-    /// quarter of a doubling, missed ones with their lateness where it is known; empty in
-    /// campaigns of earlier versions.
+    /// Releases by lateness: (lower end of a bucket in ns, count); each bucket ends where the next
+    /// quarter of a doubling begins. Missed releases are in it with their lateness where it is
+    /// known. Empty in campaigns of earlier versions.
     #[serde(default)]
     pub by_lateness: Vec<(u64, u64)>,
 }

@@ -1,4 +1,4 @@
-//! What n cycles support: claims of level L0, L1 and L2 (L3 is [`crate::extremes`]).
+//! Claims that n cycles support, of level L0, L1 and L2 (L3 is [`crate::extremes`]).
 //!
 //! L0, the observed maximum with its n. L1, an upper 95 % bound of the probability that one cycle
 //! is later than a bound (rule of three where no cycle was). L2, a confidence interval of each
@@ -28,7 +28,7 @@ use dependence::Tails;
 
 pub use bound::rounded_up;
 
-/// How strong a claim is.
+/// The strength of a claim, from the least on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Level {
     /// An observation: the largest of n.
@@ -58,9 +58,9 @@ pub struct Claim {
     pub confidence: Option<f64>,
     /// Cycles that it is based on.
     pub n: u64,
-    /// Whether the claim is made; false for one that was requested and is not supported.
+    /// True where the claim is made; false for one that was requested and is not supported.
     pub given: bool,
-    /// What it assumes.
+    /// The assumptions under which it holds, in words.
     pub conditions: String,
     /// L1: whether it holds only if late cycles come alone, because too few separate clusters of
     /// them were seen to show how they come, or their order is unknown.

@@ -36,7 +36,7 @@ pub struct Runs<'a> {
     pub as_if_independent: bool,
 }
 
-/// What the scatter of the counts of a run is known from.
+/// The source of the scatter of the counts of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScatterFrom {
     /// Chunks in the order of time, and whole results.
@@ -169,9 +169,9 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
     (compared, Family { tests: tested.len() as u64, confidence: CONFIDENCE })
 }
 
-/// How often B of each pair exceeds `threshold_ns`, compared with A, at the end of the bucket that
-/// holds it: one test a pair, all of them one family (Holm). `None` for a pair of which a side has
-/// nothing.
+/// Compares the share of exceedances of `threshold_ns` of B of each pair with that of A, at the end
+/// of the bucket that holds it: one test a pair, all of them one family (Holm). `None` for a pair
+/// of which a side has nothing.
 pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Option<RateRatio>> {
     let cell = cell_of(threshold_ns);
     let counts = pairs.iter().map(|sides| {
@@ -205,8 +205,9 @@ pub struct KindCounts {
     pub dispersion: f64,
 }
 
-/// How often releases of B later than `threshold_ns` are of a kind, compared with A: one test for
-/// each of `kinds`, all of them one family (Holm). `None` where a side has nothing.
+/// Compares the share that releases of a kind have among those of B later than `threshold_ns` with
+/// that of A: one test for each of `kinds`, all of them one family (Holm). `None` where a side has
+/// nothing.
 pub fn kinds(kinds: &[KindCounts], threshold_ns: i64) -> Vec<Option<RateRatio>> {
     let counts = kinds.iter().map(|kind| {
         let dispersion = Dispersion { factor: kind.dispersion.max(1.0), ..INDEPENDENT };
@@ -283,8 +284,8 @@ pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     })
 }
 
-/// How a quantile of B differs from that of A, as one test; `None` where a side has too few
-/// releases to show it.
+/// Compares a quantile of B with that of A, as one test; `None` where a side has too few releases
+/// to show it.
 ///
 /// For runs that took turns and are compared in turns that did not choose what is compared.
 pub fn quantile(sides: [&LatenessSeries; 2], p: Probability) -> Option<QuantileDifference> {
@@ -465,8 +466,8 @@ fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     Some((per_side + margin).ceil() as u64)
 }
 
-/// Whether `releases` of each side would have detected the ratio, given how well the dispersion is
-/// known.
+/// Returns true where `releases` of each side would have detected the ratio, given how well the
+/// dispersion is known.
 fn would_have_detected(counts: &Counts, alpha: f64) -> bool {
     detects(counts, alpha, RATIO)
 }

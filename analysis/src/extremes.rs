@@ -52,7 +52,7 @@ pub struct Extrapolation {
     pub value_ns: ConfidenceInterval,
     /// The threshold: the largest value that was not fitted, ns.
     pub threshold_ns: f64,
-    /// What was fitted to the excesses over it.
+    /// The distribution that was fitted to the excesses over `threshold_ns`.
     pub fitted: Gpd,
 }
 
@@ -82,7 +82,7 @@ pub enum TailRefusal {
     Open,
 }
 
-/// What a run supports about rarer values.
+/// The extrapolation that a run supports, or why it supports none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
     /// Cycles that it is based on.

@@ -1,4 +1,4 @@
-//! What a time error does to a machine, in the unit of its user's work.
+//! Effects of a time error on a machine, in the unit of its user's work.
 //!
 //! Formulas with their sources; no measuring, no guessing of inputs. Each model takes the statistic
 //! that is right for it out of [`timing::Timing`], with the evidence for the number.
@@ -108,7 +108,7 @@ pub struct Formula {
 /// One number of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// What it is: "phase lost".
+    /// Its name: "phase lost".
     pub name: String,
     /// Its value; null where it is not known.
     pub value: Option<f64>,
@@ -116,14 +116,14 @@ pub struct Figure {
     pub unit: String,
 }
 
-/// What a time error does to one application.
+/// The effect of a time error on one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Application {
     /// Which one: the subcommand of `punctual impact`.
     pub model: String,
     /// The run that the timing was taken from; null when it was given.
     pub run: Option<String>,
-    /// Whether it is good enough; null when no requirement was given.
+    /// The answer to the requirement; null when no requirement was given.
     pub answer: Option<Suits>,
     /// The result in words.
     pub statement: String,
@@ -136,15 +136,15 @@ pub struct Application {
     pub figures: Vec<Figure>,
     /// Formula and where it is from.
     pub source: String,
-    /// How long this loop must run to show it, if it goes on as seen, ns; null where there is an
-    /// answer, or no length would give one.
+    /// The length of a run that would show it, if the loop goes on as seen, ns; null where there
+    /// is an answer, or no length would give one.
     #[serde(default)]
     pub duration_needed_ns: Option<f64>,
     /// The command that measures so long; null where the run is not this program's.
     #[serde(default)]
     pub command: Option<String>,
-    /// What tells the worse of two runs with the same answer, in the order of its weight: the
-    /// larger the worse. Without any it is the margin, then the statistic.
+    /// The values that order two runs with the same answer, the weightiest first: the larger the
+    /// worse. Without any it is the margin, then the statistic.
     #[serde(skip)]
     severity: Vec<f64>,
 }

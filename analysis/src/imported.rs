@@ -1,5 +1,5 @@
-//! What is known of a run that another program recorded: which quantity its values are, how coarse
-//! they are, and what they do not record.
+//! The description of a run that another program recorded: which quantity its values are, how
+//! coarse they are, and what they do not record.
 //!
 //! Plain data, part of [`crate::recording::RunFigures`]; reads nothing.
 
@@ -57,7 +57,7 @@ impl ImportedQuantity {
     }
 }
 
-/// What another program's data hold and do not record.
+/// The content and the gaps of another program's data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// The format: "cyclictest --json".
@@ -81,7 +81,7 @@ pub struct Imported {
     pub limit_ns: Option<i64>,
     /// Values beyond the program's histogram: no more is known of them.
     pub overflow: u64,
-    /// What the file does not record, one line each.
+    /// Facts that the file does not record, one line each.
     pub cannot_know: Vec<String>,
 }
 

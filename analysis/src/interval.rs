@@ -83,7 +83,7 @@ impl Interval {
         }
     }
 
-    /// What a function that never falls makes of it.
+    /// The image of it under a function that never falls.
     #[must_use]
     pub fn rising(self, function: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Interval {
         })
     }
 
-    /// Whether it is shown to be at least so large.
+    /// Judges that the value is at least `bound`.
     pub fn at_least(self, bound: f64) -> Holds {
         match (self.low, self.high) {
             (Some(low), _) if low >= bound => Holds::Yes,
@@ -120,14 +120,14 @@ impl Interval {
         }
     }
 
-    /// Whether it is shown to be at most so large.
+    /// Judges that the value is at most `bound`.
     pub fn at_most(self, bound: f64) -> Holds {
         self.times(-1.0).at_least(-bound)
     }
 
-    /// How many times as many samples would move the end that contains a bound up to it, if the
-    /// interval narrows as the root of their number; `None` where the end is open, or the value is
-    /// the bound.
+    /// The factor by which the samples must grow to move the end that contains a bound up to it, if
+    /// the interval narrows as the root of their number: 1 or more; `None` where the end is open,
+    /// or the value is the bound.
     pub fn more(self, bound: f64) -> Option<f64> {
         let end = if bound < self.value { self.low } else { self.high };
         let (half, distance) = ((end? - self.value).abs(), (bound - self.value).abs());
@@ -138,7 +138,7 @@ impl Interval {
 /// More samples than this many times are no advice.
 const MORE_MOST: f64 = 200.0;
 
-/// What would show on which side of a bound a value lies; of several the last takes most.
+/// Data that would show on which side of a bound a value lies; of several the last takes most.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Takes {
     /// So many times as many samples.

@@ -29,12 +29,12 @@ pub struct MetricLimit {
 pub struct Judgement {
     /// The limit as it was written, without spaces.
     pub text: String,
-    /// Whether it holds.
+    /// True where it holds.
     pub ok: bool,
-    /// Whether the data leave it open: `ok` is false then, and it is not shown to fail either.
+    /// True where the data leave it open: `ok` is false then, and it is not shown to fail either.
     #[serde(default)]
     pub open: bool,
-    /// What was measured: ns, or a count; null when the run does not have it.
+    /// The measured value: ns, or a count; null when the run does not have it.
     pub measured: Option<f64>,
     /// One line: what was measured against what, or why it could not be.
     pub reason: String,
@@ -414,7 +414,7 @@ impl Metric {
 struct Lacking {
     /// In a line.
     why: String,
-    /// Whether more cycles would give it.
+    /// True where more cycles would give it.
     open: bool,
 }
 

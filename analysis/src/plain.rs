@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-/// Whether a character acts on a terminal or a reader instead of being seen: controls (C0, DEL,
-/// C1), line ends that only some readers know, marks of direction, and what has no width.
+/// Returns true where a character acts on a terminal or a reader instead of being seen: controls
+/// (C0, DEL, C1), line ends that only some readers know, marks of direction, and what has no width.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,4 +1,4 @@
-//! What a page draws, as plain data: bins, percentile curves, thinned time series.
+//! Plain data that a page draws: bins, percentile curves, thinned time series.
 //!
 //! For the views, which only map these numbers to pixels. Streaming where samples come in, and of
 //! bounded size whatever their number. Draws nothing, knows no pixel.
@@ -127,7 +127,7 @@ fn middle(&(lower, upper, _): &(i64, i64, u64)) -> f64 {
     (lower as f64 + upper as f64 - 1.0) / 2.0
 }
 
-/// How wide a bucket is, in decades; the whole nanoseconds of small values do not count.
+/// The width of a bucket in decades; 0 below [`SMALL_NS`], where buckets are whole nanoseconds.
 fn width(&(lower, upper, _): &(i64, i64, u64)) -> f64 {
     if (lower as f64) < SMALL_NS { 0.0 } else { (upper as f64 / lower as f64).log10() }
 }
@@ -191,9 +191,9 @@ pub struct CurvePoint {
 /// Values without a bucket (73 min and more, of either sign) count as the largest. Where some are
 /// not known the curve ends at the largest that is.
 ///
-/// How late the latest of x cycles is, x = 1/(1 − p) on a log scale; it ends at x = n, where the
-/// exact maximum stands, and never beyond. HdrHistogram's plot (hdrhistogram.github.io) has the
-/// same axis.
+/// The lateness of the latest of x cycles, ns, x = 1/(1 − p) on a log scale; it ends at x = n,
+/// where the exact maximum stands, and never beyond. HdrHistogram's plot (hdrhistogram.github.io)
+/// has the same axis.
 pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<CurvePoint> {
     let sum = |sum: u64, count: u64| sum.saturating_add(count);
     let known = view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, sum);
@@ -277,7 +277,7 @@ impl TimeBin for EnvelopeBin {
     }
 }
 
-/// What [`TimeBins`] are of: neighbouring cycles, which can be put together.
+/// A bin of [`TimeBins`]: neighbouring cycles, which can be put together.
 pub trait TimeBin: Clone {
     /// The first cycle that would fall in it.
     fn first(&self) -> u64;
@@ -374,7 +374,7 @@ impl Envelope {
     }
 }
 
-/// How many of neighbouring cycles had which lateness.
+/// The counts of neighbouring cycles by lateness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeatColumn {
     /// The first cycle that would fall in it; the last one is `width − 1` later.
@@ -478,7 +478,7 @@ impl HeatColumn {
         [digit(first / 36), digit(first % 36)].into_iter().chain(levels).collect()
     }
 
-    /// What came since it was `before`.
+    /// The cycles that came since it was `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let counts = self.counts.iter().zip(&before.counts);
@@ -508,7 +508,7 @@ pub struct HeatCell {
     pub from_ns: f64,
     /// Below this one, ns.
     pub to_ns: f64,
-    /// How many, at least 1.
+    /// Cycles, at least 1.
     pub count: u64,
 }
 

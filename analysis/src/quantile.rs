@@ -50,8 +50,9 @@ impl Probability {
         scaled.div_ceil(u128::from(WHOLE)) as u64
     }
 
-    /// Whether n samples support this quantile: n ≥ 1/(1 − p), so that on average at least one
-    /// sample lies beyond it. With fewer the quantile would be the maximum under another name.
+    /// Returns true where n samples support this quantile: n ≥ 1/(1 − p), so that on average at
+    /// least one sample lies beyond it. With fewer the quantile would be the maximum under another
+    /// name.
     pub fn is_supported(self, n: u64) -> bool {
         u128::from(n) * u128::from(WHOLE - u64::from(self.ppb)) >= u128::from(WHOLE)
     }

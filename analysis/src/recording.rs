@@ -170,8 +170,8 @@ impl Recording {
         self.walk.gaps()
     }
 
-    /// What was counted so far of the event of a claim, for a live view. Copies what is watched,
-    /// some KiB: fine several times a second, not for each sample.
+    /// The count so far of the event of a claim, for a live view. Copies what is watched, some KiB:
+    /// fine several times a second, not for each sample.
     ///
     /// # Errors
     /// In one line, why the data do not show it.
@@ -283,7 +283,7 @@ impl Recording {
 /// The most that are kept; of equals the earlier.
 pub const WORST_MAX: usize = 10;
 
-/// Whether a release ran.
+/// The fate of a release: it ran, or it was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReleaseKind {
@@ -307,7 +307,7 @@ pub struct WorstRelease {
     pub kind: ReleaseKind,
     /// Its lateness, ns.
     pub lateness_ns: f64,
-    /// What made it late, where that is known.
+    /// The cause of its lateness, where that is known.
     pub cause: Option<String>,
 }
 
@@ -463,11 +463,11 @@ pub struct RunFigures {
     pub jitters: Jitters,
     /// Lateness, for people; for imported data, whatever they hold.
     pub histogram: HistogramView,
-    /// What the run supports.
+    /// The claims that the run supports.
     pub claims: Vec<Claim>,
     /// The latest releases, latest first.
     pub worst: Vec<WorstRelease>,
-    /// What another program's data hold and what they do not record; null for the project's own.
+    /// The content and the gaps of another program's data; null for the project's own.
     #[serde(default)]
     pub imported: Option<Imported>,
     /// The line behind `grid`, for a second pass over instants.
@@ -526,8 +526,8 @@ impl RunFigures {
         quantile_within(&self.tails, &self.lateness, p)
     }
 
-    /// What was counted of the event of a claim: exactly for a threshold that was watched, else
-    /// between the two nearest that were.
+    /// The count of the event of a claim: exact for a threshold that was watched, else between the
+    /// two nearest that were.
     ///
     /// # Errors
     /// In one line, why the data do not show it.
@@ -681,8 +681,8 @@ impl Requested {
     }
 }
 
-/// What was counted of the event of a claim: of lateness by `lateness`, which holds `latenesses`
-/// recorded ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
+/// The count of the event of a claim: of lateness by `lateness`, which holds `latenesses` recorded
+/// ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
 ///
 /// # Errors
 /// In one line, why the data do not show it.

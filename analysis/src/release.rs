@@ -1,4 +1,4 @@
-//! How late a release was, whether it ran or was missed; of the missed ones many at once.
+//! The lateness of a release, whether it ran or was missed; of the missed ones many at once.
 //!
 //! Release r is due at t(r); S(r) is the first wake at or after t(r); T is the period.
 //!

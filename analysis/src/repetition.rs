@@ -1,4 +1,4 @@
-//! Whether late cycles come again and again at one distance: a job each minute, a poll each 64 s.
+//! Late cycles that come again and again at one distance: a job each minute, a poll each 64 s.
 //!
 //! Late cycles that follow each other are one event. A distance P is tried by where the events lie
 //! in it: R(f) = |Σ exp(2πi·f·t)|/n for f = 1/P, the length of their mean direction (Rayleigh's
@@ -21,11 +21,11 @@ const DENSITY: f64 = 4.0;
 const OVERSAMPLED: f64 = 5.0;
 /// A fundamental has at least this share of the R of its best multiple.
 const FUNDAMENTAL: f64 = 0.9;
-/// How far from its place an event may be, as a share of P.
+/// The most that an event may lie aside of its place, as a share of P.
 const ASIDE: f64 = 0.1;
 /// The share of turns that must have one there.
 const TURNS_HIT: f64 = 0.5;
-/// How probable it may be that events without order seem so.
+/// The most probability that events without order seem so.
 const CHANCE: f64 = 1e-4;
 
 /// A distance at which late cycles come again and again.
@@ -172,9 +172,9 @@ mod tests {
         let hour: Vec<(f64, f64)> =
             night(false, 400, 7).into_iter().map(|(s, late)| (s / 8.0 + 9_000.0, late)).collect();
         let rest = night(false, 40, 8);
-        let mut both = [hour, rest].concat();
-        both.sort_by(|a, b| a.0.total_cmp(&b.0));
-        assert_eq!(Repetition::of(&both), None);
+        let mut night = [hour, rest].concat();
+        night.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert_eq!(Repetition::of(&night), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! How far values lie apart, in numbers that one stall does not make: quantiles with intervals, and
-//! the range beside them.
+//! Scatter: how far values lie apart, in numbers that one stall does not make: quantiles with
+//! intervals, and the range beside them.
 //!
 //! For claims of papers, whose "jitter" is a range. Reads counts; keeps no values.
 

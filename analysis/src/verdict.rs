@@ -1,4 +1,4 @@
-//! What was measured says of loops: a ladder of periods, one answer each.
+//! Answers for loops from what was measured: a ladder of periods, one answer each.
 //!
 //! A loop of a measured period is *shown* to keep a requirement (later than its deadline at most
 //! once in so many cycles), *refuted*, or *open*: too little was seen. Every run of that period
@@ -66,7 +66,7 @@ fn tenth(period_ns: u64) -> i64 {
     i64::try_from(period_ns / 10).unwrap_or(i64::MAX).max(1)
 }
 
-/// How a loop of one period stands.
+/// The standing of a loop of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stands {
@@ -104,7 +104,8 @@ pub struct Rung {
     pub exceedances: u64,
     /// Releases of the same.
     pub n: u64,
-    /// How many times as long a run would decide, where that is known.
+    /// The length of a run that would decide, as a multiple of that run; null where it is not
+    /// known.
     pub longer: Option<f64>,
 }
 

@@ -551,7 +551,7 @@ pub struct Outlier {
     pub at_ns: u64,
     /// Its cycle, counted from the start of its batch.
     pub cycle: u64,
-    /// Whether it ran.
+    /// Ran or missed; `ran` in campaigns of earlier versions.
     #[serde(default)]
     pub kind: ReleaseKind,
     /// The number of the boot.

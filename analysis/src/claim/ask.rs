@@ -13,7 +13,7 @@
 use crate::quantile::Probability;
 use crate::quantity::{QuantityError, duration, share};
 
-/// What a claim counts.
+/// The event that a claim counts, with its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimEvent {
     /// Cycles later than this. A missed release counts with the lateness that the stall caused.
@@ -72,7 +72,7 @@ impl Ask {
         })
     }
 
-    /// What it counts.
+    /// The event that it counts.
     pub fn event(self) -> ClaimEvent {
         self.event
     }
@@ -182,7 +182,7 @@ impl<'a> Part<'a> {
         Err(Wrong { at: self.at, why: why.into() })
     }
 
-    /// What follows `token`, which must stand at the beginning.
+    /// The text after `token`, which must stand at the beginning.
     fn after(self, token: &str, why: &str) -> Result<Self, Wrong> {
         let part = self.trimmed();
         match part.text.strip_prefix(token) {
@@ -191,7 +191,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What stands before and after the first `token`.
+    /// The text before and after the first `token`; `None` without one.
     fn split(self, token: char) -> Option<(Self, Self)> {
         let (before, after) = self.text.split_once(token)?;
         let at = self.at + before.len() + token.len_utf8();

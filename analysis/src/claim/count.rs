@@ -1,8 +1,8 @@
-//! How often an event happened, between bounds, and in how many separate clusters.
+//! Counts of an event, between bounds, and of the separate clusters that it came in.
 //!
 //! For who counts (a run's tails, a histogram's buckets) and for who judges. Plain data.
 
-/// What was counted of one event.
+/// The count of one event, at least and at most, with its trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventCount {
     /// Cycles, or intervals, or releases: the number of trials.
@@ -13,9 +13,9 @@ pub struct EventCount {
     pub most: u64,
     /// Extremal index to use, in (0, 1]; 1: independent.
     pub theta: f64,
-    /// How many separate clusters they came in.
+    /// The separate clusters that they came in.
     pub separate: Separate,
-    /// Whether the order of cycles was known, so that bursts would have shown.
+    /// True where the order of cycles was known, so that bursts would have shown.
     pub ordered: bool,
 }
 
@@ -46,7 +46,7 @@ impl EventCount {
         Self { n, most: self.most.saturating_add(unseen), ..self }
     }
 
-    /// How many separate clusters they came in; `None` where their order is unknown.
+    /// The number of separate clusters that they came in; `None` where their order is unknown.
     pub(super) fn clusters(&self) -> Option<f64> {
         match self.separate {
             Separate::Evenly(count) | Separate::Unevenly(count) if self.ordered => Some(count),

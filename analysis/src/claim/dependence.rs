@@ -1,4 +1,4 @@
-//! How often thresholds were exceeded, and how much those exceedances came in clusters.
+//! Counts of exceedances of thresholds, and how much they came in clusters.
 //!
 //! The extremal index θ in (0, 1] (1: independent) by the intervals estimator of Ferro and Segers
 //! (2003), streaming and in constant memory, at a ladder of thresholds fixed beforehand: 1-2-5
@@ -720,8 +720,8 @@ pub struct ThresholdExceedances {
     pub threshold_ns: i64,
     /// Recorded cycles whose lateness was above it.
     pub exceedances: u64,
-    /// How many of those may not have been: they are in a bucket that the threshold cuts. 0 where
-    /// every cycle was recorded.
+    /// Those of `exceedances` that may not have been: they are in a bucket that the threshold cuts.
+    /// 0 where every cycle was recorded.
     pub unsure: u64,
     /// Missed releases that were above it, as far as their lateness is known.
     pub missed: u64,
@@ -843,8 +843,8 @@ impl Tails {
         Some(self.exceeding(&self.tails[at]))
     }
 
-    /// How many exceed a threshold at least and at most: the same number for one that was watched,
-    /// else those of the nearest watched ones above and below it.
+    /// Releases above a threshold, at least and at most: the same number for a threshold that was
+    /// watched, else those of the nearest watched ones above and below it.
     pub fn exceedances_within(&self, threshold_ns: i64) -> (u64, u64) {
         let count = |tail: Option<&ThresholdExceedances>| tail.map(|tail| self.exceeding(tail));
         let (below, above) =
@@ -899,7 +899,7 @@ impl Tails {
         if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
     }
 
-    /// How late each of those was at least, ns; `None` without any.
+    /// The lateness that each of those had at least, ns; `None` without any.
     pub(crate) fn censored_from_ns(&self) -> Option<i64> {
         (self.censored() > 0 && self.unplaced_from_ns < i64::MAX).then_some(self.unplaced_from_ns)
     }

@@ -1,4 +1,4 @@
-//! Whether a run supports a requested claim: yes, yes if late cycles come alone, no, or undecided.
+//! Judges a requested claim by a run: yes, yes if late cycles come alone, no, or undecided.
 //!
 //! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
 //! with its reason. Counts nothing itself; never uses the middle of a range.
@@ -22,7 +22,7 @@ pub enum StoppingRule {
     AtAnyTime,
 }
 
-/// Whether a claim holds.
+/// The answer to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holds {
@@ -36,7 +36,7 @@ pub enum Holds {
     Undecided,
 }
 
-/// Whether a run supports a requested claim.
+/// A requested claim judged by a run, with the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// The claim: "p(lateness>50us)<1e-6".
@@ -57,7 +57,7 @@ pub struct Judged {
     /// Cycles that it is based on, missed releases included; for intervals, their number; null
     /// without data.
     pub n: Option<u64>,
-    /// How many of them exceeded the threshold, at least.
+    /// Those of them that exceeded the threshold, at least.
     pub exceedances: Option<u64>,
     /// And at most: more than `exceedances` where only buckets are known, or cycles went
     /// unrecorded.
@@ -73,7 +73,8 @@ pub struct Judged {
     pub n_needed: Option<u64>,
     /// The time of that many cycles; null where the period is not known either.
     pub duration_needed_ns: Option<f64>,
-    /// Whether the bounds hold for a run that ended at any time, not at its planned end alone.
+    /// True where the bounds hold for a run that ended at any time; false where they hold at its
+    /// planned end alone.
     pub at_any_time: bool,
     /// In one line, why.
     pub reason: String,
@@ -281,7 +282,7 @@ fn too_few(counted: &EventCount, n_needed: Option<u64>) -> String {
     n_needed.map_or_else(|| why.clone(), |needed| format!("{why}; {}", takes(needed)))
 }
 
-/// How a forecast begins: what it is based on.
+/// The beginning of a forecast, which says what it is based on.
 fn takes(counted: &EventCount) -> &'static str {
     if counted.most == 0 { "it takes at least" } else { "at this share, it takes about" }
 }

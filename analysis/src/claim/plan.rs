@@ -1,4 +1,4 @@
-//! What a claim needs, before anything is measured: cycles and time.
+//! The cycles and the time that a claim needs, before anything is measured.
 //!
 //! The inverse of the bounds that judge it. Arithmetic only. Predicts nothing: the claim holds only
 //! if the run shows no more exceedances than planned.
@@ -12,7 +12,7 @@ use super::bound::{events_upper, independent_share, p_upper_at};
 /// The numbers of exceedances that a plan covers.
 pub const EXCEEDANCES: [u64; 4] = [0, 1, 3, 10];
 
-/// What a claim needs when so many exceedances are seen.
+/// The cycles and the time that a claim needs where so many exceedances are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Need {
     /// Exceedances seen.
@@ -23,7 +23,7 @@ pub struct Need {
     pub duration_ns: f64,
 }
 
-/// What a claim needs of one run, and how many cycles the run will have.
+/// The needs of a claim, and the cycles that one run will have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// The claim: "p(lateness>50us)<1e-6".
@@ -38,9 +38,9 @@ pub struct Planned {
     pub period_ns: u64,
     /// Cycles that the run is to have.
     pub n: u64,
-    /// What it takes with 0, 1, 3 and 10 exceedances.
+    /// The needs with 0, 1, 3 and 10 exceedances.
     pub needs: Vec<Need>,
-    /// Whether the run is long enough to show it, as long as nothing exceeds it.
+    /// True where the run is long enough to show it, as long as nothing exceeds it.
     pub enough: bool,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::RESULTS_MIN;
 use crate::plain::grouped;
 
-/// How B compares with A.
+/// The verdict on B, compared with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -24,7 +24,7 @@ pub enum Verdict {
     Undecided,
 }
 
-/// How often two runs exceed one threshold.
+/// The exceedances of one threshold by two runs, compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateRatio {
     /// An exceedance is a release whose lateness is above this. A missed release counts with the
@@ -51,14 +51,14 @@ pub struct RateRatio {
     pub p_value: f64,
     /// The same adjusted for all tests of the comparison; null where it is no test.
     pub p_adjusted: Option<f64>,
-    /// What it says.
+    /// The verdict on B by this ratio.
     pub verdict: Verdict,
     /// Cycles that each side would need beyond those it has, to detect a ratio of 2 four times in
     /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
     /// threshold.
     pub more_cycles: Option<u64>,
-    /// Whether only the dependence of the cycles keeps the difference from being significant: with
-    /// independent ones it would be.
+    /// True where only the dependence of the cycles keeps the difference from being significant:
+    /// with independent ones it would be.
     #[serde(default)]
     pub clustered: bool,
     /// The smallest ratio that would have been detected four times in five; null where none up to
@@ -68,7 +68,8 @@ pub struct RateRatio {
 }
 
 impl RateRatio {
-    /// Whether it says neither: no difference was seen, and twice as often would not have been.
+    /// Returns true where it shows neither: no difference was seen, and twice as often would not
+    /// have been.
     pub fn is_open(&self) -> bool {
         self.verdict == Verdict::Undecided && self.more_cycles != Some(0)
     }
@@ -97,7 +98,7 @@ pub struct QuantileDifference {
     pub untested: Option<String>,
     /// The same adjusted for all tests of the comparison.
     pub p_adjusted: Option<f64>,
-    /// What it says.
+    /// The verdict on B by this quantile.
     pub verdict: Verdict,
 }
 
@@ -122,10 +123,10 @@ pub struct RunComparison {
     pub max_a_ns: Option<f64>,
     /// The largest lateness of B.
     pub max_b_ns: Option<f64>,
-    /// Whether releases of A may have been later than that.
+    /// True where releases of A may have been later than `max_a_ns`.
     #[serde(default)]
     pub max_a_open: bool,
-    /// Whether releases of B may have been.
+    /// True where releases of B may have been later than `max_b_ns`.
     #[serde(default)]
     pub max_b_open: bool,
     /// Exceedances, thresholds rising.
@@ -135,8 +136,8 @@ pub struct RunComparison {
 }
 
 impl RunComparison {
-    /// Whether it says neither: the counts differ and clusters may account for that, or nowhere
-    /// would twice as often have been detected.
+    /// Returns true where it shows neither: the counts differ and clusters may account for that, or
+    /// nowhere would twice as often have been detected.
     pub fn is_open(&self) -> bool {
         let nowhere = self.rates.iter().all(RateRatio::is_open);
         let clustered = self.rates.iter().any(|rate| rate.clustered);
@@ -144,7 +145,7 @@ impl RunComparison {
     }
 }
 
-/// How many tests were done, and the confidence of all of them together.
+/// The number of tests, and the confidence of all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Family {
     /// Tests of all runs and pairs.

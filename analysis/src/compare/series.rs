@@ -1,8 +1,8 @@
 //! A run in bounded memory, in the order of time: chunks of releases with a histogram each.
 //!
-//! What a comparison needs of a run and what a baseline keeps of it: any count above an edge of a
-//! bucket is exact, and the scatter of the counts of chunks shows how dependent cycles are. The
-//! buckets are the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
+//! Comparisons take a run in it and baselines keep it: any count above an edge of a bucket is
+//! exact, and the scatter of the counts of chunks shows how dependent cycles are. The buckets are
+//! the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
 
 use punctual_core::bucket::{self, BucketPlace};
 use punctual_core::sample::Sample;
@@ -34,14 +34,15 @@ pub struct LatenessSeries {
     pub chunks: Vec<Cells>,
     /// Of each chunk the missed releases alone; empty where they are not kept apart.
     pub missed_chunks: Vec<Cells>,
-    /// Whether the chunks are in the order of time. A histogram alone is one chunk without.
+    /// True where the chunks are in the order of time; false for a histogram alone, which is one
+    /// chunk.
     pub ordered: bool,
     /// Releases that never ran; they are in the chunks too.
     pub missed: u64,
     /// The largest lateness that is known, ns; a lower bound where releases are only known to be a
     /// period late.
     pub max_ns: Option<i64>,
-    /// Whether these are the wakes alone, of data that know no releases.
+    /// True where these are the wakes alone, of data that know no releases.
     pub of_wakes: bool,
     /// The largest lateness of a wake, ns.
     pub wakes_max_ns: Option<i64>,
@@ -95,14 +96,15 @@ impl LatenessSeries {
         pooled.iter().find(exceeded).map(|&(cell, _)| bounds_ns(cell).1 - 1)
     }
 
-    /// Whether some releases may have been later than the largest that is known: they count beyond
-    /// the last bucket.
+    /// Returns true where some releases may have been later than the largest that is known: they
+    /// count beyond the last bucket.
     pub(super) fn is_open(&self) -> bool {
         let beyond = self.chunks.iter().any(|cells| cells.last().is_some_and(|last| last.0 == TOP));
         beyond && self.max_ns.is_none_or(|ns| cell_of(ns) < TOP)
     }
 
-    /// Whether every cell exists and stands in order: what a file contains is checked before use.
+    /// Returns true where every cell exists and stands in order: what a file contains is checked
+    /// before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {
             cells.is_sorted_by(|a, b| a.0 < b.0)
@@ -112,7 +114,7 @@ impl LatenessSeries {
         lists.iter().all(|list| list.len() <= CHUNKS_MAX + 1 && list.iter().all(sound))
     }
 
-    /// What lies in the turns that `keep` is true of, of `turns` that are equally long, from 0. A
+    /// The part in the turns that `keep` is true of, of `turns` that are equally long, from 0. A
     /// chunk of which a part lies in another turn is left out.
     #[must_use]
     pub fn of_turns(&self, turns: u64, keep: impl Fn(u64) -> bool) -> Self {

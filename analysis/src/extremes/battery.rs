@@ -99,7 +99,7 @@ fn blocks(ordered: &Ordered) -> Test {
     }
 }
 
-/// What a test is about: the three conditions for an extrapolation.
+/// The subject of a test: the three conditions for an extrapolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// The same distribution from the first cycle to the last.
@@ -127,13 +127,13 @@ impl fmt::Display for About {
 /// refused in fewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// What it is about.
+    /// The condition that it tests.
     pub about: About,
-    /// What a series that fails it does, in words.
+    /// The behaviour of a series that fails it, in words.
     pub fails_when: &'static str,
     /// The name of the statistic.
     pub name: &'static str,
-    /// What was computed.
+    /// Its value; infinite or NaN where it could not be computed, which passes nothing.
     pub statistic: f64,
     /// The critical value.
     pub limit: f64,
@@ -381,7 +381,7 @@ struct Apart<'a> {
 struct At {
     common: f64,
     apart: f64,
-    /// How many times as far out the largest are.
+    /// The ratio of the scale of the largest to that of the others, above 0; 1: no further out.
     factor: f64,
 }
 

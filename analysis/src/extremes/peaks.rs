@@ -4,7 +4,7 @@
 //! is always *all* that was above the bar, in order of time. A sample costs one comparison, and
 //! hardly any of a long stream is above the bar. Knows nothing of time but the count.
 
-/// What is kept is cut down to this many (fewer where values are equal).
+/// The peaks that a full buffer is cut down to (fewer where values are equal).
 pub const KEPT: usize = 4_096;
 
 /// And cut down when it reaches this many. The memory: up to 128 KiB, as it is needed.
@@ -62,7 +62,7 @@ impl Peaks {
         }
     }
 
-    /// How many values there were.
+    /// Values that were taken in, kept or not.
     pub fn n(&self) -> u64 {
         self.n
     }
@@ -118,7 +118,8 @@ impl Ordered {
         Self { n: peaks.n(), values, places, quantum }
     }
 
-    /// What the `count` largest exceed the next one by, falling; the threshold is that next one.
+    /// The threshold, which is the value after the `count` largest, and their excesses over it,
+    /// falling.
     pub(super) fn excesses(&self, count: usize) -> (f64, Vec<f64>) {
         let threshold = self.values[count];
         (threshold, self.values[..count].iter().map(|value| value - threshold).collect())

@@ -115,17 +115,17 @@ impl Audio {
         Ok(Application { statement, answer, ..impact }.severity(severity))
     }
 
-    /// How long one buffer takes, ns.
+    /// The time that one buffer takes, ns.
     fn buffer_ns(&self, frames: u32) -> f64 {
         f64::from(frames) / self.rate.as_hz() * 1e9
     }
 
-    /// How late a wake may be, ns; not above zero where no wake may be.
+    /// The most lateness that a wake may have, ns; not above zero where no wake may be.
     fn slack_ns(&self, frames: u32) -> f64 {
         f64::from(self.buffers.saturating_sub(1)) * self.buffer_ns(frames) - self.compute_ns
     }
 
-    /// What lateness does to a buffer of so many frames.
+    /// The effect of lateness on a buffer of so many frames.
     fn of_buffer(&self, frames: u32, timing: &Timing) -> Result<Application, Lack> {
         let largest = timing.largest_lateness()?;
         let buffer_ns = self.buffer_ns(frames);

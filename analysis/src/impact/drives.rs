@@ -1,4 +1,4 @@
-//! What stepper drives need, as LinuxCNC's users collected it.
+//! Timings that stepper drives need, as LinuxCNC's users collected them.
 //!
 //! Facts of LinuxCNC's documentation (docs/src/integrator/stepper-timing.adoc): name, step time,
 //! step space, direction hold, direction setup. Where that table has no number, this one has none

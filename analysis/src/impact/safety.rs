@@ -1,4 +1,4 @@
-//! How long a sampled loop takes to react to something, at the worst phase.
+//! The time that a sampled loop takes to react to something, at the worst phase.
 //!
 //! It happens just after a look and is seen a period later, the output leaves a period after that
 //! at the latest, plus computing and lateness: T ≤ 2P + C + L. What decides is the *largest

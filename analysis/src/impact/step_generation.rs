@@ -1,4 +1,5 @@
-//! How fast software can generate steps: LinuxCNC's rule (StepConf) with a drive's timings.
+//! The rate at which software can generate steps: LinuxCNC's rule (StepConf) with a drive's
+//! timings.
 //!
 //! The base thread must be no shorter than what the drive needs plus how much a run may shift
 //! against the previous one, which is LinuxCNC's `max |interval|`. Formulas in integers of ns.
@@ -7,16 +8,16 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a drive needs, ns each.
+/// The timings that a drive needs, ns each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriveTimings {
-    /// How long a step pulse must be.
+    /// The least length of a step pulse.
     pub step_time_ns: u64,
-    /// How long it must stay low between pulses.
+    /// The least time that it stays low between pulses.
     pub step_space_ns: u64,
-    /// How long the direction must hold after a step.
+    /// The least time that the direction holds after a step.
     pub dir_hold_ns: u64,
-    /// How long the direction must stand before a step.
+    /// The least time that the direction stands before a step.
     pub dir_setup_ns: u64,
 }
 
@@ -34,7 +35,7 @@ impl Default for DriveTimings {
 
 /// The longest step time for which a pulse can be ended within the same run of the base thread.
 const DOUBLE_STEP_MAX_NS: u64 = 5_000;
-/// What StepConf adds for the time that such a run itself takes.
+/// The part that StepConf adds for the time that such a run itself takes.
 const DOUBLE_STEP_RUN_NS: u64 = 5_000;
 
 /// LinuxCNC's guidance on `max |interval|`.
@@ -73,7 +74,7 @@ impl SteppingClass {
     }
 }
 
-/// What software stepping can do on this machine with this drive.
+/// The steps that software can make on this machine with this drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepGeneration {
     /// `step-generation`.
@@ -87,7 +88,7 @@ pub struct StepGeneration {
     pub drive: DriveTimings,
     /// Shortest period of the base thread, ns.
     pub base_period_ns: u64,
-    /// Whether a pulse begins and ends within one run of the base thread.
+    /// True where a pulse begins and ends within one run of the base thread.
     pub double_step: bool,
     /// Highest step rate, steps per second.
     pub max_step_rate_hz: f64,

@@ -69,7 +69,7 @@ pub enum Form {
     Sine,
 }
 
-/// What the time error costs the motor.
+/// The effect of the time error on the motor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Impact {
     /// `stepper`.
@@ -77,7 +77,7 @@ pub struct Impact {
     /// The run that the timing was taken from; null when it was given.
     #[serde(default)]
     pub run: Option<String>,
-    /// Whether no steps are lost; null in results of before.
+    /// Yes where no steps are lost; null in results of earlier versions.
     #[serde(default)]
     pub answer: Option<Suits>,
     /// Torque lost to the time error, Nm; the holding torque where the field runs a whole step
@@ -97,7 +97,7 @@ pub struct Impact {
     pub electrical_angle_rad: f64,
     /// Which form was used.
     pub form: Form,
-    /// Whether steps are lost.
+    /// True where steps are lost.
     pub steps_lost: bool,
     /// The statistic behind it; empty in results of before.
     #[serde(default)]
@@ -177,7 +177,8 @@ impl Stepper {
     }
 }
 
-/// What was seen is the least that there is: it shows a loss, and no loss only as far as it goes.
+/// The result in words. The error seen is the least that there is: it shows a loss, and no loss
+/// only as far as it goes.
 fn statement(rate_hz: f64, ratio: f64, share: f64, steps_lost: bool, error: &Basis) -> String {
     if steps_lost {
         return format!(

@@ -1,4 +1,4 @@
-//! What a model of an application needs of a recording: statistics, each with its evidence.
+//! Statistics of a recording that a model of an application needs, each with its evidence.
 //!
 //! Holds numbers that were found elsewhere, or one that a person gives. An observed maximum keeps
 //! its n, a probability keeps its confidence; nothing is extrapolated.
@@ -28,7 +28,7 @@ pub struct Basis {
     pub level: Option<Level>,
     /// Cycles that it is based on; null when not given.
     pub n: Option<u64>,
-    /// How many of them were beyond the value, at least; null where they were not counted.
+    /// Those of them that were beyond the value, at least; null where they were not counted.
     #[serde(default)]
     pub exceedances: Option<u64>,
     /// Upper bound of the probability that a cycle is beyond the value; null where none is known.
@@ -37,7 +37,7 @@ pub struct Basis {
     pub confidence: Option<f64>,
 }
 
-/// Whether it is good enough.
+/// The answer to a requirement of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Suits {
@@ -162,19 +162,19 @@ impl Latenesses {
         self.buckets.iter().map(|bucket| bucket.2).sum::<u64>() + self.beyond + self.unknown
     }
 
-    /// How many were later.
+    /// The count of latenesses above `above_ns`, at least and at most.
     fn later_than(&self, above_ns: i64) -> EventCount {
         let seen = EventCount::of_buckets(above_ns, self.buckets.iter().copied(), self.beyond);
         EventCount { theta: self.theta, ..seen.with_unseen(self.unknown) }
     }
 }
 
-/// What is known of how often a cycle is later than something.
+/// Evidence of the share of cycles later than a bound.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Exceedance {
     /// Than what, ns.
     above_ns: f64,
-    /// How many were; `None` where they were not counted.
+    /// Cycles that were; `None` where they were not counted.
     seen: Option<EventCount>,
     /// The lowest upper bound of the probability; `None` where none is known.
     upper: Option<Bound>,
@@ -201,18 +201,18 @@ impl Exceedance {
         (self.lower >= single).then_some(self.lower)
     }
 
-    /// Whether cycles were later.
+    /// Returns true where cycles were later for certain.
     pub(super) fn was_seen(&self) -> bool {
         self.seen.is_some_and(|seen| seen.least > 0)
     }
 
-    /// What tells the worse of two runs: the larger the worse. What is unknown is no better than
-    /// anything.
+    /// The upper bound of the share, by which two runs are ordered: the larger the worse. What is
+    /// unknown is no better than anything.
     pub(super) fn severity(&self) -> f64 {
         self.at_most().unwrap_or(f64::MAX)
     }
 
-    /// Whether it happens in less than a share `allowed` of the cycles.
+    /// The answer to a requirement that it happens in less than a share `allowed` of the cycles.
     pub(super) fn suits(&self, allowed: f64) -> Suits {
         match self.at_most() {
             Some(upper) if upper < allowed => Suits::Yes,
@@ -222,8 +222,8 @@ impl Exceedance {
         }
     }
 
-    /// How long a loop shows that it happens in less than a share `allowed` of the cycles, if it
-    /// goes on as seen, ns; `None` where more cycles would not, or nothing was counted.
+    /// The length of a run that shows that it happens in less than a share `allowed` of the cycles,
+    /// if the loop goes on as seen, ns; `None` where more cycles would not, or nothing was counted.
     pub(super) fn duration_needed_ns(&self, allowed: f64) -> Option<f64> {
         let (seen, period_ns) = (self.seen?, self.period_ns?);
         let event = ClaimEvent::Lateness { above_ns: self.above_ns as i64 };
@@ -232,8 +232,7 @@ impl Exceedance {
         judge(&ask, &Ok(seen), StoppingRule::AsPlanned, period_ns).duration_needed_ns
     }
 
-    /// How many were later, as a clause: "3 of 60 000 were later"; `None` where they were not
-    /// counted.
+    /// The count in words, as a clause: "3 of 60 000 were later"; `None` where it was not counted.
     pub(super) fn words(&self) -> Option<String> {
         let EventCount { n, least, most, .. } = self.seen?;
         let seen = match (least, most) {
@@ -336,7 +335,8 @@ impl Timing {
         self.seen("range of lateness", max.zip(min).map(|(max, min)| max - min), None)
     }
 
-    /// What the longest wait from wake to wake had above the period; 0 where none had.
+    /// The excess of the longest wait from wake to wake over the period, ns; 0 where none was
+    /// longer.
     ///
     /// # Errors
     /// It is not known.
@@ -391,7 +391,7 @@ impl Timing {
         by_claims.chain(by_count).min_by(|a, b| a.above_ns.total_cmp(&b.above_ns))
     }
 
-    /// What is known of how often a cycle is later than that, in ns.
+    /// Evidence of the share of cycles later than `above_ns`.
     pub(super) fn later_than(&self, above_ns: f64) -> Exceedance {
         let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
         let by_count = seen.map(|seen| Bound {

@@ -20,7 +20,7 @@ use punctual_core::time::{Period, Span};
 /// One unit of a simulated quantity, ns: fine enough that whole ns are a continuum.
 pub(crate) const UNIT_NS: f64 = 10_000.0;
 
-/// How one series is made: pushes n latenesses.
+/// The maker of one series: it pushes n latenesses.
 pub(crate) type Make = fn(&mut Rng, u64, &mut dyn FnMut(f64));
 
 /// A kind of series.
@@ -260,7 +260,7 @@ fn heavy(rng: &mut Rng, n: u64, push: &mut dyn FnMut(f64)) {
     each(n, push, || if rng.uniform() < share { 4.0 / rng.uniform().sqrt() } else { rng.normal() });
 }
 
-/// How late cycles come.
+/// The pattern in which late cycles come.
 #[derive(Clone, Copy)]
 pub(crate) enum Pattern {
     /// Each alone.
@@ -295,9 +295,9 @@ pub(crate) struct LateKind {
     pub pattern: Pattern,
     /// The share of cycles that is late.
     pub p: f64,
-    /// Whether they are missed rather than late.
+    /// True where they are missed rather than late.
     pub missed: bool,
-    /// Whether it was used while the limits were chosen.
+    /// True where it was used while the limits were chosen.
     pub tuned: bool,
 }
 

@@ -667,12 +667,12 @@ impl ColumnSpec {
         self.unit
     }
 
-    /// Whether the name itself determines what the column holds.
+    /// Returns true where the name itself determines the kind of the column.
     pub fn tells_kind(&self) -> bool {
         self.is_named("instant") || self.is_named("lateness")
     }
 
-    /// What the column holds: its name decides; any other name is instants when there is a period.
+    /// The kind of the column: its name decides; any other name is instants when there is a period.
     pub fn kind(&self, has_period: bool) -> ColumnKind {
         if self.is_named("instant") || (has_period && !self.is_named("lateness")) {
             ColumnKind::Instant
@@ -681,7 +681,8 @@ impl ColumnSpec {
         }
     }
 
-    /// Whether a field of a header is this column's: ignoring case and surrounding space.
+    /// Returns true where a field of a header is this column's: ignoring case and surrounding
+    /// space.
     fn is_named(&self, field: &str) -> bool {
         field.trim().eq_ignore_ascii_case(&self.name)
     }

@@ -80,24 +80,24 @@ impl fmt::Debug for Format {
     }
 }
 
-/// What writes a format, and what its files hold: a row of docs/importing.md.
+/// The program that writes a format, and the content of its files: a row of docs/importing.md.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer {
     /// The program, as error messages and `--help` list it.
     pub program: &'static str,
     /// The kind of file: "histogram of cyclictest".
     pub file: &'static str,
-    /// What makes such a file.
+    /// The command, or the library, that makes such a file.
     pub made_with: &'static str,
     /// Which quantity it holds, and what becomes a run.
     pub holds: &'static str,
     /// The resolution of its values.
     pub resolution: &'static str,
-    /// What it does not record.
+    /// The quantities that it does not record.
     pub cannot_tell: &'static str,
 }
 
-/// What gives a format away. No two formats claim the same file: a test says so.
+/// The mark by which a format is recognised. No two formats claim the same file: a test says so.
 enum Sniff {
     /// One line, wherever it stands in the head of the file; without its end.
     Line(fn(&str) -> bool),
@@ -136,7 +136,7 @@ pub struct Import {
 /// Reads a whole file of `format`.
 ///
 /// # Errors
-/// What the program would not write, with its place; a reader that fails.
+/// A line that the program would not write, with its place; a reader that fails.
 pub fn read(
     format: &Format,
     mut reader: impl Read,
@@ -230,7 +230,7 @@ struct Source {
     cannot_know: Vec<String>,
 }
 
-/// What a file states of one run beside its values, and how these are to be read.
+/// The statements of a file about one run beside its values, and how these are to be read.
 ///
 /// A reader sets what its file has; that the numbers fit together is checked at the end, by
 /// [`RunBuilder::finish`].
@@ -256,7 +256,7 @@ struct Stated {
     mean_ns: Option<f64>,
     max_ns: Option<f64>,
     stddev_ns: Option<f64>,
-    /// How far above the min, mean and max given the true ones may be, ns.
+    /// The most that the true min, mean and max may be above those given, ns.
     rounding_ns: i64,
     /// Quantiles given, as in [`punctual_analysis::quantile::Probability::SUMMARY`].
     quantiles_ns: [Option<f64>; 5],

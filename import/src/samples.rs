@@ -39,7 +39,7 @@ struct Progress {
     unrecorded: u64,
 }
 
-/// How many runs a file describes: the elements take no memory.
+/// The number of runs that a file describes: the elements take no memory.
 #[derive(Deserialize)]
 struct Described {
     runs: Vec<IgnoredAny>,
@@ -251,7 +251,7 @@ fn decode(bytes: &[u8], samples: &mut Vec<Sample>) {
     samples.extend(blocks.iter().map(Sample::from_bytes));
 }
 
-/// Whether no cycle number is below the one before, from `cycle` on.
+/// Returns true where no cycle number is below the one before, from `cycle` on.
 fn is_rising(mut cycle: u64, samples: &[Sample]) -> bool {
     let mut rising = true;
     for sample in samples {
@@ -317,7 +317,7 @@ pub struct FileInfo {
 /// One run of a sample file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
-    /// What it was: `idle`, `cpu`, …
+    /// Its name: `idle`, `cpu`, …
     #[serde(default)]
     pub name: String,
     /// The name of the condition it ran under: `idle`, `cpu`, `all loads`; none in files of before.

@@ -53,15 +53,15 @@ fn is_verbose(line: &str) -> bool {
     value_fields(line).is_some() || (line.starts_with("Thread ") && line.contains(" Interval: "))
 }
 
-/// What no file of cyclictest records.
+/// The facts that no file of cyclictest records.
 pub(super) const CANNOT_KNOW: [&str; 2] = [
     "missed releases: cyclictest skips and does not count them, so one long stall is a single \
     value (coordinated omission)",
     "interval and grid: there are no instants",
 ];
 
-/// How many buckets a histogram has, by the command line: `-h 500`, `-h500`, `--histogram=500`, the
-/// same with `-H` and `--histofall`. Values from there on are beyond it.
+/// The number of buckets of a histogram, by the command line: `-h 500`, `-h500`, `--histogram=500`,
+/// the same with `-H` and `--histofall`. Values from there on are beyond it.
 pub(super) fn buckets(command: &str) -> Option<u64> {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {
@@ -74,7 +74,7 @@ pub(super) fn buckets(command: &str) -> Option<u64> {
     None
 }
 
-/// What stands in a line of its running display: `T: 0 ( 1491) P:80 I:1000 C: …`.
+/// The fields of a line of its running display: `T: 0 ( 1491) P:80 I:1000 C: …`.
 struct Display {
     thread: usize,
     priority: u8,
@@ -301,7 +301,7 @@ fn period(line: &str) -> Option<(usize, u64)> {
     Some((thread.trim().parse().ok()?, us.trim().parse().ok()?))
 }
 
-/// Whether cyclictest writes such a line between values.
+/// Returns true where cyclictest writes such a line between values.
 fn is_other(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || line.starts_with('#') || display(line).is_some()

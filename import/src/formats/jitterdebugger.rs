@@ -17,7 +17,7 @@ const RECORD_BYTES: usize = 28;
 /// CPUs of the largest machines that Linux runs on.
 const CPUS_MAX: u32 = 8_192;
 
-/// What no file of jitterdebugger records.
+/// The facts that no file of jitterdebugger records.
 pub(super) const CANNOT_KNOW: [&str; 2] = [
     "one cause from several: jitterdebugger adds a value for every release that passed, so one \
     stall is many values",
@@ -64,7 +64,7 @@ pub(super) const FORMAT: Format = Format {
     read: samples,
 };
 
-/// Whether a file begins with records: at least one, and all that are there in full.
+/// Returns true where a file begins with records: at least one, and all that are there in full.
 fn is_samples(head: &[u8]) -> bool {
     let (records, _) = head.as_chunks::<RECORD_BYTES>();
     !records.is_empty() && records.iter().all(|bytes| record(bytes).is_some())

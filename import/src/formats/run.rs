@@ -24,8 +24,8 @@ use crate::text::clean;
 /// More values than any program counts: so many that sums of them stay within `u64`.
 const COUNT_MAX: u64 = 1 << 56;
 
-/// How many intervals may be, and how many are, farther from zero than so many thresholds and no
-/// more.
+/// Counts of intervals that may be, and that are, farther from zero than so many thresholds and no
+/// more: the index is the number of thresholds.
 #[derive(Debug)]
 struct Far {
     may: Vec<u64>,
@@ -184,7 +184,7 @@ impl RunBuilder {
             (None, None, None, None);
     }
 
-    /// What lies beyond the histogram is at least this, ns: where it ends, or at least its highest
+    /// The least that a value beyond the histogram is, ns: where it ends, or at least its highest
     /// bucket.
     fn end_ns(&self) -> Option<i64> {
         self.stated.limit_ns.or(self.filled.map(|(_, highest_ns)| highest_ns))
@@ -263,7 +263,7 @@ impl RunBuilder {
         Ok(ImportedRun { name, cpu, period_ns, policy, priority, outcome })
     }
 
-    /// How many values there were, and how many of them beyond the histogram.
+    /// The number of values, and of those of them beyond the histogram.
     fn counted(&self) -> Result<(u64, u64), String> {
         let (name, binned) = (&self.stated.name, self.binned);
         let beyond = self.stated.beyond.unwrap_or_default();
@@ -438,7 +438,7 @@ struct Evidence<'a> {
     n: u64,
     width_ns: Option<i64>,
     widest_ns: i64,
-    /// What is beyond the histogram is at least this, ns.
+    /// The least that a value beyond the histogram is, ns.
     end_ns: Option<i64>,
     ordered: bool,
 }

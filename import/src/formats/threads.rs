@@ -60,7 +60,7 @@ pub(super) const FORMAT: Format = Format {
     read,
 };
 
-/// Whether a file begins as JSON does: no other format here begins with a brace.
+/// Returns true where a file begins as JSON does: no other format here begins with a brace.
 fn is_json(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"{")
 }
@@ -201,7 +201,7 @@ impl Object for Root<'_, '_> {
     }
 }
 
-/// What jitterdebugger records of the system.
+/// The object in which jitterdebugger records the system; its timer resolution is read.
 struct Sysinfo<'r, 'a, 'b>(&'r mut Root<'a, 'b>);
 
 impl Object for Sysinfo<'_, '_, '_> {
@@ -236,7 +236,7 @@ impl Object for Threads<'_, '_> {
     }
 }
 
-/// What oslat does not record.
+/// The facts that oslat does not record.
 const OSLAT_CANNOT_KNOW: [&str; 2] = [
     "lateness: there are no releases; a value is one pass of a spin, rounded up to whole µs, and \
     most passes are not stalls",
@@ -380,7 +380,7 @@ impl Object for Buckets<'_> {
 /// The most bytes between two quotes.
 const TEXT_BYTES_MAX: usize = 1 << 16;
 
-/// What takes the fields of an object.
+/// A reader of the fields of an object.
 ///
 /// For the importers of JSON: read as it comes, in bounded memory. A string longer than
 /// [`TEXT_BYTES_MAX`] ends the reading, so that a hostile file cannot use much memory; unknown

@@ -84,12 +84,12 @@ pub fn open_device(path: &CStr) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
-/// How many descriptors a process may have at once: RLIMIT_NOFILE.
+/// The number of descriptors that a process may have at once: RLIMIT_NOFILE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What holds.
+    /// The limit in force.
     pub soft: u64,
-    /// What it may be set to.
+    /// The most that the soft one may be set to.
     pub hard: u64,
 }
 

@@ -36,13 +36,13 @@ pub const SAMPLE_RAW: u64 = 1 << 10;
 /// PERF_SAMPLE_IDENTIFIER: [`PerfEvent::id`], before everything else.
 pub const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 
-/// What each sample has, whatever its event.
+/// The fields that each sample has, whatever its event.
 const SAMPLE_ALWAYS: u64 = SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_RAW;
 
 /// The most bytes that a record has: its size is a number of 16 bits.
 pub const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
-/// What happens that is to be recorded.
+/// The kind of event that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSource {
     /// PERF_TYPE_TRACEPOINT: the one with this number, from `events/SYSTEM/NAME/id` of tracefs.
@@ -348,7 +348,7 @@ impl PerfEvent {
     }
 }
 
-/// What is counted, and makes no record.
+/// The kind of event that is counted, without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedEvent {
     /// PERF_COUNT_HW_CPU_CYCLES: cycles in which the CPU ran.
@@ -414,14 +414,14 @@ pub struct EventCounter {
     descriptor: Descriptor,
 }
 
-/// What a counter has counted.
+/// The reading of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterReading {
-    /// How often.
+    /// Events since it was opened.
     pub count: u64,
-    /// How long it has been open, ns.
+    /// Time since it was opened, ns.
     pub enabled_ns: u64,
-    /// How long of that it was counted, ns: less where events share the processor's counters.
+    /// Time of that in which it was counted, ns: less where events share the processor's counters.
     pub running_ns: u64,
 }
 
@@ -504,7 +504,7 @@ pub struct TakenRecords {
     pub bytes: usize,
     /// So many were unread before.
     pub unread_before: u64,
-    /// What was there was no record: all of it was dropped.
+    /// True where the bytes were no record: all of them were dropped.
     pub damaged: bool,
 }
 
@@ -681,7 +681,7 @@ impl Area {
     }
 }
 
-/// How many bytes at the beginning are whole records; `None` where there is one that cannot be.
+/// Bytes at the beginning that are whole records; `None` where there is one that cannot be.
 fn whole_records(bytes: &[u8]) -> Option<usize> {
     let mut end = 0;
     while let Some(&[_, _, _, _, _, _, low, high]) =

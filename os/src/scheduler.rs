@@ -252,7 +252,7 @@ pub fn slice_ns(tid: i32) -> Result<u64, Errno> {
 mod tests {
     use super::*;
 
-    /// Whether what the thread starts begins as SCHED_OTHER.
+    /// Returns true where a thread that this one starts begins as SCHED_OTHER.
     fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
         SchedAttributes::get(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
     }

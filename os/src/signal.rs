@@ -16,9 +16,9 @@ static REQUESTS: Requests = Requests::new();
 /// The number of [`Hold`]s that live.
 static HOLDS: AtomicU32 = AtomicU32::new(0);
 
-/// How many loops at a time [`also_stop`] can stop.
+/// The most loops that [`also_stop`] can stop at a time.
 pub const MOST_STOPS: usize = 64;
-/// What the handler stops beside [`stop_flag`]; null where nothing is.
+/// The loops that the handler stops beside [`stop_flag`]; null where there is none.
 static STOPS: [AtomicPtr<StopWords>; MOST_STOPS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST_STOPS];
 

@@ -11,7 +11,7 @@ pub struct Tick {
     pub label: Option<String>,
 }
 
-/// How values lie on an axis.
+/// The scale on which values lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps add the same.
@@ -32,7 +32,7 @@ pub struct Axis {
     pub low: f64,
     /// Its upper end, above the lower.
     pub high: f64,
-    /// How values lie between them.
+    /// The scale between its ends.
     pub scale: Scale,
     /// Its marks, rising.
     pub ticks: Vec<Tick>,
@@ -136,7 +136,7 @@ impl Axis {
         Self { label: self.label.clone(), low, high, scale: self.scale, ticks }
     }
 
-    /// Whether values lie on it, its ends included.
+    /// Returns true where values lie on it, its ends included.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

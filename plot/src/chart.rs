@@ -89,7 +89,7 @@ pub struct DensityCell {
     pub from: (f64, f64),
     /// The opposite one.
     pub to: (f64, f64),
-    /// How much there is, in [0, 1]; nothing is drawn of 0.
+    /// The density, in [0, 1]; nothing is drawn of 0.
     pub share: f64,
 }
 
@@ -121,7 +121,7 @@ pub struct Chart {
     pub y: Axis,
     /// The series, in the order in which they are drawn.
     pub series: Vec<ChartSeries>,
-    /// How its marks are to be read, and what is left out: a line each, below the legend.
+    /// Notes on the reading of its marks and on what is left out: a line each, below the legend.
     pub notes: Vec<String>,
 }
 
@@ -194,7 +194,7 @@ impl Frame<'_> {
         vec![from, (to.0, from.1), to, (from.0, to.1)]
     }
 
-    /// What words in it may take.
+    /// The place that words in it may take.
     fn bounds(&self) -> Bounds {
         Bounds { left: self.left, right: self.right, top: self.top, bottom: self.bottom }
     }
@@ -247,7 +247,7 @@ fn scene(chart: &Chart) -> Scene {
     Scene { width, height, title, description, items }
 }
 
-/// What the words at the ticks of a vertical axis take.
+/// The width that the words at the ticks of a vertical axis take, pixels.
 fn names_width(axis: &Axis, width: f64) -> f64 {
     let words = axis.ticks.iter().filter_map(|tick| tick.label.as_deref());
     let widest = words.map(|words| labels::width(words, SMALL)).fold(0.0, f64::max);
@@ -294,7 +294,7 @@ fn legend(
     y + ROW
 }
 
-/// What stands for a series in the legend: a mark of its own kind.
+/// The mark that stands for a series in the legend: one of its own kind.
 fn key(series: &ChartSeries, (x, y): ScenePoint, items: &mut Vec<Item>) {
     let ink = Ink::Series(series.ink);
     let radius = |mark: &Mark| match mark {

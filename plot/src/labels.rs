@@ -6,15 +6,16 @@
 use crate::font;
 use crate::scene::{Anchor, Item};
 
-/// How much wider than the font of PNG files a reader's own may be, in which a page is shown.
+/// The factor by which a reader's own font may be wider than that of PNG files, in which a page is
+/// shown.
 const WIDER: f64 = 1.15;
 /// Above and below the base line, of the height of letters.
 const ABOVE: f64 = 0.8;
 const BELOW: f64 = 0.25;
-/// What stands for words that were cut off.
+/// The character in place of words that were cut off.
 const CUT: char = '…';
 
-/// What words take, pixels.
+/// The place that words take, pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) left: f64,
@@ -51,7 +52,7 @@ impl Bounds {
         })
     }
 
-    /// Whether both cover the same place.
+    /// Returns true where both cover the same place.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.left < other.right
             && other.left < self.right
@@ -59,7 +60,7 @@ impl Bounds {
             && other.top < self.bottom
     }
 
-    /// Whether all of it lies in this.
+    /// Returns true where all of it lies in `other`.
     pub(crate) fn is_inside(&self, other: &Self) -> bool {
         self.left >= other.left
             && self.right <= other.right
@@ -96,8 +97,8 @@ impl Labels {
         }
     }
 
-    /// Whether these words may stand where they are in this part of the picture: there are some,
-    /// and they cover no others.
+    /// Returns true where these words may stand where they are in this part of the picture: there
+    /// are some, and they cover no others.
     pub(crate) fn has_room(&self, part: Bounds, words: &Item) -> bool {
         let is_empty = matches!(words, Item::Text { text, .. } if text.is_empty());
         Bounds::of(words).filter(|_| !is_empty).is_some_and(|bounds| {
@@ -112,7 +113,7 @@ impl Labels {
     }
 }
 
-/// How wide words are at most, wherever they are shown.
+/// The most width that words take, wherever they are shown, pixels.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     font::width(text, size) * WIDER
 }

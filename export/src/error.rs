@@ -30,7 +30,7 @@ pub enum ExportError {
         run: String,
         /// k of the sample after them.
         cycle: u64,
-        /// How many.
+        /// Missed releases.
         missed: u64,
     },
 }

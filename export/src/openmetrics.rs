@@ -124,8 +124,8 @@ pub const BOUNDS_NS: [i64; BOUNDS] = {
     bounds
 };
 
-/// How many values are at most each bound. A bucket that spans a bound (of histograms with other
-/// edges) counts above it: late rather than early.
+/// Counts of values that are at most each bound. A bucket that spans a bound (of histograms with
+/// other edges) counts above it: late rather than early.
 fn cumulative(buckets: &[Bucket]) -> [u64; BOUNDS] {
     let mut counts = [0_u64; BOUNDS];
     for bucket in buckets {

@@ -32,7 +32,7 @@ const GAP_ROWS_MAX: u64 = 10_000_000;
 pub struct ExportedRun {
     /// The name that the result gives it; a plain one ([`crate::name::plain`]).
     pub run: String,
-    /// What it ran under, where several conditions count as one run; else the name again. Plain.
+    /// The condition that it ran under, where several count as one run; else the name again. Plain.
     pub condition: String,
     /// CPU it ran on.
     pub cpu: u32,

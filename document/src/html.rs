@@ -24,7 +24,7 @@ pub struct Page {
     pub title: String,
     /// The heading of it all.
     pub heading: String,
-    /// What it was made from, one line each.
+    /// The results or recordings it was made from, one line each.
     pub origins: Vec<Origin>,
     /// In their order; contents link to each.
     pub sections: Vec<Section>,
@@ -38,13 +38,13 @@ pub struct Page {
 /// Where something on a page comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// What the page calls it; `None` where it is the only one.
+    /// The label by which the page refers to it; `None` where it is the only one.
     pub label: Option<String>,
-    /// What it is, when and where it was made.
+    /// Its description: kind, and when and where it was made.
     pub text: String,
     /// Where it was, as a reader may look for it.
     pub place: String,
-    /// What is wrong with it, as a sentence.
+    /// Its fault, as a sentence.
     pub caveat: Option<String>,
 }
 

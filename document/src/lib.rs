@@ -1,4 +1,4 @@
-//! What is shown to a person, as data: headings, sentences, tables, plots.
+//! The data that are shown to a person: headings, sentences, tables, plots.
 //!
 //! A document is built once; [`text`], [`html`] and [`markdown`] render it and know nothing of what
 //! it is about. Words are as they came: each renderer makes them harmless for its own readers.
@@ -58,15 +58,15 @@ pub enum Block {
 pub struct Words {
     /// The sentences.
     pub text: String,
-    /// How deep it stands below what it belongs to: 0 for sentences of their own.
+    /// The depth below the block it belongs to: 0 for sentences of their own.
     pub level: usize,
-    /// What it is to a reader.
+    /// Its meaning to a reader.
     pub tone: Tone,
     /// The first of these words in it has a colour.
     pub paint: Option<(String, Paint)>,
 }
 
-/// How an answer is coloured, where there are colours.
+/// The colour of an answer, where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     /// Green.
@@ -77,7 +77,7 @@ pub enum Paint {
     Open,
 }
 
-/// What sentences are to a reader.
+/// The meaning of sentences to a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Part of the result.
@@ -94,7 +94,7 @@ pub enum Tone {
 /// Sentences that stand behind labels.
 #[derive(Clone, Debug)]
 pub struct Items {
-    /// What kind of list it is.
+    /// The kind of the list.
     pub kind: ItemsKind,
     /// In their order.
     pub items: Vec<Item>,
@@ -128,9 +128,9 @@ pub struct Item {
     pub text: String,
     /// A command that belongs to it.
     pub command: Option<String>,
-    /// What else is known of it, for a page: a row each. Others have it in the sentence.
+    /// More facts about it, for a page: a row each. Others have it in the sentence.
     pub rows: Vec<String>,
-    /// What the answer is to a reader, where it is one.
+    /// The meaning of the answer to a reader, where it is one.
     pub tone: Tone,
     /// The first of these words in the sentence, or in an empty one's label, has a colour.
     pub paint: Option<(String, Paint)>,
@@ -139,13 +139,13 @@ pub struct Item {
 /// A table of words and numbers. The first column heads its row.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What is in it.
+    /// Its content, in words.
     pub caption: String,
     /// From left to right.
     pub columns: Vec<Column>,
     /// A cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// What a terminal shows in its place; empty where it shows all.
+    /// The tables that a terminal shows in its place; empty where it shows all.
     pub brief: Vec<Brief>,
 }
 
@@ -154,13 +154,13 @@ pub struct Table {
 pub struct Column {
     /// Over it.
     pub head: String,
-    /// What its cells are.
+    /// The kind of its cells.
     pub cells: Cells,
     /// The least that it takes in a terminal, columns.
     pub width: usize,
 }
 
-/// What the cells of a column are.
+/// The kind of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {
     /// Words, which begin at the left.
@@ -169,10 +169,10 @@ pub enum Cells {
     Numbers,
 }
 
-/// What a terminal shows of a table.
+/// A part of a table, as a terminal shows it.
 #[derive(Clone, Debug)]
 pub struct Brief {
-    /// How it stands on the page.
+    /// Its place and heads on the page of a terminal.
     pub frame: Frame,
     /// From left to right.
     pub columns: Vec<Column>,
@@ -180,7 +180,7 @@ pub struct Brief {
     pub rows: Vec<Vec<String>>,
 }
 
-/// How a brief stands on the page of a terminal.
+/// The place and the heads of a brief on the page of a terminal.
 #[derive(Clone, Debug)]
 pub enum Frame {
     /// Under the table's caption. As many rows as there is room for, the first in this order of
@@ -198,7 +198,7 @@ pub enum Frame {
     /// Without a caption, from the first column of the terminal, and never cut: lines that programs
     /// search too.
     Lines {
-        /// Whether the heads are over them.
+        /// True where the heads are over them.
         has_heads: bool,
     },
 }
@@ -212,7 +212,7 @@ pub struct Figure {
     pub title: String,
     /// The picture; its description is a part of it.
     pub chart: Chart,
-    /// What stands in its place where there are no pictures; empty where tables say it all.
+    /// The sentence in its place where there are no pictures; empty where tables say it all.
     pub brief: String,
     /// The kind of the data that a page's script draws it from again; `None` for one that stays.
     pub data: Option<&'static str>,
@@ -220,7 +220,7 @@ pub struct Figure {
     pub behind: Vec<Block>,
 }
 
-/// What groups of blocks are that stand in one row.
+/// The kind of groups of blocks that stand in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
     /// They are of results that are compared by eye; each has a frame.
@@ -397,7 +397,7 @@ impl Block {
         Words::new(text).at(level).into()
     }
 
-    /// Whether nothing of it is left where there are no pictures.
+    /// Returns true where nothing of it is left without pictures.
     pub fn is_picture_alone(&self) -> bool {
         match self {
             Self::Figure(figure) => figure.brief.is_empty(),

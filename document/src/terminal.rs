@@ -1,4 +1,5 @@
-//! What a terminal takes: lines of 80 columns, words with colours, commands as they can be pasted.
+//! Text as a terminal takes it: lines of 80 columns, words with colours, commands as they can be
+//! pasted.
 //!
 //! Asks standard output and the environment; writes nothing.
 
@@ -65,7 +66,7 @@ impl Styled {
         self.text += &more.text;
     }
 
-    /// How many lines it has.
+    /// The number of its lines.
     pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
@@ -107,7 +108,7 @@ impl Display for Styled {
     }
 }
 
-/// What begins a colour in a terminal (ECMA-48, SGR).
+/// The escape sequence that begins a colour in a terminal (ECMA-48, SGR).
 fn code(paint: Paint) -> &'static str {
     match paint {
         Paint::Good => "\u{1b}[32m",
@@ -116,8 +117,8 @@ fn code(paint: Paint) -> &'static str {
     }
 }
 
-/// Whether standard output takes colours: not where NO_COLOR is set or TERM is dumb; always where
-/// CLICOLOR_FORCE is.
+/// Returns true where standard output takes colours: not where NO_COLOR is set or TERM is dumb;
+/// always where CLICOLOR_FORCE is.
 pub fn has_colours() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let forced = set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());

@@ -12,8 +12,8 @@ use crate::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
 /// Between two columns.
 const GAP: usize = 2;
 
-/// What a level is further to the right than the one above it, and the lines of one block after its
-/// first.
+/// The columns by which a level is further to the right than the one above it, and the lines of one
+/// block after its first.
 const STEP: usize = 2;
 
 /// Fewer characters of words than this are no use.
@@ -73,7 +73,7 @@ fn sequence(blocks: &[Block], rows: usize) -> Styled {
     page
 }
 
-/// Whether a table stands under its caption.
+/// Returns true where a table stands under its caption.
 fn is_captioned(table: &Table) -> bool {
     table.brief.is_empty() || table.brief.iter().any(|brief| order(brief).is_some())
 }
@@ -197,7 +197,7 @@ fn cut(cell: &str, room: usize) -> String {
     begin.chain(['…']).chain(cell.chars().skip(count - end)).collect()
 }
 
-/// How many of these differ.
+/// The number of different ones among these.
 fn different<T: Ord>(cells: &[T]) -> usize {
     cells.iter().collect::<BTreeSet<_>>().len()
 }
@@ -262,7 +262,7 @@ fn cell(row: &[String], column: usize) -> String {
     row.get(column).map(|cell| plain(cell)).unwrap_or_default()
 }
 
-/// How wide each column is.
+/// The width of each column, characters.
 fn widths<R: AsRef<[String]>>(columns: &[Column], rows: &[R], has_heads: bool) -> Vec<usize> {
     let width = |(at, column): (usize, &Column)| {
         let cells = rows.iter().map(|row| cell(row.as_ref(), at).chars().count());

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-/// How long a group may take to lose its last member, which leaves it a moment after its end.
+/// The time that a group may take to lose its last member, which leaves it a moment after its end.
 const LEAVING: Duration = Duration::from_secs(10);
 
 /// A control group. Once this is dropped it is gone, and in version 2 whatever was left in it.

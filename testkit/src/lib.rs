@@ -1,4 +1,4 @@
-//! What the tests of punctual share. Never part of a program.
+//! Parts that the tests of punctual share. Never part of a program.
 //!
 //! [`browser`]: a headless Chromium for pages. [`sim`]: simulated clocks. [`random`]: numbers that
 //! a seed decides. [`parsers`]: bodies of the fuzz targets. [`control_group`]: a group of a test's

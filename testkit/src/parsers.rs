@@ -1,4 +1,4 @@
-//! What must hold of every parser, whatever its input: the bodies of the fuzz target.
+//! Properties of every parser, whatever its input: the bodies of the fuzz target.
 //!
 //! For `fuzz/fuzz_targets/parser.rs`, and for the test that replays `fuzz/corpus` on stable. A body
 //! panics when something does not hold: a panic inside the parser, an error that is no single
@@ -90,7 +90,7 @@ pub fn all() -> Vec<(String, Body)> {
     own.chain(formats).collect()
 }
 
-/// What a file's error says fits in one line behind the name of the file.
+/// Asserts that a file's error fits in one line behind the name of the file.
 fn one_line(error: &dyn Display) {
     says_why("", error);
 }
@@ -313,7 +313,7 @@ fn read_as(format: &Format, data: &[u8]) {
     }
 }
 
-/// What must hold of every run, whatever was read.
+/// Asserts what must hold of every run, whatever was read.
 fn sound(run: &ImportedRun) {
     assert!(!run.name.chars().any(char::is_control), "{:?}", run.name);
     let outcome = &run.outcome;
@@ -392,7 +392,7 @@ fn manifest(data: &[u8]) {
     }
 }
 
-/// What was scrubbed names nobody, and keeps its lines.
+/// Asserts that scrubbed text has no host and no user, and keeps its lines.
 fn scrub(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let scrub = Scrub::new().host("workbench.lab.example.com").user("alice");
@@ -443,7 +443,7 @@ fn files(data: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     })
 }
 
-/// Whether the path leads to a place inside the folder that it is joined to.
+/// Returns true where the path leads to a place inside the folder that it is joined to.
 fn is_inside(path: &str) -> bool {
     let plain = |part: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-,.:".contains(&byte);

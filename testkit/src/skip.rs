@@ -24,8 +24,8 @@ use punctual_os::scheduler::{self, SchedPolicy};
 /// Names the file to which each skip is appended as a line `TEST (FILE)<tab>PART`.
 pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
 
-/// Whether the test may go on: `present`. If not, the skip is printed and logged, and the caller
-/// returns. `part` names what is missing, as in "missing: root".
+/// Returns true where the test may go on: `present`. If not, the skip is printed and logged, and
+/// the caller returns. `part` names what is missing, as in "missing: root".
 ///
 /// # Panics
 /// With `CI=true` in the environment when the part is missing: there a skip is a failure.

@@ -1,4 +1,4 @@
-//! What the loop of many tasks releases ahead of time, while it waits, runs as if it had been
+//! Tasks that the loop of many releases ahead of time, while it waits, run as if they had been
 //! released at the wake, in a simulated clock.
 
 use std::cell::Cell;
@@ -91,7 +91,7 @@ impl Observe for NeverRan {
     }
 }
 
-/// What a machine of this noise does to these tasks, by period and policy.
+/// Runs these tasks, by period and policy, on a machine of this noise.
 fn run(
     tasks: &[(u64, OnOverrun)],
     (late_ns, long_ns): (&[u64], &[u64]),

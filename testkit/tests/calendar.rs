@@ -36,7 +36,7 @@ impl Clock for Still<'_> {
     fn relax(&mut self) {}
 }
 
-/// How long the nth run of anything takes, and whether it breaks off.
+/// Execution times of the runs in order, ns, and true for one that breaks off.
 type Scripted = Vec<(u64, bool)>;
 
 fn nth(script: &Scripted, n: usize) -> (u64, Flow) {
@@ -44,7 +44,7 @@ fn nth(script: &Scripted, n: usize) -> (u64, Flow) {
     (ns, if breaks { Flow::Break } else { Flow::Continue })
 }
 
-/// What ran: rank, cycle, part, start and finish, ns.
+/// A run: rank, cycle, part, start and finish, ns.
 type Ran = (usize, u64, u32, u64, u64);
 
 struct Script<'c> {

@@ -14,8 +14,8 @@ use punctual_testkit::random::Random;
 #[global_allocator]
 static HEAP: Weighing<System> = Weighing::new(System);
 
-/// What a campaign with one run may hold at once while an hour is added: a total, an hour's
-/// collector, and a copy of both for a file that is written meanwhile.
+/// The most bytes that a campaign with one run may hold at once while an hour is added: a total, an
+/// hour's collector, and a copy of both for a file that is written meanwhile.
 const HEAP_BYTES_MAX: usize = 8 << 20;
 
 /// Of the file, an hour's worth of samples thinned to so many cycles.

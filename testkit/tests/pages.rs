@@ -1,7 +1,7 @@
 //! The programs in C and C++ on docs/sharing.md and docs/migrating.md are programs, and as long as
 //! those pages say. Those in Rust are doc tests of `peers`, which has their crates.
 //!
-//! What is marked `not-compiled` needs libraries that are not packaged: it is counted alone.
+//! Code that is marked `not-compiled` needs libraries that are not packaged: it is counted alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// A block of a page.
 struct Block {
-    /// What stands behind its fence.
+    /// The words behind its fence.
     language: String,
     text: String,
     /// The lines that the page says it has.

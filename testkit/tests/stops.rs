@@ -36,7 +36,7 @@ struct Stopping<'w, S> {
     stop: &'w S,
     at_ns: u64,
     late_ns: u64,
-    /// Whether it is known when CLOCK_MONOTONIC shows an instant.
+    /// True where it is known when CLOCK_MONOTONIC shows an instant.
     related: bool,
 }
 
@@ -198,7 +198,7 @@ fn a_task_that_stops_it_does_so_at_its_end() {
     }
 }
 
-/// How a calendar ends: by a stop at an instant, or before one; or by a body, the nth that runs.
+/// The end of a calendar: by a stop at an instant, or before one; or by a body, the nth that runs.
 #[derive(Clone, Copy, Debug)]
 enum UnitsEnd {
     Stop(u64),

@@ -24,9 +24,11 @@ use punctual_os::pi_mutex::PiMutex;
 use punctual_os::threads;
 use punctual_testkit::skip;
 
-/// What a loop that runs its tasks to their end may call (none of it where it only spins).
+/// The system calls that a loop that runs its tasks to their end may make (none of it where it only
+/// spins).
 const ALLOWED: [&str; 1] = ["clock_nanosleep"];
-/// What the child calls in the second cycle of a loop and in its last, and nothing else of it does.
+/// The system call that the child makes in the second cycle of a loop and in its last, and nothing
+/// else of it makes.
 const MARK: &str = "getrusage";
 
 /// Set for the child, which is this test again.
@@ -37,7 +39,7 @@ const CYCLES: u64 = 100;
 /// The longest that a loop may take for them, on a machine that is busy and traces it.
 const AT_MOST: Span = Span::from_ms(60_000);
 
-/// What each cycle of a marked loop locks: a free mutex takes no system call.
+/// The mutex that each cycle of a marked loop locks: a free one takes no system call.
 static SHARED: PiMutex<u64> = PiMutex::new(0);
 
 /// Marks its second cycle and its last, which ends the loop.
@@ -182,7 +184,7 @@ fn changed() {
 /// The place of the loop that waits adaptively among those of [`traced`].
 const ADAPTIVE: usize = 4;
 
-/// What the traced child does.
+/// The body of the traced child.
 fn traced() {
     loops_and_tables();
     followed();

@@ -1,4 +1,4 @@
-//! What runs next is warmed while its CPU would only spin, in a simulated clock.
+//! The next task is warmed while its CPU would only spin, in a simulated clock.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;

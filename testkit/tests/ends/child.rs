@@ -11,7 +11,7 @@ use crate::machine::PERIOD_NS;
 /// The call of the body in which it does what its name says.
 const DISTURBED: u64 = 4;
 
-/// What starts this program as a task.
+/// The command that starts this program as a task.
 pub(crate) fn words() -> Vec<std::ffi::OsString> {
     let own = std::env::current_exe().expect("this program").into_os_string();
     let words = ["--exact", "child::a_task", "--nocapture", "--test-threads=1"];

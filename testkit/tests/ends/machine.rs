@@ -20,7 +20,7 @@ use crate::table::{Counted, Disturbance, Kind, Table, Way};
 
 /// Of all tasks that have one, at phase 0.
 pub(crate) const PERIOD_NS: u64 = 10_000_000;
-/// How long a disturbance is: it ends between two releases.
+/// The length of a disturbance: it ends between two releases.
 const LENGTH: Duration = Duration::from_nanos(PERIOD_NS * 7 / 2);
 
 const PERIOD: Period = Period::from_ns(PERIOD_NS).expect("in range");
@@ -35,11 +35,11 @@ struct Run {
     way: Way,
     by: Disturbance,
     ender: Option<Kind>,
-    /// Whether all is as before when it ends; otherwise it is disturbed then.
+    /// True where all is as before when it ends; otherwise it is disturbed then.
     is_late: bool,
 }
 
-/// What a body keeps of its cycles.
+/// The cycles that a body saw: their count, and instants of the first, the last and the finish, ns.
 #[derive(Debug, Default)]
 struct Seen {
     calls: AtomicU64,
@@ -48,7 +48,7 @@ struct Seen {
     finish_ns: AtomicU64,
 }
 
-/// What the bodies of a run share.
+/// The state that the bodies of a run share.
 #[derive(Debug, Default)]
 struct Stage {
     /// Set once the bodies, or what keeps them from running, shall take long.
@@ -177,7 +177,7 @@ fn process(run: Run) -> &'static str {
 const THREADS: [(&str, Kind); 3] =
     [("witness", Kind::Inline), ("thread", Kind::Thread), ("delaying", Kind::Delaying)];
 
-/// What one run did.
+/// The counts and instants of one run that ended.
 struct Ended {
     summary: Summary,
     seen: Vec<(Kind, Arc<Seen>)>,
@@ -185,7 +185,7 @@ struct Ended {
     first_ns: u64,
     before_ns: u64,
     after_ns: u64,
-    /// What the task that was removed had done by then.
+    /// The counts of the task that was removed, at its removal.
     removed: Option<Counts>,
     refusals: Vec<(Kind, String)>,
     recorded: Vec<(Kind, Option<(u64, u64)>)>,
@@ -254,7 +254,7 @@ fn run(run: Run) -> Ended {
     Ended { summary, seen, first_ns, before_ns, after_ns, removed, refusals, recorded }
 }
 
-/// What is done beside a run.
+/// The acts of the handle's thread beside a run.
 struct Acts<'a> {
     run: Run,
     stage: &'a Stage,
@@ -358,7 +358,7 @@ fn due(first_ns: u64, ended: &Ended, way: Way) -> (u64, u64) {
     (by(ended.before_ns), by(ended.after_ns))
 }
 
-/// What each kind of a run counted, and what is wrong with it otherwise.
+/// The counts of each kind of a run, and the faults found in it otherwise.
 fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
     let Ended { summary, seen, removed, recorded, .. } = ended;
     let (mut tasks, mut wrong) = (Vec::new(), Vec::new());

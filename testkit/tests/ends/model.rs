@@ -12,7 +12,7 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    /// Whether the span has this release.
+    /// Returns true where the span has this release.
     fn has(self, release_ns: u64) -> bool {
         match self {
             Self::Before(end_ns) => release_ns < end_ns,
@@ -49,14 +49,14 @@ impl Grid {
         u64::from(until.has(self.release_ns(0)))
     }
 
-    /// How many releases are in the span from `from_ns` on.
+    /// Releases in the span from `from_ns` on.
     pub(crate) fn count(self, from_ns: u64, until: Until) -> u64 {
         self.from(from_ns).take_while(|at_ns| until.has(*at_ns)).count() as u64
     }
 }
 
-/// How many releases a task has that moves its phase: one a finish, a period after the release, or
-/// after the finish where that is later.
+/// Releases of a task that moves its phase: one a finish, a period after the release, or after the
+/// finish where that is later.
 pub(crate) fn moving(first_ns: u64, period_ns: u64, finishes_ns: &[u64], until: Until) -> u64 {
     let (mut at_ns, mut count) = (first_ns, u64::from(until.has(first_ns)));
     for finish_ns in finishes_ns {

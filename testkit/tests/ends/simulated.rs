@@ -23,7 +23,7 @@ const START_NS: u64 = 20 * MS + 1;
 const LEAD_NS: [u64; 2] = [MS, MS / 10];
 /// The call of the body that overruns, and the releases before a stall.
 const DISTURBED: u64 = 6;
-/// What a body takes.
+/// The execution time of a body.
 const WORK_NS: u64 = 10_000;
 
 fn ns(ns: u64) -> Duration {
@@ -101,7 +101,7 @@ struct Trial {
     number: usize,
     policy: OnOverrun,
     period: Period,
-    /// How long the disturbance is.
+    /// The length of the disturbance.
     length_ns: u64,
     /// From the first release to the end, where that is an instant.
     after_ns: u64,
@@ -139,7 +139,7 @@ impl Trial {
         })
     }
 
-    /// What call number `call` of the body takes, `late_ns` after its release.
+    /// The execution time of call number `call` of the body, `late_ns` after its release, ns.
     fn work_ns(&self, call: u64, late_ns: u64) -> u64 {
         match self.by {
             Disturbance::Overrun if call == DISTURBED => self.length_ns,
@@ -208,7 +208,7 @@ impl Subject {
     }
 }
 
-/// What a sample file counts of the run of this name.
+/// Samples and missed releases that a sample file has of the run of this name.
 pub(crate) fn recorded(file: &Path, name: &str) -> Option<(u64, u64)> {
     let mut reader = SampleFileReader::open(std::fs::File::open(file).ok()?).expect("a file");
     let run = reader.info().runs.iter().position(|run| run.name == name)?;
@@ -398,7 +398,7 @@ fn units(trial: &Trial) -> Outcome {
     outcome(trial, &summary, (&file, name), units.into_iter().chain([beside]))
 }
 
-/// What each task of a summary counted.
+/// The counts of each task of a summary.
 fn outcome<'n>(
     trial: &Trial,
     summary: &Summary,

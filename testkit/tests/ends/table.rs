@@ -1,5 +1,5 @@
-//! What was counted, by the kind of the work, the way it ended and what disturbed it; and what
-//! cannot be, with the reason.
+//! Counts by the kind of the work, the way it ended and what disturbed it; and the combinations
+//! that cannot be, with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Triggered,
 }
 
-/// How it ends.
+/// The way it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     /// Its time is up.
@@ -60,7 +60,7 @@ impl Way {
     ];
 }
 
-/// What disturbs it.
+/// The disturbance of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Disturbance {
     Nothing,
@@ -77,7 +77,7 @@ impl Disturbance {
 /// A place of the table.
 pub(crate) type At = (Kind, Way, Disturbance);
 
-/// What one task counted in one run.
+/// The counts of one task in one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     /// Releases of the span, by the model.
@@ -92,7 +92,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What is wrong with it; `None` where nothing is.
+    /// The fault of the counts; `None` where there is none.
     fn wrong(&self) -> Option<&'static str> {
         let Self { releases, ran, missed, censored, unattended, recorded } = self;
         if !releases.contains(&(ran + missed + unattended)) {

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     judge(&outcome, false)
 }
 
-/// What all of this lacks on this machine; `None` when nothing.
+/// The first requirement that this machine lacks; `None` when nothing.
 fn missing() -> Option<String> {
     if !process::is_root() {
         return Some("arm64 needs root, to make a Debian system and to enter it".to_owned());
@@ -164,7 +164,7 @@ fn start(places: &Places, args: &[&str]) -> Result<Child, String> {
     Ok(child)
 }
 
-/// What cargo and the tests get to see.
+/// The environment variables of cargo and the tests.
 fn environment() -> Vec<(&'static str, String)> {
     let linker = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER";
     vec![
@@ -216,7 +216,7 @@ fn map_ids(child: &mut Child) -> Result<(), String> {
 
 /// Debian's release: the oldest whose Rust is new enough is still the one in the making.
 const SUITE: &str = "sid";
-/// What it holds: Rust with both standard libraries, a linker, the emulator.
+/// The packages of the system: Rust with both standard libraries, a linker, the emulator.
 const PACKAGES: &str = "cargo,rust-clippy,libstd-rust-dev:arm64,gcc-aarch64-linux-gnu,\
                         libc6-dev-arm64-cross,libc6:arm64,qemu-user,util-linux";
 

@@ -74,7 +74,7 @@ struct Attack {
     summary: &'static str,
 }
 
-/// What is run.
+/// The attacks to run, with their length and seed.
 #[derive(Debug, PartialEq, Eq)]
 struct Order {
     seconds: u64,

@@ -18,7 +18,7 @@ pub(crate) fn install() -> Result<(), String> {
     process::run(Command::new("rustup").args(["target", "add"]).args(TARGETS))
 }
 
-/// What this machine has not.
+/// The target or tool that this machine lacks; `None` when nothing.
 pub(crate) fn lacking() -> Option<&'static str> {
     let mut rustup = Command::new("rustup");
     let listed = process::output(rustup.args(["target", "list", "--installed"])).ok();

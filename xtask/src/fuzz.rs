@@ -20,7 +20,7 @@ const INPUT_SECONDS: u64 = 10;
 /// Bytes of the longest input tried.
 const INPUT_BYTES: u64 = 65_536;
 
-/// What the arguments request.
+/// The options that the arguments give.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     install: bool,
@@ -82,7 +82,7 @@ fn parse(args: &[String], known: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Whether what fuzzing needs is there, and else how to get it.
+/// Checks that the tools for fuzzing are there; the error says how to get them.
 fn present(root: &Path) -> Result<(), String> {
     if !process::on_path("cargo-fuzz") {
         return Err("cargo-fuzz is not installed; `cargo xtask fuzz --install` does it".to_owned());

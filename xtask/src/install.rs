@@ -19,7 +19,7 @@ use crate::workspace::{self, Scope};
 
 /// The crate that the library is made of.
 const PACKAGE: &str = "punctual-capi";
-/// What Rust's standard library wants beside the C library, as
+/// The libraries that Rust's standard library wants beside the C library, as
 /// `cargo rustc -p punctual-capi -- --print native-static-libs` says, less the compiler's own
 /// library: each compiler adds that by itself, libgcc_eh with `-static` and libgcc_s without, and
 /// there is no libgcc_s that `-static` could link.
@@ -42,7 +42,7 @@ Without --library also the program with its man pages, completions for bash, zsh
 the systemd unit. It needs a Rust toolchain, and a C compiler (cc, or what CC says).
 ";
 
-/// What is installed, and where it goes.
+/// The parts to install, and their places.
 #[derive(Debug, PartialEq)]
 struct Options {
     /// The C library alone.
@@ -154,14 +154,14 @@ impl Options {
     }
 }
 
-/// What the shared library is called.
+/// The names of the shared library.
 #[derive(Debug, PartialEq)]
 struct Names {
     /// The file itself.
     file: String,
-    /// What programs that were linked with it look for: it changes where they would break.
+    /// The name that programs that were linked with it look for: it changes where they would break.
     soname: String,
-    /// What the linker looks for.
+    /// The name that the linker looks for.
     plain: String,
 }
 

@@ -63,7 +63,8 @@ fn unlicensed(packages: &[Package]) -> Vec<String> {
         .collect()
 }
 
-/// Whether its licence is for what is not shipped, and nothing that is shipped depends on it.
+/// Returns true where its licence is for what is not shipped, and nothing that is shipped depends
+/// on it.
 fn allowed_unshipped(package: &Package, packages: &[Package]) -> bool {
     let mut dependencies = packages.iter().flat_map(|other| &other.dependencies);
     ALLOWED_UNSHIPPED.contains(&package.licence.as_str())
@@ -103,7 +104,7 @@ fn reasons(document: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether an SPDX expression can be satisfied from the list; `/` is cargo's old `OR`.
+/// Returns true where an SPDX expression can be satisfied from the list; `/` is cargo's old `OR`.
 fn allowed(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let tokens: Vec<&str> = spaced.split_whitespace().collect();

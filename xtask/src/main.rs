@@ -1,4 +1,4 @@
-//! What a developer of punctual runs beside cargo: `cargo xtask SUBCOMMAND`.
+//! Commands that a developer of punctual runs beside cargo: `cargo xtask SUBCOMMAND`.
 //!
 //! One subcommand, one file; this page is their list. Nothing here is part of what users install.
 #![forbid(unsafe_code)]
@@ -37,7 +37,7 @@ struct Subcommand {
 }
 
 impl Subcommand {
-    /// What `--help` behind its name prints.
+    /// The text that `--help` behind its name prints.
     fn help(&self, details: &str) -> String {
         let Self { name, args, summary, .. } = self;
         let gap = if details.is_empty() { "" } else { "\n" };

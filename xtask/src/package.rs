@@ -12,7 +12,7 @@ use crate::workspace::{self, Package, Scope};
 
 /// The crates of the library, in the order in which they must be published.
 const PUBLISHED: &[&str] = &["punctual-core", "punctual-os", "punctual-engine", "punctual"];
-/// What must be in each package beside its sources.
+/// The files that must be in each package beside its sources.
 const FILES: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// Runs the subcommand.
@@ -92,7 +92,8 @@ fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// What the manifests lack, and crates that could be published by mistake.
+/// The faults of the manifests: keys that are missing, and crates that could be published by
+/// mistake.
 fn wrong(packages: &[Package]) -> Vec<String> {
     let ours = |package: &&Package| PUBLISHED.contains(&package.name.as_str());
     let lacking = packages.iter().filter(ours).flat_map(|package| {

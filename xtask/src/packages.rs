@@ -152,7 +152,7 @@ fn install_those(names: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether dpkg has the package in full.
+/// Returns true where dpkg has the package in full.
 fn installed(name: &str) -> bool {
     let query = Command::new("dpkg-query").args(["-W", "-f=${Status}", name]).output();
     query.is_ok_and(|output| output.stdout == b"install ok installed")
@@ -172,7 +172,7 @@ fn apt_get(args: &[&str]) -> Command {
     command
 }
 
-/// What is installed, as it was written when it was.
+/// The file with the list of what is installed, as the list was then.
 const STAMP: &str = "installed.txt";
 /// Where the list is.
 const LIST: &str = "xtask/src/test/python.txt";

@@ -49,18 +49,18 @@ pub(crate) fn show(command: &Command) -> String {
     std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a program of that name is on the path.
+/// Returns true where a program of that name is on the path.
 pub(crate) fn on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// Whether continuous integration runs this: then everything must be there.
+/// Returns true where continuous integration runs this: then everything must be there.
 pub(crate) fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
-/// Whether the effective user is root.
+/// Returns true where the effective user is root.
 pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     effective_uid(&status) == Some(0)

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// What a step needs and this machine has not.
+/// The requirement of a step that this machine lacks; `None` when nothing.
 fn lacking(name: &str) -> Option<&'static str> {
     match name {
         "vm" => vm::lacking(),
@@ -164,13 +164,13 @@ pub(crate) struct Counts {
 pub(crate) struct Skip {
     /// The test.
     pub test: String,
-    /// What it lacked, in words.
+    /// The requirement it lacked, in words.
     pub lacks: String,
-    /// Whether all of that is devices, which no installation brings.
+    /// True where all of that is devices, which no installation brings.
     device: bool,
 }
 
-/// How all steps went.
+/// The results of all steps, with the time that each took.
 #[derive(Default)]
 struct Report {
     steps: Vec<(&'static str, Result<(), String>, Duration)>,
@@ -243,16 +243,16 @@ fn reasons(failures: &[String]) -> Vec<String> {
     panics.map(reason).collect()
 }
 
-/// How the tests ended.
+/// The result of the tests.
 pub(crate) struct Outcome {
-    /// How the runner ended.
+    /// The result of the runner.
     ended: Result<(), String>,
-    /// How many tests of each kind.
+    /// Tests of each kind.
     pub counts: Counts,
     /// Tests that did not run.
     pub skips: Vec<Skip>,
-    /// What the failed ones printed, with their names: a log of which only the end is kept has
-    /// it there again.
+    /// The lines that the failed ones printed, with their names: a log of which only the end is
+    /// kept has it there again.
     pub failures: Vec<String>,
 }
 
@@ -294,7 +294,7 @@ const KEPT: usize = 100;
 struct Lane {
     /// The file below `target` that gets all that they print.
     transcript: &'static str,
-    /// What each call selects.
+    /// The arguments by which each call selects tests.
     calls: &'static [&'static [&'static str]],
 }
 
@@ -382,7 +382,7 @@ fn read_run(mut child: Child, transcript: &Transcript) -> Result<Outcome, String
     Ok(Outcome { ended, counts, skips, failures: failures.kept })
 }
 
-/// Whether what was counted is good enough: with `ci` nothing may be skipped but for want of a
+/// Checks that what was counted is good enough: with `ci` nothing may be skipped but for want of a
 /// device.
 pub(crate) fn judge(outcome: &Outcome, ci: bool) -> Result<(), String> {
     let Outcome { ended, counts, skips, .. } = outcome;
@@ -401,7 +401,7 @@ pub(crate) fn judge(outcome: &Outcome, ci: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands between `failures:` and the result of a test program.
+/// The lines between `failures:` and the result of a test program.
 #[derive(Default)]
 struct Failures {
     kept: Vec<String>,
@@ -528,13 +528,14 @@ impl Transcript {
     }
 }
 
-/// Whether a line stands on the screen too: which program runs, and how it ended.
+/// Returns true where a line stands on the screen too: which program runs, and how it ended.
 fn is_shown(line: &str) -> bool {
     let starts = ["     Running ", "   Doc-tests ", "test result: ", "error: "];
     starts.iter().any(|start| line.starts_with(start)) || line.ends_with(" ... FAILED")
 }
 
-/// Whether cargo says that a test program was ended by a signal: its failures were never printed.
+/// Returns true where cargo says that a test program was ended by a signal: its failures were never
+/// printed.
 fn was_killed(line: &str) -> bool {
     line.contains("process didn't exit successfully") && line.contains("(signal: ")
 }

@@ -3,7 +3,7 @@
 //! Reads every file that git tracks or could track, runs each check over it and prints what each
 //! found as `file:line: what, why, what instead`.
 //!
-//! What the tree still owes stands in `xtask/ratchet.txt`, one `check path count` a line: so many
+//! The debts of the tree stand in `xtask/ratchet.txt`, one `check path count` a line: so many
 //! findings of that check are borne in that file. Fewer than that is a failure too, so that the
 //! list only ever shrinks; `--lower` writes the smaller numbers, and is all that tidy ever writes.
 
@@ -34,7 +34,7 @@ struct Finding {
     problem: String,
     /// Why that is refused.
     why: &'static str,
-    /// What to write instead.
+    /// The words or the code to write in its place.
     instead: String,
 }
 
@@ -59,7 +59,7 @@ impl File {
         self.path.split('/').next().unwrap_or_default()
     }
 
-    /// Whether all of it is built for tests, benchmarks or examples only.
+    /// Returns true where all of it is built for tests, benchmarks or examples only.
     fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.ends_with("_tests.rs")
@@ -68,7 +68,7 @@ impl File {
                 .any(|folder| self.path.split('/').rev().skip(1).any(|part| part == *folder))
     }
 
-    /// Whether it is data, which is taken as it was found.
+    /// Returns true where it is data, which is taken as it was found.
     fn is_data(&self) -> bool {
         ["fixtures/", "fuzz/corpus/", "docs/man/"].iter().any(|at| self.path.starts_with(at))
             || self.path.starts_with("LICENSE-")

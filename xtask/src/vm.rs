@@ -24,7 +24,7 @@ use crate::{debian, process, workspace};
 use archive::Archive;
 use programs::{BuiltPrograms, Program};
 
-/// What guests are booted for.
+/// One reason to boot guests: what they run, and the judgement of what they printed.
 struct Scenario {
     name: &'static str,
     summary: &'static str,
@@ -40,11 +40,11 @@ struct Scenario {
     standstills: Option<&'static str>,
     /// True where only its name runs it: the suite has no time for it.
     by_name_alone: bool,
-    /// Whether the guest did what it should; given what each boot printed.
+    /// Judges what each boot printed; the error says what the guest did not do.
     judge: fn(&[Console]) -> Result<(), String>,
 }
 
-/// What a guest boots into.
+/// The system that a guest boots into.
 enum Root {
     /// An image in memory, made for it.
     Memory {
@@ -58,10 +58,10 @@ enum Root {
     Disk,
 }
 
-/// How long a guest may take: most take half a minute where nothing else runs.
+/// The most time that a guest may take: most take half a minute where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How much of a failure is told once more at the end: what a guest printed may be long.
+/// The characters of a failure that are repeated at the end: what a guest printed may be long.
 const BEGIN: usize = 400;
 
 /// Runs the subcommand.
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// What all of this lacks on this machine; `None` when nothing.
+/// The first requirement that this machine lacks; `None` when nothing.
 pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
@@ -394,7 +394,7 @@ fn cache() -> Result<PathBuf, String> {
         .ok_or_else(|| "neither XDG_CACHE_HOME nor HOME is set: nowhere to keep guests".to_owned())
 }
 
-/// What lies in a folder and begins so.
+/// The last entry of a folder, by name, of those that begin so.
 fn only(folder: &Path, begins: &str) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(failed)?.flatten();
@@ -421,8 +421,8 @@ StandardOutput=file:/dev/ttyS1
 StandardError=inherit
 ";
 
-/// What is changed in the system before it becomes a disk. The root is named by its device: the
-/// guest has no udev links while grub-mkconfig runs.
+/// The changes to the system before it becomes a disk. The root is named by its device: the guest
+/// has no udev links while grub-mkconfig runs.
 const CHANGE: &str = "set -e
 cp \"$1/usr/share/grub/default/grub\" \"$1/etc/default/grub\"
 printf '%s\\n' GRUB_DISABLE_LINUX_UUID=true 'GRUB_CMDLINE_LINUX=\"rw\"' >>\"$1/etc/default/grub\"
@@ -514,7 +514,7 @@ fn carrier(folder: &Path, steps: &str, programs: &[(String, Vec<u8>)]) -> Result
     Ok(disk)
 }
 
-/// What the first process does before the steps: mounts and drivers. Nothing is mounted on /tmp:
+/// The work of the first process before the steps: mounts and drivers. Nothing is mounted on /tmp:
 /// the command under test lies there when the clone does, and the root is in memory anyway.
 const BEFORE: &str = "#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run /root /etc
@@ -583,10 +583,10 @@ struct Outside<'a> {
 /// The port that the guest listens on.
 const GUEST_PORT: u16 = 7_000;
 
-/// How a device names the end that connects RTS to CTS.
+/// The word by which a device names the end that connects RTS to CTS.
 const PLUG: &str = "chardev=plug";
 
-/// How a device names one end of a cable; the other one is `netdev=far`.
+/// The word by which a device names one end of a cable; the other one is `netdev=far`.
 const CABLE: &str = "netdev=near";
 
 /// A guest to be started.
@@ -603,7 +603,7 @@ struct Guest<'a> {
     /// Devices as QEMU names them; `null0` and `null1` are ends of theirs that take everything,
     /// `plug` one that connects RTS to CTS, `near` and `far` those of a cable.
     devices: &'a [&'a str],
-    /// What runs on this side meanwhile.
+    /// The runs of the command on this side meanwhile.
     outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     append: &'a str,
@@ -725,7 +725,7 @@ impl Outside<'_> {
     }
 }
 
-/// How often a guest is looked at: nothing is timed by it.
+/// The time between two looks at a guest: nothing is timed by it.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// All CPUs of a guest stand still, as in a host that stalls or firmware that took over.
@@ -736,9 +736,9 @@ struct Standstills<'a> {
 }
 
 impl Standstills<'_> {
-    /// How long each is.
+    /// The length of each.
     const LENGTH: Duration = Duration::from_millis(25);
-    /// The step that says how many there were.
+    /// The step that prints their number.
     const STEP: &'static str = "standstills";
 
     /// Once, where the step has begun and has not ended, by what the guest printed to its ports.
@@ -762,7 +762,7 @@ impl Standstills<'_> {
         Ok(())
     }
 
-    /// How many there were, as a step.
+    /// Their number, as a step.
     fn printed(&self) -> String {
         format!("step: {0}\n{1}\nended: {0} 0\n", Self::STEP, self.count)
     }
@@ -788,11 +788,11 @@ fn wait(
     Err("the guest was not done in time".to_owned())
 }
 
-/// What a guest printed.
+/// The text that a guest printed.
 struct Console(String);
 
 impl Console {
-    /// How a step ended and what it printed; an error where it did not run to its end.
+    /// The exit code of a step and the text it printed; an error where it did not run to its end.
     fn step(&self, name: &str) -> Result<(i32, &str), String> {
         let Self(text) = self;
         let begin = format!("step: {name}\n");

@@ -22,15 +22,15 @@ pub(crate) struct Package {
     pub licence: String,
     /// The oldest Rust that it says it builds with, as `[major, minor]`.
     pub rust_version: Option<[u32; 2]>,
-    /// Whether it belongs to the workspace.
+    /// True where it belongs to the workspace.
     pub ours: bool,
     /// The path of its manifest.
     pub manifest: String,
-    /// Whether its manifest lets it be published.
+    /// True where its manifest lets it be published.
     pub publish: bool,
     /// Of the manifest's keys that a published crate should have, those that are missing.
     pub lacks: Vec<&'static str>,
-    /// What it depends on directly.
+    /// Its direct dependencies.
     pub dependencies: Vec<Dependency>,
 }
 
@@ -50,7 +50,7 @@ const PRESENTED: &[&str] = &[
 pub(crate) struct Dependency {
     /// The other package's name.
     pub name: String,
-    /// Whether only tests, examples and benchmarks see it.
+    /// True where only tests, examples and benchmarks see it.
     pub dev: bool,
 }
 
@@ -103,7 +103,7 @@ fn package(value: &Value) -> Package {
     }
 }
 
-/// Whether a key is missing, or has no text or no element.
+/// Returns true where a key is missing, or has no text or no element.
 fn is_empty(value: &Value) -> bool {
     let text = value.as_str().map(str::is_empty);
     text.or_else(|| value.as_array().map(Vec::is_empty)).unwrap_or(true)

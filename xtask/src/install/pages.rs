@@ -21,7 +21,7 @@ struct Block {
     code: Vec<String>,
 }
 
-/// What a block is about.
+/// The subject of a block.
 enum Subject {
     /// The header itself.
     Header,

@@ -94,7 +94,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-capi", &["punctual", "punctual-engine", "punctual-core", "punctual-os"]),
     ("xtask", &[]),
 ];
-/// What tests of any crate may use beside.
+/// The crate that tests of any crate may use beside.
 const TESTKIT: &str = "punctual-testkit";
 /// Crates that may depend on nothing outside the workspace, beside what is named here.
 const FENCED: &[(&str, &[&str])] =

@@ -1,6 +1,6 @@
-//! What holds between crates, where the compiler does not: unsafe code, lints switched off,
-//! wildcard imports, relative sleeps, threads, files and clocks of pure crates, who prints,
-//! ignored tests, and what keeps `core` apart.
+//! Rules between crates that the compiler does not hold: unsafe code, lints switched off, wildcard
+//! imports, relative sleeps, threads, files and clocks of pure crates, who prints, ignored tests,
+//! and what keeps `core` apart.
 //!
 //! Looks at one file's code at a time, and at the crate roots.
 
@@ -37,8 +37,8 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     ignored(file, rust, found);
 }
 
-/// What the crate roots must say: `core` that it has neither `std` nor unsafe code, every other
-/// crate beside the door that it has no unsafe code.
+/// Checks the attributes of the crate roots: `core` has neither `std` nor unsafe code, every other
+/// crate beside the door has no unsafe code.
 pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
     let is_root = |path: &str| {
         let parts: Vec<&str> = path.split('/').collect();
@@ -147,8 +147,8 @@ fn sleeps(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether threads are started anywhere but through their door. A process has no argument where
-/// it is started, a thread what it runs.
+/// Checks that threads are started through their door alone. A process has no argument where it is
+/// started, a thread what it runs.
 fn threads(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     if file.path == THREAD_DOOR || TOOLS.contains(&file.member()) || file.is_test() {
         return;
@@ -169,7 +169,7 @@ fn threads(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a pure crate takes more than its arguments, and whether anybody but the command prints.
+/// Checks that a pure crate takes its arguments alone, and that only the command prints.
 fn purity(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     let is_source = file.path.split('/').nth(1) == Some("src");
     let (member, is_tool) = (file.member(), TOOLS.contains(&file.member()));

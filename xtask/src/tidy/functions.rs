@@ -11,7 +11,7 @@ use super::{File, Finding};
 const LINES: usize = 70;
 /// Crates whose public functions carry the label.
 const LABELLED: &[&str] = &["core", "os", "engine", "punctual"];
-/// What the label may say.
+/// The texts that the label may have.
 const LABELS: &[&str] = &["in loop", "in loop, waits", "setup only", "reader side"];
 
 /// A function in a file.
@@ -72,7 +72,7 @@ fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
         .collect()
 }
 
-/// Whether the head before the word `fn` at `at` says plain `pub`.
+/// Returns true where the head before the word `fn` at `at` says plain `pub`.
 fn is_public(code: &str, at: usize) -> bool {
     let head_start = code[..at].rfind(['\n', ';', '{', '}']).map_or(0, |before| before + 1);
     code[head_start..at].split_whitespace().next() == Some("pub")
@@ -182,7 +182,7 @@ fn implemented(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What follows the generics whose `<` was taken off.
+/// The text after the generics whose `<` was taken off.
 fn after_generics(head: &str) -> Option<&str> {
     let mut depth = 1_u32;
     for (at, byte) in head.bytes().enumerate() {

@@ -12,14 +12,14 @@ pub(crate) struct Source {
     pub code: String,
     /// Comments with their slashes and stars.
     pub comments: String,
-    /// What stands between the quotes of strings.
+    /// The text between the quotes of strings.
     pub strings: String,
     /// Byte ranges that are compiled for tests only.
     tests: Vec<Range<usize>>,
     line_starts: Vec<usize>,
 }
 
-/// What a stretch of the text is.
+/// The kind of a stretch of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -61,12 +61,12 @@ impl Source {
         start..end
     }
 
-    /// Whether the byte `offset` is compiled for tests only.
+    /// Returns true where the byte `offset` is compiled for tests only.
     pub(crate) fn is_test(&self, offset: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&offset))
     }
 
-    /// Whether a comment stands on the line, from 1, or on the one before it.
+    /// Returns true where a comment stands on the line, from 1, or on the one before it.
     pub(crate) fn has_comment_near(&self, line: usize) -> bool {
         (line.saturating_sub(1).max(1)..=line)
             .any(|near| !self.comments[self.line_range(near)].trim().is_empty())
@@ -138,7 +138,7 @@ fn unblank(mask: Vec<u8>) -> String {
     })
 }
 
-/// Whether the byte can stand in an identifier.
+/// Returns true where the byte can stand in an identifier.
 pub(crate) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || byte >= 0x80
 }
@@ -267,14 +267,14 @@ pub(crate) fn split(text: &str, belongs: impl Fn(char) -> bool) -> Vec<(usize, &
     runs
 }
 
-/// What a file declares by name.
+/// An item that a file declares by name.
 pub(crate) struct Item<'t> {
     /// `fn`, `struct`, `mod` …, or `field` for one that is not private.
     pub keyword: &'t str,
     pub name: &'t str,
     /// Byte offset of the name.
     pub at: usize,
-    /// Whether its line begins with plain `pub`.
+    /// True where its line begins with plain `pub`.
     pub public: bool,
 }
 

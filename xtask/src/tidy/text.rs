@@ -208,7 +208,8 @@ const HOSTS: &[&str] = &[
     "rust-lang.org",
     "w3.org",
 ];
-/// How cargo writes that a locked dependency comes from its own registry, not from a mirror.
+/// The prefix by which cargo writes that a locked dependency comes from its own registry, not from
+/// a mirror.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/";
 
 /// The folders that exist on this machine only.
@@ -352,7 +353,8 @@ fn messages(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether `text` begins with a string that is this word alone: a name, such as the user `nobody`.
+/// Returns true where `text` begins with a string that is this word alone: a name, such as the user
+/// `nobody`.
 fn is_name(text: &str, phrase: &str) -> bool {
     let rest = text.strip_prefix('"').and_then(|text| text.strip_prefix(phrase));
     rest.is_some_and(|rest| rest.starts_with('"')) && !phrase.contains(' ')
@@ -382,7 +384,8 @@ fn refused(text: &str) -> Vec<Refused> {
     found
 }
 
-/// Whether `words` of `text` begin with `phrase`, in one sentence of one string or comment.
+/// Returns true where `words` of `text` begin with `phrase`, in one sentence of one string or
+/// comment.
 fn begins(text: &str, words: &[(usize, &str)], phrase: &str) -> bool {
     let mut end = None;
     let mut wanted = 0;
@@ -396,8 +399,8 @@ fn begins(text: &str, words: &[(usize, &str)], phrase: &str) -> bool {
     wanted == phrase.split(' ').count()
 }
 
-/// Whether what stands between two words joins them: a blank, or the break of a string or comment
-/// that goes on in the next line.
+/// Returns true where the gap between two words joins them: a blank, or the break of a string or
+/// comment that goes on in the next line.
 fn joined(gap: &str) -> bool {
     let goes_on = gap.trim_start_matches(' ').starts_with('\\') || gap.contains("//");
     gap == " " || (goes_on && gap.chars().all(|c| c.is_whitespace() || "\\/!".contains(c)))

@@ -46,7 +46,7 @@ fn reach(files: &[File], found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether cargo starts a crate at `path`.
+/// Returns true where cargo starts a crate at `path`.
 fn is_root(path: &str, manifests: &[&File]) -> bool {
     manifests.iter().any(|manifest| {
         let folder = manifest.path.strip_suffix("Cargo.toml").unwrap_or_default();

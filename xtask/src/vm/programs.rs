@@ -29,7 +29,7 @@ pub(crate) enum Program {
 struct Target {
     package: &'static str,
     name: &'static str,
-    /// Whether it is the program of its tests.
+    /// True where it is the program of its tests.
     test: bool,
 }
 
@@ -55,7 +55,7 @@ impl Program {
 
 /// The programs as they were built, for guests that boot one beside the other.
 pub(crate) struct BuiltPrograms {
-    /// What cargo printed, line by line.
+    /// The text that cargo printed, line by line.
     lines: String,
     /// Where copies without debugging information are.
     kept: PathBuf,

@@ -1,4 +1,4 @@
-//! What guests are booted for, a row each.
+//! The reasons to boot guests, a row each.
 //!
 //! Data and judgements of printed text; starts nothing.
 
@@ -166,7 +166,7 @@ step library library follow:: --test-threads=1 --nocapture
 step commands commands follow:: --test-threads=1 --nocapture
 ";
 
-/// Whether all tests ended well, with a clock to look at.
+/// Judges that all tests ended well, with a clock to look at.
 fn followed(consoles: &[Console]) -> Result<(), String> {
     let console = first_console(consoles)?;
     console.ok("clock")?;
@@ -213,8 +213,8 @@ rest
 /// The name of the thread that takes the CPU.
 const HOG_NAME: &str = "perl";
 
-/// What an instrument must have seen of the 5 ms: nearly all of it, and no time of the emulation is
-/// judged beyond that.
+/// The least that an instrument must have seen of the 5 ms, µs: nearly all of it, and no time of
+/// the emulation is judged beyond that.
 const SEEN_US: f64 = 4_000.0;
 
 fn hogged(consoles: &[Console]) -> Result<(), String> {
@@ -506,7 +506,7 @@ step user su -s /bin/sh user -c \"$saturation --duration 10s --state /tmp\"
 step last throttle
 ";
 
-/// What the frequencies were means nothing under emulation.
+/// Judges all but the frequencies, which mean nothing under emulation.
 fn judge(consoles: &[Console]) -> Result<(), String> {
     let console = first_console(consoles)?;
     for step in ["death", "off", "on", "off-again", "on-again", "status"] {

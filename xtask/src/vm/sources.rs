@@ -163,7 +163,7 @@ fn answered(console: &Console, step: &str, note: &str) -> Result<Value, String> 
 mod tests {
     use super::*;
 
-    /// What a guest prints whose sources have as many answers.
+    /// The text that a guest prints whose sources have as many answers.
     fn printed(answers: u32, kernel: &str) -> Console {
         let step = |name: &str, output: &str, code: u8| {
             format!("step: {name}\n{output}\nended: {name} {code}\n")

@@ -96,8 +96,8 @@ pub struct Campaign {
     pub began_unix_s: i64,
     /// Limits that were broken, each listed once, in words.
     pub broken: Vec<String>,
-    /// The limit and the experiment of each line of `broken`, in the same order; fewer in campaigns
-    /// of earlier versions.
+    /// The setup, the run and the limit of each line of `broken`, in the same order; fewer in
+    /// campaigns of earlier versions.
     #[serde(default)]
     broken_about: Vec<BrokenLimit>,
     pools: Vec<Pool>,
@@ -566,8 +566,7 @@ pub fn different(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> 
 /// The longest text in a campaign, in characters; what is longer is cut.
 const TEXT_MAX: usize = 400;
 
-/// The limits and experiments of broken limits as a campaign keeps them: the first `LIST_MAX`,
-/// without control characters.
+/// Broken limits as a campaign keeps them: the first `LIST_MAX`, without control characters.
 fn broken_about(about: &[BrokenLimit]) -> Vec<BrokenLimit> {
     let fit = |about: &BrokenLimit| BrokenLimit { limit: plain(&about.limit), ..*about };
     about.iter().take(LIST_MAX).map(fit).collect()

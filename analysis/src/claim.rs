@@ -24,7 +24,7 @@ use crate::interval::Interval;
 use crate::plain::grouped;
 use crate::quantile::Probability;
 use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks_at, shown_theta};
-use dependence::Tails;
+use dependence::{L1Bound, Tails};
 
 pub use bound::rounded_up;
 
@@ -155,7 +155,7 @@ fn none_above(tails: &Tails, max: i64) -> Claim {
     let theta = tails.theta_at(max);
     let exceedances = tails.unknown();
     let p = p_upper(exceedances, tails.n(), theta).min(tails.p_upper_below(max));
-    probability(tails, max, (p, theta, true), exceedances)
+    probability(tails, max, L1Bound { p, theta, alone: true }, exceedances)
 }
 
 /// The thresholds of the ladder that lie in the tail: those exceeded by few, and the first by none.
@@ -175,13 +175,9 @@ fn thresholds(tails: &Tails) -> Vec<Claim> {
     claims
 }
 
-/// A claim of a bound, with its extremal index and whether it holds only if late cycles come alone.
-fn probability(
-    tails: &Tails,
-    bound_ns: i64,
-    (p, theta, alone): (f64, f64, bool),
-    exceedances: u64,
-) -> Claim {
+/// A claim of a bound of the probability that a cycle is later than `bound_ns`.
+fn probability(tails: &Tails, bound_ns: i64, bound: L1Bound, exceedances: u64) -> Claim {
+    let L1Bound { p, theta, alone } = bound;
     let cycles = |count| match count {
         0 => "no cycle".to_owned(),
         1 => "1 cycle".to_owned(),

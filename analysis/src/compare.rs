@@ -205,9 +205,8 @@ pub struct KindCounts {
     pub dispersion: f64,
 }
 
-/// Compares the share that releases of a kind have among those of B later than `threshold_ns` with
-/// that of A: one test for each of `kinds`, all of them one family (Holm). `None` where a side has
-/// nothing.
+/// Compares the share of B's releases that are later than `threshold_ns` and of a kind with that of
+/// A: one test for each of `kinds`, all of them one family (Holm). `None` where a side has nothing.
 pub fn kinds(kinds: &[KindCounts], threshold_ns: i64) -> Vec<Option<RateRatio>> {
     let counts = kinds.iter().map(|kind| {
         let dispersion = Dispersion { factor: kind.dispersion.max(1.0), ..INDEPENDENT };

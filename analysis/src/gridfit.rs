@@ -387,8 +387,16 @@ mod tests {
         fit.finish()
     }
 
+    /// A line fitted to points, and how far they lie about it, ns.
+    struct Fitted {
+        slope: f64,
+        offset: f64,
+        rms: f64,
+        peak_to_peak: f64,
+    }
+
     /// The slow model: two passes in exact rationals of the normal equations, then doubles.
-    fn two_passes(points: &[(u64, i64)]) -> (f64, f64, f64, f64) {
+    fn two_passes(points: &[(u64, i64)]) -> Fitted {
         let n = points.len() as i128;
         let x = |k: u64| i128::from(k) - i128::from(points[0].0);
         let sum = |f: &dyn Fn(i128, i128) -> i128| -> i128 {
@@ -403,7 +411,7 @@ mod tests {
         let rms = (residuals.iter().map(|r| r * r).sum::<f64>() / n as f64).sqrt();
         let most = residuals.iter().copied().fold(f64::MIN, f64::max);
         let least = residuals.iter().copied().fold(f64::MAX, f64::min);
-        (slope, offset, rms, most - least)
+        Fitted { slope, offset, rms, peak_to_peak: most - least }
     }
 
     #[test]
@@ -492,7 +500,7 @@ mod tests {
         fn streaming_agrees_with_two_passes(points in recordings()) {
             prop_assume!(points[0].0 != points[points.len() - 1].0);
             let (grid, line) = fitted(1_000_000, &points).unwrap();
-            let (slope, offset, rms, peak_to_peak) = two_passes(&points);
+            let Fitted { slope, offset, rms, peak_to_peak } = two_passes(&points);
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs().max(1_000.0);
             prop_assert!(near(grid.drift_ppb, slope / 1e6 * 1e9), "{} {}", grid.drift_ppb, slope);
             prop_assert!(near(grid.phase_ns, offset), "{} {}", grid.phase_ns, offset);

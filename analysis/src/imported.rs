@@ -57,7 +57,7 @@ impl ImportedQuantity {
     }
 }
 
-/// The content and the gaps of another program's data.
+/// The quantity that another program's data hold, and the facts that they do not record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// The format: "cyclictest --json".

@@ -93,18 +93,18 @@ impl Interval {
         }
     }
 
-    /// The ratio to one that is above 0; `None` where it is not. An end of the other one that is 0
+    /// The ratio to one that is above 0; `None` where it is not. An end of the divisor that is 0
     /// or below leaves an end of the ratio open.
-    pub fn over(self, other: Self) -> Option<Self> {
-        if other.value <= 0.0 {
+    pub fn over(self, divisor: Self) -> Option<Self> {
+        if divisor.value <= 0.0 {
             return None;
         }
         // Away from zero the ratio to the least is the farthest, towards it that to the most.
-        let farthest = |end: f64| Some(end / other.low.filter(|low| *low > 0.0)?);
-        let nearest = |end: f64| other.high.map_or(0.0, |high| end / high);
+        let farthest = |end: f64| Some(end / divisor.low.filter(|low| *low > 0.0)?);
+        let nearest = |end: f64| divisor.high.map_or(0.0, |high| end / high);
         let (low, high) = (self.low, self.high);
         Some(Self {
-            value: self.value / other.value,
+            value: self.value / divisor.value,
             low: low.and_then(|low| if low < 0.0 { farthest(low) } else { Some(nearest(low)) }),
             high: high
                 .and_then(|high| if high < 0.0 { Some(nearest(high)) } else { farthest(high) }),

@@ -15,7 +15,7 @@ use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
 use crate::claim::{Claim, claims, quantile_within};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
-use crate::histogram::{Histogram, HistogramView};
+use crate::histogram::{Bucket, Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
 use crate::interval::Interval;
 use crate::jitters::Jitters;
@@ -179,7 +179,11 @@ impl Recording {
         let gaps = self.walk.gaps();
         let tails = self.exceedances.clone().finish(gaps);
         // What went unrecorded is a gap so far, and counts as missed.
-        let counts = (self.lateness.wakes().histogram().count(), self.walk.samples(), 0);
+        let counts = CycleCounts {
+            latenesses: self.lateness.wakes().histogram().count(),
+            recorded: self.walk.samples(),
+            unrecorded: 0,
+        };
         counted(ask, &tails, counts, &self.requested.so_far(gaps))
     }
 
@@ -467,7 +471,7 @@ pub struct RunFigures {
     pub claims: Vec<Claim>,
     /// The latest releases, latest first.
     pub worst: Vec<WorstRelease>,
-    /// The content and the gaps of another program's data; null for the project's own.
+    /// The description of another program's data; null for the project's own.
     #[serde(default)]
     pub imported: Option<Imported>,
     /// The line behind `grid`, for a second pass over instants.
@@ -541,7 +545,11 @@ impl RunFigures {
                 "{program} records how large intervals were, not how many there were"
             ));
         }
-        let counts = (self.lateness.count(), self.cycles, self.unrecorded);
+        let counts = CycleCounts {
+            latenesses: self.lateness.count(),
+            recorded: self.cycles,
+            unrecorded: self.unrecorded,
+        };
         counted(ask, &self.tails, counts, &self.requested)
     }
 
@@ -574,7 +582,11 @@ impl RunFigures {
         thresholds.sort_unstable();
         thresholds.dedup();
         let exceeded = |threshold_ns: &i64| {
-            let buckets = buckets.iter().map(|&(low, upper, count)| (low, upper - 1, count));
+            let buckets = buckets.iter().map(|&(lowest_ns, upper_ns, count)| Bucket {
+                lowest_ns,
+                highest_ns: upper_ns - 1,
+                count,
+            });
             let seen = EventCount::of_buckets(*threshold_ns, buckets, self.histogram.overflow);
             let most = seen.most.saturating_add(self.censored);
             ThresholdCount { threshold_ns: *threshold_ns, most, unsure: most - seen.least }
@@ -681,24 +693,34 @@ impl Requested {
     }
 }
 
-/// The count of the event of a claim: of lateness by `lateness`, which holds `latenesses` recorded
-/// ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
+/// The cycles of a run, by what is known of them.
+struct CycleCounts {
+    /// Recorded cycles whose lateness is known.
+    latenesses: u64,
+    /// Recorded cycles.
+    recorded: u64,
+    /// Cycles that ran without a record: any of them may have been late.
+    unrecorded: u64,
+}
+
+/// The count of the event of a claim: of lateness by `lateness`, else by the tails that were
+/// requested.
 ///
 /// # Errors
 /// In one line, why the data do not show it.
 fn counted(
     ask: &Ask,
     lateness: &Tails,
-    (latenesses, cycles, unrecorded): (u64, u64, u64),
+    counts: CycleCounts,
     requested: &RequestedTails,
 ) -> Result<EventCount, String> {
     match ask.event() {
-        ClaimEvent::Lateness { .. } if latenesses == 0 && cycles > 0 => {
+        ClaimEvent::Lateness { .. } if counts.latenesses == 0 && counts.recorded > 0 => {
             Err("it is about lateness, and this run holds none".to_owned())
         }
         ClaimEvent::Lateness { above_ns } => Ok(lateness.counted(above_ns)),
         ClaimEvent::Interval { above_ns } => match &requested.interval {
-            Some(interval) => Ok(interval.counted(above_ns).with_unseen(unrecorded)),
+            Some(interval) => Ok(interval.counted(above_ns).with_unseen(counts.unrecorded)),
             None => Err("it is about intervals, and these data do not hold them".to_owned()),
         },
         ClaimEvent::Missed => match &requested.missed {

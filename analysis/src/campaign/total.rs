@@ -12,7 +12,7 @@ use crate::claim::count::{EventCount, Separate};
 use crate::claim::dependence::{Exceedances, Pooled, Tails};
 use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
-use crate::histogram::{Histogram, HistogramView};
+use crate::histogram::{Bucket, Histogram, HistogramView};
 use crate::jitters::Jitters;
 use crate::recording::{
     MISSED, ReleaseKind, RequestedTails, RunFigures, WORST_MAX, Wakes, WorstRelease,
@@ -311,11 +311,15 @@ fn narrowed(counted: EventCount, buckets: &EventCount, without: u64) -> EventCou
     EventCount { least, most: most.max(least), ..counted }
 }
 
-/// Counts from the buckets; with `both`, of the distance from zero.
+/// Counts from the buckets; with `signed`, of the distance from zero.
 fn buckets(values: &Histogram, above_ns: i64, signed: bool) -> EventCount {
     let cut = values.buckets().map(|bucket| match signed && bucket.highest_ns < 0 {
-        true => (-bucket.highest_ns, -bucket.lowest_ns, bucket.count),
-        false => (bucket.lowest_ns, bucket.highest_ns, bucket.count),
+        true => Bucket {
+            lowest_ns: -bucket.highest_ns,
+            highest_ns: -bucket.lowest_ns,
+            count: bucket.count,
+        },
+        false => bucket,
     });
     EventCount::of_buckets(above_ns, cut, values.overflow())
 }

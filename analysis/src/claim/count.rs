@@ -2,6 +2,8 @@
 //!
 //! For who counts (a run's tails, a histogram's buckets) and for who judges. Plain data.
 
+use crate::histogram::Bucket;
+
 /// The count of one event, at least and at most, with its trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventCount {
@@ -20,18 +22,18 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// From buckets (lowest value, highest value, count; ns): a bucket that contains the threshold
-    /// counts as 0 at least and as all of it at most. `beyond` more values lie above all buckets.
-    /// Buckets do not show dependence, so θ is 1 and `ordered` is false.
+    /// From buckets: one that contains the threshold counts as 0 at least and as all of it at most.
+    /// `beyond` more values lie above all buckets. Buckets do not show dependence, so θ is 1 and
+    /// `ordered` is false.
     pub fn of_buckets(
         above_ns: i64,
-        buckets: impl IntoIterator<Item = (i64, i64, u64)>,
+        buckets: impl IntoIterator<Item = Bucket>,
         beyond: u64,
     ) -> Self {
         let (n, least, most) = (beyond, beyond, beyond);
         let separate = Separate::Unknown;
         let mut counted = Self { n, least, most, theta: 1.0, separate, ordered: false };
-        for (lowest_ns, highest_ns, count) in buckets {
+        for Bucket { lowest_ns, highest_ns, count } in buckets {
             counted.n += count;
             counted.least += if lowest_ns > above_ns { count } else { 0 };
             counted.most += if highest_ns > above_ns { count } else { 0 };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::bound::p_upper;
 use crate::claim::count::{EventCount, Separate};
-use crate::extremes::battery::kuiper;
+use crate::extremes::battery::{EvenPart, kuiper};
 use crate::release::{Falling, ReleaseGap, StartPlacement};
 
 /// The number of first samples that choose the adaptive thresholds.
@@ -678,7 +678,7 @@ impl Places {
         let separate = count as f64 / self.dispersion(releases);
         let edge = |at: usize| (((at as u64) << self.shift) as f64 / releases as f64).min(1.0);
         let parts = self.counts.iter().enumerate();
-        let parts = parts.map(|(at, &count)| (edge(at), edge(at + 1), count));
+        let parts = parts.map(|(at, &count)| EvenPart { from: edge(at), to: edge(at + 1), count });
         match kuiper(parts, count, separate) {
             even if even < KUIPER => Separate::Evenly(separate),
             _ => Separate::Unevenly(separate),
@@ -711,6 +711,16 @@ impl Places {
             joined *= 2;
         }
     }
+}
+
+/// An upper 95 % bound of P(lateness > threshold).
+pub(crate) struct L1Bound {
+    /// The bound, in [0, 1].
+    pub p: f64,
+    /// The extremal index that it is adjusted by, in (0, 1].
+    pub theta: f64,
+    /// True where it holds only if late cycles come alone.
+    pub alone: bool,
 }
 
 /// The exceedances of one threshold.
@@ -921,15 +931,18 @@ impl Tails {
         up_to.map(bound).fold(1.0, f64::min)
     }
 
-    /// The upper 95 % bound of P(lateness > threshold) for a watched threshold, its extremal index,
-    /// and whether it holds only if late cycles come alone.
-    pub(crate) fn l1_bound(&self, threshold_ns: i64) -> (f64, f64, bool) {
+    /// The bound of P(lateness > threshold) for a watched threshold.
+    pub(crate) fn l1_bound(&self, threshold_ns: i64) -> L1Bound {
         match self.counted(threshold_ns).theta_shown() {
             Some(theta) => {
                 let exceedances = self.exceedances(threshold_ns).unwrap_or_else(|| self.n());
-                (p_upper(exceedances, self.n(), theta), theta, false)
+                L1Bound { p: p_upper(exceedances, self.n(), theta), theta, alone: false }
             }
-            None => (self.p_upper_below(threshold_ns), self.theta_at(threshold_ns), true),
+            None => L1Bound {
+                p: self.p_upper_below(threshold_ns),
+                theta: self.theta_at(threshold_ns),
+                alone: true,
+            },
         }
     }
 

@@ -147,6 +147,7 @@ fn by_counts(
     let open = ended == StoppingRule::AsPlanned && holds == Holds::Undecided;
     let more = open || holds == Holds::IfAlone;
     let n_needed = n_needed.map(|needed| if more { needed.max(n + 1) } else { needed });
+    let reached = Reached { holds, upper, lower, theta };
     Judged {
         holds,
         p_upper: Some(upper),
@@ -159,7 +160,7 @@ fn by_counts(
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
         at_any_time: ended == StoppingRule::AtAnyTime,
-        ..without(ask, &reason(ask, counted, ended, (holds, upper, lower, theta), n_needed))
+        ..without(ask, &reason(ask, counted, ended, &reached, n_needed))
     }
 }
 
@@ -181,13 +182,25 @@ fn decides(ask: &Ask, counted: &EventCount) -> Option<u64> {
     }
 }
 
+/// The bounds that a run reached.
+struct Reached {
+    holds: Holds,
+    /// The upper bound of the probability.
+    upper: f64,
+    /// The lower bound of the probability.
+    lower: f64,
+    /// The extremal index that they are adjusted by, in (0, 1].
+    theta: f64,
+}
+
 fn reason(
     ask: &Ask,
     counted: &EventCount,
     ended: StoppingRule,
-    (holds, upper, lower, theta): (Holds, f64, f64, f64),
+    reached: &Reached,
     n_needed: Option<u64>,
 ) -> String {
+    let Reached { holds, upper, lower, theta } = *reached;
     let sure = ask.shown_confidence();
     let seen = seen(ask, counted);
     let at_most = || format!("at most {}, {sure} sure", rounded_up(upper));
@@ -306,6 +319,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::histogram::Bucket;
+
     fn judged(text: &str, least: u64, most: u64, n: u64, ended: StoppingRule) -> Judged {
         let ask = Ask::parse(text).unwrap();
         let separate = Separate::Evenly(most as f64);
@@ -366,7 +381,9 @@ mod tests {
 
     #[test]
     fn a_bucket_that_is_cut_counts_as_both() {
-        let buckets = [(0, 49_999, 900_000), (50_000, 50_999, 7), (51_000, 51_999, 2)];
+        let bucket = |lowest_ns, highest_ns, count| Bucket { lowest_ns, highest_ns, count };
+        let buckets =
+            [bucket(0, 49_999, 900_000), bucket(50_000, 50_999, 7), bucket(51_000, 51_999, 2)];
         let at = |above_ns| EventCount::of_buckets(above_ns, buckets, 1);
         let cut = at(50_000);
         assert_eq!((cut.n, cut.least, cut.most), (900_010, 3, 10));

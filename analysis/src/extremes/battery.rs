@@ -166,23 +166,28 @@ const DISPERSION: f64 = 95.65;
 /// Tests that exceedances are spread evenly over the n cycles, by the places of each (rising).
 fn evenness(places: &[u64], n: u64, fails_when: &'static str) -> Test {
     let uniform = |&place: &u64| (place as f64 + 0.5) / n as f64;
-    let each = places.iter().map(uniform).map(|place| (place, place, 1));
+    let each = places.iter().map(uniform).map(|at| EvenPart { from: at, to: at, count: 1 });
     let statistic = kuiper(each, places.len() as u64, places.len() as f64);
     let name = "Kuiper's V";
     Test { about: About::Stationarity, fails_when, name, statistic, limit: KUIPER }
 }
 
+/// A part of [0, 1] in which places lie evenly.
+pub(crate) struct EvenPart {
+    /// Its lower end.
+    pub from: f64,
+    /// Its upper end; the lower one again for one place.
+    pub to: f64,
+    /// The number of places in it.
+    pub count: u64,
+}
+
 /// Kuiper's V = D⁺ + D⁻ of `total` places in [0, 1], with Stephens' factor for the sample size
-/// (JRSS B 32, 1970): given are parts of [0, 1] in rising order, from where to where, with how many
-/// places lie evenly in each. It detects a drift, a step, and a change in the middle equally well.
-/// `independent`: how many of the places count as independent.
-pub(crate) fn kuiper(
-    parts: impl Iterator<Item = (f64, f64, u64)>,
-    total: u64,
-    independent: f64,
-) -> f64 {
+/// (JRSS B 32, 1970), given by parts of [0, 1] in rising order. It detects a drift, a step, and a
+/// change in the middle equally well. `independent`: places that count as independent.
+pub(crate) fn kuiper(parts: impl Iterator<Item = EvenPart>, total: u64, independent: f64) -> f64 {
     let (mut seen, mut above, mut below) = (0, 0.0f64, 0.0f64);
-    for (from, to, count) in parts {
+    for EvenPart { from, to, count } in parts {
         below = below.max(from - seen as f64 / total as f64);
         seen += count;
         above = above.max(seen as f64 / total as f64 - to);
@@ -381,7 +386,7 @@ struct Apart<'a> {
 struct At {
     common: f64,
     apart: f64,
-    /// The ratio of the scale of the largest to that of the others, above 0; 1: no further out.
+    /// The mean logarithm of the largest over that of the others; above 1 they are further out.
     factor: f64,
 }
 

@@ -12,6 +12,7 @@ use crate::claim::bound::{CONFIDENCE, events_upper, p_lower_at, p_upper, p_upper
 use crate::claim::count::EventCount;
 use crate::claim::judge::{StoppingRule, judge};
 use crate::claim::{Claim, Level};
+use crate::histogram::Bucket;
 use crate::imported::ImportedQuantity;
 use crate::plain::grouped;
 use crate::quantile::Probability;
@@ -96,8 +97,8 @@ pub struct Timing {
 /// The latenesses of a run, counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latenesses {
-    /// Lowest, highest, count; ns, in rising order.
-    buckets: Vec<(i64, i64, u64)>,
+    /// In rising order.
+    buckets: Vec<Bucket>,
     /// More that lie above all buckets.
     beyond: u64,
     /// More of which nothing is known.
@@ -125,7 +126,10 @@ impl Latenesses {
         let buckets = view.buckets.iter();
         Some(Self {
             buckets: buckets
-                .map(|&(low, high, n)| (low, (high - 1).min(max_ns.max(low)), n))
+                .map(|&(lowest_ns, above_ns, count)| {
+                    let highest_ns = (above_ns - 1).min(max_ns.max(lowest_ns));
+                    Bucket { lowest_ns, highest_ns, count }
+                })
                 .collect(),
             beyond: view.overflow,
             unknown: outcome.unknown(),
@@ -136,9 +140,9 @@ impl Latenesses {
     /// One of `n` cycles was that late, and none was later.
     fn up_to(largest_ns: f64, n: u64) -> Self {
         let largest_ns = largest_ns.ceil() as i64;
-        let largest = (largest_ns, largest_ns, 1);
-        let buckets = vec![(i64::MIN, largest_ns, n.saturating_sub(1)), largest];
-        Self { buckets, beyond: 0, unknown: 0, theta: 1.0 }
+        let largest = Bucket { lowest_ns: largest_ns, highest_ns: largest_ns, count: 1 };
+        let others = Bucket { lowest_ns: i64::MIN, count: n.saturating_sub(1), ..largest };
+        Self { buckets: vec![others, largest], beyond: 0, unknown: 0, theta: 1.0 }
     }
 
     /// The highest value of the first bucket of which it is shown that a cycle is later with a
@@ -146,7 +150,7 @@ impl Latenesses {
     fn exceeded_by(&self, p: f64) -> Option<Bound> {
         let (mut later, n) = (self.beyond + self.unknown, self.n() as f64);
         let mut lowest = None;
-        for &(_, highest_ns, count) in self.buckets.iter().rev() {
+        for &Bucket { highest_ns, count, .. } in self.buckets.iter().rev() {
             let upper = p_upper_at(later as f64, n, self.theta, CONFIDENCE);
             if upper > p {
                 break;
@@ -159,7 +163,7 @@ impl Latenesses {
 
     /// All cycles.
     fn n(&self) -> u64 {
-        self.buckets.iter().map(|bucket| bucket.2).sum::<u64>() + self.beyond + self.unknown
+        self.buckets.iter().map(|bucket| bucket.count).sum::<u64>() + self.beyond + self.unknown
     }
 
     /// The count of latenesses above `above_ns`, at least and at most.
@@ -491,7 +495,8 @@ mod tests {
     #[test]
     fn few_bursts_bound_a_share_from_above_alone() {
         let at_least = |theta| {
-            let seen = EventCount { theta, ..EventCount::of_buckets(9, [(0, 9, 9_992)], 8) };
+            let in_time = Bucket { lowest_ns: 0, highest_ns: 9, count: 9_992 };
+            let seen = EventCount { theta, ..EventCount::of_buckets(9, [in_time], 8) };
             let lower = p_lower_at(8.0, 10_000.0, theta, CONFIDENCE);
             let exceedance = Exceedance {
                 above_ns: 9.0,

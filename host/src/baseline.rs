@@ -1,4 +1,4 @@
-//! What of a machine a baseline is about: which facts matter, their digest, what changed.
+//! The facts of a machine that a baseline holds for: which matter, their digest, what changed.
 //!
 //! A baseline holds for one machine; another kernel or another tuning of it is what it is there to
 //! find. Pure; the facts come in, and files are kept elsewhere.
@@ -83,9 +83,9 @@ pub fn known<'a>(
 pub struct Changed {
     /// Its key.
     pub name: &'static str,
-    /// What it was; "absent" where the machine did not have it.
+    /// The value in the first; "absent" where the machine did not have it.
     pub from: String,
-    /// What it is.
+    /// The value in the second; "absent" where the machine does not have it.
     pub to: String,
 }
 

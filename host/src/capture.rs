@@ -1,9 +1,9 @@
 //! The facts' files of a machine as a tree, without secrets: `OUT/proc/cmdline`, ….
 //!
-//! What is copied is what [`MachineFacts::collect`] read, as a recording root logged it, so the two
-//! cannot drift apart: the tree, opened with [`Root::captured`], gives equal facts. Each file is
-//! filtered by what it is; what was absent or unreadable stands in a manifest. Where the files go
-//! is the caller's choice: nothing is written here.
+//! Copied is what [`MachineFacts::collect`] read, as a recording root logged it, so the two cannot
+//! drift apart: the tree, opened with [`Root::captured`], gives equal facts. Each file is filtered
+//! by what it is; what was absent or unreadable stands in a manifest. Where the files go is the
+//! caller's choice: nothing is written here.
 
 pub mod manifest;
 

@@ -176,7 +176,7 @@ pub fn check_cpus(cpus: &CpuList, facts: &MachineFacts) -> Result<(), CpuError> 
     Ok(())
 }
 
-/// How many cores are for loops.
+/// The number of cores for loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopCores {
     /// Half of them, rounded down, at least one.

@@ -278,8 +278,8 @@ fn number_of_end(range: &str) -> u64 {
 /// Bits of one group of a mask.
 const GROUP: u32 = 32;
 
-/// How a file of the kernel shows CPUs: `0,2` is CPUs 0 and 2 in a list, and CPU 1 in a mask, so
-/// that a text says nothing without its file.
+/// The format in which a file of the kernel shows CPUs: `0,2` is CPUs 0 and 2 in a list, and CPU 1
+/// in a mask, so that a text says nothing without its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuFormat {
     /// Numbers and ranges, `0-3,5`.

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 pub enum Fact<T> {
     /// It was read.
     Known {
-        /// What was read.
+        /// The value as it was read.
         value: T,
         /// Where.
         origin: String,
@@ -41,7 +41,7 @@ pub enum Fact<T> {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Wire<T> {
-    /// What was read; null when absent or unreadable.
+    /// The value as it was read; null when absent or unreadable.
     value: Option<T>,
     /// Where it was read or looked for.
     origin: String,

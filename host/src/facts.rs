@@ -36,8 +36,8 @@ pub use power::{Power, PowerSource, SmiCount};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
 pub use virtualization::Virtualization;
 
-/// What is known about a machine; the `machine` object of a result. Serialises flat: the keys of
-/// all groups stand side by side.
+/// Facts about a machine; the `machine` object of a result. Serialises flat: the keys of all groups
+/// stand side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFacts {
     /// The processors.
@@ -46,25 +46,25 @@ pub struct MachineFacts {
     /// The kernel as it was built and started.
     #[serde(flatten)]
     pub kernel: Kernel,
-    /// How the kernel may be preempted.
+    /// The model and the mode of preemption of the kernel.
     #[serde(flatten)]
     pub preemption: Preemption,
-    /// What lies between the kernel and the hardware.
+    /// The hypervisor and the container between the kernel and the hardware.
     #[serde(flatten)]
     pub virtualization: Virtualization,
-    /// What time is read from.
+    /// The clock sources, in use and available.
     #[serde(flatten)]
     pub clock: ClockSources,
     /// Which CPUs are kept free of others' work.
     #[serde(flatten)]
     pub isolation: Isolation,
-    /// How fast the CPUs are let run.
+    /// The frequencies of the CPUs: driver, governor, range, boost.
     #[serde(flatten)]
     pub frequency: Frequency,
-    /// How deep they sleep.
+    /// The idle states of the CPUs, and who chooses them.
     #[serde(flatten)]
     pub idle: Idle,
-    /// What this process is allowed.
+    /// The limits and permissions of this process.
     #[serde(flatten)]
     pub limits: ProcessLimits,
     /// Memory, swap and huge pages.
@@ -99,7 +99,7 @@ impl MachineFacts {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// What the kernel reads time from: `/sys/devices/system/clocksource`.
+/// The clock sources that the kernel reads time from: `/sys/devices/system/clocksource`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockSources {
     /// The one in use.
@@ -166,8 +166,7 @@ impl Isolation {
     }
 }
 
-/// How much memory there is, whether it can be paged out, huge pages: `/proc/meminfo` and
-/// `/sys/kernel/mm`.
+/// Memory, swap space and huge pages: `/proc/meminfo` and `/sys/kernel/mm`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// All that the kernel manages.

@@ -1,5 +1,5 @@
-//! What this machine is, how a measuring CPU is chosen, why the
-//! kernel refused something.
+//! The facts of this machine, the choice of a measuring CPU, the reason why the kernel refused
+//! something.
 //!
 //! The way through it: a [`root::Root`] opens paths (of this machine, or of a captured tree),
 //! [`facts::MachineFacts::collect`] reads them, [`mod@choose`] and [`mod@explain`] judge them,

@@ -27,20 +27,20 @@ pub struct PlanStep {
     pub knob: String,
     /// Why.
     pub why: String,
-    /// What it costs.
+    /// Its cost: heat, security, lost diagnostics; empty where it costs nothing.
     pub cost: String,
-    /// What is there now; null where it could not be read, or is not set.
+    /// The value there now; null where it could not be read, or is not set.
     pub from: Option<String>,
-    /// What is changed.
+    /// The change.
     pub change: KnobChange,
 }
 
-/// What cannot be planned: somebody has to do it by hand.
+/// A change that cannot be planned: somebody has to do it by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByHand {
     /// The knob.
     pub knob: String,
-    /// What was found.
+    /// The value that was found, in words.
     pub found: String,
     /// Why, and what to do.
     pub why: String,
@@ -53,7 +53,7 @@ pub struct TuningPlan {
     pub runtime: Vec<PlanStep>,
     /// Boot parameters, in this order.
     pub boot: Vec<PlanStep>,
-    /// What is left to a person.
+    /// Changes that are left to a person.
     pub by_hand: Vec<ByHand>,
 }
 
@@ -173,7 +173,8 @@ impl TuningPlan {
         }
     }
 
-    /// What the workload wants wins over what a rule found; what is there already is left.
+    /// Plans the value that the workload wants, in place of one that a rule found; what is there
+    /// already is left.
     fn want(&mut self, row: &BootRow, value: Option<String>, settings: &KernelSettings) {
         let wanted = Param { name: row.name.to_owned(), value: value.clone() }.to_string();
         let from = typed(settings, row.name);
@@ -288,8 +289,8 @@ pub(crate) fn is_planned(path: &str) -> bool {
     FILES.iter().any(|known| matches(path, known))
 }
 
-/// Whether this version changes what is at `path` while the machine runs: a file of a plan, or a
-/// control group of [`CpuPartition`] where `root` has them mounted.
+/// Returns true where this version changes what is at `path` while the machine runs: a file of a
+/// plan, or a control group of [`CpuPartition`] where `root` has them mounted.
 pub fn is_setting(path: &str, root: &Root) -> bool {
     is_planned(path) || CpuPartition::has(path, root)
 }
@@ -315,7 +316,7 @@ struct BootRow {
     why: &'static str,
 }
 
-/// What a workload wants at boot, beyond what rules find, and which rules are not for it.
+/// The wishes of a workload at boot, beyond what rules find, and the rules that are not for it.
 struct Preset {
     workload: Workload,
     boot: &'static [BootRow],
@@ -506,7 +507,7 @@ mod tests {
 
     const LOG: &str = "/var/log/dmesg";
 
-    /// What the workload may be.
+    /// All workloads, and none.
     const WORKLOADS: [Option<Workload>; 6] = [
         None,
         Some(Workload::StepGeneration),
@@ -653,8 +654,8 @@ mod tests {
         scopes
     }
 
-    /// What the rules find wrong with the lines of a plan once the machine was started with them,
-    /// and what another plan would change of them.
+    /// The faults that the rules find with the lines of a plan once the machine was started with
+    /// them, and the changes that another plan would make to them.
     fn faults(
         after: &Booted,
         plan: &TuningPlan,

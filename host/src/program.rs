@@ -23,7 +23,7 @@ pub struct ProgramThread {
     pub thread: RunningThread,
     /// The CPUs that it may run on.
     pub allowed: CpuList,
-    /// How much later than requested its timers may be, ns; `None` where that may not be read.
+    /// The most that its timers may be later than requested, ns; `None` where that may not be read.
     pub slack_ns: Option<u64>,
     /// Its CPU time so far; since the moment before where there was one.
     pub times: ThreadTimes,
@@ -44,15 +44,16 @@ pub struct RunningProgram {
     pub locked_kib: Option<u64>,
     /// Memory that it has, KiB.
     pub resident_kib: Option<u64>,
-    /// What its control group may use of each period, µs, and the period; `None` for no limit.
+    /// The CPU time that its control group may use of each period, and the period, both in µs;
+    /// `None` for no limit.
     pub quota_us: Option<(u64, u64)>,
-    /// How long it may compute without a sleep under a real-time policy, µs; `None` for ever.
+    /// The time that it may compute without a sleep under a real-time policy, µs; `None` for ever.
     pub timeout_us: Option<u64>,
     /// The time since the moment before; `None` at the first one.
     pub watched: Option<Duration>,
 }
 
-/// What a program runs among.
+/// The surroundings of a program: its machine, settings, and the threads of others.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramSurroundings<'a> {
     /// The machine.
@@ -141,7 +142,7 @@ impl RunningProgram {
                 .of(&format!("policies of {}", self.name), RuleVerdict::Improve)
                 .found(match self.threads.len() {
                     1 => "its only thread has no real-time policy".to_owned(),
-                    all => format!("none of {all} threads has a real-time policy"),
+                    count => format!("none of {count} threads has a real-time policy"),
                 })
                 .run(format!("sudo punctual sched set --fifo 80 {}", self.pid)),
             loops => {
@@ -164,16 +165,16 @@ impl RunningProgram {
         let row = &INHERITED;
         let knob = format!("policies of {}", self.name);
         let words = first.thread.policy_words();
-        let all = self.threads.len();
-        let verdict = match loops.len() == all && loops.iter().all(alike) {
+        let count = self.threads.len();
+        let verdict = match loops.len() == count && loops.iter().all(alike) {
             true => row
                 .of(&knob, RuleVerdict::Improve)
                 .found(format!(
-                    "all {all} threads have {words}: one was set, the others inherited it"
+                    "all {count} threads have {words}: one was set, the others inherited it"
                 ))
                 .run(format!("sudo punctual sched set --other {}", second.thread.tid)),
             false => row.of(&knob, RuleVerdict::Good).found(format!(
-                "{} of {all} threads are real-time, and not all alike",
+                "{} of {count} threads are real-time, and not all alike",
                 loops.len()
             )),
         };
@@ -217,13 +218,13 @@ impl RunningProgram {
     }
 
     fn sharing(&self, own: &ProgramThread, loops: &[&ProgramThread]) -> Option<KnobVerdict> {
-        let together = loops.iter().filter(|other| {
-            other.thread.tid != own.thread.tid
-                && other.allowed.len() == 1
-                && other.allowed == own.allowed
-                && other.thread.is_at_least(own.thread.priority)
+        let together = loops.iter().filter(|neighbour| {
+            neighbour.thread.tid != own.thread.tid
+                && neighbour.allowed.len() == 1
+                && neighbour.allowed == own.allowed
+                && neighbour.thread.is_at_least(own.thread.priority)
         });
-        let names: Vec<String> = together.map(|other| shown(&other.thread)).collect();
+        let names: Vec<String> = together.map(|neighbour| shown(&neighbour.thread)).collect();
         let row = &SHARING;
         (!names.is_empty()).then(|| {
             row.of(&format!("CPU of {}", shown(&own.thread)), RuleVerdict::Improve)
@@ -361,7 +362,7 @@ fn above(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
     .done()
 }
 
-/// Whether it stays on a CPU, and on one that is kept for it.
+/// Judges that it stays on a CPU, and on one that is kept for it.
 fn affinity(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
     let row = &AFFINITY;
     let knob = format!("CPUs of {}", shown(&own.thread));
@@ -433,7 +434,7 @@ fn arriving(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> Option<Kno
     Some(verdict.done())
 }
 
-/// How much later than requested the timers of an ordinary thread may be.
+/// Judges the slack of the timers of an ordinary thread; `None` where it may not be read.
 fn slack(own: &ProgramThread) -> Option<KnobVerdict> {
     let ns = own.slack_ns?;
     let row = &SLACK;
@@ -448,7 +449,8 @@ fn slack(own: &ProgramThread) -> Option<KnobVerdict> {
     Some(verdict.done())
 }
 
-/// What the control group of a process may use of each period, µs.
+/// The CPU time that the control group of a process may use of each period, and the period, both in
+/// µs; `None` for no limit.
 fn quota(root: &Root, pid: i32) -> Option<(u64, u64)> {
     let Read::Text(groups) = root.read(&format!("/proc/{pid}/cgroup")) else { return None };
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -469,7 +471,7 @@ fn timeout(root: &Root, pid: i32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What is known of one thing that is judged.
+/// The text about one thing that is judged.
 struct Row {
     id: &'static str,
     why: &'static str,
@@ -734,10 +736,10 @@ mod tests {
 
     #[test]
     fn each_thing_that_people_found_by_hand_is_found() {
-        let mut one = own(thread(11, "loop", 1, 49), "0-3");
-        one.times.run_ns = 970_000_000;
-        one.faults = 12;
-        let threads = vec![own(thread(10, "plc", 1, 49), "0-3"), one];
+        let mut busy_loop = own(thread(11, "loop", 1, 49), "0-3");
+        busy_loop.times.run_ns = 970_000_000;
+        busy_loop.faults = 12;
+        let threads = vec![own(thread(10, "plc", 1, 49), "0-3"), busy_loop];
         let mut plc = program(threads);
         (plc.locked_kib, plc.quota_us, plc.timeout_us) =
             (Some(0), Some((20_000, 100_000)), Some(9));

@@ -38,7 +38,7 @@ use crate::fact::Fact;
 use crate::facts::{MachineFacts, NoHz, PreemptionModel};
 use crate::settings::KernelSettings;
 
-/// How a rule judges: one knob, or any number of them.
+/// The function by which a rule judges: one knob, or any number of them.
 #[derive(Clone, Copy)]
 enum Judge {
     One(fn(&Inputs<'_>) -> Finding),
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Judge {
 /// A kernel release, major and minor.
 pub type Release = (u32, u32);
 
-/// What is known of one knob, and how it is judged.
+/// The text about one knob, and the function that judges it.
 #[derive(Debug)]
 pub struct Rule {
     /// Stable: `isolation.isolcpus`.
@@ -66,17 +66,17 @@ pub struct Rule {
     pub knob: &'static str,
     /// Why it matters.
     pub why: &'static str,
-    /// What it costs: heat, security, lost diagnostics.
+    /// Its cost: heat, security, lost diagnostics; empty where it costs nothing.
     pub cost: &'static str,
     /// The first kernel that has the knob; `None` for all that are in use.
     pub since: Option<Release>,
     /// The first kernel that no longer has it; `None` where it is still there.
     pub until: Option<Release>,
-    /// How the verdict is verified: what is read.
+    /// The way the verdict is verified: what is read.
     pub verified: &'static str,
     /// Where this is from.
     pub source: &'static str,
-    /// How much a loop usually gains: from 9, a stall of milliseconds, to 0.
+    /// The usual gain of a loop: from 9, a stall of milliseconds, to 0.
     pub gain: u8,
     judge: Judge,
 }
@@ -132,7 +132,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     Subject::ALL.into_iter().flat_map(|subject| subject.rules)
 }
 
-/// What is found of one knob, and what is known of it.
+/// The verdict of one rule on one knob, with the text about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnobVerdict {
     /// The rule; stable from version to version.
@@ -141,25 +141,25 @@ pub struct KnobVerdict {
     pub knob: String,
     /// "conflict", "no-effect", "improve", "needs-reboot", "unknown", "good" or "not-applicable".
     pub verdict: RuleVerdict,
-    /// What was read.
+    /// The value as it was read, in words.
     pub found: String,
     /// Where it was read.
     pub origin: String,
     /// Why it matters here.
     pub why: String,
-    /// What it costs: heat, security, lost diagnostics; empty where it costs nothing.
+    /// Its cost: heat, security, lost diagnostics; empty where it costs nothing.
     pub cost: String,
     /// The first kernel that has the knob, as "6.12"; null for all in use.
     pub since: Option<String>,
     /// The first kernel without it; null where it is still there.
     pub until: Option<String>,
-    /// How the verdict was verified.
+    /// The way the verdict was verified: what was read.
     pub verified: String,
     /// Where the rule is from.
     pub source: String,
-    /// How much a loop usually gains, from 9 (stalls of milliseconds) to 0.
+    /// The usual gain of a loop, from 9 (stalls of milliseconds) to 0.
     pub gain: u8,
-    /// What would change it.
+    /// The changes that would improve it; empty where there is nothing to change.
     pub changes: Vec<KnobChange>,
 }
 
@@ -198,7 +198,7 @@ impl KnobVerdict {
 }
 
 impl Rule {
-    /// What this rule alone finds.
+    /// The verdicts of this rule alone.
     fn verdicts(&self, inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
         let findings = match (self.before_its_time(inputs), self.judge) {
             (Some(finding), _) => vec![finding],
@@ -224,7 +224,7 @@ impl Rule {
         }
     }
 
-    /// Whether this kernel does not have the knob yet, or no longer.
+    /// The verdict where this kernel does not have the knob yet, or no longer; else `None`.
     fn before_its_time(&self, inputs: &Inputs<'_>) -> Option<Finding> {
         let release = inputs.settings.release?;
         let (major, minor) = release;
@@ -267,7 +267,7 @@ fn shown((major, minor): Release) -> String {
     format!("{major}.{minor}")
 }
 
-/// What facts make of a knob, the most urgent first.
+/// The verdicts on a knob, the most urgent first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -281,7 +281,7 @@ pub enum RuleVerdict {
     Improve,
     /// It can be improved by a boot parameter, another kernel or firmware.
     NeedsReboot,
-    /// What is needed to judge could not be read.
+    /// A value that is needed to judge could not be read.
     Unknown,
     /// It is as it should be.
     Good,
@@ -314,13 +314,13 @@ impl RuleVerdict {
         }
     }
 
-    /// Whether something is left to do.
+    /// Returns true where something is left to do.
     pub fn is_open(self) -> bool {
         self <= Self::NeedsReboot
     }
 }
 
-/// What would change a knob.
+/// A change of a knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum KnobChange {
@@ -328,7 +328,7 @@ pub enum KnobChange {
     Write {
         /// The file.
         path: String,
-        /// What is written into it.
+        /// The value that is written into it.
         value: String,
     },
     /// A boot parameter is set.
@@ -355,14 +355,14 @@ pub enum KnobChange {
     },
 }
 
-/// What one rule finds of one knob.
+/// A finding of one rule on one knob.
 #[derive(Debug, Clone)]
 struct Finding {
     verdict: RuleVerdict,
     /// The value as it was read, in words.
     found: String,
     origin: String,
-    /// What in particular is the matter; stands before the rule's own reason.
+    /// The particular matter, as a sentence; stands before the rule's own reason.
     note: String,
     /// Another knob than that of the rule.
     knob: Option<Box<str>>,
@@ -403,7 +403,7 @@ impl Finding {
         Self::new(RuleVerdict::NotApplicable, found, origin)
     }
 
-    /// What in particular is the matter, as a sentence.
+    /// Adds the particular matter, as a sentence.
     fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
@@ -443,7 +443,7 @@ impl Finding {
 /// Where the command line is.
 const CMDLINE: &str = "/proc/cmdline";
 
-/// What the loop does between its cycles, which decides what helps it.
+/// The behaviour of the loop between its cycles, which decides what helps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// Steps of a motor: sleeps, 20 to 50 µs of period.
@@ -459,7 +459,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Whether its threads are always ready to run.
+    /// Returns true where its threads are always ready to run.
     pub fn spins(self) -> bool {
         matches!(self, Self::Polling | Self::VmGuest)
     }
@@ -509,16 +509,16 @@ impl CpuScope {
     }
 }
 
-/// What rules look at.
+/// The data that rules look at.
 #[derive(Debug)]
 pub struct Inputs<'a> {
     /// The facts of every result.
     pub facts: &'a MachineFacts,
-    /// What rules need beyond them.
+    /// The settings that rules need beyond them.
     pub settings: &'a KernelSettings,
     /// The CPUs that are tuned.
     pub cpus: &'a CpuList,
-    /// What runs on them, where that is known.
+    /// The workload that runs on them, where that is known.
     pub workload: Option<Workload>,
 }
 
@@ -535,7 +535,7 @@ impl Inputs<'_> {
         online.difference(self.cpus)
     }
 
-    /// Whether the kernel is at least this one; `None` where its release is not known.
+    /// Returns true where the kernel is at least this one; `None` where its release is not known.
     fn kernel_from(&self, release: Release) -> Option<bool> {
         Some(self.settings.release? >= release)
     }
@@ -679,8 +679,15 @@ mod tests {
         }
     }
 
-    /// The machines of `fixtures`, with their settings.
-    fn machines() -> Vec<(String, MachineFacts, KernelSettings)> {
+    /// A machine of `fixtures`.
+    struct Captured {
+        name: String,
+        facts: MachineFacts,
+        settings: KernelSettings,
+    }
+
+    /// The machines of `fixtures`, by name.
+    fn machines() -> Vec<Captured> {
         let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
         let entries = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
         let mut machines: Vec<_> = entries.filter(|path| path.is_dir()).collect();
@@ -688,16 +695,22 @@ mod tests {
         let machine = |path: std::path::PathBuf| {
             let root = Root::captured(&path).unwrap();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, MachineFacts::collect(&root), KernelSettings::collect(&root))
+            let facts = MachineFacts::collect(&root);
+            Captured { name, facts, settings: KernelSettings::collect(&root) }
         };
         machines.into_iter().map(machine).collect()
     }
 
-    /// What each rule finds on each machine, for all workloads.
+    /// The machine of `fixtures` with this name.
+    fn captured(name: &str) -> Captured {
+        machines().into_iter().find(|machine| machine.name == name).unwrap()
+    }
+
+    /// The findings of each rule on each machine, for all workloads.
     fn found() -> BTreeMap<&'static str, BTreeSet<(RuleVerdict, String)>> {
         let workloads = [None, Some(Workload::Servo), Some(Workload::Polling)];
         let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        for (name, facts, settings) in machines() {
+        for Captured { name, facts, settings } in machines() {
             let scope = CpuScope::of(None, &facts);
             for workload in workloads {
                 let inputs =
@@ -739,7 +752,7 @@ mod tests {
 
     #[test]
     fn one_verdict_a_knob_the_most_urgent_first() {
-        for (name, facts, settings) in machines() {
+        for Captured { name, facts, settings } in machines() {
             let scope = CpuScope::of(None, &facts);
             let inputs =
                 Inputs { facts: &facts, settings: &settings, cpus: &scope.cpus, workload: None };
@@ -763,7 +776,7 @@ mod tests {
         }
     }
 
-    /// What the rules say of `name` where it is typed with this value on that machine.
+    /// The verdict on `name` where it is typed with this value on that machine.
     fn typed(
         (facts, settings): (&MachineFacts, &KernelSettings),
         words: &str,
@@ -786,7 +799,7 @@ mod tests {
         let known = boot::TUNING.iter().chain(boot::NEVER.iter().map(|(name, _)| name));
         let known: BTreeSet<&str> = known.copied().collect();
         let mut passed = BTreeSet::new();
-        for (_, facts, settings) in machines() {
+        for Captured { facts, settings, .. } in machines() {
             for name in &known {
                 for value in ["", "=1", "=0", "=off"] {
                     let verdict = typed((&facts, &settings), &format!("{name}{value}"), name);
@@ -805,8 +818,7 @@ mod tests {
 
     /// The verdict about `name` on a machine of `fixtures`.
     fn verdict_on(machine: &str, words: &str, name: &str) -> (RuleVerdict, String) {
-        let (_, facts, settings) =
-            machines().into_iter().find(|(name, ..)| name == machine).unwrap();
+        let Captured { facts, settings, .. } = captured(machine);
         let verdict = typed((&facts, &settings), words, name).unwrap();
         (verdict.verdict, verdict.why)
     }
@@ -824,8 +836,7 @@ mod tests {
         assert!(why.contains("built without CONFIG_RCU_NOCB_CPU"), "{why}");
         // Without a log it is what the kernel makes of the list: it drops all but the last of
         // these.
-        let (_, facts, mut settings) =
-            machines().into_iter().find(|(name, ..)| name == "firecracker-guest-2cpu").unwrap();
+        let Captured { facts, mut settings, .. } = captured("firecracker-guest-2cpu");
         settings.kernel_log = Fact::unreadable("dmesg", "refused");
         for (list, wanted) in [
             ("rcu_nocbs=1-2", RuleVerdict::NoEffect),
@@ -863,8 +874,7 @@ mod tests {
 
     #[test]
     fn management_interrupts_are_judged_by_the_watch_and_by_uptime() {
-        let (_, mut facts, _) =
-            machines().into_iter().find(|(name, ..)| name == "industrial-rt-4cpu").unwrap();
+        let mut facts = captured("industrial-rt-4cpu").facts;
         let after = |uptime: &str| {
             let tree = crate::testing::Tree::of(&[("/proc/uptime", uptime)]);
             KernelSettings::collect(&tree.root())
@@ -887,8 +897,7 @@ mod tests {
         let verdict =
             |facts: &MachineFacts| typed((facts, &after(day)), "quiet", "SMI").unwrap().verdict;
         assert_eq!(verdict(&facts), RuleVerdict::Unknown, "the module msr is missing");
-        let (_, amd, _) =
-            machines().into_iter().find(|(name, ..)| name == "amd-smt-32cpu").unwrap();
+        let amd = captured("amd-smt-32cpu").facts;
         assert_eq!(verdict(&amd), RuleVerdict::NotApplicable);
     }
 

@@ -111,7 +111,7 @@ impl Scrub {
         out
     }
 
-    /// What stands at the start of a text, in bytes, and what stands for it.
+    /// The length in bytes of what is replaced at the start of a text, and its replacement.
     fn at_start(&self, text: &str, kinds: &[Kind]) -> Option<(usize, String)> {
         let ends = |taken: usize| !text[taken..].starts_with(is_word);
         let kind = kinds.iter().find_map(|kind| kind.at_start(text)).filter(|found| ends(found.0));
@@ -168,7 +168,7 @@ const IPV4: &str = "192.0.2.1";
 const IPV6: &str = "2001:db8::1";
 
 impl Kind {
-    /// How many bytes at the start of the text are of this kind, and what stands for them.
+    /// The length in bytes of what is of this kind at the start of the text, and its replacement.
     fn at_start(self, text: &str) -> Option<(usize, String)> {
         match self {
             Self::Uuid => {

@@ -1,5 +1,5 @@
-//! What rules about tuning look at, beyond the facts that every result has: the command line, the
-//! kernel's options and log, settings by name, interrupts, boot files.
+//! The settings that rules about tuning look at, beyond the facts that every result has: the
+//! command line, the kernel's options and log, settings by name, interrupts, boot files.
 //!
 //! [`KernelSettings::collect`] reads through a [`Root`] and nothing else; what it reads does not
 //! depend on the values, so that a capture holds all of it. It never judges and never changes

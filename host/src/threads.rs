@@ -24,9 +24,9 @@ pub struct RunningThread {
     pub tid: i32,
     /// Its name, at most 15 bytes of it; a process may choose any.
     pub name: String,
-    /// Whether it is one of the kernel's own.
+    /// True for one of the kernel's own.
     pub is_kernel: bool,
-    /// Whether it runs or waits for a CPU.
+    /// True where it runs or waits for a CPU.
     pub is_runnable: bool,
     /// Its policy, as sched(7) numbers them.
     pub policy: u32,
@@ -107,14 +107,14 @@ impl RunningThread {
         status(root, &format!("/proc/{}/task/{}/status", self.pid, self.tid), name)
     }
 
-    /// Whether it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
+    /// Returns true where it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
     pub fn is_real_time(&self) -> bool {
         let real_time = [scheduler::FIFO, scheduler::ROUND_ROBIN, scheduler::DEADLINE];
         real_time.contains(&self.policy)
     }
 
-    /// Whether it may keep a thread of SCHED_FIFO with this priority waiting: where it is as high
-    /// it runs until it gives way, where it is higher it takes the CPU.
+    /// Returns true where it may keep a thread of SCHED_FIFO with this priority waiting: where it
+    /// is as high it runs until it gives way, where it is higher it takes the CPU.
     pub fn is_at_least(&self, priority: u32) -> bool {
         self.policy == scheduler::DEADLINE || (self.is_real_time() && self.priority >= priority)
     }
@@ -199,7 +199,7 @@ impl ThreadTimes {
         Some(Self { run_ns: next()?, wait_ns: next()?, slices: next()? })
     }
 
-    /// What came since `before`.
+    /// The increase since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

@@ -17,7 +17,7 @@ pub struct Cpu {
     pub cpu_model: Fact<String>,
     /// The machine's name as its maker gives it: device tree, else DMI.
     pub machine_model: Fact<String>,
-    /// How many CPUs are online.
+    /// CPUs that are online, 1 or more.
     pub cpus: Fact<u32>,
     /// Which are online.
     pub online_cpus: Fact<CpuList>,
@@ -27,20 +27,20 @@ pub struct Cpu {
     pub offline_cpus: Fact<CpuList>,
     /// Which CPUs share a core, which a package.
     pub topology: Fact<Topology>,
-    /// Whether several threads of a core are in use.
+    /// True where several threads of a core are in use.
     pub smt: Fact<bool>,
-    /// Whether the TSC runs at one rate at every frequency (x86).
+    /// True where the TSC runs at one rate at every frequency (x86).
     pub tsc_constant: Fact<bool>,
-    /// Whether the TSC runs on in deep idle (x86).
+    /// True where the TSC runs on in deep idle (x86).
     pub tsc_nonstop: Fact<bool>,
 }
 
-/// How the online CPUs share hardware.
+/// The sockets and the cores of the online CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
-    /// How many sockets.
+    /// Sockets, 1 or more.
     pub packages: u32,
-    /// How many cores in all.
+    /// Cores of all sockets.
     pub cores: u32,
     /// The CPUs of each core; more than one each with SMT.
     pub core_cpus: Vec<CpuList>,
@@ -162,8 +162,8 @@ impl CpuInfo {
         values.find(|value| !value.is_empty()).map(String::as_str)
     }
 
-    /// Whether the first CPU's `flags` hold this one; `None` where there is no such line, as on
-    /// ARM.
+    /// Returns true where the first CPU's `flags` hold this one; `None` where there is no such
+    /// line, as on ARM.
     pub(crate) fn flag(&self, flag: &str) -> Option<bool> {
         self.field("flags").map(|flags| flags.split_ascii_whitespace().any(|word| word == flag))
     }

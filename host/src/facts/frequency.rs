@@ -20,7 +20,7 @@ pub struct Frequency {
     pub governor: Fact<String>,
     /// Current and permitted frequencies over all online CPUs.
     pub frequency: Fact<FrequencyRange>,
-    /// Whether frequencies above the nominal one are permitted (turbo).
+    /// True where frequencies above the nominal one are permitted (turbo).
     pub boost: Fact<bool>,
 }
 

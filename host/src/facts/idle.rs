@@ -27,9 +27,9 @@ pub struct Idle {
 pub struct IdleState {
     /// As the driver calls it, such as `POLL`, `C1E`, `WFI`.
     pub name: String,
-    /// What leaving it costs at worst, as the driver says, in microseconds.
+    /// The most that leaving it takes, as the driver says, in microseconds.
     pub exit_us: u64,
-    /// Whether it was switched off.
+    /// True where it was switched off.
     pub disabled: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Kernel {
     pub tick_hz: Fact<u32>,
     /// When the tick stops.
     pub no_hz: Fact<NoHz>,
-    /// Whether control groups have a real-time budget, which starts at nothing.
+    /// True where control groups have a real-time budget, which starts at nothing.
     pub rt_group_sched: Fact<bool>,
 }
 

@@ -1,5 +1,6 @@
-//! What this process is allowed, and what the scheduler takes from real-time tasks.
-//! Reads `/proc/self`, `/proc/sys/kernel`, the control groups and debugfs through the source.
+//! Limits and permissions of this process, and the share that the scheduler takes from real-time
+//! tasks. Reads `/proc/self`, `/proc/sys/kernel`, the control groups and debugfs through the
+//! source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,20 +19,22 @@ pub struct ProcessLimits {
     pub allowed_cpus: Fact<CpuList>,
     /// The CPUs that its control group lets it choose from.
     pub cpuset_cpus: Fact<CpuList>,
-    /// What it may lock in memory, in bytes (`RLIMIT_MEMLOCK`).
+    /// The memory that it may lock, in bytes (`RLIMIT_MEMLOCK`).
     pub memlock_limit_bytes: Fact<LimitPair>,
     /// The highest real-time priority that it may take without a capability (`RLIMIT_RTPRIO`).
     pub rtprio_limit: Fact<LimitPair>,
     /// Its effective capabilities, as far as they matter here.
     pub capabilities: Fact<Capabilities>,
-    /// Whether its user namespace is not the first one: then capabilities do not reach the
+    /// True where its user namespace is not the first one: then capabilities do not reach the
     /// scheduler.
     pub user_namespace: Fact<bool>,
-    /// How late its sleeps may be woken on purpose while it is no real-time task, in nanoseconds.
+    /// The most that its sleeps may be woken late on purpose while it is no real-time task, in
+    /// nanoseconds.
     pub timer_slack_ns: Fact<u64>,
     /// The share of time that real-time tasks may have in all.
     pub rt_throttling: Fact<RtThrottling>,
-    /// What the scheduler reserves for ordinary tasks (Linux 6.12 and later); needs debugfs.
+    /// The time that the scheduler reserves for ordinary tasks (Linux 6.12 and later); needs
+    /// debugfs.
     pub fair_server: Fact<Vec<FairServer>>,
     /// The real-time budget of the own control group in microseconds a period (version 1 with
     /// `CONFIG_RT_GROUP_SCHED`); -1 is unlimited.
@@ -294,12 +297,13 @@ impl ResourceLimit {
     }
 }
 
-/// What counts now, and how far the process may raise it itself.
+/// A resource limit of a process: the one in force, and the one up to which the process may raise
+/// it itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitPair {
-    /// What counts.
+    /// The limit in force.
     pub soft: ResourceLimit,
-    /// How far it can be raised without a capability.
+    /// The most that it can be raised to without a capability.
     pub hard: ResourceLimit,
 }
 

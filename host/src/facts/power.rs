@@ -113,12 +113,12 @@ fn read_smi(root: &Root, cpu: u32) -> Fact<u64> {
     }
 }
 
-/// Whether the processor counts system management interrupts: Intel's own hardware.
+/// Returns true where the processor counts system management interrupts: Intel's own hardware.
 pub(crate) fn counts_smi(facts: &MachineFacts) -> bool {
     facts.power.smi_count.origin() != NOT_INTEL
 }
 
-/// How many system management interrupts a CPU of Intel counted at one moment (MSR 0x34 of the
+/// The system management interrupts that a CPU of Intel counted up to one moment (MSR 0x34 of the
 /// Software Developer's Manual, volume 4), for the difference to a later one.
 ///
 /// Of 32 bits: wrong where 2^32 interrupts pass between two readings. Reading it needs the module
@@ -140,13 +140,13 @@ impl SmiCount {
         read_smi(root, cpu).value().map(|&count| Self { count })
     }
 
-    /// How many there were since these facts were read; `None` where they are not counted.
+    /// Interrupts since these facts were read; `None` where they are not counted.
     pub(crate) fn since_facts(facts: &MachineFacts, root: &Root) -> Option<u64> {
         let count = *facts.power.smi_count.value()?;
         Some(Self::read(root, Self::cpu(facts)?)?.since(Self { count }))
     }
 
-    /// How many there were from `before` to this one.
+    /// Interrupts from `before` to this one, modulo 2^32.
     pub fn since(self, before: Self) -> u64 {
         // It goes on from 0.
         self.count.wrapping_sub(before.count) & COUNT_MASK

@@ -1,4 +1,4 @@
-//! How the kernel may be preempted: the model it was built with, and the mode that is active.
+//! Preemption of the kernel: the model it was built with, and the mode that is active.
 //!
 //! `PREEMPT_RT` stands in `uname -v`; `/sys/kernel/realtime` exists only in kernels with the
 //! former patch set, and the configuration is the third choice. With `PREEMPT_DYNAMIC` the active
@@ -19,13 +19,13 @@ const DEBUG: &str = "/sys/kernel/debug/sched/preempt";
 pub struct Preemption {
     /// Model and mode in words: `PREEMPT_RT`, `PREEMPT_DYNAMIC (none)`.
     pub preemption: Fact<String>,
-    /// What the kernel was built with.
+    /// The model that the kernel was built with.
     pub preemption_model: Fact<PreemptionModel>,
     /// The active mode of a kernel that can switch; absent for the others.
     pub preemption_mode: Fact<PreemptionMode>,
 }
 
-/// What the kernel was built with.
+/// The preemption model that a kernel was built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PreemptionModel {

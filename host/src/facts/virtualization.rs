@@ -1,4 +1,4 @@
-//! What lies between the kernel and the hardware: a hypervisor, a container.
+//! The layers between the kernel and the hardware: a hypervisor, a container.
 //!
 //! On x86 the CPU flag `hypervisor` decides whether there is one; DMI, ACPI and the clock sources
 //! only name it. On ARM the device tree and DMI decide. Reads through the source.
@@ -83,7 +83,8 @@ fn by_acpi(source: &Source<'_>) -> Fact<String> {
     }
 }
 
-/// What makers of virtual machines write into DMI: a part of vendor and product, and the name.
+/// Texts that makers of virtual machines write into DMI: a part of vendor and product, and the
+/// name.
 const DMI: &[(&str, &str)] = &[
     ("KVM", "kvm"),
     ("QEMU", "qemu"),

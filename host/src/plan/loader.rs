@@ -64,8 +64,8 @@ impl BootPlan {
             .unwrap_or_default()
     }
 
-    /// Whether a plan may name this file: one of a boot loader that is known, an entry by its name
-    /// in its directory.
+    /// Returns true where a plan may name this file: one of a boot loader that is known, an entry
+    /// by its name in its directory.
     pub fn is_file(path: &str) -> bool {
         let is_entry = |directory: &str| {
             let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
@@ -317,7 +317,7 @@ mod tests {
         assert!(left.loader == GRUBBY && left.files.is_empty(), "{left:?}");
     }
 
-    /// What a shell makes of GRUB's files.
+    /// The parameters that a shell reads from GRUB's files.
     fn sourced(files: &[&str]) -> String {
         let mut shell = Command::new("sh")
             .args(["-e", "/dev/stdin"])

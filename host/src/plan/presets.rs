@@ -1,4 +1,4 @@
-//! What each workload wants at boot: a row each.
+//! The wishes of each workload at boot: a row each.
 //!
 //! Data, and what of it this machine has a use for; reads nothing.
 
@@ -95,7 +95,7 @@ fn is_rt(inputs: &Inputs<'_>) -> bool {
     model == Some(&PreemptionModel::Rt)
 }
 
-/// Whether an option is built in, or may be.
+/// Returns true where an option is built in, or may be.
 fn built(inputs: &Inputs<'_>, option: &str) -> bool {
     inputs.settings.is_built(option) != Some(false)
 }

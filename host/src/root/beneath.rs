@@ -72,7 +72,7 @@ fn check(stat: &Stat) -> io::Result<()> {
     }
 }
 
-/// What was opened, which may be another than the one that was looked at.
+/// The file that was opened, which may be another than the one that was looked at.
 fn regular(opened: OwnedFd) -> io::Result<File> {
     check(&fstat(&opened)?)?;
     Ok(opened.into())

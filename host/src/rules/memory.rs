@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What an IOMMU does with the addresses of devices, and what was typed about it.
+/// Judges what an IOMMU does with the addresses of devices, and what was typed about it.
 fn iommu(inputs: &Inputs<'_>) -> Vec<Finding> {
     let kind = inputs.value("iommu_groups/type");
     let is_old = inputs.kernel_from((5, 11)) == Some(false);
@@ -130,12 +130,12 @@ fn is_unknown(missing: &Finding) -> bool {
     missing.verdict == RuleVerdict::Unknown
 }
 
-/// Whether a parameter of an IOMMU switches it off.
+/// Returns true where a parameter of an IOMMU switches it off.
 fn is_off(param: &Param) -> bool {
     has(param, "off")
 }
 
-/// Whether a word is among those of a parameter.
+/// Returns true where a word is among those of a parameter.
 fn has(param: &Param, word: &str) -> bool {
     param.value.as_deref().unwrap_or_default().split(',').any(|part| part == word)
 }

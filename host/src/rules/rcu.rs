@@ -153,8 +153,8 @@ fn nocb_poll(inputs: &Inputs<'_>) -> Finding {
     settled(judged)
 }
 
-/// Whether any CPU's callbacks are offloaded: by the kernel's log, where it has its start, else by
-/// what the kernel makes of its parameters.
+/// Returns true where any CPU's callbacks are offloaded: by the kernel's log, where it has its
+/// start, else by what the kernel makes of its parameters.
 fn offloaded(inputs: &Inputs<'_>) -> Option<bool> {
     let full = inputs.facts.isolation.nohz_full_cpus.value();
     if full.is_some_and(|cpus| !cpus.is_empty()) {

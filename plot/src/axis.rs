@@ -206,8 +206,8 @@ mod tests {
             ["10", "20", "50", "100", "200", "500", "1000", "10000", "100000", "1000000"]
         );
         assert_eq!(joined, log(9.0, 1_100.0).joined(&log(900.0, 2e6)));
-        let other = Axis::even("y", 0.0, 1.0, 4, |at| at.to_string());
-        assert_eq!(log(1.0, 9.0).joined(&other), log(1.0, 9.0));
+        let even = Axis::even("y", 0.0, 1.0, 4, |at| at.to_string());
+        assert_eq!(log(1.0, 9.0).joined(&even), log(1.0, 9.0));
         let names = |names: [&str; 2]| Axis::names("", names.map(str::to_owned));
         assert_eq!(names(["a", "b"]).joined(&names(["a", "c"])), names(["a", "b"]));
         assert_eq!(names(["a", "b"]).joined(&names(["a", "b"])), names(["a", "b"]));

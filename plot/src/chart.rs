@@ -763,8 +763,8 @@ mod tests {
             for (at, (text, bounds)) in words.iter().enumerate() {
                 prop_assert!(bounds.left >= 0.0 && bounds.right <= width, "{} {:?}", text, bounds);
                 prop_assert!(bounds.top >= 0.0 && bounds.bottom <= height, "{} {:?}", text, bounds);
-                for (other, taken) in &words[..at] {
-                    prop_assert!(!taken.covers(bounds), "{} covers {}", text, other);
+                for (earlier, taken) in &words[..at] {
+                    prop_assert!(!taken.covers(bounds), "{} covers {}", text, earlier);
                 }
             }
             for name in names.iter().filter(|name| !name.trim().is_empty()) {

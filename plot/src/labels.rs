@@ -60,12 +60,12 @@ impl Bounds {
             && other.top < self.bottom
     }
 
-    /// Returns true where all of it lies in `other`.
-    pub(crate) fn is_inside(&self, other: &Self) -> bool {
-        self.left >= other.left
-            && self.right <= other.right
-            && self.top >= other.top
-            && self.bottom <= other.bottom
+    /// Returns true where all of it lies in `outer`.
+    pub(crate) fn is_inside(&self, outer: &Self) -> bool {
+        self.left >= outer.left
+            && self.right <= outer.right
+            && self.top >= outer.top
+            && self.bottom <= outer.bottom
     }
 }
 

@@ -213,26 +213,28 @@ fn latency_histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Pl
     file.cannot_know(&CANNOT_KNOW);
     file.cannot_know(&["how many cycles there were, and their period"]);
     let mut lines = Lines::new(reader);
-    let mut threads: BTreeMap<String, (u64, f64, f64)> = BTreeMap::new();
+    let mut threads: BTreeMap<String, Extremes> = BTreeMap::new();
     while let Some(line) = lines.advance()? {
         if !line.contains(" us max:") && !line.contains(" min:") {
             continue;
         }
         let shown = shortened(line.as_bytes());
-        let (thread, numbers) = of_line(line)
+        let (thread, extremes) = of_line(line)
             .ok_or_else(|| lines.refuse(format!("not a line of latency-histogram: {shown:?}")))?
             .map_err(|why| lines.refuse(why))?;
         if let Some(before) = threads.get(&thread)
-            && (numbers.0 < before.0 || numbers.1 > before.1 || numbers.2 < before.2)
+            && (extremes.seconds < before.seconds
+                || extremes.min_ns > before.min_ns
+                || extremes.max_ns < before.max_ns)
         {
             return Err(lines.refuse(format!("{thread}: the time or an extreme decreased")));
         }
         if threads.len() >= RUNS_MAX && !threads.contains_key(&thread) {
             return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
         }
-        threads.insert(thread, numbers);
+        threads.insert(thread, extremes);
     }
-    for (name, (_, min_ns, max_ns)) in threads {
+    for (name, Extremes { min_ns, max_ns, .. }) in threads {
         let thresholds_ns = &file.request.thresholds_ns;
         let mut run = RunBuilder::new(name, ImportedQuantity::Interval, 100, thresholds_ns);
         (run.stated.min_ns, run.stated.max_ns) = (Some(min_ns), Some(max_ns));
@@ -243,9 +245,15 @@ fn latency_histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Pl
     Ok(Place::Line(lines.number()))
 }
 
-type Extremes = (u64, f64, f64);
+/// A line of a thread: the time that passed, and its extremes so far.
+struct Extremes {
+    seconds: u64,
+    min_ns: f64,
+    max_ns: f64,
+}
 
-/// `   12 s  servo min: -12.300 us max:  44.000 us sdev:   1.200 us`: thread, seconds, min, max.
+/// `   12 s  servo min: -12.300 us max:  44.000 us sdev:   1.200 us`, with the name
+/// of its thread.
 fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
     let (head, rest) = line.split_once("min:")?;
     let (min, rest) = rest.split_once(" us max:")?;
@@ -257,11 +265,11 @@ fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
     };
     let numbers = || {
         let seconds = whole(seconds)?;
-        let (min, max) = (decimal_ns(min.trim(), 1_000)?, decimal_ns(max.trim(), 1_000)?);
-        if min > max {
+        let (min_ns, max_ns) = (decimal_ns(min.trim(), 1_000)?, decimal_ns(max.trim(), 1_000)?);
+        if min_ns > max_ns {
             return Err("the minimum is above the maximum".to_owned());
         }
-        Ok((clean(thread, 80), (seconds, min, max)))
+        Ok((clean(thread, 80), Extremes { seconds, min_ns, max_ns }))
     };
     Some(numbers())
 }

@@ -434,7 +434,15 @@ mod tests {
         vec![run("idle", "idle", 1), run("under load", "cpu", 0)]
     }
 
-    fn read(bytes: Vec<u8>) -> (Vec<Read>, Vec<(String, String)>, usize) {
+    /// A file as the library reads it.
+    struct Table {
+        rows: Vec<Read>,
+        /// Key and value.
+        facts: Vec<(String, String)>,
+        row_groups: usize,
+    }
+
+    fn read(bytes: Vec<u8>) -> Table {
         // The library reads what is a `Bytes` or a file; its own type comes along with the reader.
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let meta = reader.metadata();
@@ -442,7 +450,7 @@ mod tests {
         let facts =
             facts.into_iter().map(|fact| (fact.key, fact.value.unwrap_or_default())).collect();
         let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        (rows, facts, meta.num_row_groups())
+        Table { rows, facts, row_groups: meta.num_row_groups() }
     }
 
     #[test]
@@ -476,8 +484,8 @@ mod tests {
         }
         assert!(expected.iter().any(|(_, row)| row.kind == RowKind::Missed), "gaps between blocks");
         table.finish(vec![("punctual.schema", "1".to_owned())]).unwrap();
-        let (read, facts, groups) = read(bytes);
-        assert_eq!((read.len(), groups), (expected.len(), 2));
+        let Table { rows: read, facts, row_groups } = read(bytes);
+        assert_eq!((read.len(), row_groups), (expected.len(), 2));
         assert!(facts.contains(&("punctual.schema".to_owned(), "1".to_owned())));
         for (read, (run, row)) in read.iter().zip(&expected) {
             same(read, &runs()[*run], row);
@@ -513,7 +521,7 @@ mod tests {
             .unwrap()
             .finish(Vec::new())
             .unwrap();
-        assert_eq!(read(bytes).0.len(), 0);
+        assert_eq!(read(bytes).rows.len(), 0);
     }
 
     #[test]
@@ -533,7 +541,7 @@ mod tests {
             [histogram("a", Some(3), 0), histogram("b", None, 5), LatenessHistogram::default()];
         histograms(&mut bytes, &runs, Vec::new()).unwrap();
         let rows: Vec<Vec<Field>> = read(bytes)
-            .0
+            .rows
             .iter()
             .map(|row| row.get_column_iter().map(|(_, field)| field.clone()).collect())
             .collect();

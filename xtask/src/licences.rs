@@ -66,7 +66,7 @@ fn unlicensed(packages: &[Package]) -> Vec<String> {
 /// Returns true where its licence is for what is not shipped, and nothing that is shipped depends
 /// on it.
 fn allowed_unshipped(package: &Package, packages: &[Package]) -> bool {
-    let mut dependencies = packages.iter().flat_map(|other| &other.dependencies);
+    let mut dependencies = packages.iter().flat_map(|dependent| &dependent.dependencies);
     ALLOWED_UNSHIPPED.contains(&package.licence.as_str())
         && dependencies.all(|dependency| dependency.dev || dependency.name != package.name)
 }

@@ -170,10 +170,17 @@ pub(crate) struct Skip {
     device: bool,
 }
 
-/// The results of all steps, with the time that each took.
+/// The result of a step.
+struct StepResult {
+    name: &'static str,
+    outcome: Result<(), String>,
+    took: Duration,
+}
+
+/// The results of all steps.
 #[derive(Default)]
 struct Report {
-    steps: Vec<(&'static str, Result<(), String>, Duration)>,
+    steps: Vec<StepResult>,
     counts: Counts,
     skips: Vec<Skip>,
     failures: Vec<String>,
@@ -182,7 +189,7 @@ struct Report {
 impl Report {
     /// Adds a step.
     fn add(&mut self, name: &'static str, outcome: Result<(), String>, took: Duration) {
-        self.steps.push((name, outcome, took));
+        self.steps.push(StepResult { name, outcome, took });
     }
 
     /// Sets what the tests counted, and what the failed ones printed.
@@ -199,13 +206,13 @@ impl Report {
 
     /// Steps that failed.
     fn failed(&self) -> usize {
-        self.steps.iter().filter(|(_, outcome, _)| outcome.is_err()).count()
+        self.steps.iter().filter(|step| step.outcome.is_err()).count()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, outcome, took) in &self.steps {
+        for StepResult { name, outcome, took } in &self.steps {
             let (word, why) = match outcome {
                 Ok(()) => ("pass", ""),
                 Err(why) => ("FAIL", why.as_str()),
@@ -237,8 +244,8 @@ fn reasons(failures: &[String]) -> Vec<String> {
         .windows(2)
         .filter(|lines| lines[0].contains("' panicked at ") || lines[0].contains(") panicked at "));
     let reason = |lines: &[String]| {
-        let said: String = lines[1].chars().take(REASON).collect();
-        format!("{} {said}", lines[0])
+        let message: String = lines[1].chars().take(REASON).collect();
+        format!("{} {message}", lines[0])
     };
     panics.map(reason).collect()
 }

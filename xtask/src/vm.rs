@@ -90,7 +90,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             Root::Memory { guests, drivers } => {
                 in_memory.extend(guests.iter().map(|&(kernel, devices)| GuestBoot {
                     scenario,
-                    memory: Some((kernel, devices, drivers)),
+                    memory: Some(MemorySystem { kernel, devices, drivers }),
                 }));
             }
             Root::Disk => on_disk.push(GuestBoot { scenario, memory: None }),
@@ -142,13 +142,24 @@ fn named(names: &[String]) -> Result<Vec<&'static Scenario>, String> {
 /// A guest to be booted and judged.
 struct GuestBoot<'a> {
     scenario: &'a Scenario,
-    /// Of a system in memory: the kernel's name, the devices and the drivers.
-    memory: Option<(&'static str, &'static [&'static str], &'static [&'static str])>,
+    /// The system in memory; `None` for one on a disk.
+    memory: Option<MemorySystem>,
+}
+
+/// A guest's system in memory.
+#[derive(Clone, Copy)]
+struct MemorySystem {
+    /// The kernel's name.
+    kernel: &'static str,
+    devices: &'static [&'static str],
+    drivers: &'static [&'static str],
 }
 
 impl GuestBoot<'_> {
     fn name(&self) -> String {
-        let Some((kernel, devices, _)) = self.memory else { return self.scenario.name.to_owned() };
+        let Some(MemorySystem { kernel, devices, .. }) = self.memory else {
+            return self.scenario.name.to_owned();
+        };
         // What follows a device's name is no part of a file's.
         let devices = devices.iter().filter_map(|device| device.split(',').next());
         let name: Vec<&str> = [self.scenario.name, kernel].into_iter().chain(devices).collect();
@@ -159,9 +170,9 @@ impl GuestBoot<'_> {
     fn failed(&self, place: &Place<'_>) -> Option<String> {
         let (name, begun) = (self.name(), Instant::now());
         let outcome = match self.memory {
-            Some((kernel, devices, drivers)) => {
+            Some(system) => {
                 let log = place.kept.join(format!("{name}.log"));
-                place.boot(self.scenario, kernel, devices, drivers, &log)
+                place.boot(self.scenario, system, &log)
             }
             None => place.boot_disk(self.scenario),
         };
@@ -185,14 +196,8 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Boots a guest into memory and judges it.
-    fn boot(
-        &self,
-        scenario: &Scenario,
-        kernel: &str,
-        devices: &[&str],
-        drivers: &[&str],
-        log: &Path,
-    ) -> Result<(), String> {
+    fn boot(&self, scenario: &Scenario, system: MemorySystem, log: &Path) -> Result<(), String> {
+        let MemorySystem { kernel, devices, drivers } = system;
         let known = KERNELS.iter().find(|known| known.name == kernel);
         let kernel = System::of(&known.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
         let mut archive = Archive::default();
@@ -867,8 +872,8 @@ mod tests {
         assert_eq!(console.ok("one"), Ok("a\nb\n"));
         assert_eq!(console.step("two"), Ok((3, "")));
         assert_eq!(console.ok("two").expect_err("3"), "the step two exited with 3: no output");
-        let said = Console("step: one\na\npunctual: b\n\nended: one 2\n".to_owned());
-        assert!(said.ok("one").is_err_and(|why| why.ends_with("exited with 2: punctual: b")));
+        let failed = Console("step: one\na\npunctual: b\n\nended: one 2\n".to_owned());
+        assert!(failed.ok("one").is_err_and(|why| why.ends_with("exited with 2: punctual: b")));
         assert!(console.step("three").is_err());
         let cut = Console("step: one\na\n".to_owned());
         assert!(cut.step("one").expect_err("cut").contains("did not end"));

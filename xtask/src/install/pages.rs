@@ -86,11 +86,11 @@ impl Block {
     /// The page of a function or type.
     fn page(&self, name: &str, version: &str) -> String {
         let whole = self.comment.join(" ");
-        let what = whole.split(['.', ':', ';']).next().unwrap_or_default().trim();
+        let summary = whole.split(['.', ':', ';']).next().unwrap_or_default().trim();
         let code: Vec<String> =
             self.code.iter().map(|line| line.replace(" PUNCTUAL_NOEXCEPT", "")).collect();
         let mut page = head(name, version);
-        page += &format!(".SH NAME\n{name} \\- {}\n", escaped(what));
+        page += &format!(".SH NAME\n{name} \\- {}\n", escaped(summary));
         page += &format!(".SH SYNOPSIS\n.nf\n#include <punctual.h>\n.fi\n{}", verbatim(&code));
         page += &format!(".SH DESCRIPTION\n{}", described(&self.comment));
         page + ".SH \"SEE ALSO\"\n.BR punctual (3)\n"

@@ -471,7 +471,7 @@ fn timeout(root: &Root, pid: i32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The text about one thing that is judged.
+/// The text of a verdict on one thing: id, reason, cost, source and usual gain.
 struct Row {
     id: &'static str,
     why: &'static str,

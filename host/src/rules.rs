@@ -57,7 +57,7 @@ impl std::fmt::Debug for Judge {
 /// A kernel release, major and minor.
 pub type Release = (u32, u32);
 
-/// The text about one knob, and the function that judges it.
+/// A knob, with the text of its verdicts and the function that judges it.
 #[derive(Debug)]
 pub struct Rule {
     /// Stable: `isolation.isolcpus`.
@@ -362,7 +362,7 @@ struct Finding {
     /// The value as it was read, in words.
     found: String,
     origin: String,
-    /// The particular matter, as a sentence; stands before the rule's own reason.
+    /// A remark on this finding, sentences; stands before the rule's own reason; may be empty.
     note: String,
     /// Another knob than that of the rule.
     knob: Option<Box<str>>,
@@ -403,7 +403,7 @@ impl Finding {
         Self::new(RuleVerdict::NotApplicable, found, origin)
     }
 
-    /// Adds the particular matter, as a sentence.
+    /// Sets the remark, sentences.
     fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self

@@ -63,31 +63,56 @@ impl Wait for Script {
     }
 }
 
-/// Each cycle and when it began, and what never ran.
-type Seen = (Vec<(usize, u64, u64, u64, u64)>, Vec<(usize, u64, u64)>);
+/// A cycle that ran.
+#[derive(Debug, PartialEq, Eq)]
+struct Ran {
+    rank: usize,
+    cycle: u64,
+    release_ns: u64,
+    start_ns: u64,
+    missed: u64,
+}
+
+/// Releases in a row that never ran.
+#[derive(Debug, PartialEq, Eq)]
+struct Passed {
+    rank: usize,
+    first: u64,
+    count: u64,
+}
+
+/// A run of the loop.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    ended: Ended,
+    ran: Vec<Ran>,
+    never_ran: Vec<Passed>,
+    /// By rank.
+    counters: Vec<Counters>,
+}
 
 struct Bodies<'c> {
     now: &'c Cell<u64>,
     long_ns: &'c [u64],
-    seen: Vec<(usize, u64, u64, u64, u64)>,
+    ran: Vec<Ran>,
 }
 
 impl Dispatch for Bodies<'_> {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
-        let now = self.now.get();
-        self.seen.push((rank, cycle.n, cycle.release.as_ns(), now, cycle.missed));
-        self.now.set(now + self.long_ns.get(self.seen.len()).copied().unwrap_or(5_000));
+        let (start_ns, release_ns) = (self.now.get(), cycle.release.as_ns());
+        self.ran.push(Ran { rank, cycle: cycle.n, release_ns, start_ns, missed: cycle.missed });
+        self.now.set(start_ns + self.long_ns.get(self.ran.len()).copied().unwrap_or(5_000));
         Flow::Continue
     }
 }
 
 #[derive(Default)]
-struct NeverRan(Vec<(usize, u64, u64)>);
+struct NeverRan(Vec<Passed>);
 
 impl Observe for NeverRan {
     fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
     fn never_ran(&mut self, rank: usize, missed: Missed, _: Instant) {
-        self.0.push((rank, missed.first, missed.count));
+        self.0.push(Passed { rank, first: missed.first, count: missed.count });
     }
 }
 
@@ -97,7 +122,7 @@ fn run(
     (late_ns, long_ns): (&[u64], &[u64]),
     in_hand: Span,
     stop_after: usize,
-) -> (Ended, Seen, Vec<Counters>) {
+) -> Seen {
     let named = tasks.iter().enumerate().map(|(at, (us, policy))| {
         let period = Period::ratio(us * 1_000, 1).expect("in range");
         Task::every(format!("{at}"), period)
@@ -112,13 +137,13 @@ fn run(
     let mut many = Many {
         clock: Shared(&now),
         wait: Script { late_ns: late_ns.to_vec(), sleeps: 0, in_hand, stop_after },
-        tasks: Bodies { now: &now, long_ns, seen: Vec::new() },
+        tasks: Bodies { now: &now, long_ns, ran: Vec::new() },
         observe: NeverRan::default(),
     };
     let end = Instant::from_ns(9_000_000);
     let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));
-    let seen = (many.tasks.seen, many.observe.0);
-    (ended, seen, (0..table.tasks()).map(|rank| state.counters(rank)).collect())
+    let counters = (0..table.tasks()).map(|rank| state.counters(rank)).collect();
+    Seen { ended, ran: many.tasks.ran, never_ran: many.observe.0, counters }
 }
 
 fn policy() -> impl Strategy<Value = OnOverrun> {
@@ -149,7 +174,7 @@ proptest! {
 #[test]
 fn what_is_still_to_come_at_a_stop_was_not_missed() {
     let tasks = [(200, OnOverrun::Skip)];
-    let (ended, (seen, never_ran), counters) = run(&tasks, (&[], &[]), Span::from_us(20), 3);
-    assert_eq!((ended, seen.len(), never_ran.len()), (Ended::Stopped, 3, 0));
-    assert_eq!((counters[0].ran, counters[0].missed), (3, 0));
+    let seen = run(&tasks, (&[], &[]), Span::from_us(20), 3);
+    assert_eq!((seen.ended, seen.ran.len(), seen.never_ran.len()), (Ended::Stopped, 3, 0));
+    assert_eq!((seen.counters[0].ran, seen.counters[0].missed), (3, 0));
 }

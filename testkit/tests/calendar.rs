@@ -44,8 +44,15 @@ fn nth(script: &Scripted, n: usize) -> (u64, Flow) {
     (ns, if breaks { Flow::Break } else { Flow::Continue })
 }
 
-/// A run: rank, cycle, part, start and finish, ns.
-type Ran = (usize, u64, u32, u64, u64);
+/// A run of a unit or a task, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ran {
+    rank: usize,
+    cycle: u64,
+    part: u32,
+    start: u64,
+    finish: u64,
+}
 
 struct Script<'c> {
     now: &'c Cell<u64>,
@@ -59,7 +66,7 @@ impl Dispatch for Script<'_> {
         let start = self.now.get();
         assert_eq!(cycle.lateness.as_ns(), (start - cycle.release.as_ns()).cast_signed());
         self.now.set(start + ns);
-        self.ran.push((rank, cycle.n, cycle.part, start, start + ns));
+        self.ran.push(Ran { rank, cycle: cycle.n, part: cycle.part, start, finish: start + ns });
         flow
     }
 }
@@ -76,11 +83,20 @@ fn run(schedule: &mut Schedule<'_, '_>, script: &Scripted, end: u64) -> (Ended, 
     (ended, many.tasks.ran)
 }
 
-/// Units of `(gap before, budget, task)`, as many as fit into the frame.
-fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> CalendarPlan {
+/// A unit to be laid out, ns.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Between the unit before and this one.
+    gap: u64,
+    budget: u64,
+    task: u8,
+}
+
+/// These units, as many as fit into the frame.
+fn calendar(parts: &[Part], deadline_ns: u64) -> CalendarPlan {
     let mut builder = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"));
     let mut at = 0;
-    for (n, &(gap, budget, task)) in parts.iter().enumerate() {
+    for (n, &Part { gap, budget, task }) in parts.iter().enumerate() {
         if at + gap + budget > FRAME_NS {
             break;
         }
@@ -113,6 +129,15 @@ fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
     parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
 }
 
+/// A place of a unit.
+#[derive(Clone, Copy)]
+struct Place {
+    frame: u64,
+    /// From here on the unit may start, ns.
+    ready: u64,
+    task: usize,
+}
+
 /// Looks at each nanosecond: which unit's place it is, who is released, who fits.
 struct Slow<'p> {
     calendar: &'p CalendarPlan,
@@ -125,19 +150,20 @@ struct Slow<'p> {
 }
 
 impl Slow<'_> {
-    /// The next place at or after `from` that its task has use for: frame, ready, task.
-    fn next(&self, from: u64) -> (u64, u64, usize) {
+    /// The next place at or after `from` that its task has use for.
+    fn next(&self, from: u64) -> Place {
         let mut places = (from / FRAME_NS..).flat_map(|frame| {
-            self.calendar
-                .units()
-                .map(move |(_, unit)| (frame, frame * FRAME_NS + unit.ready_ns, unit))
+            self.calendar.units().map(move |(_, unit)| Place {
+                frame,
+                ready: frame * FRAME_NS + unit.ready_ns,
+                task: unit.task as usize,
+            })
         });
-        let wanted = |&(frame, ready, unit): &(u64, u64, &punctual_core::calendar::UnitSlot)| {
-            let task = unit.task as usize;
+        let wanted = |&Place { frame, ready, task }: &Place| {
             let used = self.done[task] == Some(frame) && self.broken[task].is_none();
             ready >= from && !used
         };
-        places.find(wanted).map(|(f, r, unit)| (f, r, unit.task as usize)).expect("endless")
+        places.find(wanted).expect("endless")
     }
 
     fn run(&mut self, script: &Scripted, end: u64) -> Vec<Ran> {
@@ -159,13 +185,13 @@ impl Slow<'_> {
                 && at == now
             {
                 until = None;
-                let &(_, cycle, part, ..) = ran.last().expect("it runs");
+                let &Ran { cycle, part, .. } = ran.last().expect("it runs");
                 if rank < units {
                     self.broken[rank] = (flow == Flow::Break).then_some((cycle, part + 1));
                 }
             }
             if until.is_none() {
-                let (frame, ready, task) = self.next(from);
+                let Place { frame, ready, task } = self.next(from);
                 let fits = |ns: u64| now + ns + self.guard <= ready;
                 let first = (0..self.periodic.len()).find(|&rank| self.waiting[rank].is_some());
                 let turn = if ready == now && now < end {
@@ -183,7 +209,7 @@ impl Slow<'_> {
                 }
                 if let Some((rank, cycle, part)) = turn {
                     let (ns, flow) = nth(script, ran.len());
-                    ran.push((rank, cycle, part, now, now + ns));
+                    ran.push(Ran { rank, cycle, part, start: now, finish: now + ns });
                     until = Some((now + ns, rank, flow));
                     // What takes no time is over before the next look.
                     if ns == 0 {
@@ -196,8 +222,9 @@ impl Slow<'_> {
     }
 }
 
-fn parts() -> impl Strategy<Value = Vec<(u64, u64, u8)>> {
-    prop::collection::vec((0..150u64, 5..120u64, 0..3u8), 1..8)
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let part = (0..150u64, 5..120u64, 0..3u8);
+    prop::collection::vec(part.prop_map(|(gap, budget, task)| Part { gap, budget, task }), 1..8)
 }
 
 proptest! {
@@ -238,7 +265,7 @@ proptest! {
         prop_assert_eq!(ended, Ended::Finished);
         prop_assert_eq!(&ran, &model);
         // All kept their budgets: each unit began on time, whatever else there was to do.
-        let late = |&&(rank, _, _, start, _): &&Ran| rank < plan.tasks()
+        let late = |&&Ran { rank, start, .. }: &&Ran| rank < plan.tasks()
             && !plan.units().any(|(_, unit)| unit.ready_ns == start % FRAME_NS);
         prop_assert_eq!(ran.iter().find(late), None);
     }
@@ -263,12 +290,14 @@ proptest! {
                     continue;
                 }
                 done[task] = Some(frame);
-                let &(rank, cycle, part, at, finish) = runs.next().expect("it ran");
-                prop_assert_eq!((rank, cycle, part, at), (task, frame, 0, start));
-                free = finish;
+                let &ran = runs.next().expect("it ran");
+                let expected =
+                    Ran { rank: task, cycle: frame, part: 0, start, finish: ran.finish };
+                prop_assert_eq!(ran, expected);
+                free = ran.finish;
             }
         }
-        let rest = runs.find(|ran| ran.3 < 20 * FRAME_NS);
+        let rest = runs.find(|ran| ran.start < 20 * FRAME_NS);
         prop_assert_eq!(rest, None);
     }
 }
@@ -309,9 +338,9 @@ fn a_time_out_stops_everything_where_that_is_asked() {
 #[test]
 fn what_never_idles_ends_all_the_same() {
     // Four times as long as there is time for; each as late as its deadline lets it be.
-    let units = [(0, 50, 0), (0, 50, 1), (0, 50, 2)];
+    let units = [0, 1, 2].map(|task| Part { gap: 0, budget: 50, task });
     let ran = alone(&calendar(&units, FRAME_NS), &vec![(400, false)], 20 * FRAME_NS);
-    assert!(ran.iter().all(|ran| ran.3 < 21 * FRAME_NS), "{ran:?}");
+    assert!(ran.iter().all(|ran| ran.start < 21 * FRAME_NS), "{ran:?}");
     let task = |name: &str, budget| {
         let period = Period::ratio(100, 1).expect("in range");
         Task::every(name, period)
@@ -332,6 +361,6 @@ fn what_never_idles_ends_all_the_same() {
     for rank in 0..2 {
         let counters = state.counters(rank);
         assert_eq!(counters.ran + counters.missed, 100, "{rank}: {counters:?}");
-        assert_eq!(counters.ran, ran.iter().filter(|ran| ran.0 == rank).count() as u64);
+        assert_eq!(counters.ran, ran.iter().filter(|ran| ran.rank == rank).count() as u64);
     }
 }

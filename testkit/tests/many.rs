@@ -35,19 +35,41 @@ impl Clock for Shared<'_> {
     fn relax(&mut self) {}
 }
 
+/// A cycle as its task got it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Given {
+    rank: usize,
+    cycle: u64,
+    lateness_ns: i64,
+    missed: u64,
+    dt_ns: i64,
+}
+
+impl Given {
+    /// A cycle after one that ended before this release.
+    const fn on_time(rank: usize, cycle: u64, dt_ns: i64) -> Self {
+        Self { rank, cycle, lateness_ns: 0, missed: 0, dt_ns }
+    }
+}
+
 /// Takes from a script how long each cycle of each task is, and keeps what it was given.
 struct Script<'c> {
     now: &'c Cell<u64>,
     /// (rank, cycle) → ns; 10 ns otherwise.
     long: Vec<((usize, u64), u64)>,
-    seen: Vec<(usize, u64, i64, u64, i64)>,
+    seen: Vec<Given>,
     stop_at: Option<(usize, u64)>,
 }
 
 impl Dispatch for Script<'_> {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
-        let cycle_seen = (rank, cycle.n, cycle.lateness.as_ns(), cycle.missed, cycle.dt.as_ns());
-        self.seen.push(cycle_seen);
+        self.seen.push(Given {
+            rank,
+            cycle: cycle.n,
+            lateness_ns: cycle.lateness.as_ns(),
+            missed: cycle.missed,
+            dt_ns: cycle.dt.as_ns(),
+        });
         let long = self.long.iter().find(|(at, _)| *at == (rank, cycle.n)).map_or(10, |l| l.1);
         self.now.set(self.now.get() + long);
         let late = cycle.overran(Instant::from_ns(self.now.get()));
@@ -56,13 +78,14 @@ impl Dispatch for Script<'_> {
     }
 }
 
+/// The overruns of all cycles, in the order in which they ended.
 #[derive(Default)]
-struct Heard(Vec<(usize, u64, Overruns)>);
+struct Observed(Vec<Overruns>);
 
-impl Observe for Heard {
+impl Observe for Observed {
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         assert!(job.release <= start && start <= finish);
-        self.0.push((job.rank, job.cycle, overruns));
+        self.0.push(overruns);
     }
 }
 
@@ -70,14 +93,19 @@ fn task(name: &str, period_ns: u64) -> Task {
     Task::every(name, Period::ratio(period_ns, 1).expect("in range")).at(Duration::ZERO)
 }
 
-type Seen = Vec<(usize, u64, i64, u64, i64)>;
+/// A run of the loop of many.
+struct Run {
+    ended: Ended,
+    seen: Vec<Given>,
+    overruns: Vec<Overruns>,
+}
 
 fn run(
     tasks: Periodic,
     noise: Vec<SleepNoise>,
     long: Vec<((usize, u64), u64)>,
     stop_at: Option<(usize, u64)>,
-) -> (Ended, Seen, Heard) {
+) -> Run {
     let plan = tasks.build().expect("a plan");
     let table = plan.table(Instant::from_ns(1_000));
     let mut storage = plan.storage();
@@ -88,53 +116,60 @@ fn run(
         clock: Shared(&now, SimClock::new(from, noise.into_iter())),
         wait: Sleep,
         tasks: Script { now: &now, long, seen: Vec::new(), stop_at },
-        observe: Heard::default(),
+        observe: Observed::default(),
     };
     let end = Instant::from_ns(2_000);
     let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));
-    (ended, many.tasks.seen, many.observe)
+    Run { ended, seen: many.tasks.seen, overruns: many.observe.0 }
 }
 
 #[test]
 fn the_urgent_one_first_and_each_at_its_release() {
     let tasks = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
-    let (ended, seen, heard) = run(tasks, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
+    let noise = vec![SleepNoise::Late(Span::from_ns(7))];
+    let Run { ended, seen, overruns } = run(tasks, noise, vec![], None);
     assert_eq!(ended, Ended::Finished);
-    let first = [(0, 0, 7, 0, 200), (1, 0, 17, 0, 400), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
-    assert_eq!(seen[..4], first);
-    assert_eq!(seen[4], (1, 1, 10, 0, 400));
+    let first = [
+        Given { lateness_ns: 7, ..Given::on_time(0, 0, 200) },
+        Given { lateness_ns: 17, ..Given::on_time(1, 0, 400) },
+        Given::on_time(0, 1, 200),
+        Given::on_time(0, 2, 200),
+        Given { lateness_ns: 10, ..Given::on_time(1, 1, 400) },
+    ];
+    assert_eq!(seen[..5], first);
     assert_eq!(seen.len(), 5 + 3);
-    assert!(heard.0.iter().all(|(_, _, overruns)| !overruns.over_release));
+    assert!(overruns.iter().all(|overruns| !overruns.over_release));
 }
 
 #[test]
 fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
     let tasks = Periodic::new().task(task("a", 200));
-    let (_, seen, heard) = run(tasks, vec![], vec![((0, 1), 450)], None);
+    let Run { seen, overruns, .. } = run(tasks, vec![], vec![((0, 1), 450)], None);
     // Cycle 1 starts at 1200 and ends at 1650: the releases at 1400 and 1600 are missed.
-    assert_eq!(seen[1..3], [(0, 1, 0, 0, 200), (0, 4, 0, 2, 600)]);
-    assert!(heard.0[1].2.over_release && heard.0[1].2.over_deadline);
+    let late = Given { missed: 2, ..Given::on_time(0, 4, 600) };
+    assert_eq!(seen[1..3], [Given::on_time(0, 1, 200), late]);
+    assert!(overruns[1].over_release && overruns[1].over_deadline);
 }
 
 #[test]
 fn a_task_of_the_stop_policy_ends_everything() {
     let tasks =
         Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
-    let (ended, seen, _) = run(tasks, vec![], vec![((0, 1), 250)], None);
+    let Run { ended, seen, .. } = run(tasks, vec![], vec![((0, 1), 250)], None);
     assert_eq!(ended, Ended::Overran(0));
-    assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((0, 1)));
+    assert_eq!(seen.last().map(|given| (given.rank, given.cycle)), Some((0, 1)));
     // Kept from running for a whole period by another: its release was missed all the same.
     let tasks =
         Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
-    let (ended, seen, _) = run(tasks, vec![], vec![((1, 0), 450)], None);
+    let Run { ended, seen, .. } = run(tasks, vec![], vec![((1, 0), 450)], None);
     assert_eq!(ended, Ended::Overran(0));
-    assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((1, 0)));
+    assert_eq!(seen.last().map(|given| (given.rank, given.cycle)), Some((1, 0)));
 }
 
 #[test]
 fn a_task_can_end_the_loop_and_so_can_the_flag() {
     let tasks = || Periodic::new().task(task("a", 200));
-    let (ended, seen, _) = run(tasks(), vec![], vec![], Some((0, 2)));
+    let Run { ended, seen, .. } = run(tasks(), vec![], vec![], Some((0, 2)));
     assert_eq!((ended, seen.len()), (Ended::Stopped, 3));
     let plan = tasks().build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
@@ -153,8 +188,14 @@ fn a_task_can_end_the_loop_and_so_can_the_flag() {
 
 #[test]
 fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
+    #[derive(Debug, PartialEq)]
+    struct Polled {
+        rank: usize,
+        cycle: u64,
+        steps: u64,
+    }
     /// Runs long at cycle 1, and has its watchdog look at each step.
-    struct Polling<'c>(&'c Cell<u64>, &'c CancelToken, Vec<(usize, u64, u64)>);
+    struct Polling<'c>(&'c Cell<u64>, &'c CancelToken, Vec<Polled>);
     impl Dispatch for Polling<'_> {
         fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
             let mut steps = 0;
@@ -163,7 +204,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
                 self.1.cancel_overrun(Instant::from_ns(self.0.get()));
                 steps += 1;
             }
-            self.2.push((rank, cycle.n, steps));
+            self.2.push(Polled { rank, cycle: cycle.n, steps });
             Flow::Continue
         }
     }
@@ -181,18 +222,27 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         let ended = many.run(&table, &mut state, Instant::from_ns(1_000), &stop);
         assert_eq!(ended, Ended::Finished);
         let ran = &many.tasks.tasks.2;
-        assert_eq!(ran[..2], [(0, 0, 1), (0, 1, steps)], "{policy:?}");
-        assert!(ran[2..].iter().all(|cycle| cycle.2 == 1), "a new cycle has a new token");
+        let polled = |cycle, steps| Polled { rank: 0, cycle, steps };
+        assert_eq!(ran[..2], [polled(0, 1), polled(1, steps)], "{policy:?}");
+        assert!(ran[2..].iter().all(|polled| polled.steps == 1), "a new cycle has a new token");
     }
 }
 
+/// Releases in a row that never ran.
+#[derive(Debug, PartialEq, Eq)]
+struct Passed {
+    rank: usize,
+    first: u64,
+    count: u64,
+}
+
 #[derive(Default)]
-struct NeverRan(Vec<(usize, u64, u64)>);
+struct NeverRan(Vec<Passed>);
 
 impl Observe for NeverRan {
     fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
     fn never_ran(&mut self, rank: usize, missed: Missed, _: Instant) {
-        self.0.push((rank, missed.first, missed.count));
+        self.0.push(Passed { rank, first: missed.first, count: missed.count });
     }
 }
 
@@ -229,14 +279,23 @@ fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
     }));
     assert!(caught.is_err());
     many.never_ran(&mut schedule);
-    assert_eq!(many.observe.0, [(0, 5, 4)], "cycle 4 began, 5 to 8 passed");
+    let passed = Passed { rank: 0, first: 5, count: 4 };
+    assert_eq!(many.observe.0, [passed], "cycle 4 began, 5 to 8 passed");
     many.never_ran(&mut schedule);
     assert_eq!(many.observe.0.len(), 1, "once");
 }
 
-/// Of `policy`, a task that waits behind the first cycle of another for 950 ns; by rank what ran
-/// and what was missed, and the largest lateness.
-fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u64, u64, i64); 2]) {
+/// The figures of a task on its page.
+#[derive(Debug, PartialEq)]
+struct Figures {
+    ran: u64,
+    missed: u64,
+    latest_ns: i64,
+}
+
+/// Of `policy`, a task that waits behind the first cycle of another for 950 ns; by rank its
+/// figures.
+fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [Figures; 2]) {
     let hog = Task::every("hog", Period::ratio(100_000, 1).expect("in range"));
     let tasks = Periodic::new().task(task("a", 100).on_overrun(policy).priority(1));
     let plan = tasks.task(hog.at(Duration::ZERO).priority(2)).build().expect("a plan");
@@ -262,7 +321,8 @@ fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u
         let page = View::open(&words[rank * WORDS..][..WORDS]).expect("a page").counts();
         let counters = state.counters(rank);
         assert_eq!((counters.ran, counters.missed), (page.ran, page.missed), "{rank}");
-        (page.ran, page.missed, page.max.map_or(0, Span::as_ns))
+        let latest_ns = page.max.map_or(0, Span::as_ns);
+        Figures { ran: page.ran, missed: page.missed, latest_ns }
     });
     (ended, counts)
 }
@@ -270,12 +330,12 @@ fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u
 #[test]
 fn a_release_over_which_everything_ends_is_missed_with_the_others() {
     // 10 releases passed while the hog ran; the oldest one is 950 ns late.
-    let ten_missed = (0, 10, 950);
+    let ten_missed = || Figures { ran: 0, missed: 10, latest_ns: 950 };
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, None);
-    assert_eq!((ended, behind), (Ended::Overran(1), ten_missed));
+    assert_eq!((ended, behind), (Ended::Overran(1), ten_missed()));
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, Some((0, 1)));
-    assert_eq!((ended, behind), (Ended::Stopped, ten_missed));
+    assert_eq!((ended, behind), (Ended::Stopped, ten_missed()));
     // The others go on.
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Skip, None);
-    assert_eq!((ended, behind), (Ended::Finished, (6, 9, 950)));
+    assert_eq!((ended, behind), (Ended::Finished, Figures { ran: 6, missed: 9, latest_ns: 950 }));
 }

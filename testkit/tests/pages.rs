@@ -18,7 +18,7 @@ struct Block {
     language: String,
     text: String,
     /// The lines that the page says it has.
-    said: Option<usize>,
+    stated: Option<usize>,
 }
 
 impl Block {
@@ -34,7 +34,7 @@ fn page(name: &str) -> String {
 }
 
 fn blocks(page: &str) -> Vec<Block> {
-    let (mut blocks, mut said, mut open) = (Vec::new(), None, None::<Block>);
+    let (mut blocks, mut stated, mut open) = (Vec::new(), None, None::<Block>);
     for line in page.lines() {
         match (open.take(), line.strip_prefix("```")) {
             (Some(block), Some(_)) => blocks.push(block),
@@ -44,14 +44,14 @@ fn blocks(page: &str) -> Vec<Block> {
             }
             (None, Some(language)) => {
                 let (language, text) = (language.to_owned(), String::new());
-                open = Some(Block { language, text, said: said.take() });
+                open = Some(Block { language, text, stated: stated.take() });
             }
             // "Before (40 lines):"; empty lines between do not matter.
             (None, None) if line.is_empty() => {}
             (None, None) => {
                 let count =
                     line.split_once(" lines)").and_then(|(start, _)| start.rsplit_once('('));
-                said = count.and_then(|(_, count)| count.parse().ok());
+                stated = count.and_then(|(_, count)| count.parse().ok());
             }
         }
     }
@@ -163,7 +163,7 @@ fn the_programs_are_as_long_as_the_page_says() {
     for section in &sections {
         let lines: Vec<usize> = section.iter().map(Block::lines).collect();
         for (block, lines) in section.iter().zip(&lines) {
-            assert_eq!(block.said, Some(*lines), "{}", block.text);
+            assert_eq!(block.stated, Some(*lines), "{}", block.text);
         }
         // The old program, and all of the new one.
         let [before, now] = [lines[0], lines[1..].iter().sum()];

@@ -111,9 +111,31 @@ fn period() -> Period {
     Period::from_ns(PERIOD_NS).expect("in range")
 }
 
+/// The circumstances of a stop.
+#[derive(Clone, Copy, Debug)]
+struct Situation {
+    /// The instant of the request.
+    at_ns: u64,
+    /// The lateness of each sleep.
+    late_ns: u64,
+    /// The execution time of each body.
+    work_ns: u64,
+    /// True where it is known when CLOCK_MONOTONIC shows an instant.
+    related: bool,
+    /// True where the bodies end the loop.
+    stops: bool,
+}
+
+impl Situation {
+    /// A request of another thread.
+    fn at(at_ns: u64, late_ns: u64, work_ns: u64) -> Self {
+        Self { at_ns, late_ns, work_ns, related: true, stops: false }
+    }
+}
+
 /// One task of the period and one of twice that; what was due by the stop of each.
-fn many(wait: WaitKind, stop: &impl StopRequest, with: (u64, u64, u64, bool, bool)) -> [u64; 2] {
-    let (at_ns, late_ns, work_ns, related, stops) = with;
+fn many(wait: WaitKind, stop: &impl StopRequest, with: Situation) -> [u64; 2] {
+    let Situation { at_ns, late_ns, work_ns, related, stops } = with;
     let task = |name: &str, n| {
         let period = Period::from_ns(n * PERIOD_NS).expect("in range");
         Task::every(name, period).at(Duration::ZERO)
@@ -158,11 +180,11 @@ fn what_was_due_before_a_stop_ran_or_was_missed_and_nothing_else() {
     for wait in WAITS {
         for at_ns in stops() {
             for (late_ns, work_ns) in [(0, 10_000), (40_000, 10_000), (2_300_000, 50_000)] {
-                let with = (at_ns, late_ns, work_ns, true, false);
+                let with = Situation::at(at_ns, late_ns, work_ns);
                 let right = [due(at_ns, 1), due(at_ns, 2)];
                 assert_eq!(many(wait, &StopFlag::default(), with), right, "{wait:?} {with:?}");
                 // A body that runs meanwhile for periods.
-                let with = (at_ns, late_ns, 2_600_000, true, false);
+                let with = Situation::at(at_ns, late_ns, 2_600_000);
                 assert_eq!(many(wait, &StopFlag::default(), with), right, "{wait:?} {with:?}");
             }
         }
@@ -176,9 +198,9 @@ fn where_nobody_knows_when_it_was_a_stop_in_a_sleep_is_one_before_its_release() 
         for at_ns in stops().filter(|ns| (100_000..999_000).contains(&(ns % PERIOD_NS))) {
             let right = [due(at_ns, 1), due(at_ns, 2)];
             for late_ns in [0, 40_000] {
-                let with = (at_ns, late_ns, 1_000, true, false);
+                let with = Situation::at(at_ns, late_ns, 1_000);
                 assert_eq!(many(wait, &AtomicBool::new(false), with), right, "{wait:?} {with:?}");
-                let with = (at_ns, late_ns, 1_000, false, false);
+                let with = Situation { related: false, ..with };
                 assert_eq!(many(wait, &StopFlag::default(), with), right, "{wait:?} {with:?}");
             }
         }
@@ -189,7 +211,7 @@ fn where_nobody_knows_when_it_was_a_stop_in_a_sleep_is_one_before_its_release() 
 fn a_task_that_stops_it_does_so_at_its_end() {
     for wait in WAITS {
         for work_ns in [10_000, 400_000, 3_200_000] {
-            let with = (u64::MAX, 0, work_ns, true, true);
+            let with = Situation { stops: true, ..Situation::at(u64::MAX, 0, work_ns) };
             let stop = StopFlag::default();
             // At the end of the first cycle of all.
             let right = [due(FIRST_NS + work_ns, 1), due(FIRST_NS + work_ns, 2)];
@@ -272,9 +294,10 @@ fn each_place_of_a_calendar_ran_or_was_missed_however_it_ends() {
 }
 
 /// A loop of one period; what was due by the stop.
-fn gate(wait: WaitKind, (at_ns, late_ns, work_ns): (u64, u64, u64), ask: bool) -> u64 {
+fn gate(wait: WaitKind, with: Situation, ask: bool) -> u64 {
+    let Situation { at_ns, late_ns, work_ns, related, .. } = with;
     let (now, stop) = (Cell::new(FIRST_NS - 1_000), StopFlag::default());
-    let clock = || Stopping { now: &now, stop: &stop, at_ns, late_ns, related: true };
+    let clock = || Stopping { now: &now, stop: &stop, at_ns, late_ns, related };
     let releases = Releases::new(Instant::from_ns(FIRST_NS), period());
     let wait = wait.strategy(period(), || Span::from_us(3));
     let mut gate = Gate::new(clock(), wait, Tally::default(), releases, 0);
@@ -298,9 +321,9 @@ fn a_loop_of_one_period_counts_what_was_due_before_its_stop() {
         for at_ns in stops() {
             for (late_ns, work_ns) in [(0, 10_000), (40_000, 10_000), (2_300_000, 2_600_000)] {
                 for ask in [true, false] {
-                    let counted = gate(wait, (at_ns, late_ns, work_ns), ask);
-                    let with = (at_ns, late_ns, work_ns, ask);
-                    assert_eq!(counted, due(at_ns, 1), "{wait:?} {with:?}");
+                    let with = Situation::at(at_ns, late_ns, work_ns);
+                    let counted = gate(wait, with, ask);
+                    assert_eq!(counted, due(at_ns, 1), "{wait:?} {with:?} {ask}");
                 }
             }
         }

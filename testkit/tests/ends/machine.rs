@@ -16,7 +16,7 @@ use punctual_os::affinity;
 use crate::child;
 use crate::model::{Grid, Until};
 use crate::simulated::recorded;
-use crate::table::{Counted, Disturbance, Kind, Table, Way};
+use crate::table::{At, Counted, Disturbance, Kind, Table, Way};
 
 /// Of all tasks that have one, at phase 0.
 pub(crate) const PERIOD_NS: u64 = 10_000_000;
@@ -246,12 +246,22 @@ fn run(run: Run) -> Ended {
         executive.run_with(duration, |handle| acts.act(handle, added)).expect("it starts");
     let recorded = THREADS.map(|(name, kind)| (kind, recorded(&file, name)));
     let _gone = std::fs::remove_file(&file);
-    let (removed, refusals, after_ns) = acted;
+    let Acted { removed, refusals, after_ns } = acted;
     let [before_ns, hog_ns] =
         [&stage.before_ns, &stage.hog_ns].map(|word| word.load(Ordering::Relaxed));
     let first_ns = seen[0].1.first_ns.load(Ordering::Relaxed).min(hog_ns);
     let recorded = recorded.to_vec();
     Ended { summary, seen, first_ns, before_ns, after_ns, removed, refusals, recorded }
+}
+
+/// The results of the acts beside a run.
+struct Acted {
+    /// The counts of the task that was removed.
+    removed: Option<Counts>,
+    /// The reasons why others were not removed.
+    refusals: Vec<(Kind, String)>,
+    /// A stamp after the end; 0 of a run that ends by its time.
+    after_ns: u64,
 }
 
 /// The acts of the handle's thread beside a run.
@@ -278,12 +288,12 @@ impl Acts<'_> {
         handle.counts(id).expect("there")
     }
 
-    /// Brings the run to its end; what was removed, why others were not, and a stamp after the end.
+    /// Brings the run to its end.
     fn act<'env>(
         &self,
         handle: &Handle<'env>,
         added: impl FnMut(&mut Cycle<'_>) -> Flow + Send + 'env,
-    ) -> (Option<Counts>, Vec<(Kind, String)>, u64) {
+    ) -> Acted {
         let Self { run, stage, .. } = self;
         let mut added = Some(added);
         let task = task("added", *run, Kind::Added);
@@ -324,7 +334,7 @@ impl Acts<'_> {
                     refusals.push((kind, why.to_string()));
                 }
                 handle.stop();
-                return (Some(removed), refusals, after_ns);
+                return Acted { removed: Some(removed), refusals, after_ns };
             }
             Way::Panic if run.ender == Some(Kind::Process) => {
                 // It aborted by itself; then releases find nobody.
@@ -336,13 +346,13 @@ impl Acts<'_> {
                 handle.stop();
             }
             // It goes on until then without what is done beside it.
-            Way::Time => return (None, refusals, 0),
+            Way::Time => return Acted { removed: None, refusals, after_ns: 0 },
             _ => stage.ends.store(true, Ordering::Relaxed),
         }
         while !handle.stopped() {
             std::thread::yield_now();
         }
-        (None, refusals, now_ns())
+        Acted { removed: None, refusals, after_ns: now_ns() }
     }
 }
 
@@ -384,9 +394,9 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
         let releases = least..=most;
         tasks.push((kind, Counted { releases, ran, missed, censored, unattended, recorded }));
     };
-    let all = due(all_ns, ended, run.way);
+    let whole = due(all_ns, ended, run.way);
     if run.way != Way::Removal {
-        add(Kind::Thread, "thread", all, None, 0);
+        add(Kind::Thread, "thread", whole, None, 0);
         add(Kind::Delaying, "delaying", delayed(run, ended), None, 0);
         let calls = |kind| {
             let (_, seen) = seen.iter().find(|(of_kind, _)| *of_kind == kind).expect("one of each");
@@ -396,10 +406,10 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
         add(Kind::Triggered, "triggered", (distances, distances), None, 0);
         let name = process(run);
         let process = summary.processes.iter().find(|process| process.name == name);
-        add(Kind::Process, name, all, None, process.expect("there").unattended);
+        add(Kind::Process, name, whole, None, process.expect("there").unattended);
     }
     let own = match first(Kind::Added) {
-        0 => (0, all.1),
+        0 => (0, whole.1),
         first_ns => due(first_ns, ended, run.way),
     };
     add(Kind::Added, "added", own, *removed, 0);
@@ -445,16 +455,16 @@ fn delayed(run: Run, ended: &Ended) -> (u64, u64) {
 pub(crate) fn fill(table: &mut Table) {
     let mut runs = Vec::new();
     for by in Disturbance::EACH {
-        let one = |way, ender, is_late| Run { way, by, ender, is_late };
-        runs.push(one(Way::Time, None, true));
+        let new = |way, ender, is_late| Run { way, by, ender, is_late };
+        runs.push(new(Way::Time, None, true));
         for way in [Way::Stop, Way::Handle] {
-            runs.extend([one(way, None, false), one(way, None, true)]);
+            runs.extend([new(way, None, false), new(way, None, true)]);
         }
-        runs.push(one(Way::Removal, None, false));
-        runs.push(one(Way::Panic, Some(Kind::Process), true));
-        runs.push(one(Way::Policy, Some(Kind::Thread), false));
+        runs.push(new(Way::Removal, None, false));
+        runs.push(new(Way::Panic, Some(Kind::Process), true));
+        runs.push(new(Way::Policy, Some(Kind::Thread), false));
         for way in [Way::Flow, Way::Panic] {
-            runs.push(one(way, Some(Kind::Thread), true));
+            runs.push(new(way, Some(Kind::Thread), true));
         }
         let others = match by {
             Disturbance::Nothing => [Kind::Added, Kind::Delaying],
@@ -462,12 +472,12 @@ pub(crate) fn fill(table: &mut Table) {
             Disturbance::Overrun => [Kind::Delaying, Kind::Triggered],
         };
         for way in [Way::Flow, Way::Panic] {
-            runs.push(one(way, Some(others[0]), false));
+            runs.push(new(way, Some(others[0]), false));
         }
-        runs.push(one(Way::Watchdog, Some(others[1]), false));
+        runs.push(new(Way::Watchdog, Some(others[1]), false));
         if by == Disturbance::Nothing {
-            runs.push(one(Way::Policy, Some(Kind::Process), true));
-            runs.push(one(Way::Policy, Some(Kind::Added), true));
+            runs.push(new(Way::Policy, Some(Kind::Process), true));
+            runs.push(new(Way::Policy, Some(Kind::Added), true));
         }
     }
     let reasons = Mutex::new(Vec::new());
@@ -478,7 +488,7 @@ pub(crate) fn fill(table: &mut Table) {
             each.ender != Some(Kind::Process) || each.way != Way::Panic || kind == Kind::Process
         };
         for (kind, counted) in tasks.into_iter().filter(|(kind, _)| is_own(*kind)) {
-            table.add((kind, each.way, each.by), &counted, &each);
+            table.add(At { kind, way: each.way, by: each.by }, &counted, &each);
         }
         wrong.into_iter().for_each(|wrong| table.note(format!("{each:?} {wrong}")));
         reasons.lock().expect("no panic").extend(ended.refusals);

@@ -343,7 +343,8 @@ fn inline(trial: &Trial) -> Outcome {
         _ => grid.count(own_ns, until),
     };
     let releases = [("own", own), ("beside", BESIDE.count(from_ns, until))];
-    outcome(trial, &summary, (&file, "own"), releases.map(|(name, n)| (name, Kind::Inline, n)))
+    let expected = releases.map(|(name, releases)| Expected { name, kind: Kind::Inline, releases });
+    outcome(trial, &summary, (&file, "own"), expected)
 }
 
 /// Three tasks of a calendar, one of them in two parts, and one beside it.
@@ -393,9 +394,20 @@ fn units(trial: &Trial) -> Outcome {
         .build()
         .expect("it fits");
     let (summary, until) = run(trial, executive, (&clock, first_ns), &stopped);
-    let units = places.map(|(name, at_ns)| (name, Kind::Unit, grid(at_ns).count(from_ns, until)));
-    let beside = ("beside", Kind::Inline, BESIDE.count(from_ns, until));
+    let units = places.map(|(name, at_ns)| {
+        let releases = grid(at_ns).count(from_ns, until);
+        Expected { name, kind: Kind::Unit, releases }
+    });
+    let releases = BESIDE.count(from_ns, until);
+    let beside = Expected { name: "beside", kind: Kind::Inline, releases };
     outcome(trial, &summary, (&file, name), units.into_iter().chain([beside]))
+}
+
+/// A task of a run, and its releases by the model.
+struct Expected<'n> {
+    name: &'n str,
+    kind: Kind,
+    releases: u64,
 }
 
 /// The counts of each task of a summary.
@@ -403,13 +415,13 @@ fn outcome<'n>(
     trial: &Trial,
     summary: &Summary,
     (file, subject): (&Path, &str),
-    releases: impl IntoIterator<Item = (&'n str, Kind, u64)>,
+    expected: impl IntoIterator<Item = Expected<'n>>,
 ) -> Outcome {
-    let task = |(name, kind, releases): (&str, Kind, u64)| {
+    let task = |Expected { name, kind, releases }: Expected<'_>| {
         let counts = &summary.task(name).expect("there").counts;
         (kind, counted(counts, releases, recorded(file, name)))
     };
-    let tasks = releases.into_iter().map(task).collect();
+    let tasks = expected.into_iter().map(task).collect();
     let _gone = std::fs::remove_file(file);
     let wrong = !trial.is_end(&summary.end, subject);
     (tasks, wrong.then(|| format!("ended {:?}", summary.end)))
@@ -476,7 +488,8 @@ fn removal(by: Disturbance, number: usize) -> (Counted, String) {
 }
 
 /// All runs of one kind, one way and one disturbance.
-fn trials((kind, way, by): At, number: &mut usize) -> Vec<Trial> {
+fn trials(at: At, number: &mut usize) -> Vec<Trial> {
+    let At { kind, way, by } = at;
     let period = |num, den| Period::ratio(num, den).expect("in range");
     let periods: &[Period] = match kind {
         // A frame is a whole number of nanoseconds.
@@ -576,7 +589,7 @@ pub(crate) fn fill(table: &mut Table) {
         for way in Way::EACH.into_iter().filter(|way| *way != Way::Removal) {
             for by in Disturbance::EACH {
                 if (kind, way) != (Kind::Loop, Way::Policy) {
-                    trials_of_all.extend(trials((kind, way, by), &mut number));
+                    trials_of_all.extend(trials(At { kind, way, by }, &mut number));
                 }
             }
         }
@@ -600,7 +613,7 @@ pub(crate) fn fill(table: &mut Table) {
     });
     for (trial, (tasks, wrong)) in outcomes.into_inner().expect("no panic") {
         for (kind, counted) in tasks {
-            table.add((kind, trial.way, trial.by), &counted, &trial);
+            table.add(At { kind, way: trial.way, by: trial.by }, &counted, &trial);
         }
         if let Some(wrong) = wrong {
             table.note(format!("{trial:?} {wrong}"));
@@ -609,7 +622,8 @@ pub(crate) fn fill(table: &mut Table) {
     for by in Disturbance::EACH {
         for number in 0..3 {
             let (counted, run) = removal(by, number);
-            table.add((Kind::Inline, Way::Removal, by), &counted, &run);
+            let at = At { kind: Kind::Inline, way: Way::Removal, by };
+            table.add(at, &counted, &run);
         }
     }
     table.absent(Kind::Loop, Way::Policy, "a loop has no policy: its owner sees `missed`");

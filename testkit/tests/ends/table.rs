@@ -75,7 +75,12 @@ impl Disturbance {
 }
 
 /// A place of the table.
-pub(crate) type At = (Kind, Way, Disturbance);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct At {
+    pub(crate) kind: Kind,
+    pub(crate) way: Way,
+    pub(crate) by: Disturbance,
+}
 
 /// The counts of one task in one run.
 #[derive(Clone, Debug)]
@@ -160,7 +165,7 @@ impl Table {
         let Self { cells, absent, wrong } = self;
         for &kind in kinds {
             for way in Way::EACH {
-                let filled = Disturbance::EACH.map(|by| cells.contains_key(&(kind, way, by)));
+                let filled = Disturbance::EACH.map(|by| cells.contains_key(&At { kind, way, by }));
                 let is_absent = absent.contains_key(&(kind, way));
                 assert!(filled == [!is_absent; 3], "{kind:?} {way:?}: {filled:?}");
             }
@@ -177,7 +182,7 @@ impl fmt::Display for Table {
             "kind      way      disturbed  runs      releases     ran  missed  (censored)  \
              unattended  recorded"
         )?;
-        for ((kind, way, by), cell) in &self.cells {
+        for (At { kind, way, by }, cell) in &self.cells {
             let Cell { runs, releases: (least, most), ran, missed, .. } = *cell;
             let Cell { censored, unattended, recorded, .. } = *cell;
             let releases =

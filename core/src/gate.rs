@@ -14,7 +14,7 @@
 //! that passed are missed, and so are those that pass while the body runs. A missed release never
 //! runs later, and the loop keeps its phase.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Clock;
 use crate::cycle::{Cycle, Ended, Job, Missed, Observe, Overruns};
@@ -22,6 +22,9 @@ use crate::releases::Releases;
 use crate::stop::StopRequest;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
+
+/// How long a loop sleeps at a time, at most, before it looks whether it is to stop.
+pub const LOOK: Span = Span::from_ms(100);
 
 /// A loop of one period: a clock, a wait, and an observer of each cycle.
 ///
@@ -129,6 +132,9 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
             return Err(self.ended(Ended::Finished, now));
         }
         let release = self.releases.release(n);
+        if self.releases.period().as_span() > LOOK {
+            self.approach(release, stop.flag());
+        }
         let Some(wake) = self.wait.until(&mut self.clock, release, stop.flag()) else {
             // The release was still to come, or the wait would have returned it.
             let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
@@ -159,6 +165,20 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         (self.last, self.next) = (Some((n, release)), following);
         self.running = Some((job, wake));
         Ok(Cycle::new(&job, wake, dt))
+    }
+
+    /// Sleeps until [`LOOK`] before the release, or until `stop` is set. Not on a clock of its own,
+    /// such as a simulated one: there a sleep belongs to its release, and passes at once.
+    #[cold]
+    fn approach(&mut self, release: Instant, stop: &AtomicBool) {
+        if self.clock.at_monotonic(release).is_none() {
+            return;
+        }
+        let mut now = self.clock.wake();
+        while release - now > LOOK && !stop.load(Ordering::Relaxed) {
+            self.clock.sleep_until(now + LOOK);
+            now = self.clock.wake();
+        }
     }
 
     /// Runs to the end, or until `stop` is set, with a body that does nothing: what an experiment
@@ -243,8 +263,10 @@ mod tests {
     use crate::stop::StopFlag;
     use crate::testing::{Now, Random};
     use crate::time::Period;
+    use crate::wait::adaptive::Target;
+    use crate::wait::{Adaptive, Sleep, Spin, Strategy};
     use core::cell::Cell;
-    use core::sync::atomic::{AtomicBool, AtomicU64};
+    use core::sync::atomic::AtomicU64;
 
     /// A wait that is late by a script.
     struct Late<'c, I>(&'c Cell<u64>, I);
@@ -419,5 +441,80 @@ mod tests {
         assert_eq!(next(&mut gate), (6, 1_600, 0, 1));
         assert!(gate.postpone(by));
         assert_eq!(next(&mut gate), (7, 1_730, 0, 0));
+    }
+
+    /// A clock on which somebody requests a stop in the sleep of this number.
+    struct StoppedIn<'s> {
+        now_ns: u64,
+        sleeps: u64,
+        stops_in: u64,
+        /// So much later its next sleep ends.
+        late_ns: u64,
+        stop: &'s StopFlag,
+        is_simulated: bool,
+    }
+
+    impl<'s> StoppedIn<'s> {
+        fn new(stop: &'s StopFlag, stops_in: u64, is_simulated: bool) -> Self {
+            Self { now_ns: 7, sleeps: 0, stops_in, late_ns: 0, stop, is_simulated }
+        }
+    }
+
+    impl Clock for StoppedIn<'_> {
+        fn now(&mut self) -> Instant {
+            Instant::from_ns(self.now_ns)
+        }
+
+        fn poll(&mut self) -> Instant {
+            self.now()
+        }
+
+        fn sleep_until(&mut self, at: Instant) {
+            self.sleeps += 1;
+            if self.sleeps == self.stops_in {
+                self.stop.request(Instant::from_ns(self.now_ns + 1));
+            }
+            self.now_ns = self.now_ns.max(at.as_ns()) + core::mem::take(&mut self.late_ns);
+        }
+
+        fn wake(&mut self) -> Instant {
+            self.now()
+        }
+
+        fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+            (!self.is_simulated).then_some(at)
+        }
+
+        fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn a_stop_ends_a_long_sleep_within_a_tenth_of_a_second_and_a_stall_in_it_is_no_miss() {
+        let period = Period::from_ns(1_000_000_000).expect("in range");
+        let waits = [
+            Strategy::Sleep(Sleep),
+            Strategy::Spin(Spin::new(Span::from_us(50))),
+            Strategy::Adaptive(Adaptive::new(Target::of(period))),
+        ];
+        let releases = Releases::new(Instant::from_ns(0), period);
+        for wait in waits {
+            for stops_in in [1, 3, 9] {
+                let stop = StopFlag::default();
+                let clock = StoppedIn::new(&stop, stops_in, false);
+                let mut gate = Gate::new(clock, wait.clone(), (), releases, 1);
+                assert_eq!(gate.wait(&stop).map(|cycle| cycle.n), Err(Ended::Stopped));
+                assert_eq!(gate.clock.now_ns, 7 + stops_in * 100_000_000);
+            }
+        }
+        // One sleep belongs to each release of a simulation.
+        let stop = StopFlag::default();
+        let mut gate = Gate::new(StoppedIn::new(&stop, 0, true), Sleep, (), releases, 1);
+        assert_eq!(gate.wait(&stop).map(|cycle| cycle.n), Ok(1));
+        assert_eq!(gate.clock.sleeps, 1);
+        // The oldest release runs after a stall, in whatever sleep that was.
+        (gate.clock.is_simulated, gate.clock.late_ns) = (false, 2_500_000_000);
+        let cycle = gate.wait(&stop).expect("not stopped");
+        assert_eq!((cycle.n, cycle.missed), (2, 0));
+        assert_eq!(cycle.lateness, Span::from_ns(1_600_000_000));
     }
 }

@@ -102,7 +102,7 @@ use crate::error::ChangeRefused;
 use crate::periodic::{Plan, PlanStorage, Successor};
 
 /// How often a loop looks whether there is a change, at least.
-pub const LOOK: Span = Span::from_ms(100);
+pub use punctual_core::gate::LOOK;
 
 /// A switch is made where there is as much time before the next release as it may take, ns: for
 /// itself and for each task of the new plan. A few times what it takes with warm caches: on a

@@ -552,8 +552,8 @@ pub struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Ends the loop: its wait gives `None`, at once where it spins, and where it sleeps when it
-    /// wakes, a period later at most. Stays so. Releases from now on are none of its run: what was
+    /// Ends the loop: its wait gives `None`, at once where it spins, within 100 ms where it sleeps,
+    /// whatever its period. Stays so. Releases from now on are none of its run: what was
     /// due before and never ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop

@@ -68,6 +68,7 @@ impl Failure {
             Force::Demoted | Force::NotDemoted => {
                 c"the watchdog stopped the loop: it did not yield"
             }
+            _ => c"the watchdog stopped the loop",
         };
         Self::fixed(libc::ETIMEDOUT, text)
     }

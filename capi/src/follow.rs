@@ -59,7 +59,7 @@ impl Follow {
             other => return Err(Failure::invalid(format!("no reference is numbered {other}"))),
         };
         let period_ns = (period_ns > 0).then_some(period_ns);
-        let settings = Settings { period_ns, ..Settings::default() };
+        let settings = Settings::default().with_period_ns(period_ns);
         let mut follow = follow::Follow::new(reference).settings(settings);
         let period =
             period_ns.map_or(Span::ZERO, |ns| Span::from_ns(ns.try_into().unwrap_or(i64::MAX)));

@@ -157,7 +157,8 @@ impl Stats {
             Some(Force::NotDemoted) => 2,
             Some(Force::Starved) => 3,
             Some(Force::Blocked) => 4,
-            Some(Force::Stuck) => 5,
+            // Stuck, and whatever has no number of its own.
+            Some(_) => 5,
         };
         Self { forced, ..self }
     }

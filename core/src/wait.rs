@@ -129,6 +129,7 @@ impl PausedSpin {
 
 /// Gaps between two polls of a spin that were longer than [`Spin::STALL`]: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stalls {
     /// The number of gaps.
     pub count: u64,
@@ -136,6 +137,15 @@ pub struct Stalls {
     pub longest: Span,
     /// All of them together.
     pub sum: Span,
+}
+
+impl Stalls {
+    /// So many gaps.
+    ///
+    /// # Real-time: in loop
+    pub const fn new(count: u64, longest: Span, sum: Span) -> Self {
+        Self { count, longest, sum }
+    }
 }
 
 /// An absolute sleep, nothing else: the wait of a plain loop. Takes the least CPU, and is as late
@@ -167,6 +177,7 @@ impl Wait for Sleep {
 /// The sleeps before a release, for the waits that spin at their end. Zero in all is one sleep up
 /// to the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WakePlan {
     /// The length of a short sleep, ns; 0 for one sleep however long it is.
     pub hop_ns: u64,
@@ -178,6 +189,13 @@ pub struct WakePlan {
 }
 
 impl WakePlan {
+    /// So many short sleeps of this length, and this margin.
+    ///
+    /// # Real-time: setup only
+    pub const fn new(hop_ns: u64, hops: u32, margin_ns: u64) -> Self {
+        Self { hop_ns, hops, margin_ns }
+    }
+
     /// The end of the next sleep, from `now` on; `None` when the margin has begun.
     ///
     /// # Real-time: in loop

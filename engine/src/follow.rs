@@ -362,7 +362,7 @@ mod tests {
             let ns = monotonic_now().as_ns();
             let step = if stepped.load(Ordering::Relaxed) { 1_000_000_000 } else { 0 };
             let reference = Instant::from_ns(ns + ns / 1_000_000 * 30 + (1 << 55) + step);
-            Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+            Some(ClockReading::new(Instant::from_ns(ns), reference, Span::ZERO))
         }))
     }
 
@@ -403,7 +403,7 @@ mod tests {
         let once = Reference::Callback(Box::new(move || {
             let ns = monotonic_now().as_ns();
             let at = Instant::from_ns(ns);
-            let reading = ClockReading { monotonic: at, reference: at, width: Span::ZERO };
+            let reading = ClockReading::new(at, at, Span::ZERO);
             std::mem::take(&mut first).then_some(reading)
         }));
         let follower = Follow::new(once).every(Span::from_ms(1), Span::ZERO).start();
@@ -432,13 +432,10 @@ mod tests {
         assert_eq!(every(2_000_000, 2_000_000), format!("{lead} (got 2.00 ms)"));
         let usual = Settings::default();
         for (settings, expected) in [
-            (Settings { limit_ppb: -1, ..usual }, "parts in 10^9 (got -1)"),
-            (Settings { limit_ppb: 100_000_001, ..usual }, "parts in 10^9 (got 100000001)"),
-            (
-                Settings { step: Span::from_ns(-1), ..usual },
-                "step must not be negative (got -1 ns)",
-            ),
-            (Settings { period_ns: Some(0), ..usual }, "period must be greater than 0"),
+            (usual.with_limit_ppb(-1), "parts in 10^9 (got -1)"),
+            (usual.with_limit_ppb(100_000_001), "parts in 10^9 (got 100000001)"),
+            (usual.with_step(Span::from_ns(-1)), "step must not be negative (got -1 ns)"),
+            (usual.with_period_ns(Some(0)), "period must be greater than 0"),
         ] {
             let is = refused(unread().settings(settings));
             assert!(is.contains(expected), "{is}");
@@ -455,7 +452,7 @@ mod tests {
                 at.store(ns, Ordering::Relaxed);
             }
             let reference = Instant::from_ns(at.load(Ordering::Relaxed));
-            Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+            Some(ClockReading::new(Instant::from_ns(ns), reference, Span::ZERO))
         }));
         let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(1));
         let follower = follow.start().expect("a thread");
@@ -471,11 +468,7 @@ mod tests {
         let common = Common::new(Settings::default(), Span::from_ms(100));
         let reading = |ns: u64| {
             let at = Instant::from_ns(ns);
-            ClockReading {
-                monotonic: at,
-                reference: at + Span::from_ns(ns.cast_signed() / 50_000),
-                width: Span::ZERO,
-            }
+            ClockReading::new(at, at + Span::from_ns(ns.cast_signed() / 50_000), Span::ZERO)
         };
         let mut servo = Servo::new(Settings::default(), reading(1_000_000_000));
         common.shared.publish(&servo);

@@ -210,11 +210,8 @@ impl Vitals {
     pub fn stalls(&self) -> Stalls {
         let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
-        Stalls {
-            count: get(&self.stalls),
-            longest: span(get(&self.longest_stall_ns)),
-            sum: span(get(&self.stalled_ns)),
-        }
+        let (longest, sum) = (span(get(&self.longest_stall_ns)), span(get(&self.stalled_ns)));
+        Stalls::new(get(&self.stalls), longest, sum)
     }
 
     /// Gaps inside spins since they were last taken: for the loop's own thread, between segments.

@@ -455,6 +455,7 @@ mod tests {
     use punctual_testkit::sim::{SimClock, SleepNoise};
 
     #[test]
+    use punctual_core::wait::WakePlan;
     fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
         let period = |ns| Period::from_ns(ns).expect("positive");
         let share = |ns| WaitKind::Spin.cpu_share(period(ns));
@@ -505,16 +506,10 @@ mod tests {
 
     #[test]
     fn an_aim_that_is_out_of_reach_is_said_with_its_figures() {
-        let plan = punctual_core::wait::WakePlan::default();
-        let learned = |reachable, cycles| Learned {
-            phase: LearnPhase::Following,
-            plan,
-            late: 0.02,
-            cycles,
-            cpu: 0.12,
-            reachable,
-            extrapolated: false,
-            trials_late: 0,
+        let learned = |reachable, cycles| {
+            let mut learned = Learned::kept(WakePlan::default(), 0.02);
+            (learned.cycles, learned.cpu, learned.reachable) = (cycles, 0.12, reachable);
+            learned
         };
         let status = |learned| {
             let mut status = WaitStatus::default();

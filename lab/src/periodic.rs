@@ -709,7 +709,7 @@ pub fn follow(reference: Reference, plan: &PeriodicPlan) -> Follow {
     let every = Span::from_ns(lead.as_ns().saturating_mul(READING_LEADS));
     let period_ns = periods().try_fold(1, common_multiple);
     Follow::new(reference)
-        .settings(Settings { period_ns, ..Settings::default() })
+        .settings(Settings::default().with_period_ns(period_ns))
         .every(every, lead)
         .cpus(plan.housekeeping.iter().copied())
 }

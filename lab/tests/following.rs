@@ -37,7 +37,7 @@ fn made_up(added_ns: Arc<AtomicU64>) -> Reference {
         if added != STOPPED {
             last = Instant::from_ns(ns + ns / 1_000_000 * 30 + AHEAD_NS + added);
         }
-        Some(ClockReading { monotonic: Instant::from_ns(ns), reference: last, width: Span::ZERO })
+        Some(ClockReading::new(Instant::from_ns(ns), last, Span::ZERO))
     }))
 }
 

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     println!("following {reference:?}");
     let period = Period::hz(1_000).ok_or("no such period")?;
-    let settings = Settings { period_ns: Some(period.as_ns()), ..Settings::default() };
+    let settings = Settings::default().with_period_ns(Some(period.as_ns()));
     let follower = Follow::new(reference).settings(settings).start()?;
 
     let mut each_ms = Loop::builder(period).start_on(follower.clock())?;

@@ -1,11 +1,15 @@
 //! What a wait learned, as bytes that outlive the program: for a start that need not learn first.
 //!
-//! A wait learns for two seconds or so before its first cycle. What it learned holds for the same
-//! machine, kernel and boot parameters, the same CPU and the same period. [`to_bytes`] makes bytes
-//! of it, [`from_bytes`] reads them back; where they lie is the caller's. They are a beginning and
-//! no promise: the wait takes a quarter more margin at first, checks them as it goes, and learns
-//! anew where they do not hold. Wrong where the next start has other rights or another load: what
-//! it then needs to learn, it learns late.
+//! A wait learns for a third of a second before its first cycle, and goes on for some seconds in
+//! the loop, at a price in CPU time. What it learned holds for the same machine, kernel and boot
+//! parameters, the same CPU and the same period. [`to_bytes`] makes bytes of it, [`from_bytes`]
+//! reads them back; where they lie is the caller's. They are a beginning and no promise: the wait
+//! takes a quarter more margin at first, checks them as it goes, and learns anew where they do not
+//! hold. Wrong where the next start has other rights or another load: what it then needs to learn,
+//! it learns late.
+//!
+//! An executive's are those of its main loop, for
+//! [`Executive::wait_period`](crate::Executive::wait_period).
 //!
 //! ```
 //! use std::time::Duration;
@@ -32,7 +36,6 @@ use std::fmt;
 use std::fs;
 
 use punctual_core::time::Period;
-use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Learned, WakePlan};
 
 /// The length of what [`to_bytes`] gives.
@@ -52,7 +55,7 @@ pub fn to_bytes(learned: &Learned, period: Period) -> [u8; BYTES] {
 
 fn encoded(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
-    let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
+    let WakePlan { hop_ns, hops, margin_ns, .. } = learned.plan;
     let mut at = 0;
     let mut put = |part: &[u8]| {
         bytes[at..at + part.len()].copy_from_slice(part);
@@ -105,17 +108,7 @@ fn decoded(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, FromBy
     if !(0.0..=1.0).contains(&late) {
         return Err(FromBytesError::Damaged);
     }
-    Ok(Learned {
-        phase: LearnPhase::Following,
-        plan: WakePlan { hop_ns: word(24), hops: half(12), margin_ns: word(32) },
-        late,
-        // Those of another start; none of this one.
-        cycles: 0,
-        cpu: 0.0,
-        reachable: true,
-        extrapolated: true,
-        trials_late: 0,
-    })
+    Ok(Learned::kept(WakePlan::new(word(24), half(12), word(32)), late))
 }
 
 /// Why kept bytes are of no use. The wait learns, as without them.
@@ -184,18 +177,13 @@ fn machine() -> u32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_core::wait::adaptive::LearnPhase;
 
     fn learned(plan: WakePlan, late: f64) -> Learned {
-        Learned {
-            phase: LearnPhase::Probing,
-            plan,
-            late,
-            cycles: 90_000,
-            cpu: 0.05,
-            reachable: false,
-            extrapolated: false,
-            trials_late: 3,
-        }
+        let mut learned = Learned::kept(plan, late);
+        (learned.phase, learned.cycles, learned.cpu) = (LearnPhase::Probing, 90_000, 0.05);
+        (learned.reachable, learned.extrapolated, learned.trials_late) = (false, false, 3);
+        learned
     }
 
     fn period() -> Period {
@@ -204,7 +192,7 @@ mod tests {
 
     #[test]
     fn bytes_of_elsewhere_of_another_period_and_damaged_ones_are_refused_in_words() {
-        let plan = WakePlan { hop_ns: 50_000, hops: 3, margin_ns: 20_000 };
+        let plan = WakePlan::new(50_000, 3, 20_000);
         let bytes = to_bytes(&learned(plan, 1e-3), period());
         assert_eq!(from_bytes(&bytes, period()).map(|known| known.plan), Ok(plan));
         let refused = |bytes: &[u8]| from_bytes(bytes, period()).expect_err("refused").to_string();
@@ -233,7 +221,7 @@ mod tests {
             hop_ns: u64, hops: u32, margin_ns: u64, late in 0.0..=1.0, ns in 1..1u64 << 50,
         ) {
             let period = Period::from_ns(ns).expect("positive");
-            let kept = learned(WakePlan { hop_ns, hops, margin_ns }, late);
+            let kept = learned(WakePlan::new(hop_ns, hops, margin_ns), late);
             let known = from_bytes(&to_bytes(&kept, period), period).expect("the same machine");
             prop_assert_eq!((known.plan, known.late), (kept.plan, kept.late));
             prop_assert_eq!((known.phase, known.cycles), (LearnPhase::Following, 0));

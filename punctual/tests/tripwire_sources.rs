@@ -108,7 +108,7 @@ fn followed() -> Follower {
     let reference = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns(ns + ns / 1_000_000 * 50);
-        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading::new(Instant::from_ns(ns), reference, Span::ZERO))
     }));
     let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(2));
     follow.start().expect("readable")

@@ -4,7 +4,6 @@
 //! [`SummaryStats::of_page`]'s.
 
 use punctual_analysis::summary::SummaryStats;
-use punctual_engine::monitor::Force;
 use punctual_engine::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
@@ -131,13 +130,7 @@ pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
         Over::Overran(task) => ("overran", Some(task.clone())),
     };
     let (policy, priority) = (finished.policy.name().to_owned(), finished.policy.priority());
-    let forced = finished.forced.map(|force| match force {
-        Force::Demoted => "demoted".to_owned(),
-        Force::NotDemoted => "not_demoted".to_owned(),
-        Force::Starved => "starved".to_owned(),
-        Force::Blocked => "blocked".to_owned(),
-        Force::Stuck => "stuck".to_owned(),
-    });
+    let forced = finished.forced.map(|force| force.name().to_owned());
     Supervised {
         over: over.to_owned(),
         overran,

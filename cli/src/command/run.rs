@@ -393,6 +393,7 @@ fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
             Force::Starved => "it did not get the CPU",
             Force::Blocked => "it waited for something else than a release",
             Force::Stuck => "it made no progress",
+            _ => "it did not run as planned",
         };
         format!("the watchdog ended the releases: {how}")
     }));

@@ -133,7 +133,7 @@ impl KeptWait {
     /// Of a run whose wait reaches its target by what it learned, on a CPU of its own.
     fn of(stream: &Stream, wait: WaitKind, run: &RunOutcome) -> Option<Self> {
         let learned = run.learned.filter(|learned| learned.phase != LearnPhase::Calibrating)?;
-        let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
+        let WakePlan { hop_ns, hops, margin_ns, .. } = learned.plan;
         let (period_ns, budget) = (stream.period.as_ns(), budget(wait)?);
         let (late, cycles) = (learned.late, learned.cycles);
         let cpu = stream.thread.pinned_to()?;
@@ -151,16 +151,8 @@ impl KeptWait {
         let Self { cpu, period_ns, budget, hop_ns, hops, margin_ns, late, cycles } = *self;
         let period = Period::from_ns(period_ns).filter(|_| margin_ns < period_ns)?;
         let sound = (0.0..=1.0).contains(&budget) && (0.0..=1.0).contains(&late);
-        let learned = Learned {
-            phase: LearnPhase::Following,
-            plan: WakePlan { hop_ns, hops, margin_ns },
-            late,
-            cycles,
-            cpu: budget,
-            reachable: true,
-            extrapolated: false,
-            trials_late: 0,
-        };
+        let mut learned = Learned::kept(WakePlan::new(hop_ns, hops, margin_ns), late);
+        (learned.cycles, learned.cpu, learned.extrapolated) = (cycles, budget, false);
         sound.then_some(KnownWait { cpu, period, budget, learned })
     }
 }
@@ -346,7 +338,8 @@ mod tests {
         assert!(at_target.reachable && at_target.phase != LearnPhase::Calibrating, "{at_target:?}");
         let learns = learned(adaptive(), 10, quick());
         assert!(learns.reachable && learns.phase == LearnPhase::Calibrating, "{learns:?}");
-        let hopeless = Learned { reachable: false, ..at_target };
+        let mut hopeless = at_target;
+        hopeless.reachable = false;
         let dir = std::env::temp_dir().join(format!("punctual-kept-{}", std::process::id()));
         let store = || LearnedStore { dir: Some(dir.clone()), kept: kept(vec![]), relearn: false };
         for unfit in [learns, hopeless] {

@@ -100,6 +100,7 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
             "the watchdog stopped the run: a loop waited for something else than its release"
         }
         Force::Stuck => "the watchdog stopped the run: a loop made no progress",
+        _ => "the watchdog stopped the run",
     })
 }
 

@@ -16,6 +16,7 @@ const SETTLE: f64 = 4.0;
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClockReading {
     /// CLOCK_MONOTONIC.
     pub monotonic: Instant,
@@ -25,8 +26,18 @@ pub struct ClockReading {
     pub width: Span,
 }
 
+impl ClockReading {
+    /// The reference's time at an instant of CLOCK_MONOTONIC, the two read within `width`.
+    ///
+    /// # Real-time: in loop
+    pub const fn new(monotonic: Instant, reference: Instant, width: Span) -> Self {
+        Self { monotonic, reference, width }
+    }
+}
+
 /// The limits of a grid that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// By how much the grid's time may run faster or slower than CLOCK_MONOTONIC at most, in parts
     /// of 10⁹: 0 to 10⁸.
@@ -45,8 +56,38 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Sets the limit, in parts of 10⁹.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn with_limit_ppb(mut self, limit_ppb: i64) -> Self {
+        self.limit_ppb = limit_ppb;
+        self
+    }
+
+    /// Sets from where on a reading is a step.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn with_step(mut self, step: Span) -> Self {
+        self.step = step;
+        self
+    }
+
+    /// Sets the grid's period in whole nanoseconds.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn with_period_ns(mut self, period_ns: Option<u64>) -> Self {
+        self.period_ns = period_ns;
+        self
+    }
+}
+
 /// The result of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServoEvent {
     /// It was followed.
     Followed,

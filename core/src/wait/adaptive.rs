@@ -63,6 +63,7 @@ pub enum LearnPhase {
 /// The knowledge of a wait about its machine, and the lateness and cost that it reached; for
 /// reports, and for a later start on the same machine ([`Adaptive::resume`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Learned {
     /// Its phase.
     pub phase: LearnPhase,
@@ -81,6 +82,26 @@ pub struct Learned {
     pub extrapolated: bool,
     /// Late wakes since the last calibration while another plan was tried.
     pub trials_late: u64,
+}
+
+impl Learned {
+    /// As much of it as is worth keeping from one start to the next: the plan, and the share of
+    /// wakes that were late with it. For [`Adaptive::resume`].
+    ///
+    /// # Real-time: setup only
+    pub const fn kept(plan: WakePlan, late: f64) -> Self {
+        Self {
+            phase: LearnPhase::Following,
+            plan,
+            late,
+            // Those of another start; none of this one.
+            cycles: 0,
+            cpu: 0.0,
+            reachable: true,
+            extrapolated: true,
+            trials_late: 0,
+        }
+    }
 }
 
 /// A wait that learns its hops and its margin. Wrong where wakes come at no fixed period, or where

@@ -63,12 +63,10 @@ pub enum Reference {
     /// let audio = Reference::Callback(Box::new(move || {
     ///     // ALSA: snd_pcm_status(), with its stamps on CLOCK_MONOTONIC.
     ///     let status = card.status()?;
-    ///     Some(ClockReading {
-    ///         monotonic: Instant::from_ns(status.stamp_ns),
-    ///         reference: Instant::from_ns(status.frames_played * 1_000_000 / 48),
-    ///         // A frame at 48 kHz.
-    ///         width: Span::from_us(21),
-    ///     })
+    ///     let stamp = Instant::from_ns(status.stamp_ns);
+    ///     let played = Instant::from_ns(status.frames_played * 1_000_000 / 48);
+    ///     // Within a frame at 48 kHz.
+    ///     Some(ClockReading::new(stamp, played, Span::from_us(21)))
     /// }));
     /// let follower = Follow::new(audio).start()?;
     /// # Ok::<(), punctual::Error>(())
@@ -100,11 +98,8 @@ pub enum Reference {
     /// let sent = now();
     /// let dc_time_ns = exchange_frame();
     /// let way = now() - sent;
-    /// last.put(ClockReading {
-    ///     monotonic: sent + Span::from_ns(way.as_ns() / 2),
-    ///     reference: Instant::from_ns(dc_time_ns),
-    ///     width: way,
-    /// });
+    /// let middle = sent + Span::from_ns(way.as_ns() / 2);
+    /// last.put(ClockReading::new(middle, Instant::from_ns(dc_time_ns), way));
     ///
     /// // At setup, once frames are exchanged:
     /// let bus = Arc::clone(&last);
@@ -138,7 +133,7 @@ impl Reference {
         let system = |id| {
             let (monotonic, reference, width) = bracket(id);
             let (monotonic, reference) = (Instant::from_ns(monotonic), Instant::from_ns(reference));
-            Some(ClockReading { monotonic, reference, width: span(width) })
+            Some(ClockReading::new(monotonic, reference, span(width)))
         };
         match self {
             Self::Tai => system(ClockId::Tai),
@@ -265,11 +260,9 @@ fn reading(sample: PtpSample, ahead: u64, after: u64, width: u64) -> Option<Cloc
         return None;
     }
     let middle = sample.before_ns + wide / 2;
-    Some(ClockReading {
-        monotonic: Instant::from_ns(middle.wrapping_sub(after)),
-        reference: Instant::from_ns(sample.device_ns),
-        width: span(wide.saturating_add(width)),
-    })
+    let monotonic = Instant::from_ns(middle.wrapping_sub(after));
+    let reference = Instant::from_ns(sample.device_ns);
+    Some(ClockReading::new(monotonic, reference, span(wide.saturating_add(width))))
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub struct Watched {
 
 /// How a loop was ended by force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Force {
     /// It had the CPU and did not yield: it was made SCHED_OTHER and its stop flag set.
     Demoted,
@@ -45,6 +46,21 @@ pub enum Force {
     /// It made no progress, and nothing shows why: all watched loops were made SCHED_OTHER and
     /// their stop flag set.
     Stuck,
+}
+
+impl Force {
+    /// Its name in results.
+    ///
+    /// # Real-time: in loop
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Demoted => "demoted",
+            Self::NotDemoted => "not_demoted",
+            Self::Starved => "starved",
+            Self::Blocked => "blocked",
+            Self::Stuck => "stuck",
+        }
+    }
 }
 
 impl Watched {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
+use punctual_core::wait::{Learned, WakePlan};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::spawn::spawn_elsewhere;
 use punctual_engine::task::Task;
@@ -391,7 +392,7 @@ fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
     let made_up = Reference::Callback(Box::new(|| {
         let ns = now_ns(ClockId::Monotonic);
         let reference = Instant::from_ns((1 << 55) + ns + ns / 20_000);
-        Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        Some(ClockReading::new(Instant::from_ns(ns), reference, Span::ZERO))
     }));
     let follower = Follow::new(made_up).start().expect("readable");
     // Of a change of its pace a loop of 5 Hz would hear when it is over.
@@ -467,8 +468,7 @@ fn a_loop_that_meets_the_tick_while_it_runs_is_moved_whatever_it_waits_by() {
     let place = mistaken(period);
     let known = quick(1_000, WaitPolicy::adaptive().learn_first(false)).start().expect("a loop");
     let known = known.finish().learned().expect("it learns");
-    let plan = punctual_core::wait::WakePlan { hop_ns: 0, hops: 0, margin_ns: 20_000 };
-    let known = punctual_core::wait::Learned { plan, ..known };
+    let known = Learned::kept(WakePlan::new(0, 0, 20_000), known.late);
     let waits = [
         WaitPolicy::fixed(Duration::from_micros(50)),
         WaitPolicy::sleep(),
@@ -538,10 +538,10 @@ fn a_stop_in_the_setup_ends_what_is_left_of_it() {
 
 #[test]
 fn what_one_loop_learned_the_next_one_begins_with() {
-    let plan = punctual_core::wait::WakePlan { hop_ns: 100_000, hops: 1, margin_ns: 20_000 };
+    let plan = WakePlan::new(100_000, 1, 20_000);
     let first = quick(1_000, WaitPolicy::adaptive().learn_first(false)).start().expect("a loop");
     let learned = first.finish().learned().expect("it learns");
-    let known = punctual_core::wait::Learned { plan, ..learned };
+    let known = Learned::kept(plan, learned.late);
     // Without a warm-up: there is nothing to be learned first. Half a CPU pays this plan's two
     // wakes on any machine.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5).learned(known);

@@ -191,11 +191,8 @@ mod tests {
     use punctual_core::time::Instant;
 
     fn offset(monotonic: u64, reference: u64, width: i64) -> Offset {
-        Offset::of(&ClockReading {
-            monotonic: Instant::from_ns(monotonic),
-            reference: Instant::from_ns(reference),
-            width: Span::from_ns(width),
-        })
+        let (monotonic, reference) = (Instant::from_ns(monotonic), Instant::from_ns(reference));
+        Offset::of(&ClockReading::new(monotonic, reference, Span::from_ns(width)))
     }
 
     #[test]

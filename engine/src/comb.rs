@@ -73,6 +73,14 @@ impl Comb {
         }
     }
 
+    /// After how many cycles in a row a tick that they meet is certain; 0 where releases meet none
+    /// that could be told.
+    ///
+    /// # Real-time: in loop
+    pub fn certain_after(&self) -> u64 {
+        if self.window == u32::MAX { 0 } else { 2 * u64::from(self.window) }
+    }
+
     /// Cycle `number` began so late; the tick that its loop meets, where that is certain by now.
     /// After releases that were missed it begins anew: those that ran are at some places only.
     ///
@@ -250,6 +258,7 @@ mod tests {
                 assert_eq!((tick.period_ns, us * teeth), (4_000_000, 4_000));
                 assert_eq!(tick.phase_ns, (700_000 + us * 1_000) % 4_000_000, "{us}");
                 assert!(tick.share > 0.9 && n < 4_000, "{n} {tick:?}");
+                assert!(n + 1 >= Comb::new(period).certain_after(), "{n}");
                 assert_eq!(met(period, 0..20_000, usual_ns), None, "{us}: nothing but its own");
             }
         }

@@ -13,7 +13,8 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span, gcd};
 use punctual_core::wait::Spin;
 
-/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
+/// How long gaps are collected to find the kernel's tick, at most: 75 ticks at 250 Hz, 30 at 100 Hz.
+/// Where it is plain, or plainly absent, a third of that is enough.
 pub const LISTEN: Span = Span::from_ms(300);
 
 /// Periods of the tick that Linux can be built with: CONFIG_HZ of 1000, 300, 250 and 100.
@@ -28,6 +29,17 @@ const WIDE_NS: u64 = 40_000;
 const PERIODS_MIN: u64 = 8;
 
 const SHARE_MIN: f64 = 0.6;
+
+/// A tick is plain that so many of its periods show, which are this long at least, in such a share
+/// of them: a tenth of the time is rest.
+const PLAIN_PERIODS: u64 = 20;
+const PLAIN_AFTER: Span = Span::from_ms(80);
+const PLAIN_SHARE: f64 = 0.85;
+
+/// It is plainly absent where none is seen in more than such a share of its periods, for so long:
+/// twelve periods of 100 Hz.
+const ABSENT_AFTER: Span = Span::from_ms(120);
+const ABSENT_SHARE: f64 = 0.25;
 
 /// A loop sleeps until so long before its release, at most: the tick is kept from there too, ns.
 const MARGIN_NS: u64 = 125_000;
@@ -101,13 +113,14 @@ pub struct KernelTick {
 /// CONFIG_HZ=300.
 const UNDETECTED: KernelTick = KernelTick { period_ns: 1_000_000, phase_ns: 0, share: 0.0 };
 
-/// Listens for about `length`, nine tenths of it spinning, or until `stop` is set; the gaps of
-/// [`Spin::STALL`] or longer.
+/// Listens for about `length`, nine tenths of it spinning, or until `stop` is set or the gaps show
+/// plainly that there is a tick, or none; the gaps of [`Spin::STALL`] or longer.
 ///
 /// # Real-time: setup only
 pub fn listen<C: Clock>(clock: &mut C, length: Span, stop: &AtomicBool) -> Vec<Gap> {
     let mut gaps = Vec::with_capacity(GAPS_MAX);
-    let end = clock.now() + length;
+    let start = clock.now();
+    let end = start + length;
     while clock.now() < end && !stop.load(Ordering::Relaxed) {
         let until = clock.wake() + SPIN_LENGTH;
         spin(clock, until, Spin::STALL, stop, |gap| {
@@ -115,6 +128,9 @@ pub fn listen<C: Clock>(clock: &mut C, length: Span, stop: &AtomicBool) -> Vec<G
                 gaps.push(gap);
             }
         });
+        if is_plain(&gaps, clock.now() - start) {
+            break;
+        }
         let rest = clock.now() + REST;
         clock.sleep_until(rest);
     }
@@ -208,19 +224,37 @@ fn clear_ns(phase_ns: u64, tick: &KernelTick, period: Period) -> u64 {
     after_ns.saturating_sub(margin_ns).min(common - after_ns)
 }
 
+/// True where these gaps of so long a time show a tick beyond doubt, or that there is none.
+fn is_plain(gaps: &[Gap], listened: Span) -> bool {
+    let listened_ns = listened.as_ns().max(0).unsigned_abs();
+    let is_present = listened >= PLAIN_AFTER
+        && tick(gaps).is_some_and(|tick| {
+            tick.share >= PLAIN_SHARE && listened_ns / tick.period_ns >= PLAIN_PERIODS
+        });
+    let is_absent = || {
+        let absent = |tick: &KernelTick| tick.share <= ABSENT_SHARE;
+        listened >= ABSENT_AFTER && ticks(gaps, listened_ns).iter().all(absent)
+    };
+    is_present || is_absent()
+}
+
 /// The tick that these gaps show.
 fn tick(gaps: &[Gap]) -> Option<KernelTick> {
     let (first, last) = (gaps.first()?, gaps.last()?);
-    let observed_ns = u64::try_from((last.at - first.at).as_ns()).ok()?;
-    let seen = TICKS_NS.map(|period_ns| {
+    let seen = ticks(gaps, u64::try_from((last.at - first.at).as_ns()).ok()?);
+    let best = seen.iter().map(|tick| tick.share).fold(SHARE_MIN, f64::max);
+    // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
+    seen.into_iter().find(|tick| tick.share >= (best - SHARE_SPREAD).max(SHARE_MIN))
+}
+
+/// Each tick that there can be, as these gaps of so long a time show it.
+fn ticks(gaps: &[Gap], observed_ns: u64) -> [KernelTick; TICKS_NS.len()] {
+    TICKS_NS.map(|period_ns| {
         let periods = observed_ns / period_ns + 1;
         let (phase_ns, met) = steadiest(gaps, period_ns);
         let share = if periods >= PERIODS_MIN { met as f64 / periods as f64 } else { 0.0 };
         KernelTick { period_ns, phase_ns, share }
-    });
-    let best = seen.iter().map(|tick| tick.share).fold(SHARE_MIN, f64::max);
-    // Each multiple of a tick would do as well, and no part of one: the shortest is the one there.
-    seen.into_iter().find(|tick| tick.share >= (best - SHARE_SPREAD).max(SHARE_MIN))
+    })
 }
 
 /// Shares that are no further apart than this may be those of one tick and its multiple.
@@ -502,6 +536,53 @@ mod tests {
         }
     }
 
+    /// A clock with coarse reads, on which some of the ticks take 5 µs from whoever spins.
+    struct Ticks {
+        now_ns: u64,
+        tick_ns: u64,
+        is_seen: fn(u64) -> bool,
+    }
+
+    impl Clock for Ticks {
+        fn now(&mut self) -> Instant {
+            Instant::from_ns(self.now_ns)
+        }
+
+        fn poll(&mut self) -> Instant {
+            let before = self.now_ns / self.tick_ns;
+            self.now_ns += 900;
+            let tick = self.now_ns / self.tick_ns;
+            if tick > before && (self.is_seen)(tick) {
+                self.now_ns += 5_000;
+            }
+            self.now()
+        }
+
+        fn sleep_until(&mut self, at: Instant) {
+            self.now_ns = self.now_ns.max(at.as_ns());
+        }
+
+        fn wake(&mut self) -> Instant {
+            self.now()
+        }
+
+        fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn what_is_plain_ends_the_listening_and_what_is_not_goes_on_to_its_end() {
+        let listened_ms = |tick_ns, is_seen| {
+            let mut clock = Ticks { now_ns: 77, tick_ns, is_seen };
+            let _gaps = listen(&mut clock, LISTEN, &AtomicBool::new(false));
+            clock.now_ns / 1_000_000
+        };
+        assert!((80..110).contains(&listened_ms(4_000_000, |_| true)), "250 Hz");
+        assert!((80..110).contains(&listened_ms(1_000_000, |_| true)), "1000 Hz");
+        assert!((200..250).contains(&listened_ms(10_000_000, |_| true)), "100 Hz");
+        assert!((120..150).contains(&listened_ms(4_000_000, |_| false)), "no tick");
+        assert!(listened_ms(4_000_000, |tick| tick % 3 > 0) >= 300, "two of three");
+    }
+
     #[test]
     fn a_stop_ends_the_listening_with_the_spin_that_runs() {
         let listened = |stop| {
@@ -511,7 +592,7 @@ mod tests {
         };
         assert_eq!(listened(true), (Instant::from_ns(0), 0));
         let (end, gaps) = listened(false);
-        assert!(end >= Instant::from_ns(0) + LISTEN && gaps == 1, "{end:?} {gaps}");
+        assert!(end >= Instant::from_ns(0) + ABSENT_AFTER && gaps == 1, "{end:?} {gaps}");
     }
 
     #[test]

@@ -129,8 +129,8 @@ pub struct WaitPolicy {
 
 impl WaitPolicy {
     /// Learns how early to wake on this machine, and spins for the rest: for a tenth of the CPU at
-    /// most and one late wake in a thousand, learned before the first cycle where that takes no
-    /// longer than 3 s.
+    /// most and one late wake in a thousand. It learns for a third of a second before the first
+    /// cycle, and goes on in the loop.
     ///
     /// # Real-time: setup only
     pub const fn adaptive() -> Self {
@@ -291,8 +291,10 @@ fn rest_of_spin(period: Span) -> Span {
 /// Before so many cycles it is not said that an aim is out of reach.
 const JUDGED_CYCLES: u64 = 1_000;
 
-/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
-pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
+/// The longest that a wait learns before the first cycle; what it has not learned by then, it
+/// learns in the loop. Long enough for the kernel's tick to be found at 500 Hz and more
+/// ([`Comb::certain_after`]).
+pub const WARM_UP_MAX: Span = Span::from_ms(350);
 
 /// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
 /// wake costs where that is needed. And what cannot be kept of it, in words.
@@ -353,8 +355,8 @@ pub struct ReadyWait {
 /// How a wait that learns does so before its loop begins.
 #[derive(Clone, Copy, Debug)]
 pub struct WarmUp<'a> {
-    /// The longest that it may take: a wait that needs longer learns nothing here, and all of it in
-    /// its loop. [`WARM_UP_MAX`] for the loops of this library.
+    /// The longest that it may take: a wait that needs longer learns the rest in its loop.
+    /// [`WARM_UP_MAX`] for the loops of this library.
     pub longest: Span,
     /// What ends it early.
     pub stop: &'a AtomicBool,
@@ -407,8 +409,9 @@ impl WarmUp<'_> {
         ReadyWait { wait, warnings, moved }
     }
 
-    /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread. Does
-    /// nothing to one that learns nothing, or has learned. The kernel's tick, where they met it.
+    /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread, and
+    /// long enough to see whether they meet the kernel's tick: that, where they do. Does nothing
+    /// with a wait that learns nothing, or has learned.
     ///
     /// # Real-time: setup only
     pub fn learn<C: Clock>(
@@ -417,14 +420,14 @@ impl WarmUp<'_> {
         clock: &mut C,
         (period, phase_ns): (Period, u64),
     ) -> Option<KernelTick> {
-        if Adaptive::calibration(period) > self.longest {
+        if !is_learning(wait) {
             return None;
         }
         let start = clock.now() + LEAD;
         let releases = Releases::aligned(start, period, phase_ns);
         let (mut k, mut comb, mut met) = (0, Comb::new(period), None);
         // A cycle without a sleep teaches nothing, so that it may take longer than it should.
-        while is_learning(wait)
+        while (is_learning(wait) || k < comb.certain_after())
             && !self.stop.load(Ordering::Relaxed)
             && releases.release(k) < start + self.longest
         {
@@ -452,10 +455,10 @@ pub fn is_learning(wait: &impl Wait) -> bool {
 mod tests {
     use super::*;
     use punctual_core::time::Instant;
+    use punctual_core::wait::WakePlan;
     use punctual_testkit::sim::{SimClock, SleepNoise};
 
     #[test]
-    use punctual_core::wait::WakePlan;
     fn a_spin_rests_a_tenth_of_its_period_and_never_less_than_a_sleep_takes() {
         let period = |ns| Period::from_ns(ns).expect("positive");
         let share = |ns| WaitKind::Spin.cpu_share(period(ns));

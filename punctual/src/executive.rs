@@ -27,12 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
+use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
 use punctual_engine::spawn::{self, OwnThread};
 
 use crate::summary::Summary;
-use shared::RunState;
+use lane::Lane;
+use shared::{IDLE, RunState};
 use team::Assembly;
 
 pub use builder::{Calendar, ExecutiveBuilder};
@@ -58,7 +60,7 @@ pub use work::Trigger;
 ///         position += 0.25 * cycle.dt.as_secs_f64();
 ///     })
 ///     .task(log.on_overrun(OnOverrun::Burst(3)), |_| ());
-/// # // What the defaults take two seconds to find out.
+/// # // What the defaults take half a second to find out.
 /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
 /// # let builder = builder.phase(Phase::Zero).thread(thread);
 /// let (plan, _ids) = builder.build()?;
@@ -128,6 +130,15 @@ impl<'env, C> Executive<'env, C> {
         self.peak
     }
 
+    /// The period that the wait of its main loop learns for, the shortest of the tasks that this
+    /// runs or releases: for [`learned::to_bytes`](crate::learned::to_bytes) and
+    /// [`learned::from_bytes`](crate::learned::from_bytes). Tasks that are added do not change it.
+    ///
+    /// # Real-time: setup only
+    pub fn wait_period(&self) -> Period {
+        self.assembly.lanes.first().map_or(IDLE, Lane::adapts_to)
+    }
+
     /// What is to be said of it before it runs, a sentence each: which tasks may be late by their
     /// budgets, and what throttling will do. The summary has them too, with what its run adds.
     ///
@@ -142,9 +153,9 @@ type Nothing<'env> = fn(&Handle<'env>);
 
 impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// Runs it in the calling thread until it is stopped: by a handle, by a task that says so or
-    /// overran, by the watchdog or by a panic. Setup takes 50 ms for the clock, 300 ms to find a
-    /// quiet phase, and what the waits take to learn: about two seconds by default, three and a
-    /// half at most.
+    /// overran, by the watchdog or by a panic. Setup takes 50 ms for the clock, 90 ms to find a
+    /// quiet phase (300 ms where the kernel's tick is hard to see), and a third of a second for the
+    /// waits to learn, twice that where releases met the tick.
     ///
     /// Threads that a body starts inherit the CPU of the loop that runs it (not its policy) and get
     /// what that leaves of it, unless [`spawn_elsewhere`](crate::spawn_elsewhere) starts them.

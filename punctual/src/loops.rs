@@ -59,7 +59,7 @@ use punctual_engine::monitor::Watchdog;
 /// # use punctual::{Phase, RtThread, WaitPolicy};
 ///
 /// let each_ms = Loop::builder(Period::hz(1_000).expect("in range"));
-/// # // What the defaults take two seconds to find out.
+/// # // What the defaults take half a second to find out.
 /// # let thread = RtThread::any().wait(WaitPolicy::sleep());
 /// # let each_ms = each_ms.phase(Phase::Zero).thread(thread);
 /// let mut each_ms = each_ms.start()?;
@@ -416,9 +416,10 @@ impl LoopBuilder {
         }
     }
 
-    /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
-    /// and what the wait takes to learn: about two seconds by default, three at most. What the
-    /// kernel refused is in [`Loop::refused`].
+    /// Makes the calling thread a loop's: takes 50 ms for the clock, 90 ms to find a quiet phase
+    /// (300 ms where the kernel's tick is hard to see), and a third of a second for the wait to
+    /// learn, twice that where its releases met the tick. What the kernel refused is in
+    /// [`Loop::refused`].
     ///
     /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
     /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
@@ -565,7 +566,7 @@ impl LoopHandle {
     /// in the handler itself, as [`LoopHandle::stop`] does. Counts, summary and sample file stay
     /// whole. A second signal half a second later, or more, ends the process. Where one came
     /// before, also for another loop, it stops at once. [`LoopBuilder::stop_on_signals`] does so
-    /// from the beginning of the start on, which takes seconds.
+    /// from the beginning of the start on, which takes half a second.
     ///
     /// The program's own handlers of the three are replaced, for good. A signal handler may run at
     /// any time, so that what the loop shares with its handles, some hundred bytes, is never freed.

@@ -344,9 +344,8 @@ impl Plan<'_> {
             return None;
         }
         let (name, library) = (LIBRARY.to_owned(), Some(self.library));
-        let learns = Adaptive::calibration(stream.period);
-        // It learns in its loop where that takes longer.
-        let learns = if learns > WARM_UP_MAX { Span::ZERO } else { learns };
+        // What it has not learned by then, it learns in its loop.
+        let learns = Adaptive::calibration(stream.period).min(WARM_UP_MAX);
         Some((Condition { name, wait: None, library, loads: Vec::new() }, learns))
     }
 }

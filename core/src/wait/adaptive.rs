@@ -115,7 +115,8 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// A wait without knowledge of the machine: it learns in its first two seconds or so.
+    /// A wait without knowledge of the machine: it learns in its first third of a second or so, in
+    /// [`Adaptive::calibration`] where periods are long.
     ///
     /// # Real-time: setup only
     pub fn new(target: Target) -> Self {
@@ -193,10 +194,19 @@ const HOPS: [(u64, u32); LEVELS] = [
 const LEVELS: usize = 6;
 /// The first cycles of a plan, after which the machine is as the plan makes it.
 const SETTLE: u32 = 2;
-/// Cycles up to the first trial of another plan.
-const PROBE_FIRST: u32 = 1 << 10;
-/// The time that a calibration should take, ns.
-const CALIBRATION_NS: u64 = 2_000_000_000;
+/// Cycles up to the next trial of another plan while some of them have fewer than [`ENOUGH`] sleeps:
+/// a calibration shows little of each, and trials go on with it in the loop.
+const PROBE_FIRST: u32 = 1 << 7;
+/// Cycles up to the next trial from then on, and after a start with what another one learned.
+const PROBE_NEXT: u32 = 1 << 10;
+/// Sleeps of a plan that show what one in fifty does.
+const ENOUGH: u32 = 240;
+/// The time that a calibration should take, ns: whoever starts a loop waits for it.
+const CALIBRATION_NS: u64 = 320_000_000;
+/// The sleeps of each plan in a calibration, whatever time that takes: a plan that fails shows it,
+/// and the worst twelfth of one tells it from another. And the most, of short periods.
+const SAMPLES_MIN: u64 = 64;
+const SAMPLES_MAX: u64 = 400;
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
 const MARGIN_MIN_NS: u64 = 2_000;
@@ -241,7 +251,7 @@ const KNOWN: u32 = 512;
 /// The share of all late wakes that may come while another plan is tried.
 const TRIALS: f64 = 0.1;
 /// The cycles of a plan's turn in a calibration.
-const TURN: u32 = 25;
+const TURN: u32 = 16;
 /// Late wakes of a trial that are no surprise.
 const SURPRISE: f64 = 2.0;
 
@@ -354,6 +364,7 @@ impl Learner {
         (self.level, self.home, self.phase) = (level, level, LearnPhase::Following);
         self.start_ns = plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
         (self.left, self.since_doubt, self.settle) = (REVIEW, DOUBT - DOUBT_FIRST, SETTLE);
+        self.probe_every = PROBE_NEXT;
         self.resumed_late = Some(known.late);
         self.set_margin();
         self
@@ -561,7 +572,7 @@ impl Learner {
         self.integral_ns = 0.0;
         self.start_ns = Spin::FIXED.as_ns().unsigned_abs();
         self.resumed_late = None;
-        self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
+        self.rounds = turns(self.period_ns, &self.sleeps).0;
         self.phase = LearnPhase::Calibrating;
         self.attempt(0, TURN);
     }
@@ -574,7 +585,7 @@ impl Learner {
     }
 
     fn calibrated(&mut self) {
-        // Two turns show which fail.
+        // Three turns show which fail.
         let next = self.levels().find(|&level| level > self.level && !self.fails(level));
         if let Some(level) = next {
             return self.attempt(level, TURN);
@@ -598,13 +609,18 @@ impl Learner {
             return;
         }
         let home = self.home;
-        let is_other = |level: &usize| *level != home;
+        let goes_on = self.probe_every == PROBE_FIRST;
+        let is_other = |level: &usize| *level != home && !(goes_on && self.fails(*level));
         let after = self.levels().filter(is_other).find(|&level| level > self.probed);
-        let Some(level) = after.or_else(|| self.levels().find(is_other)) else { return };
-        if level <= self.probed {
+        let next = after.or_else(|| self.levels().find(is_other));
+        if next.is_none_or(|level| level <= self.probed) {
             // All had their turn.
-            self.probe_every = (2 * self.probe_every).min(PROBE_LAST);
+            let is_short = |level| is_other(&level) && self.bins[level].n() < ENOUGH;
+            if !(goes_on && self.levels().any(is_short)) {
+                self.probe_every = (2 * self.probe_every).clamp(PROBE_NEXT, PROBE_LAST);
+            }
         }
+        let Some(level) = next else { return };
         self.probed = level;
         self.phase = LearnPhase::Probing;
         // What was known counts for less; for little where a burst of stalls may have met it.
@@ -648,17 +664,17 @@ fn sleeps(period_ns: u64) -> [u64; LEVELS] {
     })
 }
 
-/// Samples of each plan in a calibration: two seconds for all of them, within reason; and how
-/// many plans there are.
-fn samples(period_ns: u64, sleeps: &[u64; LEVELS]) -> (u32, u64) {
+/// Turns of each plan in a calibration, within reason; and how many plans there are.
+fn turns(period_ns: u64, sleeps: &[u64; LEVELS]) -> (u32, u64) {
     let levels = sleeps.iter().filter(|&&sleeps| sleeps > 0).count().max(1) as u64;
-    ((CALIBRATION_NS / period_ns / levels).clamp(50, 400) as u32, levels)
+    let samples = (CALIBRATION_NS / period_ns / levels).clamp(SAMPLES_MIN, SAMPLES_MAX);
+    ((samples as u32).div_ceil(TURN), levels)
 }
 
 /// The time that a calibration takes at most.
 fn calibration(period: Period) -> Span {
-    let (samples, levels) = samples(period.as_ns(), &sleeps(period.as_ns()));
-    let cycles = u64::from(samples) * levels;
+    let (turns, levels) = turns(period.as_ns(), &sleeps(period.as_ns()));
+    let cycles = u64::from(turns * TURN) * levels;
     Span::from_ns(i64::try_from(cycles.saturating_mul(period.as_ns())).unwrap_or(i64::MAX))
 }
 
@@ -802,8 +818,10 @@ mod tests {
         for start_ms in (0..2_000).step_by(100) {
             let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
             machine.burst = (start_ms * 1_000_000..(start_ms + 300) * 1_000_000, 150_000);
-            // Long before anything is tried again.
             run(&mut wait, &mut machine, 20_000);
+            while status(&wait).phase == LearnPhase::Probing {
+                run(&mut wait, &mut machine, 2);
+            }
             let learned = status(&wait);
             assert_eq!(
                 (learned.plan.hop_ns, learned.plan.hops),
@@ -853,8 +871,8 @@ mod tests {
             assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
             // With the target itself as the share four of these took all of the budget, a tenth,
             // and the others 1 to 2 %, to be late as often: the stalls are beyond what a tenth
-            // pays.
-            assert!(learned.cpu < 0.03 && late < 4e-3, "{seed} {late} {learned:?}");
+            // pays. Of 40 starts 33 take 0.9 to 2.3 %, and none more than 6 %.
+            assert!(learned.cpu < 0.07 && late < 4e-3, "{seed} {late} {learned:?}");
         }
     }
 

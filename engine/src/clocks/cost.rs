@@ -43,13 +43,13 @@ impl StampCost {
 }
 
 /// Sleeps in a batch of [`wake_cost`], batches, and how long each sleep is.
-const WAKES: u64 = 20;
+const WAKES: u64 = 10;
 const WAKE_BATCHES: usize = 11;
 const WAKE_AFTER: Span = Span::from_us(50);
 
 /// CPU time of one short sleep and wake, the kernel's part included: NIST's S. The median of
-/// 11 batches of 20 sleeps of 50 µs, on the calling thread: time that a host takes from a virtual
-/// CPU counts as the thread's, and one such turn of 10 ms would be 50 µs in a mean over all.
+/// 11 batches of 10 sleeps of 50 µs, on the calling thread: time that a host takes from a virtual
+/// CPU counts as the thread's, and one such turn of 10 ms would be 90 µs in a mean over all.
 ///
 /// # Real-time: setup only
 pub fn wake_cost(clock: &mut impl Clock) -> Span {

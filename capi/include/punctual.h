@@ -308,18 +308,19 @@ typedef struct punctual_options {
                                   there is a loop that wants it */
     uint32_t hold_idle_states; /* 1: keep CPUs out of deep idle states meanwhile, by
                                   /dev/cpu_dma_latency: costs power */
-    uint32_t learn_first;      /* 1: a wait that learns does so before the first cycle, where that
-                                  takes no longer than 3 s; 0: the first cycles teach it */
+    uint32_t learn_first;      /* 1: a wait that learns does so for a third of a second before the
+                                  first cycle, and goes on in the loop; 0: the first cycles teach
+                                  it */
     uint32_t strict;           /* 1: what the kernel refuses (priority, memory, idle states)
                                   is an error, -EACCES, and so is a budget inline above the period
                                   of a more urgent task that it makes late, -ENOSPC; 0: _refused()
                                   lists it, the summary warns, and all runs without */
-    const void *learned;       /* what punctual_loop_learned() gave, also at an earlier start of the
-                                  program: the wait begins with it and checks it. What is of no use
-                                  here (damaged, of another machine, kernel, boot parameters or
-                                  period) is left, which _refused() lists, and it learns as without.
-                                  Read during the call. Null; of a loop only, and for
-                                  PUNCTUAL_WAIT_ADAPTIVE */
+    const void *learned;       /* what punctual_loop_learned() or punctual_executive_learned() gave,
+                                  also at an earlier start of the program: the wait begins with it
+                                  and checks it. What is of no use here (damaged, of another
+                                  machine, kernel, boot parameters or period) is left, which
+                                  _refused() lists, and it learns as without. Read during the call.
+                                  Null; for PUNCTUAL_WAIT_ADAPTIVE */
     size_t learned_size;       /* how many bytes; 0 */
 } punctual_options;
 
@@ -350,6 +351,8 @@ typedef struct punctual_wait_info {
     uint32_t calibrating;    /* 1: it is still trying each approach in turn */
     uint32_t reachable;      /* 1: late_share is within the budget on this machine, as far as known */
     uint32_t extrapolated;   /* 1: too few sleeps seen for the aim; the margin is wide until then */
+    uint64_t moves;          /* of a loop how often its releases were moved away from the kernel's
+                                tick, which they met while it ran; of an executive 0 */
 } punctual_wait_info;
 
 /*
@@ -367,8 +370,9 @@ int punctual_wait_info_init(punctual_wait_info *info, size_t size) PUNCTUAL_NOEX
 typedef struct punctual_loop punctual_loop;
 
 /*
- * Makes the calling thread a loop's: CPU, policy, memory, clock (50 ms), quiet phase (300 ms), and
- * what the wait takes to learn (3 s at most). *loop is null where it fails.
+ * Makes the calling thread a loop's: CPU, policy, memory, clock (50 ms), quiet phase (90 ms, or
+ * 300 ms where the kernel's tick is hard to see), and a third of a second for the wait to learn,
+ * twice that where releases met the tick. *loop is null where it fails.
  *
  * Threads and processes that this thread starts from then on inherit its CPU, and not its policy: they
  * are SCHED_OTHER, and run only in the time that the loop leaves of that CPU, as one that is to stop it
@@ -817,9 +821,10 @@ int punctual_executive_task_layout(const punctual_executive *executive, uint32_t
  * it is stopped, or until a task says so; may be called again. options, which may be null for
  * the defaults, says how the executive's own thread runs and waits, and its threads on other CPUs
  * likewise; period_num_ns stays 0, and the phase is that of the epoch of all tasks. Setup takes
- * 50 ms for the clock, 300 ms to find a quiet phase, and 3 s at most to learn. A body in a thread of
- * its own that never returns keeps this from returning. Returns 0 at the end of the duration, when
- * stopped, and when a task returned PUNCTUAL_STOP; otherwise
+ * 50 ms for the clock, 90 ms to find a quiet phase (300 ms where the tick is hard to see), and a
+ * third of a second to learn. A body in a thread of its own that never returns keeps this from
+ * returning. Returns 0 at the end of the duration, when stopped, and when a task returned
+ * PUNCTUAL_STOP; otherwise
  *   what a function of its tasks returned, if that is negative
  *   -ETIME      a task overran whose answer to that is to stop; punctual_last_error() names it
  *   -ETIMEDOUT  the watchdog stopped it; punctual_last_error() says why, as of a loop
@@ -875,6 +880,18 @@ int punctual_executive_task_quantile_ns(const punctual_executive *executive, uin
  */
 int punctual_executive_wait_info(const punctual_executive *executive,
                                  punctual_wait_info *info) PUNCTUAL_NOEXCEPT;
+
+/*
+ * What its own thread's wait learned of this machine in the last run, as punctual_loop_learned(): for
+ * options.learned of a later run, also of another program, whose tasks in that thread have the same
+ * shortest period.
+ *   -ENODATA  none has ended yet, or it has not learned, or its wait is not PUNCTUAL_WAIT_ADAPTIVE
+ *   -ERANGE   size is below PUNCTUAL_LEARNED_BYTES
+ *   -EBUSY    it runs
+ * Real-time: setup only
+ */
+int punctual_executive_learned(const punctual_executive *executive, void *bytes,
+                               size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
  * What the kernel refused the last run, as punctual_loop_refused().

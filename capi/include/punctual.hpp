@@ -169,6 +169,17 @@ inline bool cancelled() noexcept { return punctual_cycle_cancelled() != 0; }
 // What a wait learned.
 using learned_bytes = std::array<unsigned char, PUNCTUAL_LEARNED_BYTES>;
 
+// What this call gives; nothing where nothing was learned yet.
+template <typename Call> std::optional<learned_bytes> learned_by(Call call) {
+    learned_bytes bytes{};
+    int given = call(bytes.data(), bytes.size());
+    if (given == -ENODATA) {
+        return std::nullopt;
+    }
+    check(given);
+    return bytes;
+}
+
 // punctual_options with its defaults; the fields are the struct's own.
 struct options : punctual_options {
     options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
@@ -182,7 +193,7 @@ struct options : punctual_options {
     // A period of num/den nanoseconds.
     options(std::uint64_t num_ns, std::uint64_t den) : options(period(num_ns, den)) {}
 
-    // Has the wait begin with these bytes, which must outlive the making of the loop.
+    // Has the wait begin with these bytes, which must outlive the making of the loop, or the run.
     void know(const learned_bytes &bytes) noexcept {
         learned = bytes.data();
         learned_size = bytes.size();
@@ -329,13 +340,9 @@ public:
     // punctual_loop_learned(), for know() of the next start's options; nothing where it learned
     // nothing yet.
     std::optional<learned_bytes> learned() const {
-        learned_bytes bytes{};
-        int given = punctual_loop_learned(handle.get(), bytes.data(), bytes.size());
-        if (given == -ENODATA) {
-            return std::nullopt;
-        }
-        check(given);
-        return bytes;
+        return learned_by([this](void *bytes, size_t size) {
+            return punctual_loop_learned(handle.get(), bytes, size);
+        });
     }
 
     // punctual_loop_refused()
@@ -538,6 +545,14 @@ public:
         check(punctual_wait_info_init(&info, sizeof info));
         check(punctual_executive_wait_info(handle.get(), &info));
         return info;
+    }
+
+    // punctual_executive_learned(), for know() of a later run's options; nothing where it learned
+    // nothing, or no run has ended yet.
+    std::optional<learned_bytes> learned() const {
+        return learned_by([this](void *bytes, size_t size) {
+            return punctual_executive_learned(handle.get(), bytes, size);
+        });
     }
 
     // punctual_executive_refused()

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use punctual::{
     Calendar, End, ErrorKind, ExecutiveBuilder, Flow, Handle, Period, Placed, Response, StopHandle,
-    Summary, TaskId, Trigger, WaitPolicy,
+    Summary, TaskId, Trigger, WaitPolicy, learned,
 };
 use punctual_core::clock::Clock;
 use punctual_core::cycle::Cycle;
@@ -28,6 +28,7 @@ use punctual_os::fork::Origin;
 use crate::callback::{Body, Callback, Plain};
 use crate::failure::{Failure, null};
 use crate::ffi::{self, Exclusive, Object};
+use crate::kept;
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record, named};
 use crate::single_loop::listed;
@@ -97,6 +98,7 @@ impl Executive {
             let clock = follow.map(|follow| follow.clock());
             let outcome = Arc::<Outcome>::default();
             let registry = self.unchanging();
+            let (config, unusable) = registry.specs.resuming(config)?;
             let builder = registry.specs.builder(&config, &outcome)?;
             if self.stop.is_requested() {
                 return Ok(());
@@ -106,6 +108,9 @@ impl Executive {
                 None => self.go(registry, builder, &outcome, limits, last),
                 Some(clock) => self.go(registry, builder.clock(clock), &outcome, limits, last),
             }?;
+            if let (Some(why), Some(last)) = (unusable, last) {
+                last.refuse(&why);
+            }
             outcome.judge(summary)
         })
     }
@@ -130,6 +135,7 @@ impl Executive {
         outcome.stopped_by(&stop);
         let ids = registry.specs.ids(&ids, &handle);
         let (wait, outcome) = (config.wait, Arc::clone(outcome));
+        let wait_period = executive.wait_period();
         registry.built = Some(Built::of(&executive, config));
         registry.run = Some(Run { handle, outcome, wait, ids, demoted: HashMap::new() });
         registry.running = true;
@@ -145,7 +151,7 @@ impl Executive {
             run.demoted =
                 summary.tasks.iter().map(|task| (task.name.clone(), task.demotions)).collect();
         }
-        *last = Some(Last::of(&summary));
+        *last = Some(Last::of(&summary, wait_period));
         Ok(summary)
     }
 
@@ -425,6 +431,8 @@ impl Outcome {
 struct Last {
     /// The state of its wait at its end.
     info: WaitInfo,
+    /// What that learned, where it did.
+    learned: Option<[u8; learned::BYTES]>,
     /// The kernel's refusals, a line each.
     refused: String,
     /// The summary as text.
@@ -432,17 +440,27 @@ struct Last {
 }
 
 impl Last {
-    fn of(summary: &Summary) -> Self {
-        let Summary { epoch, quiet, policy, wait, refused, .. } = summary;
+    /// That of a run whose wait was for releases of this period.
+    fn of(summary: &Summary, wait_period: Period) -> Self {
+        let Summary { epoch, quiet, moves, policy, wait, refused, .. } = summary;
         let mut text = summary.to_string();
         if let End::Panicked { .. } = summary.end {
             text.push_str(" (a fault of libpunctual's own)");
         }
         Self {
-            info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *wait),
+            info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *wait).moved(*moves),
+            learned: kept::to_bytes(wait, wait_period),
             refused: listed(refused),
             summary: text,
         }
+    }
+
+    /// Lists this among the refusals.
+    fn refuse(&mut self, why: &str) {
+        if !self.refused.is_empty() {
+            self.refused.push_str("; ");
+        }
+        self.refused.push_str(why);
     }
 }
 
@@ -605,6 +623,21 @@ impl Specs {
         Ok(match self.calendar(outcome)? {
             Some(calendar) => builder.calendar(calendar),
             None => builder,
+        })
+    }
+
+    /// The configuration of a run whose wait begins with what an earlier one learned; as it was,
+    /// and why, where that is of no use for the releases that its loop would have.
+    fn resuming(&self, mut config: Config) -> Result<(Config, Option<String>), Failure> {
+        let Some(kept) = config.kept.take() else { return Ok((config, None)) };
+        let built = self.builder(&config, &Arc::default())?.build();
+        let (executive, _) = built.map_err(|why| Failure::of(&why))?;
+        Ok(match kept.known(executive.wait_period()) {
+            Ok(known) => {
+                let thread = config.thread.wait(config.wait.learned(known));
+                (Config { thread, ..config }, None)
+            }
+            Err(why) => (config, Some(why)),
         })
     }
 
@@ -1054,6 +1087,20 @@ unsafe extern "C" fn punctual_executive_wait_info(
         let info = last(unsafe { ffi::object(executive) }?, |last| last.info)?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_learned(
+    executive: *const Executive,
+    to: *mut c_void,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { kept::give(to, size, || last(executive, |last| last.learned)) }
     })
 }
 

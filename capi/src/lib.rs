@@ -21,6 +21,7 @@ mod executive;
 mod failure;
 mod ffi;
 mod follow;
+mod kept;
 mod options;
 mod process;
 mod record;

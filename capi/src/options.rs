@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use punctual::follow::Follower;
-use punctual::learned::{self, FromBytesError};
-use punctual::{Learned, Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
+use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
@@ -17,6 +16,7 @@ use punctual_engine::wait_policy::WaitKind;
 use crate::failure::Failure;
 use crate::ffi;
 use crate::follow::Follow;
+use crate::kept::Kept;
 use crate::record::{self, Record, named};
 
 /// As in the header.
@@ -128,8 +128,8 @@ pub(crate) struct LoopConfig {
     pub(crate) builder: LoopBuilder,
     pub(crate) period: Period,
     pub(crate) follow: Option<Follower>,
-    /// Why what an earlier start learned is of no use here.
-    pub(crate) unusable: Option<FromBytesError>,
+    /// Why what an earlier start learned is of no use here, in words.
+    pub(crate) unusable: Option<String>,
 }
 
 /// The options of an executive, with nothing of the caller's memory in it.
@@ -142,6 +142,8 @@ pub(crate) struct Config {
     pub(crate) grace: Option<Duration>,
     pub(crate) samples: Option<PathBuf>,
     pub(crate) follow: Option<Follower>,
+    /// What an earlier start learned.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Options {
@@ -152,10 +154,9 @@ impl Options {
     pub(crate) unsafe fn of_loop(&self) -> Result<LoopConfig, Failure> {
         let period = period(self.period_num_ns, self.period_den)?;
         // SAFETY: as the caller says.
-        let Config { thread, wait, phase, samples, follow, cpus, .. } = unsafe { self.config() }?;
-        // SAFETY: as the caller says.
-        let known = unsafe { self.learned(period) }?;
-        let (thread, unusable) = match known {
+        let config = unsafe { self.config() }?;
+        let Config { thread, wait, phase, samples, follow, cpus, kept, .. } = config;
+        let (thread, unusable) = match kept.map(|kept| kept.known(period)) {
             None => (thread, None),
             Some(Ok(known)) => (thread.wait(wait.learned(known)), None),
             Some(Err(why)) => (thread, Some(why)),
@@ -184,43 +185,29 @@ impl Options {
             let text = format!("phase_ns must be at most 2^62 (got {})", self.phase_ns);
             return Err(Failure::invalid(text));
         }
-        if self.learned_size > 0 {
-            return Err(Failure::invalid("learned is for a loop: an executive learns anew"));
-        }
         // SAFETY: as the caller says.
         unsafe { self.config() }
     }
 
-    /// What an earlier start learned, for loops of this period, or why it is of no use here; `None`
-    /// where there is nothing.
+    /// What an earlier start learned; `None` where there is nothing.
     ///
     /// # Safety
     /// Its pointers are what the header says.
-    unsafe fn learned(
-        &self,
-        period: Period,
-    ) -> Result<Option<Result<Learned, FromBytesError>>, Failure> {
-        let bytes = match (self.learned.is_null(), self.learned_size) {
-            (_, 0) => return Ok(None),
-            (true, _) => {
-                return Err(Failure::invalid("learned is null, and learned_size is not 0"));
-            }
+    unsafe fn kept(&self) -> Result<Option<Kept>, Failure> {
+        match (self.learned.is_null(), self.learned_size) {
+            (_, 0) => Ok(None),
+            (true, _) => Err(Failure::invalid("learned is null, and learned_size is not 0")),
             _ if self.wait != WAIT_ADAPTIVE => {
                 let text = format!(
                     "learned is for a wait that learns: set `wait` to PUNCTUAL_WAIT_ADAPTIVE (0), \
                      or learned_size to 0 (wait is {})",
                     self.wait
                 );
-                return Err(Failure::invalid(text));
-            }
-            // None of another length is of use: so many and no more are read.
-            (false, size) if size != learned::BYTES => {
-                return Ok(Some(Err(FromBytesError::Length(size))));
+                Err(Failure::invalid(text))
             }
             // SAFETY: not null, and then as many bytes, says the caller.
-            (false, size) => unsafe { std::slice::from_raw_parts(self.learned.cast(), size) },
-        };
-        Ok(Some(learned::from_bytes(bytes, period)))
+            (false, size) => Ok(Some(unsafe { Kept::read(self.learned, size) })),
+        }
     }
 
     /// All but the period.
@@ -250,9 +237,11 @@ impl Options {
         // SAFETY: not null, and then one that was created, says the caller.
         let follow = (!self.follow.is_null()).then(|| unsafe { ffi::object(self.follow) });
         let follow = follow.transpose()?.map(Follow::share);
+        // SAFETY: as the caller says.
+        let kept = unsafe { self.kept() }?;
         let (thread, wait) = (self.thread()?, self.wait()?);
         let grace = (self.grace_ns > 0).then(|| Duration::from_nanos(self.grace_ns));
-        Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow })
+        Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow, kept })
     }
 
     /// The scheduling of the thread of a loop or of an executive.
@@ -397,8 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_for_loops_that_learn() {
-        let bytes = [0_u8; learned::BYTES];
+    fn what_was_learned_is_for_waits_that_learn() {
+        let bytes = [0_u8; punctual::learned::BYTES];
         let set = |options: &mut Options, size| {
             (options.learned, options.learned_size) = (bytes.as_ptr().cast(), size);
         };
@@ -417,12 +406,14 @@ mod tests {
             let config = unsafe { options.of_loop() }.expect("it learns anew");
             // SAFETY: likewise.
             let executive = unsafe { Options { period_num_ns: 0, ..options }.of_executive() };
-            assert_eq!(executive.expect_err("no loop").errno, libc::EINVAL);
-            config.unusable
+            let kept = executive.expect("it learns anew").kept.expect("given");
+            let period = period(1_000_000, 1).expect("in range");
+            assert_eq!(kept.known(period).err(), config.unusable);
+            config.unusable.unwrap_or_default()
         };
-        assert_eq!(unusable(bytes.len()), Some(FromBytesError::Damaged));
-        assert_eq!(unusable(7), Some(FromBytesError::Length(7)));
-        assert_eq!(unusable(usize::MAX), Some(FromBytesError::Length(usize::MAX)));
+        assert!(unusable(bytes.len()).contains("damaged"));
+        assert!(unusable(7).contains("and this 7"));
+        assert!(unusable(usize::MAX).contains(&format!("and this {}", usize::MAX)));
     }
 
     #[test]

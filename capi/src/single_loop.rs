@@ -6,12 +6,12 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use punctual::follow::FollowedClock;
-use punctual::{Loop, LoopHandle, Period, Samples, learned};
-use punctual_core::wait::adaptive::LearnPhase;
+use punctual::{Loop, LoopHandle, Period, Samples};
 use punctual_os::fork::Origin;
 
 use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
+use crate::kept;
 use crate::options::{LoopConfig, Options};
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
@@ -79,7 +79,6 @@ impl SingleLoop {
         };
         let own = started.map_err(|why| Failure::of(&why))?;
         let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
-        let unusable = unusable.map(|why| format!("learned: {why}"));
         let refused: Vec<String> = [Some(refused), unusable]
             .into_iter()
             .flatten()
@@ -203,6 +202,7 @@ unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut W
                     single.policy(),
                     single.wait_status(),
                 )
+                .moved(single.moves())
             });
             Ok(info)
         })?;
@@ -220,21 +220,12 @@ unsafe extern "C" fn punctual_loop_learned(
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
         let single = unsafe { ffi::object(single) }?;
-        let null = null!("bytes", "room for PUNCTUAL_LEARNED_BYTES bytes");
-        if to.is_null() {
-            return Err(Failure::fixed(libc::EINVAL, null));
-        }
-        if size < learned::BYTES {
-            let text = format!("bytes must be room for {} bytes (got {size})", learned::BYTES);
-            return Err(Failure::new(libc::ERANGE, text));
-        }
-        let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
-        let known = status.learned.filter(|known| known.phase != LearnPhase::Calibrating);
-        let none = c"its wait has learned nothing yet, or never does: set options.wait to \
-                     PUNCTUAL_WAIT_ADAPTIVE";
-        let known = known.ok_or(Failure::fixed(libc::ENODATA, none))?;
-        // SAFETY: not null, and then so many writable bytes, says the header; bytes are aligned.
-        unsafe { ffi::put(to.cast(), null, learned::to_bytes(&known, single.period)) }
+        let bytes = || {
+            let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
+            Ok(kept::to_bytes(&status, single.period))
+        };
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { kept::give(to, size, bytes) }
     })
 }
 

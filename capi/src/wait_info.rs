@@ -33,11 +33,12 @@ pub(crate) struct WaitInfo {
     calibrating: u32,
     reachable: u32,
     extrapolated: u32,
+    moves: u64,
 }
 
-const _: () = assert!(size_of::<WaitInfo>() == 104);
+const _: () = assert!(size_of::<WaitInfo>() == 112);
 
-// SAFETY: `repr(C)`; 9 words and eight halves of one make 104 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; 10 words and eight halves of one make 112 bytes, so that there is no padding.
 unsafe impl Record for WaitInfo {
     const LEAST: usize = 104;
     named!("wait_info", "info");
@@ -61,6 +62,7 @@ unsafe impl Record for WaitInfo {
             calibrating: 0,
             reachable: 0,
             extrapolated: 0,
+            moves: 0,
         }
     }
 }
@@ -99,6 +101,11 @@ impl WaitInfo {
             info.extrapolated = u32::from(learned.extrapolated);
         }
         info
+    }
+
+    /// With how often its releases were moved.
+    pub(crate) fn moved(self, moves: u64) -> Self {
+        Self { moves, ..self }
     }
 }
 

@@ -34,7 +34,7 @@ fn bad_arguments_are_answered() {
 }
 
 #[test]
-fn what_a_loop_learned_is_kept_for_the_next_start() {
+fn what_a_wait_learned_is_kept_for_the_next_start() {
     if !need(&[]) || !skip::need_native("a wait that learns") {
         return;
     }

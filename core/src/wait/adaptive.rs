@@ -194,8 +194,8 @@ const HOPS: [(u64, u32); LEVELS] = [
 const LEVELS: usize = 6;
 /// The first cycles of a plan, after which the machine is as the plan makes it.
 const SETTLE: u32 = 2;
-/// Cycles up to the next trial of another plan while some of them have fewer than [`ENOUGH`] sleeps:
-/// a calibration shows little of each, and trials go on with it in the loop.
+/// Cycles up to the next trial of another plan while some of them have fewer than [`ENOUGH`]
+/// sleeps: a calibration shows little of each, and trials go on with it in the loop.
 const PROBE_FIRST: u32 = 1 << 7;
 /// Cycles up to the next trial from then on, and after a start with what another one learned.
 const PROBE_NEXT: u32 = 1 << 10;
@@ -306,6 +306,8 @@ struct Learner {
     /// Since the last doubt.
     doubted_late: u32,
     since_doubt: u32,
+    /// Cycles from that one to the next.
+    doubt_after: u32,
     since_probe: u32,
     probe_every: u32,
     /// Doubts to be let pass before calibrating anew; doubles each time.
@@ -346,6 +348,7 @@ impl Learner {
             trial_late: 0,
             doubted_late: 0,
             since_doubt: 0,
+            doubt_after: DOUBT,
             since_probe: 0,
             probe_every: PROBE_FIRST,
             patience: 1,
@@ -363,7 +366,7 @@ impl Learner {
         let Some(level) = self.levels().find(same) else { return self };
         (self.level, self.home, self.phase) = (level, level, LearnPhase::Following);
         self.start_ns = plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
-        (self.left, self.since_doubt, self.settle) = (REVIEW, DOUBT - DOUBT_FIRST, SETTLE);
+        (self.left, self.doubt_after, self.settle) = (REVIEW, DOUBT_FIRST, SETTLE);
         self.probe_every = PROBE_NEXT;
         self.resumed_late = Some(known.late);
         self.set_margin();
@@ -424,7 +427,7 @@ impl Learner {
             self.set_share();
             self.set_margin();
         }
-        if self.since_doubt >= DOUBT {
+        if self.since_doubt >= self.doubt_after {
             self.doubt();
         } else if self.since_probe >= self.probe_every {
             self.probe();
@@ -439,13 +442,18 @@ impl Learner {
             Some(share) => self.target.late.max(share),
             None => self.share.max(self.late_at_best(self.home)),
         };
-        let expected = expected * f64::from(DOUBT);
+        let cycles = f64::from(self.since_doubt);
+        let expected = expected * cycles;
+        // Few cycles without a late one are no sign of a better machine.
+        let is_whole = self.doubt_after == DOUBT;
+        self.doubt_after = DOUBT;
         let late = f64::from(self.doubted_late);
         (self.since_doubt, self.doubted_late) = (0, 0);
         let worse = late > (DOUBTFUL * expected).max(DOUBTFUL);
-        let better = !self.reachable
+        let better = is_whole
+            && !self.reachable
             && self.target.late > 0.0
-            && late <= self.target.late * f64::from(DOUBT);
+            && late <= self.target.late * cycles;
         if !worse && !better {
             (self.patience, self.patient) = (1, 0);
             return;
@@ -597,6 +605,7 @@ impl Learner {
         }
         (self.cycles, self.late, self.trials_late) = (0, 0, 0);
         (self.since_doubt, self.doubted_late, self.since_probe) = (0, 0, 0);
+        self.doubt_after = DOUBT;
         self.probe_every = PROBE_FIRST;
         self.choose(None);
     }

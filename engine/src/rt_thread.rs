@@ -3,6 +3,7 @@
 //! For whoever starts one: the one description of a loop's thread. Plain data with the best
 //! defaults; [`RtThread::check`] says what is wrong with it before anything is touched.
 
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
@@ -12,6 +13,7 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::safety::{self, Demand};
+use crate::session::ThreadSession;
 use crate::spawn;
 use crate::wait_policy::{WaitKind, WaitPolicy};
 
@@ -299,6 +301,33 @@ impl Default for RtThread {
     }
 }
 
+/// Starts a thread for what is beside the loop of the calling one: it runs on the CPUs that this
+/// one had before it was a loop's, but not on the loop's own where there is another. There it would
+/// run only where the loop leaves time, as an ordinary thread: what is to stop a loop that never
+/// lets go would come when real-time throttling lets it. The policy is not inherited. The kernel
+/// shows the first 15 bytes of `name`.
+///
+/// # Errors
+/// [`ErrorKind::Thread`](crate::error::ErrorKind::Thread): the thread cannot be started, with its
+/// name and the limit that was reached.
+///
+/// # Real-time: setup only
+///
+/// ```
+/// # mod punctual { pub use punctual_engine::{error::Error, rt_thread::spawn_elsewhere}; }
+/// let printer = punctual::spawn_elsewhere("printer", || 5)?;
+/// assert_eq!(printer.join().expect("no panic"), 5);
+/// # Ok::<(), punctual::Error>(())
+/// ```
+pub fn spawn_elsewhere<R: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> Result<JoinHandle<R>, Error> {
+    // Inherited: a thread that had to leave the loop's CPU itself would wait for it first.
+    let thread = ThreadSession::off_its_cpus(|| spawn::plain(name, run));
+    thread.map_err(|why| Kind::Thread(why).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,5 +353,28 @@ mod tests {
         assert_eq!(bound(1), Some(Span::from_ms(2_000)));
         assert_eq!(bound(10_000), Some(Span::from_ms(30_000)));
         assert_eq!(RtThread::any().without_watchdog().bound(Period::hz(1).expect("fits")), None);
+    }
+
+    #[test]
+    fn a_thread_elsewhere_has_the_cpus_from_before_but_its_starters() {
+        let cpus = || affinity::get(0).expect("own");
+        let found = cpus();
+        let last = found.iter().last().expect("one at least");
+        let loop_thread = spawn::plain("punctual-loop", move || {
+            let _session = ThreadSession::enter(Some(last), SchedPolicy::Other);
+            // One within another: what the first found counts.
+            let _inner = ThreadSession::enter(Some(last), SchedPolicy::Other);
+            let beside = spawn::plain("beside", cpus).expect("there are threads");
+            let elsewhere = spawn_elsewhere("elsewhere", cpus).expect("there are threads");
+            (cpus(), beside.join().expect("no panic"), elsewhere.join().expect("no panic"))
+        });
+        let pinned = CpuMask::one(last);
+        let seen = loop_thread.expect("there are threads").join().expect("no panic");
+        let mut beside = found;
+        beside.remove(last);
+        let beside = if beside.count() == 0 { found } else { beside };
+        assert_eq!(seen, (pinned, pinned, beside));
+        // Where nothing was changed it is as any other.
+        assert_eq!(spawn_elsewhere("plain", cpus).expect("one").join().expect("no panic"), found);
     }
 }

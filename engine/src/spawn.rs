@@ -13,9 +13,6 @@ use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use punctual_os::Errno;
 use punctual_os::fork::Origin;
 
-use crate::error::{Error, Kind};
-use crate::session::ThreadSession;
-
 /// Starts a thread that may outlive its caller. The kernel shows the first 15 bytes of `name`.
 ///
 /// # Errors
@@ -27,33 +24,6 @@ pub fn plain<R: Send + 'static>(
     run: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<JoinHandle<R>> {
     builder(name).spawn(run).map_err(|why| refused("thread", name, why))
-}
-
-/// Starts a thread for what is beside the loop of the calling one: it runs on the CPUs that this
-/// one had before it was a loop's, but not on the loop's own where there is another. There it would
-/// run only where the loop leaves time, as an ordinary thread: what is to stop a loop that never
-/// lets go would come when real-time throttling lets it. The policy is not inherited. The kernel
-/// shows the first 15 bytes of `name`.
-///
-/// # Errors
-/// [`ErrorKind::Thread`](crate::error::ErrorKind::Thread): the thread cannot be started, with its
-/// name and the limit that was reached.
-///
-/// # Real-time: setup only
-///
-/// ```
-/// # mod punctual { pub use punctual_engine::{error::Error, spawn::spawn_elsewhere}; }
-/// let printer = punctual::spawn_elsewhere("printer", || 5)?;
-/// assert_eq!(printer.join().expect("no panic"), 5);
-/// # Ok::<(), punctual::Error>(())
-/// ```
-pub fn spawn_elsewhere<R: Send + 'static>(
-    name: &str,
-    run: impl FnOnce() -> R + Send + 'static,
-) -> Result<JoinHandle<R>, Error> {
-    // Inherited: a thread that had to leave the loop's CPU itself would wait for it first.
-    let thread = ThreadSession::off_its_cpus(|| plain(name, run));
-    thread.map_err(|why| Kind::Thread(why).into())
 }
 
 /// As [`plain`], with so much stack.
@@ -200,8 +170,6 @@ impl std::error::Error for NotStarted {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_os::affinity::{self, CpuMask};
-    use punctual_os::scheduler::SchedPolicy;
 
     #[test]
     fn a_thread_has_its_name_and_gives_its_result() {
@@ -212,29 +180,6 @@ mod tests {
             scoped(scope, "with\0zero", name).expect("there are threads").join()
         });
         assert_eq!(within.expect("no panic").as_deref(), Some("withzero"));
-    }
-
-    #[test]
-    fn a_thread_elsewhere_has_the_cpus_from_before_but_its_starters() {
-        let cpus = || affinity::get(0).expect("own");
-        let found = cpus();
-        let last = found.iter().last().expect("one at least");
-        let loop_thread = plain("punctual-loop", move || {
-            let _session = ThreadSession::enter(Some(last), SchedPolicy::Other);
-            // One within another: what the first found counts.
-            let _inner = ThreadSession::enter(Some(last), SchedPolicy::Other);
-            let beside = plain("beside", cpus).expect("there are threads");
-            let elsewhere = spawn_elsewhere("elsewhere", cpus).expect("there are threads");
-            (cpus(), beside.join().expect("no panic"), elsewhere.join().expect("no panic"))
-        });
-        let pinned = CpuMask::one(last);
-        let seen = loop_thread.expect("there are threads").join().expect("no panic");
-        let mut beside = found;
-        beside.remove(last);
-        let beside = if beside.count() == 0 { found } else { beside };
-        assert_eq!(seen, (pinned, pinned, beside));
-        // Where nothing was changed it is as any other.
-        assert_eq!(spawn_elsewhere("plain", cpus).expect("one").join().expect("no panic"), found);
     }
 
     #[test]

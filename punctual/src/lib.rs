@@ -106,9 +106,8 @@ pub use punctual_engine::process::{
     Figures, ProcessEnd, Registration, Restart, Surroundings, TaskOutcome, Watch,
 };
 pub use punctual_engine::quiet::Quiet;
-pub use punctual_engine::rt_thread::RtThread;
+pub use punctual_engine::rt_thread::{RtThread, spawn_elsewhere};
 pub use punctual_engine::session::{Attempt, Refusal};
-pub use punctual_engine::spawn::spawn_elsewhere;
 pub use punctual_engine::task::{Offset, Place, Placement, Task};
 pub use punctual_engine::wait_policy::{WaitKind, WaitPolicy};
 pub use punctual_os::Errno;

@@ -6,7 +6,7 @@ use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Learned, WakePlan};
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::spawn::spawn_elsewhere;
+use punctual_engine::rt_thread::spawn_elsewhere;
 use punctual_engine::task::Task;
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
 use punctual_os::affinity;

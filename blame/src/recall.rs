@@ -3,8 +3,8 @@
 //!
 //! A capture that was cut down to the windows of late wakes no longer shows what is usual, how
 //! often a CPU is silent by chance, or at which addresses other wakes had their gaps. These are
-//! inputs of the rules, not their results: whoever reads such a capture judges anew. Only a wait that
-//! is too long for that, or whose events are not all there, comes with its result.
+//! inputs of the rules, not their results: whoever reads such a capture judges anew. Only a wait
+//! that is too long for that, or whose events are not all there, comes with its result.
 
 use std::collections::BTreeMap;
 

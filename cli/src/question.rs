@@ -329,7 +329,8 @@ impl Purpose {
             format!(", or{} for the {}{alone}", other.option, names.join(" and the "))
         });
         Err(format!(
-            "{} takes one period for each of its loops ({}), no two alike, as in --period {}{other}",
+            "{} takes one period for each of its loops ({}), no two alike, as in --period \
+             {}{other}",
             row.option.trim_start(),
             names.join(", "),
             usual.join(",")

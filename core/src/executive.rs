@@ -182,7 +182,7 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             let mut cycle = Cycle::new(&job, start, job.dt()).terminating(terminates);
             if policy == OnOverrun::Delay {
                 // As long as the phase moved since its last release.
-                cycle.dt = cycle.dt + schedule.shift(job.rank);
+                cycle.dt += schedule.shift(job.rank);
             }
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
             now = self.clock.now();

@@ -13,8 +13,8 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span, gcd};
 use punctual_core::wait::Spin;
 
-/// How long gaps are collected to find the kernel's tick, at most: 75 ticks at 250 Hz, 30 at 100 Hz.
-/// Where it is plain, or plainly absent, a third of that is enough.
+/// The longest time that gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at
+/// 100 Hz. Where it is plain, or plainly absent, a third of that is enough.
 pub const LISTEN: Span = Span::from_ms(300);
 
 /// Periods of the tick that Linux can be built with: CONFIG_HZ of 1000, 300, 250 and 100.

@@ -224,7 +224,7 @@ impl Display for Request {
 
 /// The place in a paper that an id names: "nist, figure 3a"; empty without the paper's name where
 /// the id is of something in its text.
-pub fn place_in_words(id: &str, with_paper: bool) -> String {
+pub(crate) fn place_in_words(id: &str, with_paper: bool) -> String {
     let paper = id.split('.').next().filter(|_| with_paper).map(str::to_owned);
     let parts: Vec<String> = paper.into_iter().chain(place(id)).collect();
     parts.join(", ")

@@ -850,7 +850,7 @@ mod tests {
         let mut cold =
             Recording::new(RecordingConfig { leave_out_cold: true, ..RecordingConfig::default() });
         for n in 0..15 {
-            cold.push(&Sample { n, flags: Flags::COLD, ..Sample::default() });
+            cold.push(&Sample { cycle: n, flags: Flags::COLD, ..Sample::default() });
         }
         let runs = [
             run("idle", some),

@@ -78,6 +78,7 @@ static void no_objects(void)
     NULL_IS("executive", punctual_executive_task_stats(NULL, 0, &stats));
     NULL_IS("executive", punctual_executive_task_quantile_ns(NULL, 0, 0.5, &ns));
     NULL_IS("executive", punctual_executive_wait_info(NULL, &info));
+    NULL_IS("executive", punctual_executive_learned(NULL, text, sizeof text));
     NULL_IS("executive", punctual_executive_refused(NULL, text, sizeof text));
     NULL_IS("executive", punctual_executive_summary(NULL, text, sizeof text));
     CHECK(punctual_executive_destroy(NULL) == 0);

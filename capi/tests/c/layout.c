@@ -16,7 +16,7 @@ int main(void)
     punctual_follow_info follow;
 
     CHECK(sizeof options == 152 && sizeof task == 136 && sizeof cycle == 64);
-    CHECK(sizeof stats == 144 && sizeof info == 104 && sizeof unit == 112);
+    CHECK(sizeof stats == 144 && sizeof info == 112 && sizeof unit == 112);
     CHECK(sizeof layout == 40 && sizeof follow == 96);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);

@@ -162,7 +162,9 @@ mod tests {
     use super::NdjsonReader;
     use crate::capture::{CaptureClock, CaptureFacts, CaptureReader};
     use crate::encode::tests::tracepoint;
-    use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector};
+    use crate::event::{
+        ContextFlags, ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector,
+    };
     use crate::symbols::Symbols;
     use crate::write::ndjson::NdjsonWriter;
 
@@ -292,7 +294,17 @@ mod tests {
             let draw = |_| tracepoint().new_tree(&mut runner).unwrap().current().kind;
             (0..3_000).map(draw).collect()
         };
-        kinds.extend([TraceKind::PageFaultExit, TraceKind::Lost { count: 1 }]);
+        let counts = ProcessorCounts {
+            cycles: Some(6),
+            instructions: Some(5),
+            cache_misses: Some(4),
+            stalled_cycles: Some(3),
+            enabled_ns: Some(2),
+            running_ns: Some(1),
+        };
+        let others =
+            [TraceKind::PageFaultExit, TraceKind::Counters(counts), TraceKind::Lost { count: 1 }];
+        kinds.extend(others);
         let context = ContextFlags { flags: 4, preempt_depth: 1 };
         let whole = kinds.into_iter().map(|kind| TraceEvent {
             at_ns: 1,

@@ -170,14 +170,18 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
             let late = format::count_within(late(ns));
             format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
         }
-        // Of the missed all are late, or those alone that are later than a deadline beyond the
-        // period: either way this counts what the answer counts.
-        (Some(missed), Some(ns)) => format!(
-            "{} of {n_shown} releases missed, {} in all over {} late",
-            format::count(missed),
-            format::count_within(late(ns)),
-            over(ns)
-        ),
+        // What the answer counts. Of the missed all are late, or, where the deadline lies beyond
+        // the period, those alone that are later than it.
+        (Some(missed), Some(ns)) => {
+            let is_beyond = period.is_some_and(|period| ns.unsigned_abs() > period);
+            format!(
+                "{} of {n_shown} releases missed, {} {}over {} late",
+                format::count(missed),
+                format::count_within(late(ns)),
+                if is_beyond { "" } else { "in all " },
+                over(ns)
+            )
+        }
         (None, Some(ns)) => {
             format!("{} of {n_shown} wakes over {} late", format::count_within(late(ns)), over(ns))
         }
@@ -290,7 +294,8 @@ mod tests {
             let counts = line.counts.strip_prefix(&named).unwrap_or_else(|| panic!("{line:?}"));
             let parts: Vec<&str> =
                 counts.split(is_number).filter(|part| !part.is_empty()).collect();
-            let words = [" on CPU ", ": ", " of ", " releases missed, ", " in all over "];
+            let late = if subject == "base" { " over " } else { " in all over " };
+            let words = [" on CPU ", ": ", " of ", " releases missed, ", late];
             assert_eq!(parts[..5], words, "{}", line.counts);
             let counted = line.counts.split(" missed, ").nth(1).and_then(|n| n.split(' ').next());
             let counted = format!("{} of ", counted.expect("a count"));

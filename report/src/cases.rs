@@ -75,6 +75,22 @@ pub enum CaseFinding {
     DoesNotCount(String),
 }
 
+impl CaseFinding {
+    /// The words that [`Self::word`] gives.
+    pub const WORDS: [&str; 4] = ["holds", "fails", "undecided", "does-not-count"];
+
+    /// It in a word.
+    pub fn word(&self) -> &'static str {
+        let [holds, fails, undecided, does_not_count] = Self::WORDS;
+        match self {
+            Self::Holds => holds,
+            Self::Fails(_) => fails,
+            Self::Undecided(_) => undecided,
+            Self::DoesNotCount(_) => does_not_count,
+        }
+    }
+}
+
 /// The test cases of a report.
 pub fn cases(report: &Report) -> Vec<JudgedCase> {
     let maker = CaseMaker { report, verdict: &report.envelope.verdict, body: &report.body };

@@ -20,7 +20,7 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
-use punctual_report::{Report, Run, SCHEMA, Warning};
+use punctual_report::{CaseFinding, Report, Run, SCHEMA, Warning, cases};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
@@ -318,7 +318,7 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
         let points = runs().filter_map(|(labels, run)| Some((labels.clone(), value(run)?)));
         Points::Gauges(points.collect())
     };
-    let mut families = vec![result(report)];
+    let mut families = vec![result(report), judgements(report)];
     families.extend(timestamp(report));
     families.push(MetricFamily {
         name: "punctual_run_info",
@@ -373,6 +373,26 @@ fn result(report: &Report) -> MetricFamily {
         unit: "",
         help: "The result that these metrics come from; always 1.",
         points: Points::Gauges(vec![(labels.collect(), 1.0)]),
+    }
+}
+
+/// How each limit, claim, answer and comparison came out, and the measurement itself, as sets of
+/// states are written: 1 for the one that it is in, 0 for the others.
+fn judgements(report: &Report) -> MetricFamily {
+    let mut names = Distinct::default();
+    let points = cases(report).into_iter().flat_map(|case| {
+        let (kind, name) = (case.kind.word(), names.name(plain(&case.name)));
+        CaseFinding::WORDS.map(|state| {
+            let labels = [("kind", kind), ("case", name.as_str()), ("state", state)];
+            let labels = labels.map(|(label, word)| (label, word.to_owned()));
+            (labels.to_vec(), f64::from(u8::from(case.finding.word() == state)))
+        })
+    });
+    MetricFamily {
+        name: "punctual_judgement",
+        unit: "",
+        help: "Limits, claims, answers and comparisons: 1 for the state that each is in.",
+        points: Points::Gauges(points.collect()),
     }
 }
 

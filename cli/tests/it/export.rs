@@ -160,6 +160,18 @@ fn prometheus_and_its_client_read_the_metrics() {
         assert_eq!(lookup("count", ""), Some(warm.len() as f64));
         let sum = warm.iter().sum::<i64>() as f64 / 1e9;
         assert!((lookup("sum", "").expect("a sum") - sum).abs() < 1e-12);
+        let judged = read["punctual_judgement"]["samples"].as_array().expect("samples");
+        let states: Vec<(&str, f64)> = judged
+            .iter()
+            .filter(|sample| sample[1]["kind"] == "measurement")
+            .map(|sample| {
+                let state = sample[1]["state"].as_str().expect("a state");
+                (state, sample[2].as_f64().expect("a number"))
+            })
+            .collect();
+        let holds = ["holds", "fails", "undecided", "does-not-count"]
+            .map(|state| (state, f64::from(u8::from(state == "holds"))));
+        assert_eq!(states, holds);
         let hostile = &read["punctual_cycles"]["samples"][1];
         assert_eq!(hostile[1]["run"], "a\"b\\c\\nd\\u{1b}[2J");
         assert_eq!(hostile[2].as_f64(), Some(N as f64));

@@ -581,7 +581,7 @@ fn evidence_words(evidence: &CaptureEvidence) -> String {
     let missing = evidence.missing.len();
     if missing > 0 {
         text += &format!(
-            "; {missing} kinds that this kernel does not have (the JSON says what is lost by that)"
+            "; {missing} kinds of evidence are missing (the JSON says which, and what that costs)"
         );
     }
     text

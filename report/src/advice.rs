@@ -1,8 +1,8 @@
 //! Why a loop is late, and what to do next, as far as facts at hand show it.
 //!
-//! What a run shows is decided here; what can be tuned, by the rules of `host`. Each advice states
-//! a fact of the machine or of the run, and a command that exists. It names no cause that it did
-//! not see.
+//! Takes what a run shows from its figures, and what can be tuned from the rules of `host`. Each
+//! advice states a fact of the machine or of the run, and a command that exists. It names no cause
+//! that it did not see.
 
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
@@ -30,7 +30,7 @@ pub struct Advice {
     pub topic: String,
     /// The fact, in a sentence.
     pub text: String,
-    /// What else is known of it and what helps, for documents that have room; not there where that
+    /// More about the fact and what helps, for documents that have room; not there where the fact
     /// is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -38,7 +38,7 @@ pub struct Advice {
     pub command: Option<String>,
 }
 
-/// What the rules about tuning found on the CPUs that were measured.
+/// Settings of the measured CPUs, as the rules about tuning judge them.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The CPUs, as the kernel lists them.
@@ -48,7 +48,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Those that a change would better.
+    /// The verdicts whose setting a change would better.
     pub(crate) fn open(&self) -> Vec<KnobVerdict> {
         self.verdicts.iter().filter(|setting| setting.verdict.is_open()).cloned().collect()
     }
@@ -88,7 +88,7 @@ fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option
 }
 
 impl Advice {
-    /// The fact alone.
+    /// The fact alone, without the detail.
     pub fn short(&self) -> String {
         self.text.clone()
     }
@@ -101,13 +101,14 @@ impl Advice {
     }
 }
 
-/// What was seen to make them late: who had the CPU of a loop that waited for it, then what the
-/// kernel's events say. Nothing where neither was seen.
+/// Advice on the causes of late wakes: first whoever had the CPU of a loop that waited for it, then
+/// the causes that the kernel's events show. Empty where neither was seen.
 pub(crate) fn causes(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Vec<Advice> {
     [kept_waiting(runs, rows), cause(runs, rows, requirement)].into_iter().flatten().collect()
 }
 
-/// Who kept the loop waiting that was seen waiting the longest. `None` where nobody else did.
+/// Advice on the threads that kept the loop waiting which was seen waiting the longest. `None`
+/// where no other thread did.
 fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let seen = |run: &Run| {
         let (waits, cpu) = (run.kept_waiting.as_ref()?, run.setup.cpu?);
@@ -136,8 +137,8 @@ const LATE_MIN: u64 = 10;
 /// A recording behind the measurement whose worst is so many times smaller did not see it again.
 const NOT_AGAIN: f64 = 10.0;
 
-/// What made the late wakes of the run late that has most of what is judged, and what to do about
-/// the first of its causes. `None` where that was not recorded.
+/// The causes of the late wakes of one run, the one with most wakes later than the deadline, and a
+/// remedy for the first of them. `None` where causes were not recorded.
 fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
     // What the answers count: later than the deadline. Of as many, the latest.
@@ -330,7 +331,8 @@ fn throttling(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
     advice("throttling", text, None)
 }
 
-/// What a rule is about: the first part of its identifier, which is stable from version to version.
+/// The subject of a rule: the first part of its identifier, which is stable from version to
+/// version.
 fn subject(finding: &KnobVerdict) -> &str {
     finding.id.split_once('.').map_or(finding.id.as_str(), |(subject, _)| subject)
 }

@@ -1,7 +1,7 @@
-//! What each kind of result has: one variant a kind.
+//! The bodies of results: one variant for each kind of result.
 //!
-//! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
-//! results of earlier versions have as null or empty, are passed over.
+//! Plain data. A result's `experiment` decides its kind; keys of other kinds, which results of
+//! earlier versions have as null or empty, are passed over.
 
 use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
 use punctual_analysis::impact::step_generation::StepGeneration;
@@ -24,50 +24,51 @@ use crate::strategies::{FrontComparison, StrategyRow};
 use crate::supervised::Supervised;
 use crate::verdict::Verdict;
 
-/// What one kind of result has.
+/// The part of a result that its kind of experiment adds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Body {
-    /// Of `check`.
+    /// The body of `check`.
     Check(CheckBody),
-    /// Of `measure periodic`.
+    /// The body of `measure periodic`.
     Periodic(PeriodicBody),
-    /// Of `measure wait`.
+    /// The body of `measure wait`.
     Wait(WaitBody),
-    /// Of the other experiments of the lab.
+    /// The body of another experiment of the lab.
     Measured(Measured),
-    /// Of `reproduce`.
+    /// The body of `reproduce`.
     Reproduce(ReproduceBody),
-    /// Of `soak`.
+    /// The body of `soak`.
     Soak(SoakBody),
-    /// Of `run`.
+    /// The body of `run`.
     Run(RunBody),
-    /// Of `compare`.
+    /// The body of `compare`.
     Compare(CompareBody),
-    /// Of `tune check`, and of `sched check`.
+    /// The body of `tune check`, and of `sched check`.
     Tune(TuneBody),
-    /// Of `impact`.
+    /// The body of `impact`.
     Impact(ImpactBody),
-    /// Of `analyse`: recorded data.
+    /// The body of `analyse`: recorded data.
     Recorded(RecordedBody),
 }
 
 /// Loops that were measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoopsBody {
-    /// The runs.
+    /// The runs, with their verdicts and first lines.
     #[serde(flatten)]
     pub judged: Judged,
-    /// How the grids followed another clock; null where they are on CLOCK_MONOTONIC.
+    /// The clock that the grids followed, and their phase error; null where they are on
+    /// CLOCK_MONOTONIC.
     #[serde(default)]
     pub follow: Option<Follow>,
-    /// What recording a sample cost; null when nothing was measured.
+    /// The cost of recording a sample; null when nothing was measured.
     pub recording: Option<Recording>,
-    /// What each claim needs, for each run, as it was reported before the start.
+    /// The cycles that each claim needs, for each run, as reported before the start.
     #[serde(default)]
     pub plans: Vec<PlannedRun>,
-    /// Whether the kernel's events were recorded for the causes of late wakes, and what that cost;
-    /// not there where it was not asked for.
+    /// The recording of the kernel's events for the causes of late wakes, and its price; not there
+    /// where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
     /// Which release was to end the run before its time, and whether one did; not there where that
@@ -76,10 +77,10 @@ pub struct LoopsBody {
     pub stop_over: Option<StopOver>,
 }
 
-/// Of `check`.
+/// The body of `check`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CheckBody {
-    /// The loop.
+    /// The loop, its runs and verdicts.
     #[serde(flatten)]
     pub loops: LoopsBody,
     /// One row per load, with the same cycles as the run "under load".
@@ -88,54 +89,54 @@ pub struct CheckBody {
     pub compare: Option<Comparison>,
 }
 
-/// Of `measure periodic`.
+/// The body of `measure periodic`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodicBody {
-    /// The loops.
+    /// The loops, their runs and verdicts.
     #[serde(flatten)]
     pub loops: LoopsBody,
     /// Compared with a baseline; null unless requested.
     pub compare: Option<Comparison>,
 }
 
-/// Of `measure wait`.
+/// The body of `measure wait`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WaitBody {
-    /// The loop.
+    /// The loop, its runs and verdicts.
     #[serde(flatten)]
     pub loops: LoopsBody,
     /// One row per wait policy, with the same figures as in `runs`.
     #[serde(default)]
     pub strategies: Vec<StrategyRow>,
-    /// Of a sweep: the learned wait held against other ways, in turns that did not choose them.
+    /// The learned wait of a sweep held against other ways, in turns that did not choose them.
     #[serde(default)]
     pub front: Vec<FrontComparison>,
     /// The way to wait that these figures recommend; null where they do not tell.
     #[serde(default)]
     pub recommendation: Option<String>,
-    /// Why they do not tell, and what run may; null where they do.
+    /// The reason why they do not tell, and the run that may; null where they do.
     #[serde(default)]
     pub undecided: Option<String>,
 }
 
 impl WaitBody {
-    /// Whether a way was swept over its parameters: it has several rows.
+    /// Returns true where a way was swept over its parameters: it has several rows.
     pub fn is_sweep(&self) -> bool {
         let mut rows = self.strategies.iter().enumerate();
         rows.any(|(at, row)| self.strategies[..at].iter().any(|other| other.name == row.name))
     }
 
-    /// What it comes to, in a sentence: the way to use, or why none is recommended.
+    /// The result in a sentence: the way to use, or why none is recommended.
     pub fn advice(&self) -> Option<String> {
         let used = self.recommendation.as_ref().map(|text| format!("Use {text}."));
         used.or_else(|| self.undecided.as_ref().map(|text| format!("Undecided: {text}")))
     }
 }
 
-/// Of `analyse`.
+/// The body of `analyse`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedBody {
-    /// The runs.
+    /// The runs, with their verdicts and first lines.
     #[serde(flatten)]
     pub judged: Judged,
     /// Compared with a baseline; not there where that was not asked for.
@@ -149,7 +150,7 @@ impl From<Judged> for Body {
     }
 }
 
-/// Of `soak`.
+/// The body of `soak`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SoakBody {
     /// One run for each loop and setup.
@@ -159,14 +160,14 @@ pub struct SoakBody {
     pub campaign: Campaign,
 }
 
-/// Of `run`.
+/// The body of `run`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunBody {
-    /// What happened to the tasks.
+    /// The tasks and the thread that released them, with their counts.
     pub supervised: Supervised,
 }
 
-/// Of `compare`.
+/// The body of `compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CompareBody {
     /// Results compared with each other.
@@ -176,22 +177,22 @@ pub struct CompareBody {
 /// A program that was judged as it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedProgram {
-    /// Its process.
+    /// Its process id.
     pub pid: i32,
-    /// Its name.
+    /// The name of its process.
     pub name: String,
-    /// How many threads it had.
+    /// Its threads.
     pub threads: u64,
-    /// How long it was watched, ns.
+    /// Time for which it was watched, in ns.
     pub watched_ns: u64,
 }
 
-/// Of `tune check`, and of `sched check`.
+/// The body of `tune check`, and of `sched check`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TuneBody {
     /// The CPUs that were judged, as the kernel lists them.
     pub cpus: CpuList,
-    /// Why these: "as requested", "isolated", "last allowed, none isolated".
+    /// The reason for these: "as requested", "isolated", "last allowed, none isolated".
     pub why: String,
     /// The program that was judged on them; not there of the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +202,7 @@ pub struct TuneBody {
 }
 
 impl Body {
-    /// Whether results of this kind stand side by side on a grid of their figures.
+    /// Returns true where results of this kind stand side by side on a grid of their figures.
     pub fn has_grid(&self) -> bool {
         self.on_grid().is_some()
     }
@@ -213,7 +214,8 @@ impl Body {
         Some(FigureGrid::of(experiment, sides))
     }
 
-    /// What a result of a kind that has a grid puts there; `None` of the other kinds.
+    /// The figures and claims that a result of a kind that has a grid puts there; `None` of the
+    /// other kinds.
     fn on_grid(&self) -> Option<SideFigures> {
         let figures = match self {
             Self::Measured(Measured::Response(body)) => grid::of_response(&body.response),
@@ -274,7 +276,7 @@ impl Body {
         }
     }
 
-    /// What its runs say of applications.
+    /// The answers of its runs for applications; none for a kind without runs that are judged.
     pub fn verdicts(&self) -> &[Verdict] {
         self.judged().map_or(&[], |judged| &judged.verdicts)
     }
@@ -289,7 +291,7 @@ impl Body {
         if let Self::Wait(waits) = self { &waits.strategies } else { &[] }
     }
 
-    /// What its claims take.
+    /// The cycles that its claims need; none for a kind without loops.
     pub fn plans(&self) -> &[PlannedRun] {
         self.loops().map_or(&[], |loops| &loops.plans)
     }
@@ -299,7 +301,7 @@ impl Body {
         if let Self::Check(check) = self { &check.rows } else { &[] }
     }
 
-    /// What it is compared with.
+    /// Its comparison with other results; `None` where none was made.
     pub fn compare(&self) -> Option<&Comparison> {
         match self {
             Self::Check(check) => check.compare.as_ref(),
@@ -311,7 +313,7 @@ impl Body {
         }
     }
 
-    /// Puts what it is compared with in its place, where the kind has one.
+    /// Sets its comparison with other results, where the kind has one.
     pub fn set_compare(&mut self, comparison: Comparison) {
         match self {
             Self::Check(check) => check.compare = Some(comparison),
@@ -354,13 +356,13 @@ pub struct Campaign {
     pub name: String,
     /// When it began, in seconds since 1970.
     pub began_unix_s: i64,
-    /// How long it was measured in all.
+    /// Time measured in all, in ns.
     pub measured_ns: u64,
-    /// How long it is to be measured; null: no end.
+    /// Time to be measured in all, in ns; null: no end.
     pub duration_ns: Option<u64>,
     /// The boots, oldest first.
     pub boots: Vec<Boot>,
-    /// How many more there were between those listed.
+    /// Further boots between those listed.
     pub boots_unlisted: u64,
     /// The setups, each kept apart from the others.
     pub setups: Vec<Kept>,
@@ -370,9 +372,9 @@ pub struct Campaign {
     pub maxima: Vec<Maxima>,
     /// The latest wakes.
     pub outliers: Vec<Late>,
-    /// What happened, oldest first.
+    /// Events of the campaign, oldest first.
     pub events: Vec<CampaignEvent>,
-    /// How many more there were between those listed.
+    /// Further events between those listed.
     pub events_unlisted: u64,
     /// Limits and claims that were broken for good, in words.
     pub broken: Vec<String>,
@@ -383,9 +385,9 @@ pub struct Campaign {
 pub struct Kept {
     /// Its digest, as boots name it.
     pub digest: String,
-    /// How long it was measured.
+    /// Time measured with this setup, in ns.
     pub measured_ns: u64,
-    /// What it is.
+    /// The loops, policy, loads, kernel and settings.
     #[serde(flatten)]
     pub setup: Setup,
 }
@@ -399,7 +401,7 @@ pub struct Maxima {
     pub run: usize,
     /// Cycles of each block.
     pub block_cycles: u64,
-    /// Of whole blocks, oldest first.
+    /// The largest lateness of each whole block, in ns, oldest first.
     pub largest_ns: Vec<i64>,
 }
 
@@ -410,27 +412,27 @@ pub struct Late {
     pub setup: usize,
     /// The run of that setup, counted from 0.
     pub run: usize,
-    /// The wake.
+    /// The wake, with its lateness.
     #[serde(flatten)]
     pub outlier: Outlier,
 }
 
-/// Of `impact`.
+/// The body of `impact`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ImpactBody {
-    /// What the lateness does to the application.
+    /// The effects of the lateness on the application.
     pub impact: Impact,
     /// The rate that software stepping reaches; null unless requested.
     pub step_generation: Option<StepGeneration>,
 }
 
-/// What the lateness does to an application.
+/// The effects of a loop's lateness on an application.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Impact {
-    /// Of `impact stepper`.
+    /// The effects on a stepper motor, of `impact stepper`.
     Stepper(stepper::Impact),
-    /// Of every other application.
+    /// The effects on any other application.
     Application(Application),
 }
 

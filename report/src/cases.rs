@@ -1,4 +1,4 @@
-//! What a report judges as the test cases of a build: one for each limit, claim, answer and
+//! The judgements of a report as the test cases of a build: one for each limit, claim, answer and
 //! comparison, and one for the measurement itself.
 //!
 //! For JUnit files. Pure; says nothing that the report does not, and fails where its exit status
@@ -19,19 +19,19 @@ use crate::{Body, Comparison, EndedBy, Report, StopOver};
 /// A test case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedCase {
-    /// What it is about: "idle: p99.9<50us". The same in each run of the same command.
+    /// Subject of the case: "idle: p99.9<50us". The same in each run of the same command.
     pub name: String,
-    /// What programs know its figure by, where it is one of a paper: "nist.fig3.second".
+    /// Identifier of its figure for programs, where it is one of a paper: "nist.fig3.second".
     pub id: Option<String>,
-    /// What kind of judgement it is.
+    /// The kind of judgement.
     pub kind: CaseKind,
-    /// How it came out.
+    /// The finding, with its sentence where it does not hold.
     pub finding: CaseFinding,
-    /// How long was measured for it.
+    /// Time measured for it.
     pub took: Span,
 }
 
-/// What kind of judgement a test case is.
+/// The kind of judgement that a test case is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseKind {
     /// A `--limit` on a run.
@@ -42,9 +42,9 @@ pub enum CaseKind {
     Answer,
     /// A run, or a figure, held against that of a reference.
     Comparison,
-    /// That no release is later than `--stop-over` allows.
+    /// The demand that no release is later than `--stop-over` allows.
     StopOver,
-    /// That the measurement came to its end.
+    /// The demand that the measurement comes to its end.
     Measurement,
 }
 
@@ -62,7 +62,7 @@ impl CaseKind {
     }
 }
 
-/// How a test case came out, with its sentence where that is not well.
+/// The finding of a test case, with its sentence where it does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseFinding {
     /// It holds.
@@ -111,7 +111,7 @@ pub fn cases(report: &Report) -> Vec<JudgedCase> {
     cases
 }
 
-/// How long a report measured: of conditions in turn all, of loops at once the longest.
+/// Time that a report measured: the sum over conditions in turn, of loops at once the longest.
 pub fn measured(report: &Report) -> Span {
     let mut conditions: Vec<(&str, u64)> = Vec::new();
     for run in report.body.runs() {
@@ -125,7 +125,8 @@ pub fn measured(report: &Report) -> Span {
     span(conditions.iter().map(|(_, ns)| ns).fold(0, |sum, ns| sum.saturating_add(*ns)))
 }
 
-/// How long a run was: as planned where it ran to its end, else what its releases took.
+/// Length of a run, in ns: as planned where it ran to its end, else the time of its releases, as
+/// planned at most.
 fn length_ns(run: &Run, incomplete: bool) -> u64 {
     let planned_ns = run.setup.duration_ns.unwrap_or(0);
     let Some(period_ns) = run.setup.period_ns.filter(|_| incomplete) else { return planned_ns };
@@ -138,7 +139,7 @@ fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// What cases are made from.
+/// The report whose cases are made, and the parts of it that they need.
 struct CaseMaker<'a> {
     report: &'a Report,
     verdict: &'a Overall,
@@ -161,7 +162,7 @@ impl CaseMaker<'_> {
         if holds { CaseFinding::Holds } else { CaseFinding::DoesNotCount(sentence) }
     }
 
-    /// How long the run of this name was.
+    /// Length of the run of this name; 0 for a name that no run has.
     fn length(&self, run: &str) -> Span {
         let run = self.body.runs().iter().find(|other| other.name == run);
         span(run.map_or(0, |run| length_ns(run, self.report.envelope.incomplete)))
@@ -314,12 +315,12 @@ impl CaseMaker<'_> {
     }
 }
 
-/// How far one run held against another goes, behind what is worse.
+/// The limits of a comparison of one run with one, shown behind whatever is worse.
 pub const ONE_AGAINST_ONE: &str = "one run compared with one: a drift of the machine or a reboot \
                                    can look the same; 'punctual compare --a A1,A2,A3 --b \
                                    B1,B2,B3' with runs measured in turn separates them";
 
-/// What is said of a run that is held against this baseline.
+/// The words about a run, headed by the baseline that it is held against.
 pub fn against_words(baseline: &str, words: &str) -> String {
     format!("against {baseline}: {words}")
 }

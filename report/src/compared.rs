@@ -25,7 +25,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether a side is worse than the first, at least somewhere.
+    /// Returns true where a side is worse than the first in some run or figure.
     pub fn is_worse(&self) -> bool {
         self.pairs
             .iter()
@@ -87,7 +87,7 @@ impl Comparison {
     }
 }
 
-/// What a comparison says of a run.
+/// A run's name and the sentence of its comparison.
 pub(crate) fn run_words(run: &RunComparison) -> String {
     format!("{}: {}", run.name, run.statement)
 }
@@ -100,14 +100,14 @@ pub struct ComparedSide {
     /// The name of the baseline that it is; not there where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Its results.
+    /// The results of this side.
     pub results: Vec<ComparedResult>,
 }
 
 /// One result of a side.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedResult {
-    /// The file.
+    /// The path of its file.
     pub from: String,
     /// The subcommand that measured; "samples" for a sample file alone.
     pub experiment: String,
@@ -115,7 +115,7 @@ pub struct ComparedResult {
     pub started_at: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// Whether it ended early.
+    /// True where it ended early.
     pub incomplete: bool,
 }
 
@@ -145,8 +145,8 @@ pub struct Pair {
 pub struct Difference {
     /// The key of a fact, or the name of a part of the setup.
     pub what: String,
-    /// In A.
+    /// Its value in A.
     pub a: String,
-    /// In B.
+    /// Its value in B.
     pub b: String,
 }

@@ -1,4 +1,4 @@
-//! How the grids of a run followed another clock than CLOCK_MONOTONIC.
+//! Grids of a run that followed another clock than CLOCK_MONOTONIC, and their phase error.
 //!
 //! Plain data; the steering is `punctual_core::follow`.
 
@@ -6,7 +6,7 @@ use punctual_lab::periodic::{FollowedFigures, Moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the grids followed a clock. They never jump: a reference that steps or stops is counted.
+/// A clock that grids followed. The grids never jump: a reference that steps or stops is counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Follow {
     /// "tai", "realtime" or the device: "/dev/ptp0".
@@ -14,8 +14,8 @@ pub struct Follow {
     /// Of a PTP clock, how it was read: "precise", "extended" or "plain", the best that worked;
     /// null for the system's clocks.
     pub read: Option<String>,
-    /// How much faster it ran than CLOCK_MONOTONIC, in parts per billion, from the last 16
-    /// readings; null without a reading.
+    /// Rate of the clock above that of CLOCK_MONOTONIC, in parts per billion, from the last 16
+    /// readings; negative for a slower clock; null without a reading.
     pub drift_ppb: Option<f64>,
     /// The slew limit: the largest difference of rate between the grid's time and CLOCK_MONOTONIC,
     /// in parts per billion. It bounds the error of each period.
@@ -37,9 +37,9 @@ pub struct Follow {
     /// Whole periods of the steps, which the grid does not follow, in all: the clock is ahead of
     /// the grid by this.
     pub stepped_ns: i64,
-    /// The smallest step.
+    /// The smallest deviation that counts as a step, in ns.
     pub step_min_ns: i64,
-    /// How often the clock stood still.
+    /// Times the clock stood still.
     pub stops: u64,
     /// The start on both timescales; null where nothing ran.
     pub began: Option<Both>,
@@ -100,7 +100,8 @@ impl Follow {
         }
     }
 
-    /// What a reader should know about the numbers.
+    /// Warnings for the reader of the numbers, a sentence each; empty where the clock was followed
+    /// throughout.
     pub fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let kinds = [

@@ -1,4 +1,4 @@
-//! How numbers and times are shown to people: times with their unit, counts in groups of three.
+//! Numbers and times as shown to people: times with their unit, counts in groups of three.
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 

@@ -32,9 +32,9 @@ pub struct FigureGrid {
 /// A figure of several results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GridRow {
-    /// What has it: "idle, stage 1", "wince.fig11.ce30-loaded.app.max".
+    /// Owner of the figure: "idle, stage 1", "wince.fig11.ce30-loaded.app.max".
     pub name: String,
-    /// What it is: "start, median".
+    /// Name of the figure: "start, median".
     pub figure: String,
     /// The unit of all cells.
     pub unit: String,
@@ -44,7 +44,7 @@ pub struct GridRow {
     pub better: Option<Relation>,
     /// By side; null where a result does not have it.
     pub cells: Vec<Option<GridCell>>,
-    /// How each side after the first stands to the first.
+    /// Each side after the first relative to the first.
     pub relations: Vec<Relation>,
 }
 
@@ -59,7 +59,7 @@ pub struct GridCell {
     pub n: Option<u64>,
 }
 
-/// How a value stands to another one.
+/// The place of a value relative to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Relation {
@@ -72,7 +72,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// How `other` stands to `first`.
+    /// The place of `other` relative to `first`; undecided where either is missing.
     fn of(first: Option<&GridCell>, other: Option<&GridCell>) -> Self {
         let (Some(first), Some(other)) = (first, other) else { return Self::Undecided };
         let is_below = |low: &Interval, high: &Interval| {
@@ -87,7 +87,8 @@ impl Relation {
 }
 
 impl GridRow {
-    /// How the side after the first that has this number stands to the first, in a word.
+    /// The side after the first that has this number, counted from 0, relative to the first, in a
+    /// word.
     pub fn word(&self, side: usize) -> &'static str {
         match (self.verdict(side), self.relation(side)) {
             (Verdict::Better, _) => "better",
@@ -102,7 +103,7 @@ impl GridRow {
         self.relations.get(side).copied().unwrap_or(Relation::Undecided)
     }
 
-    /// Whether the side after the first that has this number is better or worse; undecided also
+    /// The verdict on the side after the first that has this number, counted from 0; undecided also
     /// where it is not said which of two values is better.
     pub fn verdict(&self, side: usize) -> Verdict {
         match (self.relation(side), self.better) {
@@ -113,7 +114,7 @@ impl GridRow {
     }
 }
 
-/// Whether results say the same of a claim.
+/// The agreement of results on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// All are decided, and alike.
@@ -140,16 +141,16 @@ impl Agreement {
 pub struct GridClaim {
     /// Paper and claim: "nist.claim.factor".
     pub id: String,
-    /// What the paper says, as a sentence without its full stop.
+    /// The paper's claim, as a sentence without its full stop.
     pub claim: String,
-    /// Whether it holds, by side; null where a result does not judge it.
+    /// The verdict on it, by side; null where a result does not judge it.
     pub holds: Vec<Option<Holds>>,
-    /// What decided that, in short, by side; empty where a result does not judge it.
+    /// The ground of that verdict, in short, by side; empty where a result does not judge it.
     pub because: Vec<String>,
 }
 
 impl GridClaim {
-    /// Whether all results say the same of it.
+    /// The agreement of all results on it.
     pub fn agreement(&self) -> Agreement {
         let decided = |holds: &Option<Holds>| match holds {
             Some(Holds::Yes | Holds::IfAlone) => Some(true),
@@ -190,7 +191,7 @@ impl FigureGrid {
         Self { experiment: experiment.to_owned(), rows, claims }
     }
 
-    /// What has the figure of a row, in words: of a paper's, whose name is an id for programs, the
+    /// The owner of a row's figure, in words: of a paper's, whose name is an id for programs, the
     /// claim that rests on it, or its place in the paper.
     pub fn owner_words(&self, row: &GridRow) -> String {
         if !self.is_of_papers() {
@@ -200,21 +201,21 @@ impl FigureGrid {
         claim.map_or_else(|| place_in_words(&row.name, true), |claim| claim.claim.clone())
     }
 
-    /// Whether its figures are those of papers, whose rows are named by ids.
+    /// Returns true where its figures are those of papers, whose rows are named by ids.
     pub fn is_of_papers(&self) -> bool {
         self.experiment == "reproduce"
     }
 
-    /// Whether a side after the first is worse in any row.
+    /// Returns true where a side after the first is worse in any row.
     pub fn is_worse(&self) -> bool {
         let sides = |row: &GridRow| 0..row.relations.len();
         self.rows.iter().any(|row| sides(row).any(|side| row.verdict(side) == Verdict::Worse))
     }
 }
 
-/// What one result puts on a grid.
+/// The figures and claims that one result puts on a grid.
 pub(crate) struct SideFigures {
-    /// Its figures.
+    /// The figures, in the order of their rows.
     pub(crate) figures: Vec<GridFigure>,
     /// The claims of a paper that it judges; none of other kinds.
     pub(crate) claims: Vec<SideClaim>,
@@ -224,11 +225,11 @@ pub(crate) struct SideFigures {
 pub(crate) struct SideClaim {
     /// Paper and claim: "nist.claim.factor".
     pub(crate) id: String,
-    /// What the paper says.
+    /// The paper's claim, as a sentence without its full stop.
     pub(crate) claim: String,
-    /// Whether it holds there.
+    /// The result's verdict on it.
     pub(crate) holds: Holds,
-    /// What decided that, in a few words.
+    /// The ground of the verdict, in a few words.
     pub(crate) because: String,
 }
 
@@ -266,7 +267,7 @@ pub(crate) struct GridFigure {
 }
 
 impl GridFigure {
-    /// Of which less is better.
+    /// A figure of one result, of which less is better.
     pub(crate) fn new(name: &str, figure: &str, unit: &str, value: Interval) -> Self {
         Self {
             name: name.to_owned(),
@@ -279,17 +280,17 @@ impl GridFigure {
         }
     }
 
-    /// With so many samples, where they were counted.
+    /// The figure with its number of samples, where they were counted.
     pub(crate) fn of_n(self, n: impl Into<Option<u64>>) -> Self {
         Self { n: n.into(), ..self }
     }
 
-    /// With what a paper prints or claims of it.
+    /// The figure with the value that a paper prints or claims of it.
     pub(crate) fn published(self, published: String) -> Self {
         Self { published, ..self }
     }
 
-    /// Of which more is better, or which is neither better nor worse.
+    /// The figure where the value of this relation is better; `None` where neither is.
     pub(crate) fn better(self, better: Option<Relation>) -> Self {
         Self { better, ..self }
     }
@@ -312,7 +313,7 @@ pub(crate) fn bare(value: f64) -> Interval {
     Interval { value, low: None, high: None }
 }
 
-/// How late stimuli were answered.
+/// Figures of the answers to stimuli, in ns; the last the floor, where it was measured.
 pub(crate) fn of_response(outcome: &ResponseOutcome) -> Vec<GridFigure> {
     let mut figures: Vec<GridFigure> = outcome.rows.iter().flat_map(of_condition).collect();
     if let Some(floor) = &outcome.floor
@@ -395,7 +396,7 @@ pub(crate) fn of_saturation(outcome: &SaturationOutcome) -> Vec<GridFigure> {
     figures
 }
 
-/// How exactly waits end.
+/// Figures of the errors of waits, by way to wait.
 pub(crate) fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<GridFigure> {
     let tick_ns = outcome.tick_ns;
     let mut figures = Vec::new();
@@ -420,7 +421,7 @@ pub(crate) fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<GridFigure> {
     figures
 }
 
-/// What an executive costs.
+/// Figures of an executive's costs, by design and number of tasks.
 pub(crate) fn of_executive(body: &ExecutiveBody) -> Vec<GridFigure> {
     let mut figures = Vec::new();
     for row in &body.rows {

@@ -32,15 +32,18 @@ pub struct Judged {
 pub struct Headline {
     /// One for each measured period.
     pub loops: Vec<LoopLine>,
-    /// What else ran where no load did, in a sentence a CPU: then what is called idle was not.
+    /// Threads that ran where no load did, in a sentence a CPU: with any, a condition called idle
+    /// was not.
     #[serde(default)]
     pub not_idle: Vec<String>,
-    /// What the verdicts about loops answer.
+    /// The question that the verdicts about loops answer, as a heading; null where no loop was
+    /// measured.
     pub question: Option<String>,
     /// The question as it was put, by the options; null where none was.
     #[serde(default)]
     pub question_spec: Option<QuestionSpec>,
-    /// Why it came out so, and what next: from facts of the machine and of the run.
+    /// Causes of lateness that were seen, and what to do next: from facts of the machine and of the
+    /// run.
     pub advice: Vec<Advice>,
     /// Settings of the measured CPU that could be better, the most urgent first.
     #[serde(default)]
@@ -114,7 +117,8 @@ pub fn of_first_wait(runs: &[Run]) -> &[Run] {
     &runs[..same.count()]
 }
 
-/// What else ran on each CPU that was to be idle; loops of one CPU saw the same.
+/// Sentences on the threads that ran on each CPU that was to be idle, one a CPU; loops of one CPU
+/// saw the same.
 fn not_idle(runs: &[Run]) -> Vec<String> {
     let mut sentences: Vec<(u32, String)> = Vec::new();
     for run in runs {
@@ -136,7 +140,7 @@ impl Headline {
     }
 }
 
-/// What was measured, how much was missed and late.
+/// The sentence of a loop's counts: releases measured, missed, and late beyond the deadline.
 fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String {
     let n: u64 = runs.iter().map(|run| run.outcome.releases()).sum();
     let mut cpus: Vec<String> =

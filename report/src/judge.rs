@@ -1,4 +1,4 @@
-//! Whether every run keeps its limits and shows its claims, and what each claim takes, as it was
+//! Judgements of every run by its limits and claims, and the cycles that each claim needs, as
 //! reported before the start.
 //!
 //! Picks runs and words; the arithmetic is `punctual_analysis`'s.
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::Run;
 use crate::verdict::{Answer, Verdict};
 
-/// Whether all limits and claims hold.
+/// The judgement over all limits and claims.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
     /// True when every limit and claim holds for every run, and when none was given. A claim that
@@ -27,22 +27,22 @@ pub struct Overall {
     pub claims: Vec<JudgedClaim>,
     /// The reasons for a failure, one line each.
     reasons: Vec<String>,
-    /// What each of `reasons` is about, in the same order; empty in results of before.
+    /// The subject of each of `reasons`, in the same order; empty in results of before.
     #[serde(default)]
     reasons_about: Vec<About>,
-    /// What could not be decided, one line each: limits, claims, comparisons and answers that need
-    /// more data than there are.
+    /// Judgements that are not decided, one line each: limits, claims, comparisons and answers that
+    /// need more data than there are.
     #[serde(default)]
     open: Vec<String>,
-    /// What each of `open` is about, in the same order; empty in results of before.
+    /// The subject of each of `open`, in the same order; empty in results of before.
     #[serde(default)]
     open_about: Vec<About>,
-    /// What they count as.
+    /// The result that judgements which are not decided count as.
     #[serde(skip)]
     undecided: UndecidedAs,
 }
 
-/// What a judgement counts as that needs more data than there are.
+/// The result that a judgement counts as which needs more data than there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UndecidedAs {
     /// Neither: all else holds, and this is not known.
@@ -54,7 +54,7 @@ pub enum UndecidedAs {
     Failed,
 }
 
-/// What a reason is about. Places are counted from 0.
+/// The subject of a reason. Places are counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum About {
@@ -82,7 +82,7 @@ pub enum About {
     },
     /// All that is worse than the reference, as one.
     Worse,
-    /// How far one run held against one goes.
+    /// The limits of a comparison of one run with one.
     OneAgainstOne,
     /// A release that was later than `--stop-over` allows.
     StopOver,
@@ -94,12 +94,12 @@ pub enum About {
     Other,
 }
 
-/// What failed, or is open: its sentence, and what that is about.
+/// A judgement that failed or is open: its sentence and its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason<'a> {
     /// The sentence.
     pub text: &'a str,
-    /// What it is about.
+    /// The subject of the sentence.
     pub about: About,
 }
 
@@ -114,7 +114,7 @@ pub struct JudgedLimit {
 }
 
 impl JudgedLimit {
-    /// How it came out, in a word: what fails is in capitals.
+    /// The result in a word: a failure, and what is open, in capitals.
     pub fn word(&self) -> &'static str {
         match (self.judgement.ok, self.judgement.open) {
             (true, _) => "holds",
@@ -123,14 +123,15 @@ impl JudgedLimit {
         }
     }
 
-    /// Why the whole fails, where it does.
+    /// The sentence of the failure, with the run's name.
     pub(crate) fn failure(&self) -> String {
         let Judgement { text, reason, .. } = &self.judgement;
         format!("{}: {text}: {reason}", self.run)
     }
 }
 
-/// What leaves the limits open of a run that ended before its time, beside those that are judged.
+/// The reason why limits are open in a run that ended before its time, beside those that are
+/// judged.
 const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
@@ -210,22 +211,22 @@ impl Overall {
         told_apart(&self.reasons, &self.reasons_about)
     }
 
-    /// What could not be decided.
+    /// Judgements that are not decided, each with its sentence and subject.
     pub fn open(&self) -> impl Iterator<Item = Reason<'_>> {
         told_apart(&self.open, &self.open_about)
     }
 
-    /// Whether it fails by this.
+    /// Returns true where it fails by a reason with this subject.
     pub(crate) fn fails_by(&self, about: About) -> bool {
         self.reasons().any(|reason| reason.about == about)
     }
 
-    /// Whether this is open.
+    /// Returns true where a judgement with this subject is open.
     pub(crate) fn is_open(&self, about: About) -> bool {
         self.open().any(|reason| reason.about == about)
     }
 
-    /// What counts as what where something is not decided.
+    /// The result that judgements which are not decided count as.
     pub(crate) fn counts_undecided_as(&self) -> UndecidedAs {
         self.undecided
     }
@@ -312,12 +313,12 @@ pub fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
     }
 }
 
-/// What a claim needs from a run.
+/// The needs of a claim in a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedRun {
     /// The run's name.
     pub run: String,
-    /// What it needs, and how many cycles the run will have.
+    /// The cycles that it needs, and those that the run will have.
     #[serde(flatten)]
     pub planned: Planned,
     /// The whole experiment's length, ns, with which this run has cycles enough for no exceedance.
@@ -335,13 +336,13 @@ pub struct JudgedClaim {
 }
 
 impl JudgedClaim {
-    /// Why the whole fails, where it does.
+    /// The sentence of the failure, with the run's name.
     pub(crate) fn failure(&self) -> String {
         let Judged { statement, reason, .. } = &self.judged;
         format!("{}: {statement}: {reason}", self.run)
     }
 
-    /// How it came out, in a word: what fails is in capitals.
+    /// The result in a word: a failure, and what is open, in capitals.
     pub fn word(&self) -> &'static str {
         match self.judged.holds {
             Holds::Yes => "holds",

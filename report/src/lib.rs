@@ -1,4 +1,4 @@
-//! What a run of punctual found, as plain data: schema 2 of the result files.
+//! Results of punctual as plain data: schema 2 of the result files.
 //!
 //! For views, which show it and do no arithmetic, and for other programs that read results. It is
 //! the counterpart of what the experiments give: made once, at the end of a run. The doc comments
@@ -82,15 +82,15 @@ pub struct Program {
 /// experiment adds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// What every result has.
+    /// The part that every kind of result has.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// What this kind of result has.
+    /// The part that this kind of result adds.
     #[serde(flatten)]
     pub body: Body,
 }
 
-/// What every result has, whatever was done.
+/// The part that every kind of result has.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// 2.
@@ -107,10 +107,10 @@ pub struct Envelope {
     pub experiment: String,
     /// When it started, in UTC (RFC 3339); null if the data do not record it.
     pub started_at: Option<String>,
-    /// Whether the run ended early, or its file is incomplete.
+    /// True where the run ended early, or its file is incomplete.
     pub incomplete: bool,
-    /// What ended an incomplete run before its time; null where it ran to its end, and in results
-    /// that do not tell.
+    /// The cause of an early end; null where the run ran to its end, and in results that do not
+    /// record it.
     #[serde(default)]
     pub ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
@@ -119,14 +119,14 @@ pub struct Envelope {
     pub choice: Option<Choice>,
     /// The clock of the timestamps; null when not measuring.
     pub clock: Option<Clock>,
-    /// What the kernel granted; null when not measuring.
+    /// Requests that the kernel granted and refused; null when not measuring.
     pub session: Option<Session>,
     /// Events on the machine during the run, such as a suspend.
     pub disturbances: Vec<Disturbance>,
     /// Warnings about the numbers.
     #[serde(flatten)]
     pub warnings: Warnings,
-    /// Whether all limits and claims hold.
+    /// The judgement over all limits and claims.
     pub verdict: Overall,
 }
 
@@ -135,7 +135,7 @@ pub struct Envelope {
 pub struct Choice {
     /// The CPUs, as the kernel lists them.
     pub cpus: String,
-    /// Why: "isolated", "last allowed, none isolated", "as requested".
+    /// The reason for it: "isolated", "last allowed, none isolated", "as requested".
     pub why: String,
 }
 
@@ -144,7 +144,7 @@ pub struct Choice {
 pub struct Clock {
     /// "tsc", "cntvct" or "vdso".
     pub source: String,
-    /// Why not the processor's counter; null where it is used.
+    /// The reason why it is not the processor's counter; null where that is used.
     pub untrusted: Option<String>,
     /// The counter's ticks in a second of CLOCK_MONOTONIC.
     pub rate_hz: Option<f64>,
@@ -166,23 +166,25 @@ pub struct Clock {
     /// has none.
     #[serde(default)]
     pub timed_pause: Option<String>,
-    /// Why spins do not use it; null where they do.
+    /// The reason why spins do not use it; null where they do.
     #[serde(default)]
     pub timed_pause_off: Option<String>,
-    /// How long before its instant a pause is to end: but for 1 in 100 it came back that late.
+    /// Time before its instant at which a pause is to end, in ns: 99 of 100 pauses came back no
+    /// later than this.
     #[serde(default)]
     pub timed_pause_lead_ns: Option<u64>,
 }
 
 impl Clock {
-    /// How much NTP slewed CLOCK_MONOTONIC; `None` where that is not known.
+    /// The rate by which NTP slewed CLOCK_MONOTONIC, in words; `None` where that is not known.
     pub fn slew_words(&self) -> Option<String> {
         let (ppb, bound) = self.slew_ppb.zip(self.slew_bound_ppb)?;
         let ppb = format::whole(ppb);
         Some(format!("CLOCK_MONOTONIC slewed by {ppb} ppb (± {bound:.0})"))
     }
 
-    /// Whether spins pause the processor, in words; `None` where it has no such instruction.
+    /// The way of spins to pass their time, in words; `None` where the processor has no timed
+    /// pause.
     pub fn pause_words(&self) -> Option<String> {
         let name = self.timed_pause.as_ref()?;
         Some(match &self.timed_pause_off {
@@ -192,17 +194,18 @@ impl Clock {
     }
 }
 
-/// What happened to the machine.
+/// An event on the machine during the run, such as a suspend.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// When it was seen, on CLOCK_MONOTONIC.
+    /// The instant at which it was seen, on CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// What, in words.
+    /// The event, in words.
     pub what: String,
 }
 
 impl Envelope {
-    /// Of a result of `experiment`, written by `program`, of which nothing is known yet.
+    /// The envelope of a result of `experiment`, written by `program`, of which nothing is known
+    /// yet.
     pub fn of(program: Program, experiment: &str) -> Self {
         Self {
             schema: SCHEMA,
@@ -223,7 +226,7 @@ impl Envelope {
         }
     }
 
-    /// Whether it was interrupted: what it lacks is explained by that alone.
+    /// Returns true where a signal interrupted it: that alone explains what it lacks.
     pub fn is_interrupted(&self) -> bool {
         self.ended_by == Some(EndedBy::Interrupt)
     }
@@ -281,7 +284,7 @@ impl Report {
     }
 }
 
-/// Why a text is no result.
+/// The reason why a text is no result.
 #[derive(Debug, Error)]
 pub enum ParseError {
     /// It is no JSON, or lacks what a result of its kind has.
@@ -292,12 +295,12 @@ pub enum ParseError {
     Unknown(String),
 }
 
-/// What the kernel granted and what it refused.
+/// Requests that the kernel granted, and those that it refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// Whether all memory was locked.
+    /// True where all memory was locked.
     pub memory_locked: bool,
-    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
+    /// True where deep idle states were held off by /dev/cpu_dma_latency.
     pub idle_states_held: bool,
     /// Refused requests, each with the reason and the consequence.
     pub refused: Vec<Refused>,
@@ -309,7 +312,7 @@ pub struct Session {
 /// A CPU that real-time loops left to others for less of its time than a loop that spins must.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RestlessCpu {
-    /// The CPU.
+    /// The CPU's number.
     pub cpu: u32,
     /// The CPU time of the loops over wall time, in [0, 1].
     pub share: f64,
@@ -319,7 +322,7 @@ pub struct RestlessCpu {
 }
 
 impl RestlessCpu {
-    /// That of which real-time loops took so much; `None` where they left enough.
+    /// The CPU of which real-time loops took this share; `None` where they left enough to others.
     pub fn of(taken: &CpuTaken) -> Option<Self> {
         let CpuTaken { cpu, share, throttling, .. } = *taken;
         let real_time_share = throttling.map(|throttling| throttling.share);
@@ -328,7 +331,7 @@ impl RestlessCpu {
 }
 
 impl Session {
-    /// Whether memory was locked and idle states were held off, in words.
+    /// The locking of memory and the holding off of idle states, each in two or three words.
     pub fn granted_words(&self) -> [String; 2] {
         let locked = if self.memory_locked { "memory locked" } else { "memory not locked" };
         let held =
@@ -340,12 +343,12 @@ impl Session {
 /// A request that the kernel refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// What was requested.
+    /// The request.
     #[serde(flatten)]
     pub attempt: Request,
     /// The error: a symbol of errno(3).
     pub errno: String,
-    /// What going on without it costs, in a few words.
+    /// The consequence of going on without it, in a few words.
     #[serde(default)]
     pub price: String,
     /// The reason, the remedy, the consequence.
@@ -353,7 +356,7 @@ pub struct Refused {
     pub explanation: Explanation,
 }
 
-/// What ended a run before its time.
+/// The cause that ended a run before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
@@ -397,7 +400,7 @@ impl EndedBy {
         }
     }
 
-    /// That a result is incomplete, and why.
+    /// Words that a result is incomplete, with the cause.
     pub fn brief(cause: Option<Self>) -> String {
         format!("incomplete: {}", Self::cause(cause))
     }

@@ -1,4 +1,4 @@
-//! What results of experiments of the lab have: one row and one body a kind.
+//! Bodies of results of the lab's experiments: one row and one body a kind.
 //!
 //! Plain data; what an experiment gives is the lab's.
 
@@ -20,7 +20,7 @@ use crate::trials::TrialsBody;
 /// The rows: the name that a result has, its variant, its body.
 macro_rules! measured {
     ($($name:literal => $variant:ident($body:ident)),* $(,)?) => {
-        /// What one kind of result has.
+        /// The part of a result that its kind of experiment adds.
         #[derive(Clone, Debug, Serialize, JsonSchema)]
         #[serde(untagged)]
         pub enum Measured {
@@ -62,7 +62,7 @@ measured! {
     "tune experiment" => Trials(TrialsBody),
 }
 
-/// Of `measure executive`.
+/// The body of `measure executive`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutiveBody {
     /// One row per design and number of tasks, warm and cold.
@@ -73,66 +73,66 @@ pub struct ExecutiveBody {
     pub turn: Option<executive::LoopOverhead>,
 }
 
-/// Of `blame`.
+/// The body of `blame`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BlameBody {
-    /// Why wakes were late.
+    /// The late wakes, with their causes.
     #[serde(flatten)]
     pub blame: Blamed,
-    /// What each load did meanwhile.
+    /// Each load's rate, and its processes that ended before their run.
     pub loads: Vec<Load>,
 }
 
-/// Of gaps in a spin.
+/// The body of `measure noise`: gaps in a spin.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseBody {
-    /// What took CPUs away.
+    /// Time that others took from CPUs, by the gaps in spins.
     pub noise: NoiseOutcome,
-    /// What each load did during the measurement.
+    /// Each load's rate during the measurement, and its processes that ended before it.
     pub loads: Vec<Load>,
 }
 
-/// Of `measure accuracy`.
+/// The body of `measure accuracy`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyBody {
     /// The errors of each way to wait.
     pub accuracy: AccuracyOutcome,
 }
 
-/// Of `measure saturation`.
+/// The body of `measure saturation`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SaturationBody {
     /// The highest frequencies that are served.
     pub saturation: SaturationOutcome,
 }
 
-/// Of `measure timer`.
+/// The body of `measure timer`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TimerBody {
-    /// How late each path was.
+    /// The lateness of each path from a timer.
     pub timer: TimerOutcome,
 }
 
-/// Of `measure response`.
+/// The body of `measure response`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseBody {
-    /// How stimuli were answered.
+    /// The response of each condition to stimuli.
     pub response: ResponseOutcome,
-    /// What each load did during the measurement.
+    /// Each load's rate during the measurement, and its processes that ended before it.
     pub loads: Vec<Load>,
 }
 
-/// Of `measure work`.
+/// The body of `measure work`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WorkBody {
-    /// How long the work took.
+    /// The execution times of the work.
     pub work: WorkOutcome,
-    /// What each load did during the measurement.
+    /// Each load's rate during the measurement, and its processes that ended before it.
     pub loads: Vec<Load>,
 }
 
-/// What recording a sample cost, measured before the run, on the CPU and with the policy of its
-/// first loop.
+/// The cost of recording a sample, in ns, measured before the run, on the CPU and with the policy
+/// of its first loop.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Recording {
     /// In a loop that does nothing else.
@@ -141,14 +141,14 @@ pub struct Recording {
     pub cold_ns: f64,
 }
 
-/// Of `stimulate`.
+/// The body of `stimulate`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StimulateBody {
-    /// How another machine answered.
+    /// The answers of another machine to the stimuli sent.
     pub stimulate: StimulateOutcome,
 }
 
-/// Of `respond`.
+/// The body of `respond`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RespondBody {
     /// The stimuli of another machine that were answered.

@@ -1,4 +1,4 @@
-//! What `reproduce` gives: a verdict for each claim that a paper makes, and a row for each figure
+//! The body of `reproduce`: a verdict for each claim that a paper makes, and a row for each figure
 //! that it prints.
 //!
 //! Plain data.
@@ -14,14 +14,14 @@ use crate::grid::{GridFigure, SideClaim, SideFigures, bare};
 use crate::run::Run;
 use crate::words::place_in_words;
 
-/// Of `reproduce`.
+/// The body of `reproduce`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReproduceBody {
     /// The papers, by their short names, in the order of the rows.
     pub papers: Vec<String>,
-    /// Whether the measurements were shortened by --quick.
+    /// True where the measurements were shortened by --quick.
     pub quick: bool,
-    /// Whether they were as long as the papers', where these say so, by --full.
+    /// True where they were as long as the papers' by --full, as far as these give a length.
     #[serde(default)]
     pub full: bool,
     /// One for each claim that a paper makes, in the order of the papers; none in results of
@@ -43,7 +43,7 @@ pub struct ReproduceBody {
 }
 
 impl ReproduceBody {
-    /// What papers print of the machine, the figures of their claims, and the claims.
+    /// The figures that papers print of the machine, those of their claims, and the claims.
     pub(crate) fn on_grid(&self) -> SideFigures {
         let row = |row: &ReproducedRow| {
             let formula = row.formula.filter(|_| row.published.is_empty());
@@ -72,13 +72,14 @@ impl ReproduceBody {
 pub struct ReproducedClaim {
     /// Paper and claim: "nist.claim.factor".
     pub id: String,
-    /// What the paper says, as a sentence without its full stop.
+    /// The paper's claim, as a sentence without its full stop.
     pub claim: String,
     /// "yes" where every test of it is clear, "no" where one clearly fails, "undecided" otherwise.
     pub holds: Holds,
-    /// What decided that; for "undecided" why nothing did, and what it would take.
+    /// The ground of the verdict; for "undecided" why nothing decided it, and the data that it
+    /// would take.
     pub because: String,
-    /// What it rests on: the tests, and how far the values lie apart beside them.
+    /// The numbers that it rests on: the tests, and how far the values lie apart beside them.
     pub figures: Vec<ClaimFigure>,
 }
 
@@ -97,8 +98,8 @@ impl ReproducedClaim {
         }
     }
 
-    /// What decided it, in as few words as there are: one figure and what is claimed of it, and
-    /// where that is open, what would tell; or the beginning of why nothing did.
+    /// The ground of the verdict in as few words as there are: one figure and the bound claimed for
+    /// it, and where that is open, the data that would decide; or the beginning of why nothing did.
     pub fn in_short(&self) -> String {
         let decided = |figure: &&ClaimFigure| figure.holds == Some(self.holds);
         match self.figures.iter().find(decided) {
@@ -116,7 +117,7 @@ impl ReproducedClaim {
 /// A number that a claim rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimFigure {
-    /// What it is.
+    /// Its name, in words.
     pub what: String,
     /// The unit of value, ends and bound.
     pub unit: String,
@@ -130,7 +131,7 @@ pub struct ClaimFigure {
     pub at_least: Option<f64>,
     /// The claim says that it is this much or less; null likewise.
     pub at_most: Option<f64>,
-    /// Whether that is so; null where it stands beside the tests.
+    /// The verdict on that bound; null where it stands beside the tests.
     pub holds: Option<Holds>,
 }
 
@@ -172,22 +173,22 @@ impl ClaimFigure {
 pub struct PaperFigure {
     /// Paper and figure: "nist.fig5".
     pub id: String,
-    /// What it shows.
+    /// Its title: the quantity shown.
     pub what: String,
     /// The horizontal axis, with its unit.
     pub x: String,
     /// The vertical axis, with its unit.
     pub y: String,
-    /// Whether each axis is a log scale, x and y.
+    /// Each axis, x then y: true for a log scale, false for a linear one.
     pub log: [bool; 2],
-    /// What stands at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
+    /// Names at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
     #[serde(default)]
     pub names: Vec<String>,
     /// Traces below each other, as an oscilloscope shows them: their names, from top to bottom.
     /// Empty where the vertical axis has numbers.
     #[serde(default)]
     pub channels: Vec<String>,
-    /// Whether it stands beside the figure before it, on the same scales.
+    /// True where it stands beside the figure before it, on the same scales.
     #[serde(default)]
     pub beside: bool,
     /// The series, in the order of the legend.
@@ -195,14 +196,14 @@ pub struct PaperFigure {
 }
 
 impl PaperFigure {
-    /// What it is, in words: "nist, figure 3: lateness".
+    /// Its place in the paper and its title, in words: "nist, figure 3: lateness".
     pub fn words(&self) -> String {
         in_words(&self.id, &self.what, true)
     }
 
     /// Lays the series of another result's figure over these, under this name for the other result.
-    /// What both have alike, as the paper has it, is there once. Its columns and boxes would hide
-    /// these: they stand beside, at names of their own.
+    /// Series that both have alike, as the paper has them, are there once. Its columns and boxes
+    /// would hide these: they stand beside, at names of their own.
     pub fn overlay(&mut self, other: &Self, name: &str) {
         let own = self.series.clone();
         for series in other.series.iter().filter(|series| !own.contains(series)) {
@@ -235,7 +236,7 @@ impl PaperFigure {
 pub struct FigureSeries {
     /// "published", "formula: …", "here: …".
     pub name: String,
-    /// How it is drawn.
+    /// The way that it is drawn.
     pub drawn: Drawn,
     /// Its points, x and y in the units of the axes.
     pub points: Vec<[f64; 2]>,
@@ -247,7 +248,7 @@ pub struct FigureSeries {
     pub channel: usize,
 }
 
-/// How a series is drawn.
+/// The way that a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Drawn {
@@ -276,7 +277,7 @@ pub enum Drawn {
 pub struct ReproducedRow {
     /// Paper and figure: "nist.fig2", "wince.fig11.ce30-loaded.app.max".
     pub id: String,
-    /// What the figure is.
+    /// The figure's name, in words.
     pub what: String,
     /// The unit of `formula` and `measured`.
     pub unit: String,
@@ -291,14 +292,14 @@ pub struct ReproducedRow {
 }
 
 impl ReproducedRow {
-    /// What it is, in words: "figure 3: tail of the lateness"; with its paper's short name before
-    /// that where there are `several`.
+    /// Its place in the paper and its name, in words: "figure 3: tail of the lateness"; with its
+    /// paper's short name before that where there are `several`.
     pub fn words(&self, several: bool) -> String {
         in_words(&self.id, &self.what, several)
     }
 }
 
-/// What the thing with this id is, in words: where the paper has it, and this.
+/// The place in a paper that this id names, then `what`; `what` alone where it names none.
 pub fn in_words(id: &str, what: &str, with_paper: bool) -> String {
     match place_in_words(id, with_paper).as_str() {
         "" => what.to_owned(),

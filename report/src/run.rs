@@ -24,7 +24,7 @@ pub struct Run {
     /// in results of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// How it was set up.
+    /// The loop and its settings: CPU, period, policy, wait, loads.
     pub setup: Setup,
     /// Cycles, lateness, interval, grid, histogram, claims.
     #[serde(flatten)]
@@ -44,26 +44,26 @@ pub struct Run {
     /// like all others.
     #[serde(default)]
     pub steal_ns: Option<u64>,
-    /// What else ran on the loop's CPU while it was to be idle; not there under a load, and where
-    /// the data do not record it.
+    /// Other threads that ran on the loop's CPU while it was to be idle; not there under a load,
+    /// and where the data do not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherThreads>,
-    /// What had the loop's CPU while the loop was seen waiting for it, by looks at its thread each
-    /// 20 ms: stalls of 50 ms and more; not there where none was seen.
+    /// Threads that had the loop's CPU while the loop was seen waiting for it, by looks at its
+    /// thread each 20 ms: stalls of 50 ms and more; not there where none was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_waiting: Option<KeptWaiting>,
     /// Cost of a timestamp: the resolution of all numbers here.
     pub floor_ns: Option<f64>,
-    /// How the wait came to its releases at the end; null for a wait that does not spin.
+    /// The approach of the wait to its releases at the end; null for a wait that does not spin.
     #[serde(default)]
     pub approach: Option<Approach>,
-    /// What each load did.
+    /// Each load's rate, and its processes that ended before the run.
     pub loads: Vec<Load>,
     /// Times that a process of its loads ended before the run did, or stood still. Unless it is 0,
     /// no limit and no claim of the run is shown, for a part of it was not under load.
     #[serde(default)]
     pub load_deaths: u64,
-    /// What made its late wakes late, the one with most of them first; not there where that was not
+    /// Causes of its late wakes, the one with most of them first; not there where they were not
     /// recorded, and for a wait that spins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<BlamedCause>,
@@ -85,7 +85,7 @@ pub struct OtherThreads {
 /// Other threads of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherThread {
-    /// The name.
+    /// The name of the threads, as the kernel has it.
     pub name: String,
     /// Their CPU time over the time of the blocks.
     pub share: f64,
@@ -93,7 +93,7 @@ pub struct OtherThread {
     /// threads of the kernel, and in results of before.
     #[serde(default)]
     pub pid: Option<i32>,
-    /// How many processes they are of; 0 where `pid` is null.
+    /// Processes that they are of; 0 where `pid` is null.
     #[serde(default)]
     pub processes: u64,
 }
@@ -123,21 +123,21 @@ impl OtherThread {
     }
 }
 
-/// From this share on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
+/// The share from which on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
 const NOT_IDLE: f64 = 0.05;
 
 /// So many names are shown.
 const NAMES_SHOWN: usize = 3;
 
 impl OtherThreads {
-    /// What was seen of a CPU; `None` of no time.
+    /// The threads seen on a CPU, by their share; `None` where no time passed.
     pub fn of(others: &OthersOnCpu) -> Option<Self> {
         let share = others.share()?;
         let threads = others.threads.iter().map(|named| OtherThread::of(named, others.wall_ns));
         Some(Self { share, threads: threads.collect() })
     }
 
-    /// That the CPU was not idle, in words; `None` where it was.
+    /// The sentence that the CPU was not idle; `None` where it was.
     pub(crate) fn not_idle(&self, cpu: u32) -> Option<String> {
         if self.share < NOT_IDLE {
             return None;
@@ -155,9 +155,9 @@ impl OtherThreads {
 /// Waits of a loop for its CPU, and the threads of others that had it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptWaiting {
-    /// For how long it was seen waiting, ns.
+    /// Time that it was seen waiting, in ns.
     pub waited_ns: u64,
-    /// Who ran there meanwhile, name and policy, most first; at most 8.
+    /// Threads that ran there meanwhile, name and policy, most first; at most 8.
     pub threads: Vec<OtherThread>,
 }
 
@@ -165,13 +165,13 @@ impl KeptWaiting {
     /// Whoever ran for less of that time does not explain it.
     const SHARE_MIN: f64 = 0.5;
 
-    /// What was seen; `None` of nothing.
+    /// The waits seen and the threads that ran meanwhile; `None` where no time passed.
     pub fn of(seen: &OthersOnCpu) -> Option<Self> {
         let threads = OtherThreads::of(seen)?.threads;
         Some(Self { waited_ns: seen.wall_ns, threads })
     }
 
-    /// Who had the CPU for most of that time, in words; `None` where nobody else had.
+    /// The thread that had the CPU for most of that time, in words; `None` where no other had.
     pub(crate) fn sentence(&self, cpu: u32) -> Option<String> {
         let first = self.threads.first().filter(|first| first.share >= Self::SHARE_MIN)?;
         Some(format!(
@@ -186,25 +186,25 @@ impl KeptWaiting {
 /// Recording of the kernel's events while loops ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlameRecording {
-    /// Whether it was done.
+    /// True where events were recorded.
     pub is_recorded: bool,
-    /// Why it was not, such as what forbids it; null where it was.
+    /// The reason why they were not recorded, such as what forbids it; null where they were.
     pub why_not: Option<String>,
-    /// Whether it was asked for; else it is done where it is allowed.
+    /// True where it was asked for; else it is done where it is allowed.
     pub is_asked: bool,
-    /// Where: "within" the blocks that were measured, whose figures contain the price, or "behind"
-    /// them, in blocks of their own that no figure contains. In results of before, within.
+    /// The place: "within" the blocks that were measured, whose figures contain the price, or
+    /// "behind" them, in blocks of their own that no figure contains. In results of before, within.
     #[serde(default)]
     pub place: RecordedWhere,
-    /// What it cost a loop like the first one, which slept and was recorded and not in turns before
-    /// the blocks that are recorded; null where that was not measured.
+    /// The price for a loop like the first one, which slept and was recorded and not in turns
+    /// before the blocks that are recorded; null where that was not measured.
     pub price: Option<RecordingPrice>,
-    /// What the kernel gave; null where nothing was recorded.
+    /// The events that the kernel gave, and those lost; null where nothing was recorded.
     pub evidence: Option<CaptureEvidence>,
 }
 
 impl BlameRecording {
-    /// Whether the figures of the runs contain its price.
+    /// Returns true where the figures of the runs contain its price.
     pub fn is_in_figures(&self) -> bool {
         self.is_recorded && self.place == RecordedWhere::Within
     }
@@ -213,26 +213,27 @@ impl BlameRecording {
 /// The late wakes of a run, as the kernel recorded them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunBlame {
-    /// What made them late, in a sentence; null for a wait that spins, which wakes before its
-    /// releases: then `worst` alone tells.
+    /// The causes of the late wakes in a sentence; null for a wait that spins, which wakes before
+    /// its releases: then `worst` alone has causes.
     pub sentence: Option<String>,
-    /// How long was recorded behind the measurement, where it was not within it: then no cycle of
-    /// the run was, `cycles` and `worst` are empty, and late is what is later than 99 of 100 wakes
-    /// of the run and the price together. Not there where it was recorded within.
+    /// Time recorded behind the measurement, in ns, where it was not recorded within it: then no
+    /// cycle of the run was recorded, `cycles` and `worst` are empty, and late is what is later
+    /// than 99 of 100 wakes of the run and the price together. Not there where it was recorded
+    /// within.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<u64>,
     /// Wakes with a release.
     pub wakes: u64,
-    /// From where on one is late; null where nothing was.
+    /// Lateness above which a wake is late, in ns; null where no threshold applies.
     pub threshold_ns: Option<u64>,
-    /// Late ones.
+    /// Wakes later than the threshold.
     pub late: u64,
     /// Wakes whose begin is only bounded: the kernel does not show when they ran.
     pub censored: u64,
     /// Wakes of which something is missing, though no events were lost.
     pub broken: u64,
-    /// What was lost, and the wakes across that, which are in no other count; null where nothing
-    /// was.
+    /// Events lost, and the wakes across them, which are in no other count; null where nothing was
+    /// lost.
     #[serde(default)]
     pub unseen: Option<BlamedLoss>,
     /// Late wakes that are still wanted for shares to be told; null where there are enough.
@@ -253,21 +254,21 @@ pub struct RunBlame {
 pub struct WorstWake {
     /// The first of the releases that waited for it: the cycle that ran.
     pub cycle: u64,
-    /// The wake.
+    /// The wake, with the parts of its lateness and their causes.
     #[serde(flatten)]
     pub wake: BlamedWake,
 }
 
-/// What was recorded of a run.
+/// The wakes and causes that were recorded of a run.
 #[derive(Clone, Debug)]
 pub struct RunEvidence {
     /// Its wakes and their causes.
     pub blamed: BlamedRun,
-    /// Whether its wakes are those of its cycles, so that these are told.
+    /// True where its wakes are those of its cycles, so that late ones and their causes are shown.
     pub are_cycles: bool,
     /// Its late cycles.
     pub cycles: Vec<BlamedCycle>,
-    /// Where they were recorded behind the measurement.
+    /// The recording, where it was made behind the measurement.
     pub behind: Option<RecordedBehind>,
 }
 
@@ -276,9 +277,10 @@ pub struct RunEvidence {
 pub struct RecordedBehind {
     /// The latest wakes in it, the latest first.
     pub latest: Vec<BlamedWake>,
-    /// How long, ns.
+    /// Length of the recording, in ns.
     pub length_ns: u64,
-    /// How much later it made the median wake, ns, where that is known.
+    /// Time by which the recording made the median wake later, in ns; `None` where that is not
+    /// known.
     pub price_ns: Option<f64>,
 }
 
@@ -319,7 +321,8 @@ impl Run {
         }
     }
 
-    /// With what made it late. `wake_at` gives the wake that one of its worst releases waited for.
+    /// The same run with its causes. `wake_at` gives the wake that one of its worst releases waited
+    /// for.
     pub fn blamed(
         mut self,
         evidence: RunEvidence,
@@ -356,8 +359,8 @@ impl Run {
         self
     }
 
-    /// What made a cycle late, where that is known: the wake that it waited for was at least half
-    /// of its lateness.
+    /// The cause of a cycle's lateness; `None` where it is not known: only a wake that waited for
+    /// at least half of that lateness has it.
     pub fn cause_of(&self, cycle: u64, lateness_ns: i64) -> Option<&str> {
         let worst = self.outcome.worst.iter().find(|late| late.cycle == cycle);
         let half_ns = lateness_ns.max(0).unsigned_abs() / 2;
@@ -384,7 +387,7 @@ impl Run {
         self.condition.as_deref().unwrap_or(&self.name)
     }
 
-    /// Why nothing is shown of the machine under load: a load died on the way.
+    /// The reason why nothing is shown of the machine under load: a load died on the way.
     pub fn load_died(&self) -> Option<String> {
         if self.load_deaths == 0 {
             return None;
@@ -397,12 +400,12 @@ impl Run {
     }
 }
 
-/// How a run was set up; null if the data do not record it.
+/// The settings of a run; null where the data do not record one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Setup {
     /// The CPU that the loop was pinned to.
     pub cpu: Option<u32>,
-    /// The nominal period.
+    /// The nominal period, in ns.
     pub period_ns: Option<u64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC, or on the clock that it
     /// follows.
@@ -419,7 +422,7 @@ pub struct Setup {
     pub wait: Option<String>,
     /// Names of the loads; none means idle.
     pub load: Vec<String>,
-    /// How long it was to run, once its loads were up.
+    /// Time that it was to run once its loads were up, in ns.
     pub duration_ns: Option<u64>,
 }
 
@@ -434,7 +437,7 @@ impl Setup {
     }
 }
 
-/// What a load did.
+/// A load's rate, and its processes that ended before the run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
     /// Its name.
@@ -445,7 +448,7 @@ pub struct Load {
     pub unit: String,
     /// A note that it reported.
     pub note: Option<String>,
-    /// When its process ended before the run did, or stood still, the first 16.
+    /// Its processes that ended before the run did, or stood still, the first 16.
     #[serde(default)]
     pub deaths: Vec<LoadDeath>,
 }
@@ -453,13 +456,13 @@ pub struct Load {
 /// A load's process that ended before its run did, or stood still for a time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LoadDeath {
-    /// When, on CLOCK_MONOTONIC.
+    /// The instant, in ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// How long it had worked; null when it had not begun.
+    /// Time that it had worked, in ns; null when it had not begun.
     pub worked_ns: Option<u64>,
-    /// Why.
+    /// The reason why it ended or stood still, in words.
     pub why: String,
-    /// Whether it was started again.
+    /// True where it was started again.
     pub restarted: bool,
     /// It did not end, but stood still for so long; null of one that ended.
     #[serde(default)]
@@ -488,7 +491,7 @@ impl LoadDeath {
     }
 }
 
-/// What a reader should know of loads that died, a line for each.
+/// Warnings about loads that died, a sentence for each.
 pub fn deaths(reports: &[LoadReport]) -> Vec<String> {
     let dead = loads(reports).into_iter().filter_map(|load| {
         let first = load.deaths.first()?;
@@ -514,7 +517,7 @@ pub struct LoadRow {
     /// The period of the loop; null in results of before.
     #[serde(default)]
     pub period_ns: Option<u64>,
-    /// The load.
+    /// The name of the load.
     pub load: String,
     /// Cycles under it.
     pub cycles: u64,
@@ -531,7 +534,7 @@ pub struct LoadRow {
     /// Time that the host took from the loop's CPU meanwhile, as in `runs`.
     #[serde(default)]
     pub steal_ns: Option<u64>,
-    /// What it did.
+    /// Its rate, and its processes that ended before the run.
     pub loads: Vec<Load>,
 }
 
@@ -543,7 +546,7 @@ impl LoadRow {
     }
 }
 
-/// What loads did, as a report has it.
+/// Reports of loads in the shape of a result.
 pub fn loads(reports: &[LoadReport]) -> Vec<Load> {
     let death = |death: &punctual_lab::load::LoadDeath| LoadDeath {
         at_ns: death.at_ns,
@@ -562,27 +565,27 @@ pub fn loads(reports: &[LoadReport]) -> Vec<Load> {
     reports.iter().map(load).collect()
 }
 
-/// How a wait that spins approaches its releases.
+/// The approach of a wait that spins to its releases.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Approach {
     /// The length of a short sleep; null for a single sleep of any length.
     pub hop_ns: Option<u64>,
-    /// How many short sleeps end the wait, after a long one; null where all are short.
+    /// Short sleeps that end the wait, after a long one; null where all are short.
     #[serde(default)]
     pub hops: Option<u32>,
-    /// How long before the release the last sleep ends.
+    /// Time from the end of the last sleep to the release, in ns.
     pub margin_ns: u64,
     /// Of an adaptive wait: the share of late wakes since its last calibration.
     pub late_share: Option<f64>,
-    /// Of an adaptive wait: how many of those while it tried another approach than it follows.
+    /// Of an adaptive wait: late wakes of those while it tried another approach than it follows.
     #[serde(default)]
     pub trials_late: Option<u64>,
-    /// Of an adaptive wait: whether its target is within its budget on this machine.
+    /// Of an adaptive wait: true where its target is within its budget on this machine.
     pub reachable: Option<bool>,
-    /// Of an adaptive wait: whether too few sleeps were seen for the aim; the margin is then as
+    /// Of an adaptive wait: true where too few sleeps were seen for the aim; the margin is then as
     /// wide as a fixed one, or as the budget pays.
     pub extrapolated: Option<bool>,
-    /// Of an adaptive wait: whether it began with what an earlier run learned.
+    /// Of an adaptive wait: true where it began with what an earlier run learned.
     #[serde(default)]
     pub resumed: Option<bool>,
     /// The share of its spins in which the processor paused by a timed pause, in [0, 1]; null where
@@ -592,7 +595,7 @@ pub struct Approach {
 }
 
 impl Approach {
-    /// How a run of the lab did at its end.
+    /// The approach of a run of the lab at its end.
     pub fn of(run: &RunOutcome) -> Self {
         let learned = run.learned.as_ref();
         Self {

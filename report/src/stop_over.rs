@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::format;
 
-/// That a run was to end at the first release that was later than this.
+/// The demand that a run ends at the first release that is later than a limit, and the release that
+/// did end it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopOver {
     /// Later than this, ns.
@@ -25,19 +26,19 @@ pub struct StoppedBy {
     pub cycle: u64,
     /// When it was due, ns on the clock of its grid: CLOCK_MONOTONIC, unless that follows another.
     pub release_ns: u64,
-    /// How late it was, ns.
+    /// Its lateness, in ns.
     pub lateness_ns: u64,
     /// When that was seen, in UTC (RFC 3339).
     pub at: String,
 }
 
 impl StopOver {
-    /// What was demanded, in words.
+    /// The demand, in words.
     pub fn demand(&self) -> String {
         format!("no release later than {} (--stop-over)", shown(self.above_ns))
     }
 
-    /// Why the run ended before its time; `None` where it did not for this.
+    /// The reason why the run ended before its time; `None` where it did not end for this.
     pub fn sentence(&self) -> Option<String> {
         let StoppedBy { run, cycle, lateness_ns, at, .. } = self.stopped_by.as_ref()?;
         Some(format!(

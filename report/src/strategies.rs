@@ -25,7 +25,8 @@ pub struct StrategyRow {
     /// Its releases: those that ran, and those that were missed.
     #[serde(default)]
     pub releases: u64,
-    /// Those of which only a lower bound of lateness is known: the largest is one then, too.
+    /// Releases of these of which only a lower bound of lateness is known: the largest is one then,
+    /// too.
     #[serde(default)]
     pub unknown: u64,
     /// Lateness of all its releases.
@@ -45,13 +46,15 @@ pub struct StrategyRow {
     pub phase_ns: Option<u64>,
     /// The longest sleep; null for one sleep however long.
     pub hop_ns: Option<u64>,
-    /// How long before the release the last sleep ends; null for a wait that does not spin.
+    /// Time from the end of the last sleep to the release, in ns; null for a wait that does not
+    /// spin.
     pub margin_ns: Option<u64>,
-    /// How quiet the machine was meanwhile: the 99 % quantile of lateness of a pure spin whose
-    /// turns were next to those of this way; null where none could run.
+    /// A measure of the machine's quiet meanwhile, in ns: the 99 % quantile of lateness of a pure
+    /// spin whose turns were next to those of this way; null where none could run.
     #[serde(default)]
     pub quiet_p99_ns: Option<f64>,
-    /// Whether no other way here is both cheaper and later than fewer: less CPU, and a lower p99.
+    /// True where no other way here is as cheap and as seldom late, and better in one: CPU load and
+    /// 99 % quantile of lateness are compared.
     #[serde(default)]
     pub on_front: bool,
 }
@@ -116,23 +119,23 @@ const NONE_MIN: u64 = 300;
 /// best was chosen by the same data, and advice that changes from run to run is none.
 const LATER_MAX: f64 = 0.001;
 
-/// What a comparison of ways to wait says.
+/// The outcome of a comparison of ways to wait.
 #[derive(Debug, PartialEq)]
 pub enum WaitAdvice {
     /// This way, with what it gives: `Use …`.
     Use(String),
     /// Not yet, and why.
     Undecided {
-        /// What these data do not tell.
+        /// The question that these data leave open, in words.
         why: String,
-        /// How many times as long a run may tell it.
+        /// Length of a run that may decide it, over the length of this one; above 1.
         longer: f64,
     },
     /// There is nothing to choose from.
     None,
 }
 
-/// How a way stands against the best.
+/// The standing of a way against the best.
 enum Standing {
     Later,
     /// A share of late releases twice as large would have been found.
@@ -201,7 +204,7 @@ fn standing(found: Option<&RateRatio>) -> Standing {
     }
 }
 
-/// How to have this way, and what it gives.
+/// The option that chooses this way, with the lateness and the CPU load that it gives.
 fn words(row: &StrategyRow, is_cheapest: bool) -> String {
     let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
     let margin = margin_ns
@@ -233,7 +236,7 @@ fn words(row: &StrategyRow, is_cheapest: bool) -> String {
 /// release is late in the choice of the cheapest way where it is later than this.
 const QUIET_NS: i64 = 200;
 
-/// Why the other way was taken.
+/// The reason why the other way was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Against {
@@ -248,7 +251,7 @@ pub enum Against {
 /// The learned wait and another way, in the same turns.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FrontComparison {
-    /// Why this one.
+    /// The reason why this one was taken.
     pub against: Against,
     /// The other way: "fixed 60 µs".
     pub way: String,
@@ -294,11 +297,11 @@ impl FrontComparison {
 
 /// A way of a sweep: its row, its releases, and those of the spin next to it.
 pub struct Swept<'a> {
-    /// Its row.
+    /// The row of the way.
     pub row: &'a StrategyRow,
-    /// Its releases.
+    /// The latenesses of its releases.
     pub series: &'a LatenessSeries,
-    /// Those of the spin.
+    /// The latenesses of the pure spin next to it.
     pub spin: &'a LatenessSeries,
 }
 
@@ -312,8 +315,8 @@ impl Swept<'_> {
         self.row.cpu_load.unwrap_or(1.0)
     }
 
-    /// Whether it is late as seldom as its target in these turns, and was seen often enough to
-    /// tell.
+    /// Returns true where it is late as seldom as its target in these turns, and has releases
+    /// enough to show it.
     fn reaches_the_target(&self, turns: u64, chosen: impl Fn(u64) -> bool) -> bool {
         let series = self.series.of_turns(turns, chosen);
         let permitted = Target::LATE * series.releases() as f64;

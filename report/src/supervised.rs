@@ -1,4 +1,4 @@
-//! What became of supervised tasks, as rows of a report.
+//! Supervised tasks and the thread that released them, as rows of a report.
 //!
 //! Plain data, made from what the supervisor left; the numbers of a page are
 //! [`SummaryStats::of_page`]'s.
@@ -14,7 +14,7 @@ use crate::RestlessCpu;
 /// Tasks that ran as processes under one supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Supervised {
-    /// Why it ended: "finished", "stopped", "all gone", "overran".
+    /// The reason why it ended: "finished", "stopped", "all gone", "overran".
     pub over: String,
     /// The task whose overrun stopped everything; null otherwise.
     pub overran: Option<String>,
@@ -31,12 +31,12 @@ pub struct ExecutiveRow {
     pub policy: String,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
     pub priority: Option<u8>,
-    /// How it waits for releases: "sleep".
+    /// Its wait policy: "sleep".
     pub wait: String,
     /// Offset of the whole grid on CLOCK_MONOTONIC.
     pub phase_ns: u64,
-    /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
-    /// nothing shows why it made no progress; null where it did not.
+    /// The end that its watchdog put to it: "demoted", "not_demoted", "starved", "blocked", or
+    /// "stuck" where nothing shows why it made no progress; null where it put none.
     pub forced: Option<String>,
     /// CPU time of its thread over wall time, in [0, 1]; null where it was not real-time, and in
     /// results of before.
@@ -49,7 +49,7 @@ pub struct ExecutiveRow {
     pub cycles: u64,
     /// Releases that it missed.
     pub missed: u64,
-    /// Those of which only a lower bound of lateness is known: nothing came after them.
+    /// Missed releases of which only a lower bound of lateness is known: nothing came after them.
     #[serde(default)]
     pub censored: u64,
     /// post − release: how late a task is released, before it is woken.
@@ -73,7 +73,7 @@ pub struct TaskRow {
     pub cycles: u64,
     /// Releases that never ran while it was registered.
     pub missed: u64,
-    /// Those of which only a lower bound of lateness is known: no start came after them.
+    /// Missed releases of which only a lower bound of lateness is known: no start came after them.
     #[serde(default)]
     pub censored: u64,
     /// start − release.
@@ -88,40 +88,40 @@ pub struct TaskRow {
     pub over_deadline: u64,
     /// Releases at which it was still running.
     pub overran: u64,
-    /// How often its process was ended because it overran or ran none of its releases.
+    /// Times its process was ended because it overran or ran none of its releases.
     pub terminated: u64,
-    /// How often its thread lost its real-time policy because it ran without waiting.
+    /// Times its thread lost its real-time policy because it ran without waiting.
     pub demoted: u64,
-    /// How often the thread got its policy back.
+    /// Times the thread got its policy back.
     pub restored: u64,
-    /// How many of its other threads lost a real-time policy of their own, because they ran
-    /// without waiting.
+    /// Its other threads that lost a real-time policy of their own because they ran without
+    /// waiting.
     #[serde(default)]
     pub threads_demoted: u64,
-    /// How often a process was started for it, or joined as it.
+    /// Times a process was started for it, or joined as it.
     pub starts: u64,
-    /// How often a process registered.
+    /// Times a process registered.
     pub registered: u64,
-    /// How often it was started again.
+    /// Times it was started again.
     pub restarts: u64,
     /// Releases at which no process was registered; with `cycles` and `missed` all of the run.
     #[serde(rename = "vacant")]
     pub unattended: u64,
-    /// Those of them after its last process had ended or left.
+    /// Releases of these after its last process had ended or left.
     #[serde(default)]
     pub after_end: u64,
     /// Invalid results that it reported: for instance a finish in the future.
     #[serde(rename = "rubbish")]
     pub invalid: u64,
-    /// Whether it was given up, or had to be ended at the end.
+    /// True where it was given up, or had to be ended at the end.
     pub failed: bool,
-    /// ProcessEnd status of its last process; null when it had none.
+    /// Exit status of its last process; null when it had none.
     pub exit_status: Option<i32>,
     /// Signal that ended its last process; null when none did.
     pub exit_signal: Option<i32>,
 }
 
-/// What a supervisor left.
+/// The rows of a supervisor that ended.
 pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
     let (over, overran) = match &finished.over {
         Over::Finished => ("finished", None),

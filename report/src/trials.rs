@@ -1,4 +1,4 @@
-//! What `tune experiment` found: the effect of each setting alone.
+//! The body of `tune experiment`: the effect of each setting alone.
 //!
 //! Plain data.
 
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{BlameRecording, Run};
 
-/// Of `tune experiment`.
+/// The body of `tune experiment`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TrialsBody {
     /// The CPU of the loop.
     pub cpu: u32,
     /// Its period, ns.
     pub period_ns: u64,
-    /// What ran meanwhile: "none", or loads as `--load` has them.
+    /// The loads that ran meanwhile: "none", or as `--load` has them.
     pub load: String,
     /// The quantile whose value without any setting is the threshold, in (0, 1); null where the
     /// threshold was given.
@@ -32,17 +32,18 @@ pub struct TrialsBody {
     pub together: Option<RateRatio>,
     /// The settings that stay applied.
     pub kept: Vec<String>,
-    /// What somebody else changed meanwhile: path and value at the end, which was left.
+    /// Settings that somebody else changed meanwhile: path and value at the end, which was left.
     #[serde(default)]
     pub changed: Vec<String>,
     /// The directory of the journals; empty in results of earlier versions.
     #[serde(default)]
     pub state: String,
-    /// Whether causes were recorded in the last part that was, and what that cost; not there where
-    /// it was not asked for.
+    /// The recording of causes in the last part that had one, and its price; not there where it was
+    /// not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
-    /// What made late wakes late without any setting, in a sentence, where that was recorded.
+    /// The causes of late wakes without any setting, in a sentence; not there where they were not
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentence: Option<String>,
 }
@@ -52,15 +53,15 @@ pub struct TrialsBody {
 pub struct TriedSetting {
     /// Its name, as in the verdicts of `tune check`.
     pub knob: String,
-    /// What was written, a line each: path and value.
+    /// The writes of it, a line each: path and value.
     pub writes: Vec<String>,
-    /// What the kernel refused of it, and why.
+    /// The writes that the kernel refused, each with the reason.
     pub refused: Vec<String>,
     /// With it (B) and without (A); null where it was not measured.
     pub first: Option<RateRatio>,
     /// With it (B) and without (A) in fresh blocks; null where it did not help in the first.
     pub again: Option<RateRatio>,
-    /// What that says.
+    /// The verdict on its effect.
     pub verdict: TrialVerdict,
     /// Causes of late wakes without it (A) and with it (B), the most frequent first; not there
     /// where they were not recorded.
@@ -73,7 +74,7 @@ pub struct TriedSetting {
 pub struct MovedCause {
     /// Its kind, in a word.
     pub cause: String,
-    /// Who or what; threads without their numbers.
+    /// Name of the thread, interrupt or activity that is the cause; threads without their numbers.
     pub name: String,
     /// Wakes that were late mainly by it, of those that were recorded without the setting (A) and
     /// with it (B): `exceedances_a` of `n_a`. Causes and settings of a result are one family.
@@ -99,11 +100,11 @@ impl MovedCause {
 /// Late wakes with a setting, and without any in the same blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct CausesPair<'a> {
-    /// Without.
+    /// The run without the setting.
     pub without: &'a Run,
-    /// With it.
+    /// The run with it.
     pub with: &'a Run,
-    /// By how much counts of late releases scatter more than those of independent ones.
+    /// Scatter of counts of late releases, over that of counts of independent ones.
     pub dispersion: f64,
 }
 
@@ -113,7 +114,8 @@ const CAUSES_MAX: usize = 5;
 /// Wakes on both sides together that a cause needs to be compared.
 const WAKES_MIN: u64 = 5;
 
-/// What moved with each setting: how often each cause makes a wake later than `threshold_ns`.
+/// The causes of late wakes with and without each setting, by the share of wakes that each makes
+/// later than `threshold_ns`: one list for each pair, in its order.
 pub fn moved(pairs: &[CausesPair<'_>], threshold_ns: i64) -> Vec<Vec<MovedCause>> {
     let named: Vec<Vec<(CauseName, KindCounts)>> = pairs.iter().map(CausesPair::counts).collect();
     let counts: Vec<KindCounts> = named.iter().flatten().map(|(_, counts)| *counts).collect();
@@ -125,7 +127,7 @@ pub fn moved(pairs: &[CausesPair<'_>], threshold_ns: i64) -> Vec<Vec<MovedCause>
     named.into_iter().map(of_pair).collect()
 }
 
-/// What makes a cause the same on both sides.
+/// The key by which a cause is the same on both sides.
 #[derive(Clone, Debug, PartialEq)]
 struct CauseName {
     cause: String,
@@ -188,7 +190,7 @@ fn without_numbers(name: &str) -> String {
     kept + rest
 }
 
-/// What became of a setting.
+/// The verdict on a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialVerdict {
@@ -213,13 +215,13 @@ pub enum TrialVerdict {
 /// A setting that makes late releases so many times rarer or more frequent matters.
 pub const MATTERS: f64 = 1.5;
 
-/// Whether the interval of the ratio has no change that matters.
+/// Returns true where the interval of the ratio has no change that matters.
 fn is_within(rate: &RateRatio) -> bool {
     rate.lower > 1.0 / MATTERS && rate.upper.is_some_and(|upper| upper < MATTERS)
 }
 
 impl TrialVerdict {
-    /// What a trial says of a setting that the kernel took.
+    /// The verdict of a trial on a setting that the kernel took.
     pub fn of(trial: &SettingTrial) -> Self {
         match (&trial.first, &trial.again) {
             (None, _) => Self::NotTried,

@@ -1,4 +1,4 @@
-//! What the runs say of applications: loops of the measured period and of its neighbours, and
+//! Answers of the runs for applications: loops of the measured period and of its neighbours, and
 //! software stepping where that is asked for.
 //!
 //! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
@@ -13,17 +13,18 @@ use crate::advice::Findings;
 use crate::format;
 use crate::run::Run;
 
-/// What a machine is good for, in the unit of one application.
+/// The fitness of a machine for one application, in the application's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// "loop" (wakes without a period too), "software stepping".
     pub application: String,
-    /// What it is about: "1 kHz", "base thread"; empty in results of before.
+    /// Its subject: "1 kHz", "base thread"; empty in results of before.
     #[serde(default)]
     pub subject: String,
     /// "yes", "no" or "unknown".
     pub answer: Answer,
-    /// For "loop": whether that was measured, and what came out; null in results of before.
+    /// For "loop": the state of its evidence, such as shown or not measured; null in results of
+    /// before.
     #[serde(default)]
     pub stands: Option<Stands>,
     /// The verdict as a sentence.
@@ -36,7 +37,7 @@ pub struct Verdict {
     pub period_ns: Option<f64>,
     /// For "loop": the same as a rate; for steps: the highest rate that holds.
     pub rate_hz: Option<f64>,
-    /// For "loop": how late it may be.
+    /// For "loop": the latest that a release may be, in ns.
     #[serde(default)]
     pub deadline_ns: Option<f64>,
     /// For "loop": the share of releases that may be later.
@@ -53,7 +54,7 @@ pub struct Verdict {
 pub enum Answer {
     /// It is good enough.
     Yes,
-    /// It is not.
+    /// It is not good enough.
     No,
     /// It was not measured, or this run is too short to decide.
     Unknown,
@@ -62,10 +63,11 @@ pub enum Answer {
 /// The question that data were recorded for, as it was put: kept with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionSpec {
-    /// What the loop is for, as `--for` names it; null for a loop as such.
+    /// The purpose of the loop, as `--for` names it; null for a loop as such.
     #[serde(default, rename = "for")]
     pub purpose: Option<String>,
-    /// How late a loop may be, ns; null for what its purpose says, else a tenth of its period.
+    /// The latest that a release may be, in ns; null for what its purpose says, else a tenth of its
+    /// period.
     #[serde(default)]
     pub deadline_ns: Option<i64>,
     /// The share of releases that may be later; null for what its purpose says, else 1e-3.
@@ -73,27 +75,27 @@ pub struct QuestionSpec {
     pub miss: Option<f64>,
 }
 
-/// What runs are judged by, and in which words.
+/// The question that runs are judged by, with the words of its answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
-    /// What a loop has to keep.
+    /// The deadline that a loop has to keep, and the share of releases that may be later.
     pub requirement: Requirement,
-    /// Whether only the measured periods are judged.
+    /// True where only the measured periods are judged.
     pub measured_alone: bool,
-    /// Whether software stepping is judged.
+    /// True where software stepping is judged.
     pub stepping: bool,
-    /// What loops of these periods are called, the shortest first; of as many loops of other
+    /// Names of loops by their periods, in ns, the shortest first; of as many loops of other
     /// periods each has the name of its place.
     pub labels: &'a [(u64, &'a str)],
     /// The periods that were measured, each once, the shortest first, ns.
     pub periods_ns: &'a [u64],
-    /// What the loop is for, in words.
+    /// The purpose of the loop, in words.
     pub purpose: Option<&'a str>,
     /// The command that measures, and the options that say what for; `None` for recorded data.
     pub command: Option<(&'a str, &'a str)>,
-    /// Whether the run ended early.
+    /// True where the run ended early.
     pub incomplete: bool,
-    /// What the rules about tuning found; `None` for recorded data.
+    /// The findings of the rules about tuning; `None` for recorded data.
     pub findings: Option<&'a Findings>,
     /// The question as it was put; `None` where none was.
     pub spec: Option<&'a QuestionSpec>,
@@ -102,7 +104,7 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// What a loop of this period is called.
+    /// The name of a loop of this period, with the period; without a name its rate.
     pub(crate) fn subject(&self, period_ns: u64) -> String {
         let usual = || self.labels.iter().find(|(ns, _)| *ns == period_ns);
         let are_as_many = self.periods_ns.len() == self.labels.len();
@@ -125,7 +127,7 @@ impl Verdict {
         behind.trim_start_matches([':', ',']).trim_start()
     }
 
-    /// What it is about, and its statement.
+    /// Its subject and its statement.
     pub(crate) fn sentence(&self) -> String {
         format!("{}: {}", self.subject, self.statement)
     }
@@ -193,7 +195,7 @@ pub(crate) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
     verdicts
 }
 
-/// What the loops have to keep, as a heading.
+/// The question to the loops, as a heading.
 pub(crate) fn heading(question: &Question<'_>) -> String {
     let Requirement { deadline, p } = question.requirement;
     let by = match deadline {
@@ -278,13 +280,13 @@ fn options(requirement: Requirement) -> String {
     deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
 }
 
-/// How much longer to measure than the cycles that are needed take: for cold cycles, loads that
+/// Time to measure over the time of the cycles that are needed: spare for cold cycles, loads that
 /// start late and blocks that do not come out even.
 pub const SPARE: f64 = 1.1;
 /// The least time to measure where too many releases were late, in ns.
 const REFUTE_NS: f64 = 60e9;
 
-/// How long the whole experiment was: the runs of one loop took turns.
+/// Length of the whole experiment, in ns: the runs of one loop took turns.
 fn length_ns(runs: &[&Run]) -> f64 {
     let Some(first) = runs.first() else { return 0.0 };
     let same = |run: &&&Run| {

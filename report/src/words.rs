@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// A warning about the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// That stalls may be the host's: also an advice.
+    /// Stalls may be the host's: shown as an advice too.
     Guest,
-    /// That the policy was refused: also in the headline.
+    /// The policy was refused: shown in the headline too.
     NotRealTime,
     /// Any other.
     Words(String),
@@ -31,7 +31,7 @@ impl Warning {
         }
     }
 
-    /// Whether short documents show it in other words: in the headline, or as an advice.
+    /// Returns true where short documents show it in other words: in the headline, or as an advice.
     pub fn is_shown_elsewhere(&self) -> bool {
         matches!(self, Self::Guest | Self::NotRealTime)
     }
@@ -60,7 +60,7 @@ impl Warnings {
         self.0.iter()
     }
 
-    /// Whether there are none.
+    /// Returns true where there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -95,13 +95,13 @@ impl FromIterator<Warning> for Warnings {
 struct StoredWarnings {
     /// Warnings about the numbers.
     warnings: Vec<String>,
-    /// What each of them is about, in the same order; not there where none is about what this
-    /// tells, and in results of before.
+    /// The subject of each warning, in the same order; not there where all are of a subject that
+    /// this does not name, and in results of before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings_about: Vec<WarningAbout>,
 }
 
-/// What a warning is about.
+/// The subject of a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum WarningAbout {
@@ -153,7 +153,7 @@ impl JsonSchema for Warnings {
     }
 }
 
-/// What was requested of the kernel.
+/// A request to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredRequest", into = "StoredRequest")]
 pub enum Request {
@@ -184,9 +184,9 @@ impl From<Attempt> for Request {
 /// A request as a result has it.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct StoredRequest {
-    /// What was requested.
+    /// The request, in words.
     attempt: String,
-    /// Whether that is a scheduling policy; false in results of before, which do not tell.
+    /// True for a scheduling policy; false in results of before, which do not record it.
     #[serde(default)]
     is_policy: bool,
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What the program is made from. Its commit is looked up again when one of these changes.
+/// The sources of the program. Its commit is looked up again when one of these changes.
 const SOURCES: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
@@ -58,7 +58,7 @@ pub(crate) fn commit(root: &Path, sources: &[&str]) -> Option<String> {
     Some(if changed.is_empty() { commit } else { format!("{commit}, modified") })
 }
 
-/// What git prints; `None` where it fails.
+/// The output of git, trimmed; `None` where it fails.
 fn git(root: &Path, args: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(root).args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! How fast the page of a million cycles is: `cargo bench -p punctual-cli --bench page [-- N]`.
+//! Time that the page of a million cycles takes: `cargo bench -p punctual-cli --bench page [-- N]`.
 //!
 //! Makes samples up, judges them, makes the page, opens it in headless Chromium and prints what
 //! each took. Asserts nothing of it; needs chromium and chromedriver.

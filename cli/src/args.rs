@@ -88,7 +88,7 @@ pub(crate) struct PeriodsArgs {
     pub(crate) period: Vec<parse::Duration>,
 }
 
-/// What ends it before its time.
+/// The lateness that ends a run before its time.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct StopArgs {
     /// End at the first release that is later than this, and fail (exit 1): the result is kept, and
@@ -110,7 +110,7 @@ impl StopArgs {
     }
 }
 
-/// What is seen while it runs.
+/// The picture of a run on the terminal while it runs.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LiveArgs {
     /// Show how late the loop wakes as a picture while it runs: over time, and all so far; on a
@@ -142,7 +142,7 @@ impl Detail {
     }
 }
 
-/// What counts as what where something cannot be decided.
+/// The result that a judgement counts as which is not decided.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct UndecidedArgs {
     /// What a claim, a comparison or an answer counts as that needs more data than there are
@@ -162,7 +162,7 @@ impl UndecidedArgs {
     }
 }
 
-/// What is undecided counts as this.
+/// The results that a judgement may count as which is not decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum UndecidedWord {
     /// As what holds: exit status 0
@@ -194,7 +194,7 @@ pub(crate) struct LearnArgs {
     pub(crate) relearn: bool,
 }
 
-/// Whether the kernel's events are recorded.
+/// The times at which the kernel's events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BlameWord {
     /// Where the kernel allows it; behind the measurement unless it costs little
@@ -205,7 +205,7 @@ pub(crate) enum BlameWord {
     Off,
 }
 
-/// Whether what makes releases late is recorded.
+/// The recording of the causes of late releases.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct CausesArgs {
     /// Record the kernel's events meanwhile, and name what made releases late. Needs root or
@@ -217,8 +217,8 @@ pub(crate) struct CausesArgs {
 }
 
 impl CausesArgs {
-    /// Whether and when to record, in a run that may be compared with others; `usual` is what holds
-    /// without the option.
+    /// The way that causes are recorded in a run that may be compared with others; `None` for not
+    /// at all. `usual` holds without the option.
     pub(crate) fn when(self, usual: BlameWord, is_compared: bool) -> Option<BlameWhen> {
         match self.blame.unwrap_or(usual) {
             BlameWord::Off => None,
@@ -346,7 +346,7 @@ pub(crate) fn root(captured: Option<&Path>) -> Result<Root> {
     })
 }
 
-/// How much of a report is shown.
+/// The part of a report that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// One line a loop.

@@ -53,7 +53,7 @@ impl ThresholdArgs {
         Some(format!("--threshold {time}"))
     }
 
-    /// What to compare at: these, and the deadline of the question where one was put.
+    /// The thresholds to compare at: these, and the deadline of the question where one was put.
     pub(crate) fn with_deadline(&self, requirement: Option<Requirement>) -> TestedThresholds {
         let fixed_ns = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
         TestedThresholds { fixed_ns, requirement }
@@ -63,14 +63,14 @@ impl ThresholdArgs {
 /// The thresholds at which runs are compared, beside those at fixed ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TestedThresholds {
-    /// Of every run.
+    /// Those of every run, ns.
     fixed_ns: Vec<i64>,
     /// The question: of each run the deadline of its period.
     requirement: Option<Requirement>,
 }
 
 impl TestedThresholds {
-    /// Those of a run of this period, ns.
+    /// The thresholds of a run of this period, ns.
     fn of_period(&self, period_ns: Option<u64>) -> Vec<i64> {
         let deadline = self.requirement.zip(period_ns);
         let deadline = deadline.map(|(requirement, period_ns)| requirement.deadline_ns(period_ns));
@@ -87,7 +87,7 @@ pub(crate) struct Side {
     pub(crate) results: Vec<Recorded>,
 }
 
-/// What the side of this number is called where it has no name: "A", "B", …
+/// The name of the side of this number, counted from 0, where it has none of its own: "A", "B", …
 pub(crate) fn label(at: usize) -> String {
     match u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)) {
         Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
@@ -415,7 +415,7 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
 /// The differences that make two runs of one name answers to different questions.
 const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load", "cold cycles"];
 
-/// Those differences of how two runs were set up that leave nothing to compare.
+/// The differences of two runs' setups that leave nothing to compare.
 fn question_differences(a: &RecordedRun, b: &RecordedRun) -> impl Iterator<Item = Difference> {
     let matters = |difference: &Difference| OF_THE_QUESTION.contains(&difference.what.as_str());
     setups(a, b).into_iter().filter(matters)
@@ -471,7 +471,7 @@ pub(crate) struct Recorded {
     experiment: String,
     /// The start, in UTC (RFC 3339).
     started_at: Option<String>,
-    /// Whether it ended before its time.
+    /// True where it ended before its time.
     incomplete: bool,
     /// The machine, where the data say.
     machine: Option<MachineFacts>,
@@ -479,8 +479,8 @@ pub(crate) struct Recorded {
     session: Option<Session>,
     /// The clock that stamps were taken with, where the data say.
     stamps: Option<String>,
-    /// Whether the kernel's events were recorded meanwhile, which makes releases later, where the
-    /// data say.
+    /// True where the kernel's events were recorded meanwhile, which makes releases later; `None`
+    /// where the data do not say.
     #[serde(default)]
     events_recorded: Option<bool>,
     /// Its runs, in their order.
@@ -494,7 +494,7 @@ pub(crate) struct RecordedRun {
     name: String,
     /// Its setup.
     setup: Setup,
-    /// Whether cold cycles were left out.
+    /// True where cold cycles were left out.
     cold_left_out: bool,
     /// Cycles that ran and did not fit in the recorder: they are in no count.
     #[serde(default)]
@@ -558,12 +558,12 @@ impl RecordedRun {
         &self.parts
     }
 
-    /// Whether this is its name. Results of before have hard spaces in names.
+    /// Returns true where this is its name. Results of before have hard spaces in names.
     fn is_named(&self, name: &str) -> bool {
         plain_spaces(&self.name) == plain_spaces(name)
     }
 
-    /// Whether another run holds the very same counts.
+    /// Returns true where another run holds the very same counts.
     fn is_copy_of(&self, other: &Self) -> bool {
         self.name == other.name && self.parts == other.parts
     }
@@ -599,7 +599,8 @@ impl Recorded {
         &self.from
     }
 
-    /// Whether another result holds the very same recording, and that is not an empty one.
+    /// Returns true where another result holds the very same recording, and that is not an empty
+    /// one.
     pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
         let has_releases = |run: &RecordedRun| run.parts.iter().any(|part| part.releases() > 0);
         self.started_at == other.started_at

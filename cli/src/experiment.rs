@@ -1,7 +1,6 @@
 //! The command line's side of an experiment: its words, names and files.
 //!
-//! How experiments run is `punctual_lab::experiment`; here they get a progress line and become what
-//! every result has.
+//! `punctual_lab::experiment` runs experiments; here they get a progress line and an envelope.
 
 pub(crate) mod claims;
 pub(crate) mod follow;
@@ -237,7 +236,7 @@ impl Machine {
         Ok(Self { root, facts, measuring, settings, foreign })
     }
 
-    /// What attribution must know of the machine that measures.
+    /// Facts that attribution needs of the machine that measures: platform, kernel, SMI counter.
     pub(crate) fn recorded(&self) -> RecordedMachine {
         let platform = match self.measuring.virtualization.virtualization.value() {
             None => Platform::Unknown,
@@ -257,7 +256,8 @@ impl Machine {
         Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) }
     }
 
-    /// That settings of the machine that measures are not what they were.
+    /// The warning that settings of the machine that measures changed meanwhile; `None` where none
+    /// did.
     fn changed(&self) -> Option<String> {
         words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
     }

@@ -1,5 +1,5 @@
-//! How numbers, times and lines are shown to people: those of results, those of a terminal, and
-//! commands of this program.
+//! Numbers, times and lines as shown to people: those of results, those of a terminal, and commands
+//! of this program.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) fn tune(word: &str, tree: Option<&Path>, state: &Path) -> String {
     plain(&command(&line))
 }
 
-/// Whether a browser can be opened here.
+/// Returns true where a browser can be opened here.
 pub(crate) fn has_desktop() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some())
 }

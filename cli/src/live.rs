@@ -1,7 +1,7 @@
 //! A screen while loops are measured: how late they wake, so far and over time, as a picture.
 //!
 //! One row a doubling of the lateness: to the left a strip over time, to the right all so far.
-//! What it shows was computed for the progress lines; nothing is taken from the loops.
+//! Its figures were computed for the progress lines; nothing is taken from the loops.
 
 use std::collections::HashMap;
 use std::io::{self, Stdout};
@@ -35,16 +35,16 @@ const LOOPS_MAX: usize = 4;
 /// A stretch of time of the strip.
 #[derive(Clone, Debug)]
 struct Stretch {
-    /// What ran.
+    /// The condition that ran.
     condition: String,
     /// The cycles of the first loop.
     by_lateness: HeatColumn,
 }
 
-/// What is shown: of several loops the picture is that of the first.
+/// The picture's figures: of several loops those of the first.
 #[derive(Debug, Default)]
 struct LivePicture {
-    /// What was counted of each condition when it was looked at last.
+    /// The counts of each condition when it was looked at last.
     counted: HashMap<usize, HeatColumn>,
     strip: Vec<Stretch>,
     all: HeatColumn,
@@ -200,7 +200,7 @@ impl LivePicture {
         rows
     }
 
-    /// What would be late for a loop stands out.
+    /// The colour of a row: red from a period on, yellow from a tenth of it, else cyan.
     fn style(&self, row: &LiveRow) -> Style {
         let colour = match row.from_ns {
             ns if ns >= self.period_ns => Color::Red,
@@ -219,7 +219,7 @@ struct LiveRow {
 }
 
 impl LiveRow {
-    /// How many cycles of a column are in it.
+    /// The cycles of a column that lie in it.
     fn count(&self, column: &HeatColumn) -> u64 {
         let within = |from_ns: f64| (self.from_ns..self.to_ns).contains(&from_ns);
         column.cells().filter(|cell| within(cell.from_ns)).map(|cell| cell.count).sum()
@@ -237,7 +237,7 @@ fn joined(strip: &[Stretch], each: usize) -> Vec<Stretch> {
     strip.chunks(each.max(1)).filter_map(join).collect()
 }
 
-/// How far a count goes on a log scale of so many steps: at least one of any.
+/// The steps that a count reaches on a log scale of so many: 1 at least, but 0 for 0.
 fn scaled(count: u64, most: u64, steps: usize) -> usize {
     match count {
         0 => 0,
@@ -252,7 +252,8 @@ fn shade(count: u64, most: u64) -> char {
     SHADES[scaled(count, most, SHADES.len() - 1)]
 }
 
-/// What shows how far an experiment is: a screen where that is wanted and there is one, else lines.
+/// The observer that shows the progress of an experiment: a screen where that is wanted and there
+/// is one, else lines.
 ///
 /// # Errors
 /// The terminal does not become a screen.

@@ -26,7 +26,8 @@ use crate::unthrottled::Unthrottled;
 pub(crate) trait Measuring {
     /// Its name in results.
     const NAME: &'static str;
-    /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
+    /// True where a line shows its progress on a terminal: false for an experiment that reports
+    /// none.
     const HAS_PROGRESS: bool = true;
     /// The experiment of the lab.
     type Experiment: Experiment;
@@ -34,7 +35,7 @@ pub(crate) trait Measuring {
     /// Where the result goes.
     fn output(&self) -> &OutputArgs;
 
-    /// How much of the result is shown.
+    /// The part of the result that is shown.
     fn detail(&self) -> Detail {
         Detail::Long
     }
@@ -108,7 +109,7 @@ impl StageArgs {
         self.stage2.with(self.stage2_priority)
     }
 
-    /// What a thread of the same policy does; `None`: there is none.
+    /// The work of a competing thread of the same policy; `None`: there is none.
     pub(crate) fn competitor(&self) -> Option<Competitor> {
         self.competitor.map(|name| match name {
             CompetitorName::Computes => Competitor::Computes,
@@ -117,7 +118,7 @@ impl StageArgs {
     }
 }
 
-/// What a competitor does, on the command line.
+/// The work of a competitor, on the command line.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum CompetitorName {
     /// Computes 14 ms at a stretch

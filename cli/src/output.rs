@@ -173,7 +173,7 @@ impl OutputArgs {
         self.named().into_iter().try_for_each(|(option, path)| distinct(option, path, used))
     }
 
-    /// Whether the result goes anywhere but to the page.
+    /// Returns true where the result goes anywhere but to the page.
     pub(crate) fn are_some(&self) -> bool {
         self.named().iter().any(|(_, path)| path.is_some())
     }
@@ -198,7 +198,7 @@ pub(crate) struct ResultForms<'a> {
 }
 
 impl Outputs {
-    /// Whether standard output is one of them, and nothing else goes there.
+    /// Returns true where standard output is one of them, and nothing else goes there.
     pub(crate) fn are_on_stdout(&self) -> bool {
         let targets = [&self.json, &self.markdown, &self.junit];
         targets.iter().any(|target| matches!(target, OutputTarget::Stdout))
@@ -325,7 +325,7 @@ fn read_of(input: &Path) -> Vec<PathBuf> {
     vec![input.to_owned(), input.with_file_name(SAMPLES)]
 }
 
-/// Whether two names mean one regular file, or would.
+/// Returns true where two names mean one regular file, or would.
 fn same(first: &Path, second: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
     let is_file = |path: &Path| fs::metadata(path).map_or(true, |meta| meta.is_file());

@@ -1,4 +1,4 @@
-//! What a page shows: results, the thinned time series of their runs, and which of them are drawn.
+//! Data of a page: results, the thinned time series of their runs, and which of them are drawn.
 //!
 //! Plain data for the views, made from results that were read back or just measured. Reads sample
 //! files; draws and prints nothing.
@@ -43,7 +43,7 @@ pub(crate) struct Page {
     pub(crate) drawn: Vec<(usize, usize)>,
     /// Two measurements, compared with each other.
     pub(crate) compared: Option<Comparison>,
-    /// What is not drawn, in words.
+    /// The results and runs that are not drawn, in words.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Page {
         &self.results[self.drawn[line.drawn].0]
     }
 
-    /// What ran next to a cycle of a run of this page; `None` where that was not recorded.
+    /// The load that ran next to a cycle of a run of this page; `None` where that was not recorded.
     pub(crate) fn load_at(&self, run: &Run, cycle: u64) -> Option<String> {
         self.results.iter().find_map(|shown| {
             let at = shown.report.body.runs().iter().position(|own| std::ptr::eq(own, run))?;

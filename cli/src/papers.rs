@@ -1,4 +1,4 @@
-//! What a paper gives, as results have it.
+//! Figures and claims of papers, in the shape of results.
 //!
 //! Papers know nothing of results, and results nothing of papers: each of both has its own plain
 //! data, and here one is made of the other.

@@ -19,7 +19,7 @@ use crate::output;
 #[derive(Debug)]
 pub(crate) struct Line {
     terminal: bool,
-    /// Whether nothing is shown.
+    /// True where nothing is shown.
     is_silent: bool,
     /// Lines that stand on the terminal.
     shown: usize,

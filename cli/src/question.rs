@@ -34,7 +34,7 @@ pub(crate) struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// Whether its answers decide the exit status.
+    /// Returns true where its answers decide the exit status.
     pub(crate) fn is_gate(&self) -> bool {
         self.gate
     }
@@ -173,7 +173,7 @@ struct Use {
     /// The names of its loops, by period in ns, the shortest first, where they have names of their
     /// own: such loops may have other periods, and are judged by the same rule.
     labels: &'static [(u64, &'static str)],
-    /// Whether the result judges software stepping.
+    /// True where the result judges software stepping.
     stepping: bool,
     /// The command that says what a machine is good for that does not keep the requirement.
     refuted: Option<&'static str>,

@@ -89,7 +89,7 @@ impl TuneScopeArgs {
     }
 }
 
-/// What `--cpus` takes for half of the cores.
+/// The word of `--cpus` for half of the cores.
 const HALF: &str = "half";
 
 /// The workload of the CPUs.
@@ -216,7 +216,7 @@ impl TunedMachine {
         Ok(plan)
     }
 
-    /// What rules judge.
+    /// The facts, settings, CPUs and workload that rules judge.
     pub(crate) fn inputs(&self) -> Inputs<'_> {
         Inputs {
             facts: &self.facts,

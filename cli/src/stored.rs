@@ -1,7 +1,7 @@
 //! A result that an earlier run wrote, read back as the report that it was.
 //!
 //! For every subcommand that takes a RESULT. Opens regular files only: a pipe is never waited for.
-//! What a result of a newer schema would mean is not guessed.
+//! The meaning of a result of a newer schema is not guessed.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -36,7 +36,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// A result read back, and where it was.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
     /// The report. Parts that JSON leaves out (histograms in full resolution, tails) are empty.
     pub(crate) report: Report,
@@ -65,7 +65,8 @@ impl Stored {
     }
 }
 
-/// Whether a run has this name, whatever the kind of its spaces: a name may be copied from a page.
+/// Returns true where a run has this name, whatever the kind of its spaces: a name may be copied
+/// from a page.
 fn is_name(run: &Run, name: &str) -> bool {
     plain_spaces(&run.name) == plain_spaces(name)
 }
@@ -87,7 +88,7 @@ pub(crate) fn regular(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot read {shown}"))
 }
 
-/// Whether a file begins as a sample file does.
+/// Returns true where a file begins as a sample file does.
 pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     let mut head = Vec::new();
     let length = FILE_MAGIC.len() as u64;

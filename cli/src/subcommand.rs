@@ -1,4 +1,5 @@
-//! What subcommands share: arguments that execute, their exit status, and how a report goes out.
+//! Common parts of subcommands: arguments that execute, their exit status, and the way out of a
+//! report.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ impl ResultsArgs {
         self.dir.as_deref().unwrap_or_else(|| Path::new("punctual-results"))
     }
 
-    /// Whether one was named.
+    /// Returns true where a directory was named.
     pub(crate) fn is_named(&self) -> bool {
         self.dir.is_some()
     }

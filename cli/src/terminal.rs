@@ -36,16 +36,16 @@ pub(crate) enum Key {
     Home,
 }
 
-/// How the terminal was, while it is another.
+/// The settings of the terminal before it became a screen; `None` while it is none.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Whether there is a screen to draw on, and keys to read.
+/// Returns true where there is a screen to draw on, and keys to read.
 pub(crate) fn is_there() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     stdin().is_terminal() && stdout().is_terminal() && !is_dumb
 }
 
-/// Whether an error says that the terminal was closed.
+/// Returns true where an error shows that the terminal was closed.
 pub(crate) fn is_gone(why: &io::Error) -> bool {
     let hung_up = rustix::io::Errno::IO.raw_os_error();
     why.kind() == io::ErrorKind::UnexpectedEof || why.raw_os_error() == Some(hung_up)
@@ -94,7 +94,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// What draws on it.
+    /// The terminal that draws on it.
     pub(crate) fn terminal(&self) -> io::Result<ratatui::Terminal<TermionBackend<io::Stdout>>> {
         ratatui::Terminal::new(TermionBackend::new(stdout()))
     }

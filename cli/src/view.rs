@@ -1,8 +1,7 @@
 //! Views: a report as text, as a page and as Markdown for people, as JSON for machines, as JUnit
 //! XML for build servers. No arithmetic here.
 //!
-//! What is shown of each kind of result is a document, made in [`kinds`]; `punctual_document`
-//! renders it.
+//! The document for each kind of result is made in [`kinds`]; `punctual_document` renders it.
 
 mod junit;
 pub(crate) mod kinds;
@@ -37,7 +36,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     markdown::headed(&heading, &kinds::complete(report))
 }
 
-/// What a report judges, as test cases in JUnit XML.
+/// The judgements of a report, as test cases in JUnit XML.
 pub(crate) fn junit(report: &Report) -> String {
     junit::rendered(report, &jiff::Timestamp::now().to_string())
 }

@@ -170,7 +170,7 @@ pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
     Ok(detect(&head).filter(|_| !is_own(&head)))
 }
 
-/// Whether a file is a result of this program: JSON with versions and threads too.
+/// Returns true where a file is a result of this program: JSON with versions and threads too.
 fn is_own(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"{") && head.windows(10).any(|at| at == b"\"punctual\"")
 }
@@ -179,7 +179,7 @@ fn is_own(head: &[u8]) -> bool {
 pub(crate) struct RecordedData {
     /// The part that every result has.
     envelope: Envelope,
-    /// The runs.
+    /// The runs that were read.
     runs: Vec<Run>,
     /// The question that they were recorded for, where that is known.
     question: Option<QuestionSpec>,
@@ -274,7 +274,7 @@ fn raw(path: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(File::open(path).with_context(|| format!("cannot read {shown}"))?))
 }
 
-/// Whether the bytes to come begin with `magic`; and those of them that had to be taken.
+/// Returns true where the bytes to come begin with `magic`, and those of them that had to be taken.
 fn starts_with(reader: &mut impl BufRead, magic: &[u8]) -> io::Result<(bool, Vec<u8>)> {
     let mut first = Vec::new();
     reader.by_ref().take(magic.len() as u64).read_to_end(&mut first)?;
@@ -315,7 +315,7 @@ fn unpasted(head: &[u8]) -> Option<(&'static Format, String)> {
     detect(text.as_bytes()).map(|format| (format, text))
 }
 
-/// Whether it is what `cyclictest -q` prints without a histogram.
+/// Returns true where it is the output of `cyclictest -q` without a histogram.
 fn is_summary(head: &[u8]) -> bool {
     let text = plain(&String::from_utf8_lossy(head));
     text.lines().any(|line| {

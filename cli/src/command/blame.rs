@@ -156,7 +156,7 @@ impl FileArgs {
         ]
     }
 
-    /// Whether any is asked for.
+    /// Returns true where any is asked for.
     fn are_some(&self) -> bool {
         self.keep.is_some() || self.forms().iter().any(|(.., path)| path.is_some())
     }
@@ -275,12 +275,13 @@ impl BlameArgs {
         Ok(Exit::Fine)
     }
 
-    /// How much is shown.
+    /// The part of the result that is shown.
     const fn detail(&self) -> Detail {
         Detail::of(self.quiet, self.verbose, Detail::Short)
     }
 
-    /// What is late, and where the recording ends.
+    /// The threshold from which on a wake is late, and the lateness at which the recording ends;
+    /// `None` where none ends it.
     fn late(&self) -> Result<(LateThreshold, Option<Span>)> {
         let Some(parse::Duration(stop_over)) = self.stop_over else {
             return Ok((self.over.unwrap_or(LATE), None));

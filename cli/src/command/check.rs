@@ -176,7 +176,7 @@ impl Execute for CheckArgs {
     }
 }
 
-/// What becomes of the samples of a run.
+/// The samples of a run that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KeptSamples {
     /// Every sample stays beside the result: 'analyse' and 'compare' read them
@@ -185,7 +185,7 @@ enum KeptSamples {
     None,
 }
 
-/// How long it takes, before it begins.
+/// Time that the measurement takes, in words, before it begins.
 fn announced(plan: &PeriodicPlan, duration: Span) -> String {
     let loaded = plan.conditions.iter().filter(|condition| !condition.loads.is_empty()).count();
     let under = match loaded {
@@ -376,7 +376,7 @@ impl Turns {
         turns.into_iter().map(condition).collect()
     }
 
-    /// Tells whether no load runs.
+    /// Returns true where no load runs.
     fn are_none(&self) -> bool {
         let (Self::Each(loads) | Self::Together(loads)) = self;
         loads.is_empty()

@@ -237,7 +237,8 @@ impl Source {
     }
 }
 
-/// Whether a sample file is of this result; one that cannot be read is, and says why later.
+/// Returns true where a sample file is of this result, and where it cannot be read: that fails
+/// later, with the reason.
 fn are_of(path: &Path, report: &Report) -> Result<bool> {
     let file = SampleFileReader::open(BufReader::new(regular(path)?));
     Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))

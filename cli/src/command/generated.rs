@@ -1,6 +1,5 @@
-//! What is made from the program itself: `punctual man DIR`, the man pages, and `punctual
-//! completions SHELL`, from the definition of the command line; `punctual schema`, from the types
-//! of results.
+//! Files made from the program itself: `punctual man DIR`, the man pages, and `punctual completions
+//! SHELL`, from the definition of the command line; `punctual schema`, from the types of results.
 
 use std::path::PathBuf;
 

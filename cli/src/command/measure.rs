@@ -56,7 +56,7 @@ macro_rules! experiments {
             }
         }
 
-        /// What is shown of a result; `None` for one of another command.
+        /// The section of a result; `None` for one of another command.
         pub(crate) fn section(measured: &Measured) -> Option<Section> {
             Some(match measured {
                 $($(Measured::$name(body) => $shown(body),)?)*

@@ -1,6 +1,6 @@
 //! `punctual reproduce`: the experiments of the papers that punctual builds on, on this machine.
 //!
-//! What a paper prints and measures is in `papers`; here is what measures for it, and the result.
+//! Each paper's figures and plan are in `papers`; here is what measures for it, and the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
 /// Another machine's result of the same papers.
 struct Beside {
     report: Report,
-    /// What its columns and series are called.
+    /// The name of its columns and series.
     label: String,
 }
 
@@ -223,7 +223,7 @@ impl Beside {
 /// The subcommand's name.
 const NAME: &str = "reproduce";
 
-/// What measures for all papers.
+/// The measurements for all papers, and their results so far.
 struct Bench<'a> {
     machine: &'a Machine,
     cpu: u32,
@@ -236,7 +236,7 @@ struct Bench<'a> {
     figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
-    /// What conditions that are tuned have; none without --tune.
+    /// The settings of conditions that are tuned; none without --tune.
     settings: Option<PlannedSettings>,
     /// The quiet phases that were found, ns.
     quiet: Vec<(Period, u64)>,
@@ -268,7 +268,7 @@ impl<'a> Bench<'a> {
         self.paper = paper;
     }
 
-    /// What the result has besides its rows: what every result has, the loops and the figures.
+    /// The parts of the result besides its rows: the envelope, the loops and the figures.
     fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
         let mut envelope = self.envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME));
         if stopped() {
@@ -434,7 +434,7 @@ impl bench::Bench for Bench<'_> {
     }
 }
 
-/// What a paper sees of a run of this period.
+/// A run of this period, as a paper's figures use it.
 fn loop_run(run: Run, period_ns: u64) -> MeasuredLoop {
     let stolen_ns = (run.steal_ns.unwrap_or(0) as f64).max(run.stall_max_ns.unwrap_or(0.0));
     let ran_ns = run.outcome.releases() as f64 * period_ns as f64;
@@ -449,7 +449,7 @@ fn loop_run(run: Run, period_ns: u64) -> MeasuredLoop {
     }
 }
 
-/// Whether an end was requested.
+/// Returns true where an end was requested.
 fn stopped() -> bool {
     signal::stop_flag().load(Ordering::Relaxed)
 }

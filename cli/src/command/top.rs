@@ -75,7 +75,7 @@ impl ThreadArgs {
         ThreadTarget::given(self.pid, self.tid, self.name.as_deref())
     }
 
-    /// What is listed, in words.
+    /// The threads that are listed, in words.
     fn listed(&self) -> String {
         match (self.pid, self.tid, &self.name) {
             (Some(pid), ..) => format!("threads of process {pid}"),
@@ -89,8 +89,8 @@ impl ThreadArgs {
 /// The thread that reads the events.
 const READER: &str = "punctual-trace";
 
-/// What a table with one thread that woke, or none, lists, and what makes others appear; nothing
-/// for more, which speak for themselves.
+/// The threads that a table with one that woke, or none, lists, and the event that makes others
+/// appear; `None` for more.
 fn why_few(frame: &TopFrame, listed: &str) -> Option<String> {
     let woken = frame.threads.iter().filter(|thread| thread.figures.wakes > 0);
     let names: Vec<String> = woken.map(table::name).collect();

@@ -149,7 +149,7 @@ struct TuneCheckArgs {
     verdicts: VerdictArgs,
 }
 
-/// How verdicts are printed, and whether they decide the exit status.
+/// Output of verdicts, and whether they decide the exit status.
 #[derive(Debug, clap::Args)]
 pub(super) struct VerdictArgs {
     #[command(flatten)]
@@ -412,7 +412,7 @@ fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
     !journal.entries.is_empty() && journal.boot != boot
 }
 
-/// How a setting of the journal is now; `None` where it is as it was applied.
+/// The state of a setting of the journal now; `None` where it is as it was applied.
 fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> Option<String> {
     match files.read(&entry.path).map(|now| tuning::state(entry, &now, files)) {
         Ok(RevertOutcome::Restored) => None,
@@ -522,7 +522,7 @@ impl Effect {
     }
 }
 
-/// What became of settings of one kind: the numbers add up to all of them.
+/// Settings of one kind by their effect: the numbers add up to all of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct EffectCounts {
     good: u32,
@@ -576,7 +576,7 @@ impl EffectCounts {
     }
 }
 
-/// What became of each setting, counted once.
+/// Settings by their effect, each counted once.
 #[derive(Debug, Default, Clone, Copy)]
 struct VerifiedCounts {
     /// Of the journal of applied settings.
@@ -588,7 +588,7 @@ struct VerifiedCounts {
 }
 
 impl VerifiedCounts {
-    /// Whether none is without effect.
+    /// Returns true where none is without effect.
     fn is_good(&self) -> bool {
         [self.applied, self.written, self.booted].iter().all(|counts| counts.bad == 0)
     }

@@ -416,7 +416,7 @@ impl BaselineUse {
         self.refuse_others(&recorded.runs)
     }
 
-    /// Whether the run is kept as a baseline, or held against one.
+    /// Returns true where the run is kept as a baseline, or held against one.
     pub(crate) fn is_used(&self) -> bool {
         self.against.is_some() || self.keep.is_some()
     }
@@ -506,7 +506,7 @@ impl Baseline {
     }
 }
 
-/// What is held against a baseline, in words.
+/// The label of the side that is held against a baseline.
 const THIS_RUN: &str = "this run";
 
 /// Compares a report with a baseline; its verdict fails where the run is worse, and stays open

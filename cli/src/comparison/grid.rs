@@ -105,7 +105,7 @@ fn of_report(result: &GridSide<'_>) -> Side {
     Side { label: result.label.to_owned(), results: vec![recorded] }
 }
 
-/// How many sides of a row are told from the first by intervals, or could have been.
+/// The sides of a row that intervals tell from the first, or could have.
 fn tested(row: &GridRow) -> usize {
     let has_interval = |cell: &&punctual_report::grid::GridCell| {
         cell.value.low.is_some() || cell.value.high.is_some()
@@ -117,7 +117,7 @@ fn tested(row: &GridRow) -> usize {
     cells.filter(|is_tested| *is_tested).count()
 }
 
-/// What is known besides of a side after the first, and the verdict over all its rows.
+/// The differences of a side after the first from the first, and the verdict over all its rows.
 fn pair(first: &Side, other: &Side, grid: &FigureGrid, at: usize) -> Pair {
     let has = |verdict: Verdict| grid.rows.iter().any(|row| row.verdict(at) == verdict);
     let verdict = match (has(Verdict::Better), has(Verdict::Worse)) {

@@ -1,4 +1,4 @@
-//! What the claims of an experiment take, in words, before it starts.
+//! The cycles and the time that the claims of an experiment need, in words, before it starts.
 //!
 //! For the measuring subcommands. The figures are `punctual_lab::periodic::plans`'.
 
@@ -64,7 +64,7 @@ fn sentence(plan: &PlannedRun, duration: Span) -> String {
     )
 }
 
-/// Whether a run of that length is long enough for a claim.
+/// The sentence whether a run of that length is long enough for a claim.
 pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {

@@ -1,5 +1,5 @@
-//! What adaptive waits learned, kept from one run to the next: one small file of this machine as it
-//! is set up now.
+//! State that adaptive waits learned, kept from one run to the next: one small file of this machine
+//! as it is set up now.
 //!
 //! It is checked and not believed: a wait that begins with it doubts it soon, and a file that is
 //! damaged, of another machine or of another setup is ignored. Nothing of it is needed: what fails
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::{self, Dir, Opened, state_dir};
 
-/// The file.
+/// The name of the file, in the directory of states.
 const NAME: &str = "learned.json";
 /// The version of its layout.
 const LAYOUT: u32 = 1;
@@ -40,7 +40,7 @@ struct Kept {
     machine_id: Option<String>,
     machine_digest: String,
     setup_digest: String,
-    /// The oldest first.
+    /// The waits, the oldest first.
     waits: Vec<KeptWait>,
 }
 
@@ -141,7 +141,8 @@ impl KeptWait {
         learned.reachable.then_some(wait)
     }
 
-    /// Whether another wait is of a loop on the same CPU with the same period and budget.
+    /// Returns true where another wait is of a loop on the same CPU with the same period and
+    /// budget.
     fn is_of_one_with(&self, kept: &Self) -> bool {
         (self.cpu, self.period_ns, self.budget) == (kept.cpu, kept.period_ns, kept.budget)
     }

@@ -52,7 +52,7 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) name: &'static str,
     /// The loops, their conditions and blocks.
     pub(crate) plan: PeriodicPlan,
-    /// Whether all conditions but the first count as one, "under load".
+    /// True where all conditions but the first count as one, "under load".
     pub(crate) merge: bool,
     /// Where it is measured.
     pub(crate) machine: &'a Machine,
@@ -60,13 +60,13 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) choice: Choice,
     /// The limits and claims of every run, and whether cold cycles count.
     pub(crate) args: &'a ReportArgs,
-    /// Whether waits begin with what earlier runs learned.
+    /// The option to learn anew: without it waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
-    /// Whether a screen shows them as they run.
+    /// True where a screen shows them as they run.
     pub(crate) live: bool,
-    /// Whether the causes of late wakes are recorded; `None` for not at all.
+    /// The way that the causes of late wakes are recorded; `None` for not at all.
     pub(crate) blame: Option<BlameWhen>,
-    /// What is late where they are.
+    /// The threshold of late wakes where causes are recorded.
     pub(crate) late: LateThreshold,
     /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
@@ -80,11 +80,11 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) stop_over: Option<Span>,
     /// The question that the runs answer; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
-    /// Whether a "no" to it fails.
+    /// True where a "no" to the question fails.
     pub(crate) gate: bool,
     /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
-    /// How many samples of each run are kept as they came.
+    /// Samples of each run that are kept as they came, from its first on; 0 for none.
     pub(crate) first: usize,
 }
 
@@ -209,7 +209,7 @@ impl LoopExperiment<'_> {
     }
 }
 
-/// That a run was to end at a release later than this, and which one ended it.
+/// The demand that a run ends at a release later than this, and the release that did end it.
 fn stopped_over<S>(above: Span, outcome: &PeriodicOutcome<S>) -> report::StopOver {
     let plan = &outcome.plan;
     let stopped_by = outcome.late.map(|late| {
@@ -279,8 +279,8 @@ fn lowest_priorities(plan: &PeriodicPlan) -> BTreeMap<u32, u8> {
     lowest
 }
 
-/// What usually counts as late where causes are told: the latest hundredth of the wakes of a run,
-/// as for `blame`.
+/// The usual threshold of late wakes where causes are recorded: the latest hundredth of the wakes
+/// of a run, as for `blame`.
 pub(crate) const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 
 /// The latest wakes of a run that was recorded behind the measurement that are told.
@@ -294,7 +294,7 @@ fn groups(plan: &PeriodicPlan, merge: bool) -> Vec<usize> {
     conditions.map(|condition| if is_one(&condition) { first } else { condition }).collect()
 }
 
-/// What became of recording causes; whether that was asked for is known elsewhere.
+/// The recording of causes in a result; `is_asked` is set elsewhere.
 fn blame_recording(causes: &LoopCauses) -> BlameRecording {
     BlameRecording {
         is_recorded: causes.lacks().is_none(),
@@ -694,7 +694,8 @@ impl Maker<'_> {
     }
 }
 
-/// What had the CPU of these runs while their loops were seen waiting for it.
+/// Threads that had the CPU of these runs while their loops were seen waiting for it; `None` where
+/// none was seen.
 fn kept_waiting(outcomes: &[&RunOutcome]) -> Option<KeptWaiting> {
     let mut seen = OthersOnCpu::default();
     outcomes.iter().filter_map(|run| run.kept_waiting.as_ref()).for_each(|part| seen.add(part));

@@ -45,7 +45,7 @@ const TRIES: u32 = 1_024;
 pub(crate) struct Dir {
     at: Arc<OwnedFd>,
     path: PathBuf,
-    /// Whether `--trust-directory` names it, or one that it is below.
+    /// True where `--trust-directory` names it, or one that it is below.
     below_named: bool,
 }
 
@@ -266,7 +266,7 @@ impl Dir {
         Ok(Some(file))
     }
 
-    /// Whether there is anything of this name.
+    /// Returns true where there is anything of this name, a link too.
     pub(crate) fn has(&self, name: &str) -> bool {
         statat(self, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
@@ -329,7 +329,7 @@ struct Walk<'t> {
     trust: &'t Trust,
     at: OwnedFd,
     shown: PathBuf,
-    /// Whether this is a directory that `--trust-directory` names, or one below it.
+    /// True where this is a directory that `--trust-directory` names, or one below it.
     below_named: bool,
     /// Why the way to here is not trusted. A directory that is named clears it.
     distrusted: Option<String>,
@@ -338,7 +338,7 @@ struct Walk<'t> {
 /// A directory that was reached.
 struct Reached {
     at: OwnedFd,
-    /// Whether `--trust-directory` names it, or one that it is below.
+    /// True where `--trust-directory` names it, or one that it is below.
     below_named: bool,
 }
 
@@ -539,7 +539,7 @@ impl Trust {
         }
     }
 
-    /// Whether this directory was named, so that all below it is trusted.
+    /// Returns true where this directory was named, so that all below it is trusted.
     fn is_named(&self, dir: &Stat) -> bool {
         self.named.contains(&(dir.st_dev, dir.st_ino))
     }
@@ -596,8 +596,8 @@ fn owners() -> Option<Vec<u32>> {
     Some(users.filter(|&uid| uid != u32::MAX).chain([0]).collect())
 }
 
-/// Whether root here is root of the machine. Root of a user namespace can write no more than the
-/// user who made it.
+/// Returns true where root here is root of the machine. Root of a user namespace can write no more
+/// than the user who made it.
 fn is_machines_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map");
     map.map_or(true, |map| map.split_whitespace().eq(["0", "0", "4294967295"]))

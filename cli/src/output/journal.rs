@@ -53,7 +53,8 @@ impl JournalName {
         }
     }
 
-    /// Whether a command puts its settings back at its own end: what is left of one goes first.
+    /// Returns true where a command puts its settings back at its own end: what is left of one goes
+    /// first.
     const fn is_passing(self) -> bool {
         matches!(self, Self::Throttling | Self::Experiment | Self::Isolation)
     }
@@ -266,7 +267,7 @@ impl JournalFile {
         read().with_context(|| format!("cannot use {}", directory.join(name.file()).display()))
     }
 
-    /// Whether it has settings that are changed in this boot, or for the next.
+    /// Returns true where it has settings that are changed in this boot, or for the next.
     fn is_live(directory: &Path, name: JournalName, owner: &SettingsOwner) -> Result<bool> {
         let bytes = Self::read(directory, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
@@ -404,7 +405,7 @@ impl SettingsLock {
         bail!("cannot lock {}: it is removed again and again", dir.path().join(name).display())
     }
 
-    /// Whether they are those of a directory that stands for a machine.
+    /// Returns true where they are those of a directory that stands for a machine.
     fn is_of_tree(&self) -> bool {
         self.tree.is_some()
     }

@@ -356,7 +356,7 @@ fn sweep(dir: &Dir) {
     }
 }
 
-/// Whether it is a file that this user made, under one name.
+/// Returns true where it is a regular file of this user, under one name.
 fn is_ours(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
         && stat.st_uid == process::euid()

@@ -29,8 +29,8 @@ pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
     }
 }
 
-/// Whether the locale of messages was set to one without UTF-8, such as C. Where none is set, as in
-/// many containers, a terminal may know UTF-8 all the same.
+/// Returns true where the locale of messages was set to one without UTF-8, such as C. Where none is
+/// set, as in many containers, a terminal may know UTF-8 all the same.
 fn is_ascii_alone() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
     let first = set.map(|value| value.to_string_lossy().to_lowercase()).find(|v| !v.is_empty());

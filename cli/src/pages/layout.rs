@@ -26,7 +26,7 @@ pub(crate) struct Shown {
     pub(crate) place: String,
     /// A link to a page of its own, relative to this page.
     pub(crate) link: Option<String>,
-    /// What it says.
+    /// The report of the result.
     pub(crate) report: Report,
     /// The time series of each run, where there are samples.
     pub(super) series: Vec<Option<Thinned>>,
@@ -37,7 +37,8 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// What ran next to a cycle of a run; `None` where that was not recorded.
+    /// The load that ran next to a cycle of a run, "none" without one; `None` where that was not
+    /// recorded.
     pub(super) fn load_at(&self, run: usize, cycle: u64) -> Option<String> {
         let setup = &self.report.body.runs()[run].setup;
         match self.loaded.get(run).map_or(&[][..], Vec::as_slice) {
@@ -64,7 +65,7 @@ pub(crate) struct Line {
 /// One plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panel {
-    /// What it shows, after the kind of plot: "idle, before".
+    /// The runs in it, after the kind of plot: "idle, before".
     pub(crate) title: String,
     /// The runs in it.
     pub(crate) lines: Vec<Line>,
@@ -77,14 +78,14 @@ pub(crate) struct Row {
     pub(crate) panels: Vec<Panel>,
 }
 
-/// Whether these are two measurements, to be seen side by side; recorded data of somebody else are
-/// laid over instead.
+/// Returns true where these are two measurements, to be seen side by side; recorded data of
+/// somebody else are laid over instead.
 pub(super) fn paired(results: &[Shown]) -> bool {
     results.len() == 2 && results.iter().all(|shown| shown.report.envelope.experiment != "analyse")
 }
 
-/// What results are called: by directory or file. Of two, a directory that is named by its time
-/// gives way to the one that somebody named: `before/2026-11-22T21-41` is "before".
+/// Names of results: by directory or file. Of two, a directory that is named by its time gives way
+/// to the one that somebody named: `before/2026-11-22T21-41` is "before".
 ///
 /// Of two with the same name, what tells them apart stands for them: the kernel, else the time.
 pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
@@ -187,8 +188,8 @@ pub(crate) fn latest_first(results: &[Shown]) -> Vec<usize> {
     order
 }
 
-/// What histograms and curves of many results show: of the latest results the last run without load
-/// and the last one under load; all without load first.
+/// The runs in histograms and curves of many results: of the latest results the last run without
+/// load and the last one under load; all without load first.
 fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     let order = latest_first(results);
     let mut notes = vec![
@@ -208,7 +209,7 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     (runs.filter(|(result, _)| latest.contains(result)).collect(), notes)
 }
 
-/// Whether a run was under load.
+/// Returns true where a run was under load.
 fn is_loaded(run: &Run) -> bool {
     !run.setup.load.is_empty()
 }

@@ -43,7 +43,7 @@ pub(crate) struct Loaded {
     pub(crate) last: u64,
 }
 
-/// What a sample file adds to a page.
+/// The parts of a page that come from a sample file.
 #[derive(Debug, Default)]
 pub(super) struct FromSamples {
     /// The time series of each run, where there are samples.

@@ -34,7 +34,7 @@ fn written(report: &Report, now: &str) -> io::Result<Vec<u8>> {
     Ok(xml.into_inner())
 }
 
-/// The one suite.
+/// The one test suite of the file, with a case for each judgement.
 fn suite(xml: &mut Xml, report: &Report, now: &str, cases: &[JudgedCase]) -> io::Result<()> {
     let envelope = &report.envelope;
     let name = format!("punctual {}", envelope.experiment);

@@ -1,5 +1,5 @@
-//! What is shown of each kind of result: the document for a terminal and for Markdown, and the
-//! section of a page.
+//! Documents of each kind of result: one for a terminal and for Markdown, and the section of a
+//! page.
 //!
 //! A kind has a file here and a row in [`document`] or [`section`]; an experiment of `measure` has
 //! its section in the file of its command.
@@ -61,7 +61,7 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
 }
 
-/// What the runs of a report are against a baseline, or beside another result, a sentence each.
+/// The runs of a report against a baseline, or beside another result, a sentence each.
 pub(crate) fn held(report: &Report) -> Vec<String> {
     report.body.compare().map(compare::held).unwrap_or_default()
 }
@@ -120,7 +120,7 @@ pub(crate) fn section(body: &Body) -> Option<Section> {
     }
 }
 
-/// What only a page shows of a result: a terminal is too small for it.
+/// The section that only a page has of a result: a terminal is too small for it.
 pub(crate) fn on_page_alone(body: &Body) -> Option<Section> {
     match body {
         Body::Reproduce(body) => reproduced::behind(body),
@@ -133,7 +133,7 @@ pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
     response::traces(body)
 }
 
-/// What is shown of an experiment of the lab; of those of `measure` their table knows.
+/// The section of an experiment of the lab; of those of `measure` their table has it.
 fn of_measured(measured: &Measured) -> Option<Section> {
     Some(match measured {
         Measured::Blame(body) => blame::shown(body),

@@ -176,7 +176,7 @@ fn answer(report: &Report, run: &Run) -> String {
     own.map_or("-", Verdict::word).to_owned()
 }
 
-/// What a comparison says of two results, in its own sentences.
+/// The comparisons of the results, in their own sentences.
 fn compared(source: &Source<'_>) -> Option<Section> {
     let own = source.few().iter().filter_map(|shown| shown.report.body.compare());
     let comparisons = source.page.compared.iter().chain(own);
@@ -216,7 +216,7 @@ fn pair(pair: &Pair) -> Vec<Block> {
     blocks
 }
 
-/// What imported data cannot tell, and how many values lie beyond their histogram.
+/// The facts that imported data lack, and the values beyond their histogram.
 fn imported(source: &Source<'_>) -> Option<Section> {
     let mut lines: Vec<String> = Vec::new();
     for run in source.few().iter().flat_map(|shown| shown.report.body.runs()) {
@@ -286,7 +286,7 @@ fn without_runs(source: &Source<'_>) -> Option<Section> {
     sides::joined(source, kinds::section)
 }
 
-/// What a page has behind the figures of runs.
+/// The section behind the figures of runs.
 fn behind(source: &Source<'_>) -> Option<Section> {
     sides::joined(source, kinds::on_page_alone)
 }
@@ -317,7 +317,7 @@ fn waits(source: &Source<'_>) -> Option<Section> {
     some("waits", "Ways to wait", blocks)
 }
 
-/// What is known of the machine, each thing with its origin; a table a machine.
+/// The facts of the machine, each with its origin; a table a machine.
 fn facts(source: &Source<'_>) -> Option<Section> {
     let mut blocks = Vec::new();
     for shown in source.few() {

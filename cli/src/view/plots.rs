@@ -27,13 +27,13 @@ pub(crate) const ONE_OF_TWO: Size = (560.0, 320.0);
 /// A kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// How often which lateness.
+    /// Cycles by lateness.
     Histogram,
     /// Which lateness once in how many cycles.
     Curve,
     /// Lateness over time.
     Time,
-    /// How often which lateness, over time.
+    /// Cycles by lateness, over time.
     Heat,
 }
 
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// As a heading.
+    /// Its heading on the page.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Histogram => "Histogram of lateness",
@@ -75,11 +75,11 @@ impl Kind {
 pub(crate) struct Plot<'a> {
     /// Unique in the page.
     pub(crate) id: String,
-    /// What kind it is.
+    /// The kind of plot.
     pub(crate) kind: Kind,
-    /// What is in it.
+    /// The panel that it draws.
     pub(crate) panel: &'a Panel,
-    /// As a picture.
+    /// The picture.
     pub(crate) chart: Chart,
 }
 
@@ -171,7 +171,7 @@ impl Axes {
     }
 }
 
-/// How many cycles a curve goes up to.
+/// The largest 1 / (1 − p) of a line's curve, in cycles; 1 without a curve.
 fn one_in(page: &Page, line: &Line) -> f64 {
     let outcome = &page.run(line).outcome;
     let points = curve(&outcome.histogram, outcome.lateness_ns.max);
@@ -197,9 +197,9 @@ fn seconds_of(at: f64) -> String {
 
 /// A time series with its cycles as seconds from the first release.
 pub(crate) struct Times<'a> {
-    /// The series.
+    /// The series, thinned for drawing.
     pub(crate) thinned: &'a Thinned,
-    /// What a release without a sample was.
+    /// The state of a release without a sample: "missed", "missed or unrecorded".
     pub(crate) gaps: &'static str,
     period_s: f64,
 }
@@ -267,7 +267,7 @@ impl<'a> Times<'a> {
     }
 }
 
-/// How late the loops of a panel may be, each deadline once: ns, and its words.
+/// The deadlines of the loops of a panel, each once: ns, and its words.
 pub(crate) fn deadlines(page: &Page, panel: &Panel) -> Vec<(f64, String)> {
     let mut deadlines: Vec<f64> = Vec::new();
     for line in &panel.lines {
@@ -435,7 +435,7 @@ fn marks(times: &Times<'_>, loaded: &[Loaded]) -> Vec<Mark> {
     vec![Mark::Spans(spans), Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]
 }
 
-/// What is drawn, in words.
+/// The key to the drawing, in words.
 fn described_time(times: &Times<'_>) -> String {
     let thinned = times.thinned;
     let width = match thinned.envelope.width() {
@@ -498,8 +498,8 @@ fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
     time
 }
 
-/// What comes again and again in a run, if anything does: a sentence, and its late cycles by their
-/// place in the distance at which they come. Loads that take turns bring their own order.
+/// The period at which late cycles of a run come again, if they do: a sentence, and the late cycles
+/// by their place in that period. `None` under loads: those that take turns bring their own order.
 pub(crate) fn repeated(page: &Page, axes: &Axes, line: &Line) -> Option<(String, Chart)> {
     let times = Times::of(page, line).filter(|_| page.loaded(line).is_empty())?;
     let outliers = times.thinned.outliers.iter();
@@ -609,7 +609,7 @@ pub(crate) fn brief_heat(page: &Page, times: &Times<'_>) -> (f64, Vec<f64>, Vec<
     }
 }
 
-/// How many heat maps a page has, at least 1.
+/// The heat maps of a page, at least 1.
 fn heat_maps(page: &Page) -> usize {
     page.times.iter().map(|row| row.panels.len()).sum::<usize>().max(1)
 }

@@ -1,6 +1,6 @@
 //! `punctual analyse`: recorded data judged without measuring, and damage told.
 //!
-//! What programs of the library record: `punctual analyse` reads it, task by task.
+//! Recordings of programs of the library: `punctual analyse` reads them, task by task.
 //!
 //! `punctual analyse` of other programs' files: recognised by content, packed or not, and refused
 //! in one line where they cannot be read.
@@ -144,7 +144,8 @@ fn reads_standard_input() {
     assert_eq!(json(&out)["runs"][0]["lateness_ns"]["max"], 30.0);
 }
 
-/// What the program may take for 1024 runs without samples, in KiB: itself, and some 32 KiB a run.
+/// Memory that the program may take for 1024 runs without samples, in KiB: itself, and some 32 KiB
+/// a run.
 const MEMORY_KIB: u32 = 64 << 10;
 
 /// The same for 1024 runs of three samples: some 270 KiB a run, half of it never touched.

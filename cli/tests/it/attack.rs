@@ -39,7 +39,7 @@ struct Attack {
     name: &'static str,
     random: Random,
     until: Instant,
-    /// How the trials ended, and how many did.
+    /// Ends of the trials, and how many had each.
     outcomes: BTreeMap<String, u64>,
 }
 
@@ -55,13 +55,13 @@ impl Attack {
         Self { name, random, until, outcomes: BTreeMap::new() }
     }
 
-    /// Whether there is time for another trial; there is for the first.
+    /// Returns true where there is time for another trial; there is for the first.
     fn goes_on(&self) -> bool {
         self.outcomes.is_empty() || Instant::now() < self.until
     }
 
-    /// Whether nothing else runs meanwhile, as in `cargo xtask attack`: then a trial may also do
-    /// what others would notice.
+    /// Returns true where nothing else runs meanwhile, as in `cargo xtask attack`: then a trial may
+    /// also do what others would notice.
     fn is_alone(&self) -> bool {
         std::env::var_os("PUNCTUAL_ATTACK_LOG").is_some()
     }
@@ -91,7 +91,8 @@ impl Attack {
 /// Where control groups are made: in versions 1 and 2.
 const GROUPS: [&str; 3] = ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-/// What `tune apply` and `isolate` change on this machine, as it was; one trial at a time has it.
+/// Settings of this machine that `tune apply` and `isolate` change, as they were; one trial at a
+/// time has them.
 struct Settings {
     texts: BTreeMap<PathBuf, String>,
     groups: Vec<PathBuf>,
@@ -116,7 +117,7 @@ impl Settings {
         Self { texts, groups: groups(), _turn: turn }
     }
 
-    /// What is not as it was: setting, now, before.
+    /// Settings that are not as they were: setting, now, before.
     fn changed(&self) -> Vec<String> {
         let mut changed = Vec::new();
         for (path, before) in &self.texts {
@@ -208,7 +209,7 @@ impl Machine {
     }
 }
 
-/// What a Rust program exits with after a panic.
+/// Exit status of a Rust program after a panic.
 const PANICKED: i32 = 101;
 
 /// A place of one trial's own.
@@ -295,8 +296,8 @@ impl Place {
         pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(lives).collect()
     }
 
-    /// What must hold after `pid` ended like this, whatever was done to it: no panic, and the
-    /// machine as before.
+    /// Checks what must hold after `pid` ended like this, whatever was done to it: no panic, and
+    /// the machine as before.
     fn left_nothing(&self, trial: &str, pid: u32, status: ExitStatus) {
         assert_ne!(status.code(), Some(PANICKED), "{trial}: it panicked");
         until(&format!("the processes of {trial} to end"), || self.processes().is_empty());
@@ -353,7 +354,7 @@ const OTHERS: [&str; 11] = [
 /// All of them.
 const COMMANDS: usize = OWN + OTHERS.len();
 
-/// How long a command may work before it is told to end.
+/// Time that a command may work before it is signalled to end.
 const LONG: Duration = Duration::from_secs(3);
 
 /// Runs a command in a place to its end, which is requested after a time: it is never a signal or a

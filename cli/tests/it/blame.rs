@@ -177,7 +177,7 @@ fn another_loop_of_the_run_is_no_stranger() {
     assert!(advice.contains("--phase") && !advice.contains("chrt"), "{advice}");
 }
 
-/// Whether this is the hog's row or words.
+/// Returns true where this is the hog's row or words.
 fn is_hog(name: &Value, tid: i32) -> bool {
     let name = name.as_str().unwrap_or_default();
     name.contains("-hog (priority 97") && name.contains(&tid.to_string())
@@ -527,7 +527,7 @@ fn the_first_wake_that_is_later_ends_it() {
     assert_eq!(result["kept"], Value::Null);
 }
 
-/// What is said of the latest wakes.
+/// The latest wakes in a result.
 fn worst(result: &Value) -> &Vec<Value> {
     result["worst"].as_array().expect("wakes")
 }

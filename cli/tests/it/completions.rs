@@ -1,4 +1,4 @@
-//! What is made from the command line beside man pages: completions and `--version`.
+//! Files made from the command line beside man pages: completions and `--version`.
 //!
 //! Writes into a directory of its own.
 
@@ -52,7 +52,8 @@ fn completions_hold_each_subcommand() {
     assert!(stderr(&out).contains("bash, zsh, fish"), "{}", stderr(&out));
 }
 
-/// What a shell completes: `$1` is the file of completions, in a directory of its own.
+/// Scripts that print the completions of a shell: `$1` is the file of completions, in a directory
+/// of its own.
 const COMPLETING: [(&str, &str); 3] = [
     (
         "bash",

@@ -348,7 +348,7 @@ fn pair(
     assert!(json_file(&result)["experiment"].is_string(), "{trial}");
 }
 
-/// Whether samples were written.
+/// Returns true where samples were written.
 fn has_samples(dir: &Path) -> bool {
     let samples = find(dir, "samples.punctual");
     samples.is_some_and(|path| fs::metadata(path).is_ok_and(|meta| meta.len() > 8_000))

@@ -19,7 +19,7 @@ use crate::{
 
 const NAMES: [&str; 3] = ["idle", "cpu:under load", "timer:under load"];
 
-/// What a table of samples must say of the runs of the file with these numbers.
+/// The figures that a table of samples must have for the runs of the file with these numbers.
 fn expected(runs: &[u64], conditions: &[&str]) -> Value {
     let samples_of_runs: Vec<_> = runs.iter().flat_map(|&run| samples(run)).collect();
     let mut late: Vec<i64> = samples_of_runs.iter().map(|sample| sample.lateness.as_ns()).collect();
@@ -412,7 +412,8 @@ fn exported(dir: &Dir, args: &[&str]) -> String {
     file
 }
 
-/// What the packages find in a file; none where they are not installed, which is counted.
+/// The values that the packages read from a file; `None` where they are not installed, which is
+/// counted.
 #[track_caller]
 pub(crate) fn read_back(format: &str, file: &str) -> Option<Value> {
     let python = python::need()?;

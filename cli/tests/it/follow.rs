@@ -20,7 +20,7 @@ fn page<'a>(args: impl IntoIterator<Item = &'a str>) -> String {
     stdout(&run(args)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What must hold of every clock: the grid is on its time, and nothing was lost.
+/// Checks what must hold of every clock: the grid is on its time, and nothing was lost.
 fn follows(result: &Value, clock: &str) {
     let run = &result["runs"][0];
     assert_eq!(run["setup"]["follows"], clock);

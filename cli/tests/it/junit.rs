@@ -6,7 +6,7 @@ use crate::{Dir, N, recorded_result, recording_of, refused, run, stderr, stdout,
 use punctual_core::sample::Sample;
 use punctual_core::time::Span;
 
-/// How late releases are of which the last 30 are beyond a tenth of a millisecond.
+/// Lateness of releases of which the last 30 are beyond a tenth of a millisecond, in ns.
 const fn late_at_the_end_ns(cycle: u64) -> u64 {
     if cycle < N - 30 { 20_000 } else { 400_000 }
 }
@@ -19,7 +19,7 @@ fn attribute<'x>(xml: &'x str, element: &str, name: &str) -> &'x str {
     value.split('"').next().expect("an end")
 }
 
-/// How many test cases there are, and how many of them fail, are in error and are skipped.
+/// The test cases: all, and those that fail, are in error and are skipped.
 fn counts(xml: &str) -> [u32; 4] {
     ["tests", "failures", "errors", "skipped"]
         .map(|name| attribute(xml, "testsuite", name).parse().expect("a number"))

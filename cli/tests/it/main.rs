@@ -89,8 +89,8 @@ fn fits(page: &str) {
     assert!(has_more || page.lines().count() <= 40, "40 lines: {page}");
 }
 
-/// Whether the tests themselves ignore SIGHUP, as under nohup(1): what they start would inherit
-/// that, and never end by it.
+/// Returns true where the tests themselves ignore SIGHUP, as under nohup(1): what they start would
+/// inherit that, and never end by it.
 fn hang_up_is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -133,12 +133,12 @@ fn plugged_line(last: u8) -> (String, Descriptor, JoinHandle<()>) {
     (format!("serial:{}", path.display()), far, plug)
 }
 
-/// What it wrote to standard output.
+/// The standard output.
 fn stdout(output: &Output) -> String {
     searchable(String::from_utf8(output.stdout.clone()).expect("UTF-8"))
 }
 
-/// What it wrote to standard error.
+/// The standard error.
 fn stderr(output: &Output) -> String {
     searchable(String::from_utf8(output.stderr.clone()).expect("UTF-8"))
 }
@@ -186,7 +186,7 @@ impl KernelSetting {
         Self { path, before: fs::read_to_string(path).expect("readable") }
     }
 
-    /// What it shows now.
+    /// The value of the setting now.
     fn text(&self) -> String {
         fs::read_to_string(self.path).expect("readable")
     }
@@ -213,7 +213,7 @@ fn until(awaited: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// What `attempt` gives where its signals were sent within half a second, which makes them one:
+/// The result of `attempt` where its signals were sent within half a second, which makes them one:
 /// this program can be kept waiting for longer between two of them, and then it tries again.
 fn at_once<T>(attempt: impl Fn() -> (Duration, T)) -> T {
     let soon = |(took, made)| (took < Duration::from_millis(400)).then_some(made);
@@ -268,8 +268,8 @@ fn as_user(dir: &Dir) -> Command {
     command
 }
 
-/// Whether it names what keeps an ordinary user from recording the kernel's events: a right, or,
-/// where nobody mounted it, the file system that describes them.
+/// Returns true where it names what keeps an ordinary user from recording the kernel's events: a
+/// right, or, where nobody mounted it, the file system that describes them.
 fn names_what_forbids_recording(words: &str) -> bool {
     ["root", "CAP_PERFMON", "mount -t tracefs"].iter().any(|named| words.contains(named))
 }
@@ -304,7 +304,7 @@ fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
     header.to_bytes(crc32fast::hash).to_vec()
 }
 
-/// Whether the process catches SIGINT, SIGTERM and SIGHUP by now.
+/// Returns true where the process catches SIGINT by now, and catches or ignores SIGTERM and SIGHUP.
 fn catches_interrupt(child: &Child) -> bool {
     /// SIGHUP, SIGINT and SIGTERM, which are caught one after the other.
     const ENDS: u64 = 1 << 0 | 1 << 1 | 1 << 14;
@@ -368,7 +368,7 @@ fn commands(dir: &Dir) -> [Writes; 3] {
     [writes(&analyse, &json), writes(&report, &made.join("report.html")), writes(&issue, &markdown)]
 }
 
-/// What is in a directory, sorted.
+/// The names in a directory, sorted.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("readable").flatten();
     let mut names: Vec<String> =
@@ -411,7 +411,7 @@ fn traced(args: &[String], log: &Path, calls: &str, faults: &[(&str, String)]) -
     strace.stdin(Stdio::null()).output().expect("strace starts")
 }
 
-/// Whether the program may be traced here.
+/// Returns true where the program may be traced here.
 fn may_trace(dir: &Dir) -> bool {
     let log = dir.path("probe");
     let mut strace = Command::new("strace");

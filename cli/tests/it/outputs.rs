@@ -3,7 +3,7 @@
 //!
 //! Ended or out of room while files are written: the old file or the new one is there.
 //!
-//! What happens at every single call that changes a file is in [`crate::attack`].
+//! The end at every single call that changes a file is tested in [`crate::attack`].
 //!
 //! Outputs that are inputs, named inside of directories that are given as inputs: refused.
 //!
@@ -64,7 +64,7 @@ fn markdown_goes_where_it_is_asked_for_and_nowhere_else() {
     refused(&none, &["cannot write", "none/a.md"]);
 }
 
-/// How many cells a line of a GFM table has; an escaped bar is one of its letters.
+/// The number of cells in a line of a GFM table; an escaped bar is one of its letters.
 fn cells(line: &str) -> usize {
     line.replace("\\|", "").matches('|').count() - 1
 }
@@ -235,7 +235,7 @@ fn samples_replace_older_ones_only_once_there_are_some() {
     assert_eq!(names(&dir.0), ["result.json", "samples"], "nothing beside them");
 }
 
-/// Whether a process catches SIGINT already: bit 1 of its mask (proc_pid_status(5)).
+/// Returns true where a process catches SIGINT already: bit 1 of its mask (proc_pid_status(5)).
 fn catches_stop(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

@@ -40,7 +40,7 @@ fn interrupted(mut child: Child, json: &Path) -> Value {
     result["respond"].clone()
 }
 
-/// What was sent is answered or lost, and times are in order.
+/// Checks that stimuli sent are answered or lost, and that times are in order.
 fn adds_up(object: &Value) {
     let count = |key: &str| object[key].as_u64().expect("a count");
     assert_eq!(count("stimuli"), count("answered") + count("lost"), "{object}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Dir, N, json, json_file, recorded_result, refused, run, stderr, stdout, text};
 
-/// What a result answers: the heading, and how late its first loop may be.
+/// The question that a result answers: the heading, and the deadline of its first loop, in ns.
 fn heading_and_deadline(result: &Value) -> (String, f64) {
     let heading = result["headline"]["question"].as_str().expect("a question").to_owned();
     (heading, result["verdicts"][0]["deadline_ns"].as_f64().expect("a deadline"))
@@ -37,7 +37,7 @@ fn a_recording_keeps_its_question_and_another_may_be_asked() {
     refused(&run([&measured[..], &["--period", "2ms"]].concat()), &["--for", "--period"]);
 }
 
-/// How late releases are of which the last 30 are beyond a tenth of a millisecond.
+/// Lateness of releases of which the last 30 are beyond a tenth of a millisecond, in ns.
 const fn late_at_the_end_ns(cycle: u64) -> u64 {
     if cycle < N - 30 { 20_000 } else { 400_000 }
 }

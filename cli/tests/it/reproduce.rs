@@ -13,7 +13,7 @@ use crate::{
     Dir, catches_interrupt, fits, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
-/// What holds of all rows.
+/// Checks what must hold of all rows.
 fn hold(result: &Value, paper: &str) {
     assert_eq!(result["experiment"], "reproduce");
     let rows = result["rows"].as_array().expect("rows");
@@ -28,7 +28,7 @@ fn hold(result: &Value, paper: &str) {
     }
 }
 
-/// What holds of all claims, and that terminal and page begin with them.
+/// Checks what must hold of all claims, and that terminal and page begin with them.
 fn judged(result: &Value, paper: &str, text: &str, page: &str) {
     let claims = result["claims"].as_array().expect("claims");
     assert!(claims.len() >= 4, "{claims:?}");
@@ -129,7 +129,7 @@ fn reproduced(paper: &str) -> (Value, String) {
     (stored, page)
 }
 
-/// That these figures are in the result and drawn on the page.
+/// Checks that these figures are in the result and drawn on the page.
 fn drawn(result: &Value, page: &str, ids: &[&str]) {
     let figures = result["figures"].as_array().expect("figures");
     for id in ids {

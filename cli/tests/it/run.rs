@@ -446,7 +446,7 @@ fn hanging(named: &str) -> Supervised {
     Supervised { process, name, watch: watch.expect("opened"), pid, report, _dir: dir }
 }
 
-/// Whether a process has ended, whether or not somebody has waited for it.
+/// Returns true where a process has ended, whether or not somebody has waited for it.
 fn is_gone(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

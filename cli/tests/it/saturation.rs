@@ -15,7 +15,7 @@ use crate::{
     run, settings_of_this_machine, signal, stderr, stdout, text,
 };
 
-/// Whether this machine has the two CPUs that it needs.
+/// Returns true where this machine has the two CPUs that it needs.
 fn two_cpus() -> bool {
     affinity::get(0).expect("own").count() > 1
 }

@@ -1,4 +1,4 @@
-//! What a person sees in a terminal: the progress line, and Ctrl-C that keeps what there is.
+//! Output that a person sees in a terminal: the progress line, and Ctrl-C that keeps what there is.
 //!
 //! In tmux, with real keys.
 

@@ -19,7 +19,7 @@ use crate::{Dir, PROGRAM, punctual, run, stderr, stdout};
 /// The period of the loop, ns.
 const PERIOD_NS: u64 = 5_000_000;
 
-/// How a loop waits for its next release.
+/// The ways in which a loop waits for its next release.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LoopWait {
     /// By clock_nanosleep to an instant.

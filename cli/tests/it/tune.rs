@@ -372,7 +372,7 @@ fn summary(page: &str) -> String {
     summary.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// How many lines of `verify` are about files, and about parameters.
+/// The lines of `verify` about files, and those about parameters.
 fn counted_lines(page: &str) -> (usize, usize) {
     let lines: Vec<&str> = page.lines().take_while(|line| !line.is_empty()).collect();
     let files = lines.iter().filter(|line| line.starts_with('/')).count();
@@ -594,7 +594,7 @@ pub(crate) fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
     command.args(args).output().expect("it starts")
 }
 
-/// Whether file systems can be mounted, in a namespace of its own.
+/// Returns true where file systems can be mounted, in a namespace of its own.
 pub(crate) fn may_mount(dir: &Dir) -> bool {
     let able = skip::is_root() && {
         let mut command = Command::new("unshare");
@@ -624,7 +624,7 @@ impl Grub {
         Self { dir, state }
     }
 
-    /// What update-grub does.
+    /// Sets the script that update-grub runs.
     fn program(&self, script: &str) {
         let at = self.dir.path("sbin/update-grub");
         fs::write(&at, format!("#!/bin/sh\n{script}\n")).expect("writable");
@@ -981,7 +981,7 @@ fn line(parts: &[&str]) -> String {
     format!("{body}\t{sum:016x}\n")
 }
 
-/// That nothing obeys the journals, and nothing is changed.
+/// Checks that nothing obeys the journals, and nothing is changed.
 fn all_refuse(laptop: &Laptop, words: &[&str]) {
     let before = files(Path::new(&laptop.root));
     for command in COMMANDS {

@@ -10,7 +10,7 @@ use crate::{
     stdout, until,
 };
 
-/// What holds of a row.
+/// Checks what must hold of a row.
 fn adds_up(work: &Value, row: &Value) {
     let number =
         |value: &Value, key: &str| value[key].as_f64().unwrap_or_else(|| panic!("{key}: {value}"));

@@ -84,7 +84,7 @@ pub(super) fn shown(body: &AccuracyBody) -> Section {
     Section { id: "accuracy", heading: "How exactly a wait ends", blocks: parts }
 }
 
-/// How boxes of errors are to be read.
+/// The key to boxes of errors.
 const ERRORS: &str = "box: 5 to 95 %, thick line: median, thin line: from the least, dot: the \
                       largest of those that nothing interrupted";
 

@@ -58,7 +58,8 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// That the least number of blocks took much longer than `wanted`; `None` where it did not.
+/// The warning that the least number of blocks took twice `wanted` or longer; `None` where it did
+/// not.
 fn took_longer(wanted: Span, took: Duration) -> Option<String> {
     let wanted_ns = wanted.as_ns().max(0).unsigned_abs();
     (took.as_nanos() >= 2 * u128::from(wanted_ns)).then(|| {
@@ -135,7 +136,7 @@ const PARTS: [Part; 3] = [
     Part { title: "whole cycle", cost: |row| row.cycle_ns, interval: |row| row.cycle_interval_ns },
 ];
 
-/// What each part costs over the number of tasks, warm beside cold, all on one scale.
+/// Charts of the cost of each part over the number of tasks, warm beside cold, all on one scale.
 fn charts(body: &ExecutiveBody) -> Vec<Block> {
     let costs = body.rows.iter().flat_map(|row| PARTS.iter().map(|part| (part.cost)(row)));
     let costs: Vec<f64> = costs.filter(|ns| ns.is_finite() && *ns > 0.0).collect();
@@ -291,7 +292,7 @@ fn brief_cells(row: &ExecutiveRow) -> Vec<String> {
     cells
 }
 
-/// What a ratio is of.
+/// The cost and design that a ratio is of.
 fn ratio_name(ratio: &Ratio) -> String {
     match ratio.design {
         DesignName::Punctual => format!(
@@ -312,7 +313,7 @@ fn ratio_cells(ratio: &Ratio) -> Vec<String> {
     ]
 }
 
-/// What a turn of the loop costs, in a sentence.
+/// The cost of a turn of the loop, in a sentence.
 fn overhead(turn: &LoopOverhead) -> String {
     format!(
         "loop overhead with one task and adaptive wait, {}: adds {} to the bare wait ({} instead \

@@ -119,7 +119,7 @@ fn pick(requested: Option<&str>, facts: &MachineFacts) -> Result<(CpuList, Choic
     Ok((cpus.clone(), Choice { cpus: cpus.to_string(), why: "all that can be measured".into() }))
 }
 
-/// What is shown: gaps by CPU and by length, those on all CPUs at once, what the kernel counted.
+/// The section: gaps by CPU and by length, those on all CPUs at once, the counts of the kernel.
 pub(super) fn shown(body: &NoiseBody) -> Section {
     let noise = &body.noise;
     let threshold = format::period(noise.threshold_ns);
@@ -146,7 +146,7 @@ pub(super) fn shown(body: &NoiseBody) -> Section {
 /// The most CPUs that are drawn: more cannot be told apart.
 const DRAWN: usize = 6;
 
-/// How often gaps of which length were, by CPU: those that lost most, all in the same bins.
+/// The chart of gaps by length and CPU: of the CPUs that lost most, all in the same bins.
 fn drawn(noise: &NoiseOutcome) -> Option<Chart> {
     let mut cpus: Vec<&CpuNoise> = noise.cpus.iter().filter(|cpu| cpu.gaps > 0).collect();
     cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.lost_ns), cpu.cpu));

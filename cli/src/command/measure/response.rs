@@ -266,8 +266,8 @@ fn kernel(row: &ResponseRow) -> Option<String> {
     ))
 }
 
-/// What ran with stage 2's priority, and for how long at a stretch; conditions of which the same is
-/// to be said share a line.
+/// Threads that ran with stage 2's priority, and the time that each had at a stretch; conditions
+/// with the same words share a line.
 fn competitors(rows: &[ResponseRow]) -> Vec<String> {
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
     for row in rows {

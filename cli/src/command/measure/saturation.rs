@@ -148,7 +148,7 @@ fn khz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2}", hz / 1e3))
 }
 
-/// What all charts of a result share: its frequencies, its losses and its latest answers.
+/// The axes that all charts of a result share: its frequencies, its losses and its latest answers.
 struct Scales {
     hz: (f64, f64),
     /// The least share that could be lost: one of the most stimuli of a trial.
@@ -227,7 +227,7 @@ fn kept<'o>(outcome: &'o SaturationOutcome, condition: &str) -> Vec<&'o TrialRow
     outcome.trials.iter().filter(is_kept).collect()
 }
 
-/// What each stage lost in each trial, and the highest frequencies found.
+/// The chart of each stage's losses in each trial, with the highest frequencies found.
 fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Chart {
     let trials = kept(outcome, condition);
     let lost = |stage: usize| {
@@ -267,7 +267,8 @@ fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Char
     }
 }
 
-/// How late 1 in 100 answers of each stage were complete in each trial; `None` where none tells.
+/// The chart of the response that 1 in 100 answers of each stage exceeded in each trial; `None`
+/// where no trial has one.
 fn answers(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Option<Chart> {
     let trials = kept(outcome, condition);
     let (low, high) = scales.answer_ns?;
@@ -396,7 +397,7 @@ fn trials(outcome: &SaturationOutcome) -> Block {
     Table::new("Trials", heads, rows).fitted(columns, last).into()
 }
 
-/// What stage 2 was, and what ran beside it.
+/// Stage 2's policy and priority, and the thread that ran beside it.
 fn second(stage: &Stage2) -> String {
     let priority = stage.priority.map_or_else(String::new, |priority| format!(" {priority}"));
     let beside = match stage.competitor {

@@ -63,7 +63,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What can run behind.
+/// The kinds of work that can run behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BackgroundName {
     /// Nothing
@@ -237,7 +237,7 @@ fn described(rows: &[&TimerRow]) -> String {
     }
 }
 
-/// What runs behind, as words.
+/// The work that runs behind, in words.
 fn works(background: Background) -> &'static str {
     match background {
         Background::None => "nothing behind",
@@ -323,7 +323,7 @@ fn about(outcome: &TimerOutcome) -> String {
     )
 }
 
-/// What the processor counted for each wake by a sleep, over all of them; nothing where it counts
+/// The processor's counts for each wake by a sleep, over all of them; empty where it counts
 /// nothing.
 fn counted(outcome: &TimerOutcome) -> String {
     let rows = outcome.rows.iter().filter(|row| row.path == TimerPath::Sleep);
@@ -333,8 +333,8 @@ fn counted(outcome: &TimerOutcome) -> String {
     }
 }
 
-/// What the processor counted for one of these, of which there are so many each, in words; `None`
-/// where it counted nothing.
+/// The processor's counts for one of these, of which there are so many each, in words; `None` where
+/// it counted nothing.
 pub(super) fn for_each<'c>(
     rows: impl Iterator<Item = (u64, &'c [ProcessorCount])>,
 ) -> Option<String> {

@@ -141,7 +141,7 @@ pub(super) fn shown(body: &WorkBody) -> Section {
     Section { id: "work", heading: "Work in each period", blocks: parts }
 }
 
-/// How long the work took under each condition, and until when it was done, beside the period.
+/// The chart of the work's execution time and response under each condition, beside the period.
 fn durations(outcome: &WorkOutcome) -> Option<Chart> {
     let names = outcome.rows.iter().map(|row| format::plain(&row.condition)).collect();
     let series = |name: &str, times: fn(&WorkRow) -> &SummaryStats| {

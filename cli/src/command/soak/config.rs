@@ -39,21 +39,21 @@ pub(super) struct CampaignConfig {
     pub(super) every: Span,
     /// The time to measure in all; `None`: without end.
     pub(super) duration: Option<Span>,
-    /// Whether cold cycles count.
+    /// True where cold cycles count.
     pub(super) keep_cold: bool,
     /// The limits on all of it.
     pub(super) limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
     pub(super) claims: Vec<Ask>,
-    /// Whether one that holds only if late cycles come alone fails.
+    /// True where a claim fails that holds only if late cycles come alone.
     pub(super) strict: bool,
     /// The question that it answers beside them.
     pub(super) question: Option<QuestionSpec>,
-    /// Whether a "no" to it fails.
+    /// True where a "no" to the question fails.
     pub(super) gate: bool,
-    /// What is undecided counts as, now.
+    /// The result that judgements which are not decided count as; of this session alone.
     pub(super) undecided: UndecidedAs,
-    /// Whether everything is shown, now.
+    /// True where everything is shown; of this session alone.
     pub(super) verbose: bool,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Found {
     number: u64,
 }
 
-/// Whether there is a campaign in `dir`.
+/// Returns true where there is a campaign in `dir`.
 pub(in crate::command) fn is_campaign(dir: &Path) -> bool {
     STATES.iter().any(|state| dir.join(state).is_file())
 }
@@ -150,8 +150,8 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
     );
 }
 
-/// Whether the lock is ours now. A process that was killed holds it until its memory is freed, so
-/// for a moment it is tried again.
+/// Returns true where the lock is ours now. A process that was killed holds it until its memory is
+/// freed, so for a moment it is tried again.
 fn held(lock: &File) -> Result<bool, Errno> {
     for _ in 0..TRIES {
         if file::try_lock(lock.as_raw_fd())? {

@@ -72,7 +72,7 @@ pub(super) struct SessionStart<'a> {
     pub(super) notes: Vec<String>,
     /// The error of one of the two states.
     pub(super) trouble: Option<String>,
-    /// Whether the session before this one was cut off.
+    /// True where the session before this one was cut off.
     pub(super) cut_off: bool,
     pub(super) args: &'a SoakArgs,
     pub(super) outputs: Outputs,
@@ -448,12 +448,12 @@ struct Checkpointer<'a> {
     shared: &'a Shared,
     config: &'a CampaignConfig,
     directory: Mutex<Directory>,
-    /// Whether the last save failed.
+    /// True where the last save failed.
     failing: AtomicBool,
-    /// Whether the last result could not be written.
+    /// True where the last result could not be written.
     unwritten: AtomicBool,
     stop_on_fail: bool,
-    /// Whether standard output is the JSON's.
+    /// True where standard output is the JSON's.
     aside: bool,
 }
 
@@ -478,7 +478,7 @@ impl<'a> Checkpointer<'a> {
         self.config
     }
 
-    /// Whether nothing was recorded yet.
+    /// Returns true where nothing was recorded yet.
     fn is_empty(&self) -> bool {
         self.shared.lock().campaign.rows().is_empty()
     }

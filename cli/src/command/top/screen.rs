@@ -19,10 +19,10 @@ const FILTER_MOST: usize = 32;
 const ABOVE: u16 = 3;
 /// From so many lines on the last one says what keys do.
 const WITH_HELP: u16 = 8;
-/// What keys do.
+/// The keys and their actions.
 const HELP: &str =
     "q quit  s sort  / filter  f freeze  r reset  +/- late over  Enter causes  ? help";
-/// What they do while the causes of one thread are shown.
+/// The keys and their actions while the causes of one thread are shown.
 const EXAMINED_HELP: &str = "Esc back  up/down scroll  ? help; all events are recorded meanwhile";
 /// The steps of the threshold: 1 µs to 1 s.
 const STEPS_NS: [u64; 19] = {
@@ -38,7 +38,7 @@ const STEPS_NS: [u64; 19] = {
     steps
 };
 
-/// What a key asks of whoever shows the screen.
+/// The action that a key asks of whoever shows the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TopAct {
     /// Nothing more.
@@ -56,11 +56,11 @@ pub(super) enum TopAct {
 #[derive(Clone, Debug)]
 struct TopExamined {
     tid: Tid,
-    /// What is known of it: nothing before the first interval is over.
+    /// Its causes, as lines: empty before the first interval is over.
     lines: Vec<String>,
 }
 
-/// What was chosen, and what is shown of it.
+/// The figures of the screen, with the choices made by keys.
 #[derive(Clone, Debug)]
 pub(super) struct TopView {
     frame: Option<TopFrame>,
@@ -76,7 +76,7 @@ pub(super) struct TopView {
     /// Lines of causes above the first that is shown.
     scrolled: usize,
     late_over_ns: u64,
-    /// What is listed, in words.
+    /// The threads that are listed, in words.
     listed: String,
 }
 
@@ -308,7 +308,8 @@ impl TopView {
         }
     }
 
-    /// What is late, where late wakes waited, and what was chosen.
+    /// The state of the view: the threshold, the place where late wakes waited, and the choices
+    /// made.
     fn state(&self) -> String {
         if self.is_typing {
             return format!("filter: {}_  (Enter keeps it, Esc shows all)", shown(&self.filter));
@@ -328,7 +329,7 @@ impl TopView {
     }
 }
 
-/// What was typed, made plain.
+/// The filter as typed, without anything that a terminal would obey.
 fn shown(filter: &str) -> String {
     format::plain(filter)
 }
@@ -367,7 +368,7 @@ pub(super) fn header(frame: Option<&TopFrame>, cpus: usize) -> String {
     )
 }
 
-/// What is late.
+/// The threshold, in words: "late: over 50 µs".
 pub(super) fn late_over(ns: u64) -> String {
     format!("late: over {}", format::period(ns))
 }
@@ -385,7 +386,7 @@ pub(super) fn split(frame: &TopFrame) -> Option<String> {
     })
 }
 
-/// What there is no room for.
+/// The note that threads are left out for lack of room; `None` where none is.
 pub(super) fn left_out(frame: &TopFrame) -> Option<String> {
     (frame.unfollowed > 0).then(|| "too many threads, r begins anew".to_owned())
 }

@@ -11,14 +11,14 @@ use crate::format;
 
 /// The least columns for the cause; where there are less, it is left out.
 const CAUSE_LEAST: usize = 6;
-/// What is new goes where the cause has fewer columns more than these.
+/// Further columns of the cause without which the columns of new wakes are left out.
 const CAUSE_MORE: usize = 6;
 /// From so many columns on the cause is told in words, not by a name.
 const CAUSE_WORDS: usize = 24;
 /// The most columns of a name: 15 bytes, of which each may be escaped.
 const NAME_MOST: usize = 20;
 
-/// What rows are sorted by, the most first.
+/// The column that rows are sorted by, the most first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TopOrder {
     #[default]

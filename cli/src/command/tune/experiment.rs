@@ -1,6 +1,6 @@
 //! `punctual tune experiment`: each runtime setting of the plan tried alone, those that help kept.
 //!
-//! What is tried when, and what counts, is `lab::tuning`'s; here settings are applied and put back,
+//! The plan of trials and their counts are `lab::tuning`'s; here settings are applied and put back,
 //! block by block, around the loops that `measure periodic` runs too.
 
 use anyhow::{Context, Error, Result, bail};
@@ -157,7 +157,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     Exit::after(&report, trouble)
 }
 
-/// Whether causes are recorded, and when.
+/// The way that causes are recorded; `None` for not at all.
 fn blame(args: &TuneExperimentArgs) -> Option<BlameWhen> {
     // Settings are held against each other.
     args.causes.when(BlameWord::Off, true)
@@ -251,7 +251,7 @@ struct Setting {
     knob: String,
     writes: Vec<WantedValue>,
     refused: Vec<String>,
-    /// Whether the kernel takes any of it.
+    /// True where the kernel takes any of it.
     is_taken: bool,
 }
 
@@ -424,18 +424,18 @@ struct Bench<'a> {
     envelope: Option<Envelope>,
     /// The error that ended a measurement: what was found before it counts.
     trouble: Option<Error>,
-    /// Whether and when causes are recorded.
+    /// The way that causes are recorded; `None` for not at all.
     blame: Option<BlameWhen>,
     /// The parts in which they were, in their order.
     parts: Vec<RecordedPart>,
-    /// What became of that in the last of them.
+    /// The recording in the last of those parts, with its price.
     recording: Option<BlameRecording>,
 }
 
 impl Bench<'_> {
-    /// Whether causes are recorded in a part, and what is late then. The part that finds out what
-    /// counts has no others to be held against; but where recording makes loops later, it must be
-    /// later by the same.
+    /// The recording of causes in a part, and the threshold of late wakes then. The part that finds
+    /// the threshold has no others to be held against; but where recording makes loops later, it
+    /// must be later by the same.
     fn causes(&self, sets: &SettingSets) -> (Option<BlameWhen>, LateThreshold) {
         let over = sets.threshold_ns.map(|ns| LateThreshold::Above(ns.max(0).unsigned_abs()));
         let when = self.blame.filter(|when| over.is_some() || *when == BlameWhen::Asked);

@@ -1,5 +1,5 @@
-//! How a plan is written: one row a format. Each file here turns a plan into the text of another
-//! tool; none writes a file.
+//! Formats of a plan: one row a format. Each file here turns a plan into the text of another tool;
+//! none writes a file.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -110,7 +110,7 @@ impl<'a> PrintedPlan<'a> {
         })
     }
 
-    /// What would be changed: a diff in a terminal, tables elsewhere.
+    /// The changes that would be made: a diff in a terminal, tables elsewhere.
     pub(super) fn document(&self) -> Vec<Block> {
         let plan = self.plan;
         let cpus = format!("CPU {} ({})", self.scope.cpus, self.scope.why);
@@ -218,8 +218,8 @@ impl PlannedValue {
     }
 }
 
-/// What the changes of a rule are for, in its first sentence, and what they cost, as lines of a
-/// diff; before the first of them.
+/// The purpose of a rule's changes, in its first sentence, and their cost, as lines of a diff;
+/// before the first of them, empty before the others.
 fn reason<'s>(step: &'s PlanStep, rule: &mut &'s str) -> Vec<String> {
     if *rule == step.id {
         return Vec::new();

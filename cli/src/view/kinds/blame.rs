@@ -1,5 +1,5 @@
-//! What `blame` gives: one sentence, the causes by the time that they took, what helps against
-//! them, the threads, the worst wakes as they passed, and what recording cost.
+//! Documents of `blame`: one sentence, the causes by the time that they took, the help against
+//! them, the threads, the worst wakes as they passed, and the cost of recording.
 //!
 //! A terminal has the first of it, in 40 lines, and with `--verbose` more; a page and Markdown have
 //! all.
@@ -66,7 +66,7 @@ fn notes(report: &Report, said: Option<&str>) -> Vec<Block> {
     notes
 }
 
-/// What the short page has of it, with so many causes at most.
+/// The blocks of the short page, with so many causes at most.
 fn brief(blame: &Blamed, most: usize) -> Vec<Block> {
     let mut blocks = vec![Block::words(blame.sentence.clone())];
     blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
@@ -116,7 +116,7 @@ pub(super) fn lines(blame: &Blamed) -> String {
     blame.runs.iter().map(line).collect()
 }
 
-/// What is shown.
+/// The section of a page or of Markdown.
 pub(super) fn shown(body: &BlameBody) -> Section {
     let blame = &body.blame;
     let mut blocks = vec![Block::words(blame.sentence.clone())];
@@ -152,7 +152,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     Section { id: "blame", heading: "Why wakes were late", blocks }
 }
 
-/// What is shown of one thread alone, while it is recorded.
+/// The blocks of one thread alone, while it is recorded.
 pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     let mut blocks = vec![Block::words(run.sentence.clone())];
     if !run.causes.is_empty() {
@@ -161,8 +161,8 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     blocks
 }
 
-/// Whether causes were recorded beside loops, and what that cost, in a line; `None` where it was
-/// not asked for and nobody misses it.
+/// The recording of causes beside loops and its price, in a line; `None` in results without one,
+/// where it was neither asked for nor missed.
 pub(super) fn recorded(report: &Report) -> Option<String> {
     Some(recording(report.body.loops()?.blame.as_ref()?, "its worst releases have no cause"))
 }
@@ -201,7 +201,7 @@ pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
     }
 }
 
-/// What made each of these runs late, in a sentence each, and whether that was recorded.
+/// The causes of the late wakes of each run, a sentence each, then the line about the recording.
 pub(super) fn sentences(report: &Report) -> impl Iterator<Item = String> + '_ {
     let sentence = |run: &Run| {
         let sentence = run.blame.as_ref()?.sentence.as_ref()?;
@@ -439,7 +439,7 @@ fn listed(title: &str, causes: &[BlamedCause], most: usize) -> Vec<Block> {
     blocks
 }
 
-/// What helps, each once, with the causes that it helps against: what is against most time first.
+/// The help against causes, each once, with the causes that it is against: most time first.
 fn helps(causes: &[&BlamedCause]) -> Vec<Block> {
     let mut found: Vec<(&str, Vec<&BlamedCause>)> = Vec::new();
     let is_helped = |cause: &&&BlamedCause| cause.is_known() && !cause.advice.trim().is_empty();
@@ -481,7 +481,8 @@ fn worst(wakes: &[BlamedWake]) -> Block {
     Table::new(caption, heads, wakes.iter().map(row).collect()).folded().into()
 }
 
-/// What happened from the release to the first instruction; in a terminal without the CPUs.
+/// The stretches of a wake from its release to its first instruction; in a terminal without the
+/// CPUs.
 fn timeline(wake: &BlamedWake) -> Vec<Block> {
     let stretches = wake.stretches();
     let brief = |stretch: &WakeStretch| {
@@ -507,7 +508,7 @@ fn timeline(wake: &BlamedWake) -> Vec<Block> {
     [Some(table.into()), chain, counted].into_iter().flatten().collect()
 }
 
-/// What the processor counted around a wake, in a line; nothing where that is nothing.
+/// The processor's counts around a wake, in a line; `None` where it has none.
 fn counted_words(counted: &CountedWake) -> Option<String> {
     let part = |place: &str, work: Option<CountedWork>| {
         let CountedWork { cycles, instructions, cache_misses, stalled_cycles } = work?;
@@ -587,7 +588,7 @@ fn evidence_words(evidence: &CaptureEvidence) -> String {
     text
 }
 
-/// What ended the recording.
+/// The wake that ended the recording, in a sentence.
 pub(crate) fn stop_words(stop: &BlamedStop) -> String {
     format!(
         "ended by a wake of {} ({}) that was {} late, released at {:.6} s: --stop-over",
@@ -598,7 +599,7 @@ pub(crate) fn stop_words(stop: &BlamedStop) -> String {
     )
 }
 
-/// What was kept, and what not.
+/// The late wakes that were kept with their events, and those that had no room, in a sentence.
 fn kept_words(kept: &KeptCounts) -> String {
     let mut text = format!(
         "kept: {} events around {} late wakes",
@@ -616,7 +617,7 @@ fn kept_words(kept: &KeptCounts) -> String {
     text
 }
 
-/// What is not whole.
+/// Gaps of the recording, a sentence each: records lost, CPUs not seen, threads left out.
 fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
     let lost = (blame.lost > 0).then(|| {
         format!("{} records were lost: wakes that they touch are marked", format::count(blame.lost))

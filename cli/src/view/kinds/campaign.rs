@@ -1,4 +1,4 @@
-//! What a campaign alone shows: how long, which boots, what happened, the latest wakes.
+//! The part of a document that only a campaign has: its time, boots, events and latest wakes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use punctual_report::Campaign;
 
 use crate::format;
 
-/// How many of each are shown; the JSON has all.
+/// The most boots, events or wakes that are shown; the JSON has all.
 const SHOWN: usize = 5;
 
 /// The sentences of a campaign.
@@ -71,7 +71,7 @@ fn head(campaign: &Campaign) -> String {
     )
 }
 
-/// How many batches there were: each has a row for each run in which something was recorded.
+/// The number of batches: each has a row for each run in which something was recorded.
 fn batches(campaign: &Campaign) -> u64 {
     let mut of_runs: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for row in &campaign.stretches {

@@ -1,4 +1,4 @@
-//! What a comparison shows: what differs, a table a run, and how sure that is.
+//! Documents of a comparison: the differences, a table a run, and how sure they are.
 
 use punctual_analysis::compare::{
     QuantileDifference, RateRatio, RunComparison, Verdict, ratio_figures,
@@ -16,7 +16,8 @@ pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// What another document says of its run against a baseline, or beside another machine.
+/// The comparison of a run with a baseline, or of a machine with another, in the document of the
+/// run.
 pub(super) fn against(report: &Report) -> Vec<Block> {
     let Some(comparison) = report.body.compare() else { return Vec::new() };
     let mut blocks = vec![Block::Break];
@@ -45,7 +46,7 @@ pub(super) fn against_briefly(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// What a comparison comes to, in a word or two.
+/// The outcome of a comparison of runs, in a word or two.
 fn answer(pair: &Pair) -> &'static str {
     let any = |verdict| pair.runs.iter().any(|run| run.verdict == verdict);
     match (any(Verdict::Worse) || any(Verdict::Mixed), any(Verdict::Better)) {
@@ -56,7 +57,7 @@ fn answer(pair: &Pair) -> &'static str {
     }
 }
 
-/// What each side is beside the first, in a sentence: for whoever sees nothing else.
+/// The outcome for each side after the first, in a sentence: for whoever sees nothing else.
 pub(super) fn held(comparison: &Comparison) -> Vec<String> {
     let answer = |pair| match &comparison.grid {
         Some(_) => answer_of_figures(pair),
@@ -76,7 +77,8 @@ pub(super) fn lines(comparison: &Comparison) -> String {
     held(comparison).into_iter().zip(others).map(line).collect()
 }
 
-/// What a comparison figure by figure comes to: one is better or worse where its interval shows it.
+/// The outcome of a comparison figure by figure: one is better or worse where its interval shows
+/// it.
 fn answer_of_figures(pair: &Pair) -> &'static str {
     match pair.verdict {
         Verdict::Better => "better",

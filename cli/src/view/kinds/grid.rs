@@ -1,5 +1,5 @@
-//! What results of one kind are on one grid: a row a figure, a column a result, and how sure a
-//! difference is.
+//! Results of one kind on one grid: a row a figure, a column a result, and how sure a difference
+//! is.
 
 use punctual_analysis::interval::Interval;
 use punctual_analysis::plain::significant;
@@ -113,7 +113,7 @@ fn verdicts(row: &GridRow) -> impl Iterator<Item = String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct RowUnit<'r> {
     name: &'r str,
-    /// What one of the row's own unit is in this one.
+    /// Factor from the row's own unit to this one.
     factor: f64,
 }
 
@@ -157,7 +157,7 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// What a verdict rests on, and how many chance alone would make.
+/// The tests that the verdicts rest on, and the number that chance alone would decide.
 fn how_sure(comparison: &Comparison, grid: &FigureGrid) -> String {
     let tests = comparison.family.tests;
     let rows = grid.rows.iter().map(|row| row.relations.len()).sum::<usize>() as u64;

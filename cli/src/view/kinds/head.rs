@@ -51,7 +51,7 @@ pub(super) fn measured(report: &Report) -> Vec<Block> {
     std::iter::once(first).chain(conditions).map(Block::words).collect()
 }
 
-/// That it ended early, where it did.
+/// The warning that the result is incomplete; `None` where it is complete.
 pub(super) fn incomplete(report: &Report) -> Option<Block> {
     let stop_over = report.body.loops().and_then(|loops| loops.stop_over.as_ref());
     let late = stop_over.and_then(StopOver::sentence).map(|why| format!("incomplete: {why}"));
@@ -59,7 +59,7 @@ pub(super) fn incomplete(report: &Report) -> Option<Block> {
     report.envelope.incomplete.then(|| Block::words(words()))
 }
 
-/// What was refused, its price and the way out.
+/// The refused requests, their price and the way out; `None` where none was refused.
 pub(super) fn refused_briefly(report: &Report) -> Option<Block> {
     let refused = report.envelope.session.as_ref().map_or(&[][..], |session| &session.refused);
     let first = refused.first()?;

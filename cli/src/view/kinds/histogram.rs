@@ -16,7 +16,7 @@ const TO_A_DECADE: usize = 7;
 /// The least that the name before a line takes.
 const NAME: usize = 10;
 
-/// What the edge of a decade takes next to its columns: ` 100 µs `.
+/// The columns of a decade's edge next to its bars, in characters: ` 100 µs `.
 const EDGE: usize = 8;
 
 /// One line a run: decades with their bars, then the peaks.
@@ -117,7 +117,7 @@ fn clusters(run: &Run) -> Option<Block> {
     Some(Block::words_at(2, format!("{} {word}: {}", clusters.len(), named.join(", "))))
 }
 
-/// How many decades the one column over everything spans.
+/// The decades that the one column over everything spans, at least 1.
 fn decades_in(whole: &Column) -> usize {
     (whole.upper_ns / whole.lower_ns).log10().round().max(1.0) as usize
 }

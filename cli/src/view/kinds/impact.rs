@@ -1,4 +1,4 @@
-//! What `impact` shows: what lateness does to an application.
+//! Documents of `impact`: the effects of lateness on an application.
 
 use punctual_analysis::impact::drives::DRIVES;
 use punctual_analysis::impact::step_generation::StepGeneration;
@@ -66,7 +66,7 @@ const fn answer(suits: Option<Suits>) -> &'static str {
     }
 }
 
-/// What it rests on.
+/// The runs that the result rests on; `None` where there are none.
 fn basis(basis: &[Basis]) -> Option<Block> {
     let rows = basis.iter().enumerate().map(|(at, basis)| {
         let label = if at == 0 { "rests on" } else { "and on" };

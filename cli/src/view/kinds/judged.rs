@@ -153,8 +153,8 @@ pub(super) fn claims(report: &Report) -> Vec<Block> {
     vec![Block::Heading("Claims".to_owned()), items.into()]
 }
 
-/// What each claim takes with so many exceedances; for each plan, in `reached`, whether the run is
-/// long enough.
+/// The cycles that each claim needs, by exceedances; `reached` has for each plan a sentence whether
+/// the run is long enough.
 pub(crate) fn plans(report: &Report, reached: &[String]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut before = None;

@@ -1,4 +1,4 @@
-//! What is shown of loops: `check`, `measure periodic`, `analyse` and `soak`.
+//! Documents of loops: `check`, `measure periodic`, `analyse` and `soak`.
 //!
 //! The short document has the verdict first, then the figures, then what next, and fits a screen;
 //! the long one has everything.
@@ -95,7 +95,7 @@ pub(super) fn measured(report: &Report) -> Vec<Block> {
     .concat()
 }
 
-/// What documents with every claim end with.
+/// The end of documents that have every claim.
 fn all_claims(report: &Report) -> Vec<Block> {
     [
         judged::warnings(report),
@@ -156,7 +156,7 @@ fn first(report: &Report) -> Vec<Block> {
     sentences.chain(&headline.not_idle).map(Block::words).collect()
 }
 
-/// What a reader should know that stands nowhere else in the short document.
+/// Notes for the reader that stand nowhere else in the short document.
 fn notes(report: &Report) -> Vec<Block> {
     let mut blocks: Vec<Block> = head::incomplete(report).into_iter().collect();
     let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
@@ -174,7 +174,7 @@ fn notes(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// What made the late wakes of each run late, where that was recorded.
+/// The causes of the late wakes of each run, where they were recorded.
 fn caused(report: &Report) -> Vec<Block> {
     let mut blocks = blame::of_runs(&named(report));
     blocks.extend(blame::recorded(report).map(Block::words));
@@ -215,8 +215,8 @@ pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
     figures_of(figures.collect())
 }
 
-/// Whether it is known of all how many releases were missed: another program may have left them out
-/// without counting them.
+/// Returns true where all runs have a count of missed releases: another program may have left them
+/// out without counting them.
 pub(crate) fn missed_are_known(runs: &[Named<'_>]) -> bool {
     runs.iter().all(|(_, run)| run.outcome.missed.is_some())
 }
@@ -384,7 +384,7 @@ fn lateness(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// What of a run does not stand in the table.
+/// Notes on each run that do not stand in the table.
 fn run_notes(report: &Report) -> Vec<Block> {
     let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
     let mut blocks = Vec::new();
@@ -408,7 +408,7 @@ fn run_notes(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// What the figures of a run leave out, or only bound.
+/// The cycles that the figures of a run leave out, or only bound.
 fn counted_apart(run: &Run) -> Vec<String> {
     let mut parts = Vec::new();
     let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
@@ -442,7 +442,7 @@ fn counted_apart(run: &Run) -> Vec<String> {
     parts
 }
 
-/// How a wait that spins comes to its releases, and what that costs.
+/// The sleeps of a wait that spins, and the CPU time that it takes.
 fn sleeps(plan: &Approach, cpu_load: Option<f64>) -> String {
     let margin = format!("{} early", format::ns(Some(plan.margin_ns as f64)));
     let hop = plan.hop_ns.map(|hop| format::ns(Some(hop as f64)));
@@ -464,7 +464,7 @@ fn sleeps(plan: &Approach, cpu_load: Option<f64>) -> String {
     text
 }
 
-/// How the grids followed another clock, in a line.
+/// The clock that the grids followed, with its drift and phase error, in a line.
 pub(crate) fn followed(follow: &Follow) -> String {
     let parts = [
         Some(format!("the grid follows {}", format::plain(&follow.clock))),
@@ -517,7 +517,7 @@ fn under_loads(report: &Report) -> Vec<Block> {
     ]
 }
 
-/// What the loads of each run did.
+/// The rates of the loads of each run.
 fn loads(report: &Report) -> Vec<Block> {
     let rated = report.body.runs().iter().filter(|run| !run.loads.is_empty());
     let words = |run: &Run| {
@@ -527,7 +527,7 @@ fn loads(report: &Report) -> Vec<Block> {
     rated.map(words).collect()
 }
 
-/// What the instruments themselves cost: no number of the document is finer.
+/// The cost of the instruments themselves: no number of the document is finer.
 fn instruments(report: &Report) -> Vec<Block> {
     let recording = report.body.loops().and_then(|loops| loops.recording.as_ref());
     let (Some(clock), Some(recording)) = (&report.envelope.clock, recording) else {
@@ -621,7 +621,8 @@ fn drift(run: &Run) -> String {
     drift.unwrap_or_else(|| "-".to_owned())
 }
 
-/// What another program's data hold and what they cannot tell: once for the runs that share it.
+/// The source of another program's data and the facts that they lack: once for the runs that share
+/// it.
 fn imported(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut sources: Vec<String> = Vec::new();
@@ -658,7 +659,7 @@ fn source(imported: &Imported) -> String {
     )
 }
 
-/// How many values lie beyond the histogram of another program.
+/// The values beyond the histogram of another program, in a sentence; `None` where there are none.
 pub(crate) fn beyond(run: &Run, imported: &Imported) -> Option<String> {
     let end = imported.limit_ns.map(|ns| format::ns(Some(ns as f64)));
     let end = end.map(|end| format!(", which ends at {end}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What `stimulate` and `respond` give: latencies, what was lost, and what else arrived.
+//! Documents of `stimulate` and `respond`: latencies, losses, and frames of others.
 
 use punctual_analysis::summary::SummaryStats;
 use punctual_document::{Block, Column, Section, Table, numbers, words};

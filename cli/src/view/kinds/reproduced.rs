@@ -1,4 +1,4 @@
-//! What `reproduce` gives: whether each claim of a paper holds here, and each of its figures beside
+//! Documents of `reproduce`: the verdict on each claim of a paper, and each of its figures beside
 //! today's.
 
 use punctual_analysis::claim::judge::Holds;
@@ -43,7 +43,7 @@ pub(super) fn document(
     blocks
 }
 
-/// Whether each claim holds here, with what decided that.
+/// The verdict on each claim, with its ground.
 pub(crate) fn claims(body: &ReproduceBody, is_short: bool) -> Vec<Block> {
     if body.claims.is_empty() {
         return vec![Block::muted(
@@ -66,7 +66,7 @@ pub(crate) fn claims(body: &ReproduceBody, is_short: bool) -> Vec<Block> {
     blocks
 }
 
-/// How many claims there are of each verdict.
+/// The number of claims of each verdict, in a sentence.
 fn verdicts(body: &ReproduceBody) -> String {
     let count = |wanted: Holds| body.claims.iter().filter(|claim| claim.holds == wanted).count();
     let (yes, no, open) = (count(Holds::Yes), count(Holds::No), count(Holds::Undecided));
@@ -93,7 +93,7 @@ fn lines(claim: &ReproducedClaim) -> usize {
     item(claim, true).text.chars().count().div_ceil(LINE)
 }
 
-/// What the claims rest on: each figure, with what is claimed of it.
+/// The figures that the claims rest on, each with the bound claimed for it; `None` without any.
 fn evidence(body: &ReproduceBody) -> Option<Block> {
     let heads = [
         words("claim"),
@@ -133,7 +133,7 @@ fn evidence(body: &ReproduceBody) -> Option<Block> {
     (!rows.is_empty()).then(|| Table::new(caption, heads, rows).into())
 }
 
-/// What only a page has of the claims: the figures that they rest on.
+/// The figures that the claims rest on, which only a page has.
 pub(super) fn behind(body: &ReproduceBody) -> Option<Section> {
     let table = evidence(body)?;
     let count = body.claims.iter().map(|claim| claim.figures.len()).sum::<usize>();
@@ -213,7 +213,7 @@ fn counts(body: &ReproduceBody) -> String {
     )
 }
 
-/// What is shorter than its paper at the usual length, as the end of a sentence.
+/// The papers that are longer than the usual length, as the end of a sentence.
 fn shortened(body: &ReproduceBody) -> String {
     let is_longer = |paper: &Paper| {
         let [usual, full] =

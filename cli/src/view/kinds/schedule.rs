@@ -1,4 +1,4 @@
-//! What `run --check` shows: the places of units in their frame, and the phases of tasks.
+//! Documents of `run --check`: the places of units in their frame, and the phases of tasks.
 
 use std::fmt::Display;
 
@@ -11,12 +11,12 @@ use crate::format;
 /// The least width of the name of a unit or task.
 const NAME: usize = 12;
 
-/// What the supervisor of a file would release.
+/// The releases that the supervisor of a file would make.
 pub(crate) struct Schedule<'s> {
     /// Where the grid lies on CLOCK_MONOTONIC; `None` where that is found when it runs.
     pub(crate) phase_ns: Option<u64>,
     pub(crate) calendar: Option<&'s CalendarPlan>,
-    /// Whether the places were made, rather than given.
+    /// True where the places were computed, rather than given.
     pub(crate) is_made: bool,
     pub(crate) tasks: &'s [PlacedTask],
 }

@@ -1,4 +1,4 @@
-//! What `run` shows: what became of each task.
+//! Documents of `run`: each task with its counts.
 
 use punctual_document::{Block, Table, numbers, words};
 use punctual_report::Report;
@@ -9,7 +9,8 @@ use crate::format;
 /// The least width of the name of a task.
 const NAME: usize = 16;
 
-/// What became of the tasks: how it ended, a table of them, what went wrong.
+/// The document: the end of the run, a table of the tasks, counts of their faults, warnings,
+/// failures.
 pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
     let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
     blocks.extend(supervised.tasks.iter().filter_map(notes));
@@ -47,7 +48,7 @@ fn tasks(supervised: &Supervised) -> Block {
     Table::new("What became of each task", columns, rows).bare().into()
 }
 
-/// How it ended, and how the thread was that released the tasks.
+/// The end of the run, and the thread that released the tasks, in a sentence.
 fn releases(supervised: &Supervised) -> String {
     let executive = &supervised.executive;
     let policy = match executive.priority {
@@ -69,7 +70,7 @@ fn releases(supervised: &Supervised) -> String {
     )
 }
 
-/// What of a task does not stand in the table; `None` where there is nothing.
+/// Counts of a task that do not stand in the table; `None` where all are 0.
 fn notes(task: &TaskRow) -> Option<Block> {
     let counted = [
         (task.started_late, "started late"),

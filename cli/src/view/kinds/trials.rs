@@ -1,4 +1,4 @@
-//! What `tune experiment` gives: each setting with its effect on the tail.
+//! Documents of `tune experiment`: each setting with its effect on the tail.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub(super) fn shown(body: &TrialsBody) -> Section {
     Section { id: "trials", heading: "Settings tried", blocks: parts }
 }
 
-/// What "no effect" and "undecided" mean here, and what it would take.
+/// The meaning of "no effect" and "undecided" here, and the time that a decision would take.
 fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
     let with = |verdict| body.settings.iter().filter(move |setting| setting.verdict == verdict);
     let none = with(TrialVerdict::NoEffect).next().map(|_| {
@@ -68,7 +68,7 @@ fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
     none.into_iter().chain(undecided)
 }
 
-/// What made wakes late, and which cause each setting moved.
+/// The causes of late wakes, and those that each setting moved, a sentence each.
 fn causes(body: &TrialsBody) -> Vec<String> {
     let Some(recording) = &body.blame else { return Vec::new() };
     let mut lines: Vec<String> =

@@ -1,4 +1,4 @@
-//! What `tune check` shows: each setting with its verdict.
+//! Documents of `tune check`: each setting with its verdict.
 //!
 //! A terminal has what is wrong, ranked, with what it costs and what changes it, and what is good
 //! in one line; other documents have a table.
@@ -29,7 +29,7 @@ pub(super) fn shown(body: &TuneBody) -> Section {
     Section { id: "tune", heading: "Settings", blocks }
 }
 
-/// Those that `check` found; `None` where it found none.
+/// The settings that `check` found; `None` where it found none.
 pub(super) fn found(headline: &Headline) -> Option<Section> {
     let caption = "settings of the measured CPU that could be better (punctual tune plan)";
     let row = |verdict: &KnobVerdict| {
@@ -141,7 +141,8 @@ fn changes(changes: &[KnobChange]) -> String {
     words.join("; ")
 }
 
-/// What to do with all of it.
+/// The command that changes all settings at once, or shows the late wakes of a program; a sentence
+/// where nothing could be better.
 pub(super) fn next(body: &TuneBody) -> Vec<Block> {
     let count = open(body).count();
     if count == 0 {

@@ -1,4 +1,4 @@
-//! What `measure wait` shows: one table, what each way costs, and one recommendation.
+//! Documents of `measure wait`: one table, the cost of each way, and one recommendation.
 
 use punctual_document::{Block, Column, Frame, Table, numbers, words};
 use punctual_report::strategies::{FrontComparison, StrategyRow};
@@ -7,7 +7,7 @@ use punctual_report::{Clock, Report, WaitBody};
 use super::{blame, head, judged};
 use crate::format;
 
-/// What the mark of the table means, and its last column.
+/// The key to the table: its mark, and its last column.
 const FRONT: [&str; 2] = [
     "* on the front: no other way is cheaper and has a lower p99",
     "quiet: 1 in 100 of a pure spin next to its turns, how quiet the machine was",
@@ -71,7 +71,7 @@ fn within(row: &StrategyRow) -> String {
     format::within(within.and_then(|within| within.low), within.and_then(|within| within.high))
 }
 
-/// How many releases were missed, of how many.
+/// The releases missed, of all: `3/1 000`.
 fn missed(row: &StrategyRow) -> String {
     format!("{}/{}", format::count_or_dash(row.missed), format::count(row.releases))
 }
@@ -138,7 +138,8 @@ fn briefly(rows: &[StrategyRow], swept: bool) -> Table {
     ways(rows).brief(frame, columns, rows.iter().map(row).collect())
 }
 
-/// Whether the processor paused in the spins, and what that saves.
+/// The use of timed pauses in the spins, and the saving by them; `None` where the processor has
+/// none.
 fn pauses(clock: Option<&Clock>, shares: &[f64]) -> Option<String> {
     let mut words = clock?.pause_words()?;
     let least = shares.iter().copied().reduce(f64::min);

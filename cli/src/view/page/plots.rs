@@ -114,7 +114,7 @@ fn points(page: &Page, line: &Line) -> Table {
     Table::new(format!("Percentile curve, {}", line.name), columns, rows)
 }
 
-/// How many cycles of each stretch of time had which lateness, by octaves.
+/// The cycles of each stretch of time by lateness, in octaves.
 fn heat_counts(page: &Page, line: &Line) -> Option<Table> {
     let times = Times::of(page, line)?;
     let heat = times.thinned.heat.thinned(HEAT_STRETCHES);

@@ -13,8 +13,8 @@ use crate::view::kinds::head::{self, Named};
 use crate::view::kinds::loops;
 use crate::view::plots;
 
-/// How late a wake is, every number with its n and unit, and what others call it; an overview has a
-/// table of its own.
+/// The lateness of wakes, every number with its n and unit, and the names of others for it; an
+/// overview has a table of its own.
 pub(super) fn figures(source: &Source<'_>) -> Option<Section> {
     let page = source.page;
     let runs = named(page);
@@ -146,12 +146,12 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     some("worst", "Worst cycles", strip.into_iter().chain([table]).collect())
 }
 
-/// What made them late, and the latest as they passed.
+/// The causes of late releases, and the latest wakes as they passed.
 pub(super) fn causes(source: &Source<'_>) -> Option<Section> {
     some("causes", "Why releases were late", blame::of_runs(&detailed(source)))
 }
 
-/// What ran next to the loop, and the worst under each.
+/// The loads that ran next to the loop, with the worst lateness under each.
 pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     for shown in source.few() {
@@ -277,7 +277,7 @@ pub(super) fn limits(source: &Source<'_>) -> Option<Section> {
     some("limits", "Requested limits and claims", vec![table.into()])
 }
 
-/// How each run was set up, and what the instruments cost.
+/// The settings of each run, and the cost of the instruments.
 pub(super) fn setup(source: &Source<'_>) -> Option<Section> {
     let results = source.few();
     if results.is_empty() {
@@ -326,7 +326,7 @@ fn phase(ns: u64, follows: Option<&String>) -> String {
     format::ns(Some(ns as f64)) + &on
 }
 
-/// What was granted, and what the instruments cost, in a line.
+/// The requests granted, and the cost of the instruments, in a line.
 fn instruments(report: &Report) -> String {
     let mut parts = Vec::new();
     parts.extend(report.envelope.session.iter().flat_map(|session| session.granted_words()));

@@ -1,17 +1,17 @@
-//! What the sections of a page are made from.
+//! Sources of a page's sections: its results, and the axes that plots share.
 
 use punctual_document::{Block, Section};
 
 use crate::pages::{GRID_MAX, Page, Shown};
 use crate::view::plots::Axes;
 
-/// What sections are made from.
+/// The results and axes that sections are made from.
 pub(super) struct Source<'a> {
-    /// The results.
+    /// The results, as the page has them.
     pub(super) page: &'a Page,
     /// The axes that the plots of a kind share.
     pub(super) axes: Axes,
-    /// Whether sections are made for the files of their plots.
+    /// True where sections are made for the files of their plots, rather than for the page.
     pub(super) is_for_files: bool,
 }
 
@@ -41,12 +41,12 @@ impl Source<'_> {
         if self.page.results.len() > 1 { format!("{id}-of-{}", at + 1) } else { id.to_owned() }
     }
 
-    /// What stands before the words of a result, where there are several: "before: ".
+    /// The words before those of a result, where there are several: "before: ".
     pub(super) fn prefix(&self, shown: &Shown) -> String {
         if self.page.results.len() > 1 { format!("{}: ", shown.label) } else { String::new() }
     }
 
-    /// What stands behind the name of something of a result, where there are several: ", before".
+    /// The words behind a name in a result, where there are several: ", before".
     pub(super) fn suffix(&self, shown: &Shown) -> String {
         if self.page.results.len() > 1 { format!(", {}", shown.label) } else { String::new() }
     }

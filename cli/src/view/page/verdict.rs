@@ -93,7 +93,7 @@ fn incomplete(report: &Report) -> Option<String> {
     report.envelope.incomplete.then(words)
 }
 
-/// What it is good for, and whether the limits hold.
+/// The applications that it is good for, and the judgement by limits and claims.
 pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
     let results = source.few();
     let is_silent = |shown: &Shown| card(shown, false).is_empty();
@@ -129,7 +129,7 @@ fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
     blocks
 }
 
-/// Whether the limits and claims hold; nothing where none were given and nothing failed.
+/// The judgement by limits and claims; empty where none were given and nothing failed.
 fn criteria(report: &Report) -> Vec<Block> {
     let verdict = &report.envelope.verdict;
     let banner = |text: String, tone| Block::from(Words::new(text).toned(tone));
@@ -166,7 +166,7 @@ fn once<'a>(report: &Report, reasons: impl Iterator<Item = Reason<'a>>) -> Vec<S
     held.into_iter().chain(others.into_iter().map(|reason| reason.text.to_owned())).collect()
 }
 
-/// What a kind of result says of itself.
+/// The sentences of a kind of result about itself.
 fn body_sentences(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     match &report.body {
@@ -275,7 +275,7 @@ fn tone(answer: Answer) -> Tone {
     }
 }
 
-/// What happened, what was refused, what a reader should know.
+/// Events, refused requests and warnings of the results.
 pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
     let results = &source.page.results;
     let mut items: Vec<Item> = Vec::new();

@@ -10,11 +10,11 @@ use super::{ALONE, ns};
 use crate::format;
 use crate::pages::{self, Page};
 
-/// How boxes of times are to be read.
+/// The key to boxes of times.
 const TIMES: &str = "box: from the least to 90 %, thick line: median, thin line: to \
                                 99.9 %, dot: the worst";
 
-/// What all boxes of a name together take of its room.
+/// The share of a name's room that all its boxes take together, in (0, 1).
 const ROOM: f64 = 0.8;
 /// The height of a box, of what is between two names, and of all around the frame, pixels.
 const BOX: f64 = 13.0;
@@ -25,19 +25,19 @@ const AROUND: f64 = 116.0;
 pub(crate) struct Boxes {
     /// The title of the chart.
     pub(crate) title: String,
-    /// What it shows, in words.
+    /// Its description, in words, for those who do not see it.
     pub(crate) description: String,
-    /// How its boxes are to be read.
+    /// The key to its boxes.
     pub(crate) reading: &'static str,
     /// The quantity, with its unit or scale.
     pub(crate) quantity: &'static str,
-    /// Whether its scale is a log one.
+    /// True for a log scale.
     pub(crate) is_log: bool,
     /// A number of it in words.
     pub(crate) words: fn(f64) -> String,
     /// The names, from top to bottom.
     pub(crate) names: Vec<String>,
-    /// What has a box of its own at each name.
+    /// The series, each of which has a box of its own at each name.
     pub(crate) series: Vec<BoxSeries>,
     /// A value that stands across all names: its own name, and where it is.
     pub(crate) bound: Option<(&'static str, f64)>,

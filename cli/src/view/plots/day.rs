@@ -1,7 +1,7 @@
 //! A campaign over its time, and by the time of day: how often releases were how late in each
 //! batch, the worst of each, and the latest wakes.
 //!
-//! What comes back every day (backups, logs that are rotated, people) stands in a column.
+//! Lateness that comes back every day (backups, logs that are rotated, people) stands in a column.
 
 use punctual_analysis::plot::HeatColumn;
 use punctual_plot::axis::Axis;
@@ -29,7 +29,7 @@ pub(crate) fn charts(campaign: &Campaign) -> Vec<Chart> {
     runs.into_iter().take(RUNS_MAX).flat_map(both).flatten().collect()
 }
 
-/// How often which lateness, over the whole campaign; `None` without counts.
+/// Releases by lateness, over the whole campaign; `None` without counts.
 fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
     let rows = campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
     let columns: Vec<((f64, f64), HeatColumn)> = rows

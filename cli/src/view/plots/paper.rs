@@ -74,7 +74,7 @@ const SWING: f64 = 0.36;
 /// The share of a channel that a line of a density takes, and the least that is seen of a rise.
 const LEVEL: f64 = 0.06;
 const RISE_MIN: f64 = 0.12;
-/// What all columns of a name together take of its room.
+/// The share of a name's room that all its columns take together, in (0, 1).
 const COLUMNS: f64 = 0.8;
 /// The most numbers and letters of a tick before a power of ten stands for them.
 const PLAIN_MOST: f64 = 1e6;
@@ -191,7 +191,7 @@ fn axis(label: &str, Range { low, high }: Range, is_log: bool, from_foot: bool) 
     })
 }
 
-/// What is left out because it would stretch an axis: how many points, of which series.
+/// The points that are left out because they would stretch an axis: one sentence for each series.
 fn beyond(figure: &PaperFigure, x: &Axis, y: &Axis) -> Vec<String> {
     let channels = !figure.channels.is_empty();
     let is_beyond = |series: &FigureSeries, at: &[f64; 2]| match series.drawn {
@@ -236,7 +236,7 @@ fn all_series(figure: &PaperFigure, axes: (&Axis, &Axis)) -> Vec<ChartSeries> {
     drawn
 }
 
-/// How many columns or boxes stand at one name, at most.
+/// The most columns or boxes that stand at one name.
 fn crowd(figure: &PaperFigure) -> usize {
     let stands = |series: &&FigureSeries| matches!(series.drawn, Drawn::Bars | Drawn::Range);
     let mut places: Vec<f64> = Vec::new();

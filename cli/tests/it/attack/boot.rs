@@ -44,15 +44,15 @@ const UPDATE_SCRIPT: &str = "#!/bin/sh\n\
 const PROGRAM_FAULTS: [&str; 5] =
     ["fails", "killed", "parent-killed", "fails-late", "parent-killed-late"];
 
-/// What the processor is to be isolated with: only at boot, so that nothing of this machine that
-/// runs is changed.
+/// The command that isolates the processor: only at boot, so that nothing of this machine that runs
+/// is changed.
 const APPLY: [&str; 7] = ["tune", "apply", "--only", "isolcpus", "--cpus", "0", "--boot"];
 const REVERT: [&str; 2] = ["tune", "revert"];
 
 /// Files by their names, with their bytes.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// What goes wrong.
+/// The faults of a call.
 #[derive(Clone, Debug)]
 enum Fault {
     /// At a call of the program, or of the boot loader's: which, and what happens.
@@ -112,7 +112,7 @@ impl Loader {
         tracer
     }
 
-    /// How often a process of `args` makes which changing call, at most.
+    /// The most calls of each kind that change files, made by a process of `args`.
     fn calls(&self, args: &[&str]) -> BTreeMap<&'static str, u32> {
         let out = self.run(args, &self.trace("all", None));
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}{}", stdout(&out), stderr(&out));

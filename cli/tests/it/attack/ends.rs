@@ -12,7 +12,7 @@ use punctual_os::process::EndSignal;
 use super::{Attack, COMMANDS, Place};
 use crate::{signal, until};
 
-/// How a run comes to its end.
+/// The ways in which a run ends.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Itself,

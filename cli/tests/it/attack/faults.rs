@@ -74,9 +74,9 @@ struct Target {
     args: Vec<String>,
     /// The files that it writes.
     files: Vec<PathBuf>,
-    /// What they hold after a whole run; empty where each run gives another result.
+    /// Contents after a whole run; empty where each run gives another result.
     new: Vec<Vec<u8>>,
-    /// What is in their directories after a whole run.
+    /// Names in their directories after a whole run.
     usual: Vec<Vec<String>>,
 }
 
@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// How many of its files are new; each is whole.
+    /// The number of its files that are new; each is whole.
     fn renewed(&self, point: &str) -> usize {
         let mut renewed = 0;
         for (at, file) in self.files.iter().enumerate() {

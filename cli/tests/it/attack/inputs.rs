@@ -15,7 +15,7 @@ use super::Attack;
 /// The longest input, bytes.
 const BYTES_MAX: usize = 1 << 16;
 
-/// What numbers become.
+/// Values that take the place of numbers.
 const NUMBERS: [&str; 10] = [
     "0",
     "-1",

@@ -17,7 +17,7 @@ use crate::{Dir, PROGRAM, names, punctual, run, stderr, stdout, text};
 
 /// A user and a group that are not root's.
 const STRANGER: u32 = 54_321;
-/// What a forged journal wants written, and what the file has that it names.
+/// The text that a forged journal wants written, and the content of the file that it names.
 const FORGED: &str = "evil::0:0:::/bin/sh\n";
 const PRECIOUS: &str = "precious\n";
 
@@ -28,7 +28,7 @@ fn checksum(text: &str) -> u64 {
     })
 }
 
-/// What a journal says was changed, from what it was to what it is.
+/// A change that a journal claims, from the value before to the value now.
 struct Claim<'a> {
     path: &'a str,
     was: &'a str,
@@ -208,7 +208,7 @@ fn trial(random: &mut Random, real: &[String; 2]) -> &'static str {
     judge(&out, (planted, name, line), now == journal, &message)
 }
 
-/// That the command did what it may: see the comments.
+/// Checks that the command did only what it may: see the comments. Returns the outcome in words.
 fn judge(out: &Output, trial: (Journal, &str, &str), kept: bool, message: &str) -> &'static str {
     let (planted, name, line) = trial;
     let code = out.status.code();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Attack;
 use crate::{Dir, names, result, run, stderr, text};
 
-/// What stands in the place of a file.
+/// Things that stand in the place of a file.
 #[derive(Clone, Copy, Debug)]
 enum Planted {
     ToFile,

@@ -33,7 +33,7 @@ const SHORT: [&str; 3] = ["tune apply --cpus 0 ONLY", "tune apply --cpus 1 ONLY"
 /// So many of [`LONG`] where something else runs too.
 const SHARED: usize = 1;
 
-/// What a command is started with.
+/// The attack, settings and place that a command is started with.
 struct Turn<'a> {
     attack: &'a mut Attack,
     settings: &'a Settings,

@@ -51,7 +51,7 @@ const FOLDERS: [&str; 8] = [
     "tune apply --only vm.swappiness --root DIR/machine --state OUT",
 ];
 
-/// What the planted link leads to.
+/// Targets of the planted link.
 #[derive(Clone, Copy, Debug)]
 enum Leads {
     ToFile,
@@ -91,7 +91,7 @@ impl Victims {
     }
 }
 
-/// What the commands read.
+/// Files that the commands read.
 fn inputs() -> Dir {
     let dir = Dir::new("attack-sticky");
     result(&dir, "made");

@@ -1,7 +1,7 @@
 //! Arguments of whatever measures or reads loops: where the report goes, its limits and claims, how
 //! those are planned, and what waits begin with.
 //!
-//! Those of one subcommand stand with it. Parses and validates; does nothing.
+//! Arguments of one subcommand alone stand with it. Parses and validates; does nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ impl ReportArgs {
 }
 
 impl Detail {
-    /// By the options --quiet and --verbose; `usual` without one.
+    /// The detail by the options --quiet and --verbose; `usual` without one.
     pub(crate) const fn of(quiet: bool, verbose: bool, usual: Self) -> Self {
         match (quiet, verbose) {
             (true, _) => Self::Line,
@@ -152,7 +152,7 @@ pub(crate) struct UndecidedArgs {
 }
 
 impl UndecidedArgs {
-    /// As it was requested.
+    /// The result that was chosen; without the option the judgement stays open.
     pub(crate) fn counts_as(self) -> UndecidedAs {
         match self.word {
             None => UndecidedAs::Itself,

@@ -63,7 +63,7 @@ impl Cli {
     /// Does what the command line says.
     ///
     /// # Errors
-    /// Why it could not run.
+    /// The subcommand could not run.
     pub(crate) fn run(&self) -> Result<Exit> {
         output::Trust::set(&self.trust_directory)?;
         self.command.execute()

@@ -41,7 +41,7 @@ pub(crate) const COLD_CYCLES: u32 = 10;
 /// Runs an experiment on this machine, of which `here` is known.
 ///
 /// # Errors
-/// Why nothing was measured.
+/// Nothing was measured.
 pub(crate) fn run<E: Experiment>(
     experiment: E,
     facts: &MachineFacts,
@@ -223,7 +223,7 @@ impl Machine {
     /// This machine; with `captured`, the one whose facts are there.
     ///
     /// # Errors
-    /// When a captured machine cannot be read.
+    /// A captured machine cannot be read.
     pub(crate) fn of(captured: Option<&Path>) -> Result<Self> {
         let root = root(captured)?;
         let facts = MachineFacts::collect(&root);

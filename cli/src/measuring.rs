@@ -162,7 +162,7 @@ pub(crate) struct Shown {
     pub(crate) warnings: Vec<String>,
     /// The release that ended it before its time, in words: then it fails, and is kept.
     pub(crate) late: Option<String>,
-    /// Why it fails although it has a result.
+    /// The reason why it fails although it has a result.
     pub(crate) trouble: Option<Error>,
 }
 
@@ -177,7 +177,7 @@ impl Shown {
         Self { late, ..self }
     }
 
-    /// With what went wrong beside it, and what a reader should know.
+    /// The result with the trouble that occurred beside it, and warnings for a reader.
     pub(crate) fn with(self, trouble: Option<Error>, warnings: Vec<String>) -> Self {
         Self { trouble, warnings, ..self }
     }
@@ -189,14 +189,14 @@ pub(crate) struct FinishedMeasuring {
     pub(crate) report: Report,
     /// Where that goes.
     pub(crate) outputs: Outputs,
-    /// Why it fails although it has a result.
+    /// The reason why it fails although it has a result.
     pub(crate) trouble: Option<Error>,
 }
 
 /// The life of an experiment: chosen, its output opened, measured. Writes nothing.
 ///
 /// # Errors
-/// Why nothing was measured.
+/// Nothing was measured.
 pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
     let machine = Machine::of(args.captured())?;
     let facts = &machine.measuring;
@@ -253,7 +253,7 @@ pub(crate) fn stimulus_cpu(requested: Option<&str>, cpu: u32, facts: &MachineFac
     }
 }
 
-/// Why a measurement whose source was lost fails, although it has a result.
+/// The error of a measurement whose source was lost, although it has a result.
 pub(crate) fn lost_source() -> Error {
     anyhow!("the source was lost while it was measured; the result has what there was")
 }

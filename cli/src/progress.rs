@@ -100,7 +100,7 @@ impl Observer for Line {
     }
 }
 
-/// As much of a line as there is room for.
+/// A line, cut where it has more letters than columns.
 fn cut(line: &str, columns: usize) -> String {
     match line.chars().count() > columns {
         true => line.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),

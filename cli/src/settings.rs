@@ -173,7 +173,7 @@ pub(crate) struct TunedMachine {
 }
 
 impl TunedMachine {
-    /// As it is now.
+    /// The machine as it is now.
     ///
     /// # Errors
     /// The captured machine cannot be read, or the CPUs are none of it.

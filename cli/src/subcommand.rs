@@ -52,7 +52,7 @@ pub(crate) trait Execute {
     /// Does it: a report out, a view printed.
     ///
     /// # Errors
-    /// Why it could not run.
+    /// The subcommand could not run.
     fn execute(&self) -> Result<Exit>;
 }
 

@@ -132,7 +132,7 @@ impl Drop for Screen {
     }
 }
 
-/// As before; nothing where it is that already.
+/// Puts the terminal back as it was before; does nothing where it is that already.
 fn leave() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(termios) = before {

@@ -57,8 +57,8 @@ pub(crate) fn json(report: &impl Serialize) -> Result<String> {
     Ok(plain_spaces(&json_verbatim(report)?))
 }
 
-/// As JSON text with every space as it is, for what others wrote: a hard space in the kernel's
-/// command line is a mistake that should be seen.
+/// Facts as JSON text with every space as it is, for what others wrote: a hard space in the
+/// kernel's command line is a mistake that should be seen.
 pub(crate) fn json_verbatim(facts: &impl Serialize) -> Result<String> {
     Ok(plain_json(&serde_json::to_string_pretty(facts)?) + "\n")
 }

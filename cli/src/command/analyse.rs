@@ -191,7 +191,7 @@ impl RecordedData {
         Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
     }
 
-    /// As a report, judged by the question that is asked, else by the one that was kept.
+    /// The report, judged by the question that is asked, else by the one that was kept.
     ///
     /// # Errors
     /// The question is about other data, or is to decide and has no answer.
@@ -220,7 +220,7 @@ impl RecordedData {
         Ok(Report { envelope, body: judged.into() })
     }
 
-    /// As a report without verdicts.
+    /// The report without verdicts.
     pub(crate) fn into_report(self) -> Report {
         let judged = Judged { runs: self.runs, ..Judged::default() };
         Report { envelope: self.envelope, body: judged.into() }

@@ -323,7 +323,7 @@ impl BlameArgs {
     }
 }
 
-/// Those of other processes: with the name of this program, itself is found too.
+/// The threads of other processes: with the name of this program, itself is found too.
 fn others(threads: Vec<FollowedThread>, own_pid: u32) -> Vec<FollowedThread> {
     let is_own = |thread: &FollowedThread| u32::try_from(thread.pid) == Ok(own_pid);
     threads.into_iter().filter(|thread| !is_own(thread)).collect()

@@ -383,8 +383,8 @@ impl Turns {
     }
 }
 
-/// As many rounds of so many blocks as leave each block at least fifty cycles, one every half
-/// minute at most.
+/// Rounds of so many blocks that leave each block at least fifty cycles, one every half minute at
+/// most.
 fn rounds(duration: Span, period: Period, blocks: usize) -> u32 {
     let by_time = duration.as_ns() / ROUND.as_ns();
     let cycles = duration.as_ns().unsigned_abs() / period.as_ns();

@@ -130,7 +130,7 @@ fn notes(report: &Report) -> Vec<String> {
     std::iter::once(from).chain(report.envelope.incomplete.then_some(end)).collect()
 }
 
-/// When the recording began, where that is known.
+/// Start of the recording, where that is known.
 fn started(report: &Report) -> Option<SystemTime> {
     let at: jiff::Timestamp = report.envelope.started_at.as_deref()?.parse().ok()?;
     Some(at.into())
@@ -244,7 +244,8 @@ fn are_of(path: &Path, report: &Report) -> Result<bool> {
     Ok(file.map_or(true, |file| stored::is_of(report, &file.info().started_at)))
 }
 
-/// Of another program's file, what it is; of any other, why it is no result.
+/// The error about a file that is no result: for another program's recording, with its name and the
+/// way out; else `why`.
 fn foreign(path: &Path, why: Error) -> Error {
     let shown = path.display();
     match analyse::format_of(path) {

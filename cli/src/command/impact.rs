@@ -368,7 +368,7 @@ fn read<T>(option: &str, text: &str, parse: fn(&str) -> Result<T, QuantityError>
     parse(text).map_err(|why| anyhow!("{option}: {why}"))
 }
 
-/// As `read`, of what can be left out only with `--drives`.
+/// Reads a quantity as `read` does, which can be left out only with `--drives`.
 fn needed<T>(
     option: &str,
     text: Option<&str>,
@@ -404,7 +404,7 @@ const BASE_PERIOD_MAX_NS: u64 = 200_000;
 struct Timed {
     grid_pp: (Option<String>, Basis),
     interval_max_abs: (Option<String>, f64),
-    /// Why it may not be what was meant.
+    /// The warning that it may not be what was meant.
     caution: Option<String>,
     started_at: Option<String>,
 }

@@ -234,7 +234,7 @@ struct Bench<'a> {
     /// All loops, by paper, period and condition, and figures so far.
     runs: Vec<Run>,
     figures: Vec<PaperFigure>,
-    /// Of the first measurement, with the warnings of all.
+    /// The envelope of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
     /// The settings of conditions that are tuned; none without --tune.
     settings: Option<PlannedSettings>,

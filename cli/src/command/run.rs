@@ -381,7 +381,7 @@ fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
     timed.then_some(cause)
 }
 
-/// Why the run has failed; empty where it has not.
+/// The reasons why the run has failed; empty where it has not.
 fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Over::Overran(task) = &finished.over {

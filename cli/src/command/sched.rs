@@ -96,7 +96,7 @@ struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Those of the policy, without a nice value; `None` where none is given.
+    /// The attributes of the policy, without a nice value; `None` where none is given.
     fn attributes(&self) -> Option<SchedAttributes> {
         if let Some(deadline) = self.deadline {
             return Some(SchedAttributes {

@@ -229,7 +229,7 @@ impl Execute for SoakArgs {
 /// The risks of a campaign's loops on this machine, in words.
 ///
 /// # Errors
-/// When they could take the machine away.
+/// They could take the machine away.
 fn judge(plan: &PeriodicPlan, facts: &MachineFacts) -> Result<Vec<String>> {
     plan.check().map_err(|why| words::risk(&why))?;
     let cautions = punctual_lab::experiment::judge(&plan.demands(), facts);

@@ -200,7 +200,7 @@ fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
     Ok(())
 }
 
-/// Why a thread was late, as lines.
+/// The causes of a thread's late wakes, as lines.
 fn causes(run: &BlamedRun) -> Vec<String> {
     let text = punctual_document::text::rendered(&blame::thread(run));
     let lines = text.written(false, plain_lines);

@@ -579,7 +579,7 @@ impl EffectCounts {
 /// Settings by their effect, each counted once.
 #[derive(Debug, Default, Clone, Copy)]
 struct VerifiedCounts {
-    /// Of the journal of applied settings.
+    /// Settings of the journal of applied ones.
     applied: EffectCounts,
     /// Boot parameters that `apply --boot` wrote.
     written: EffectCounts,

@@ -75,7 +75,7 @@ struct Baseline {
     baseline: u32,
     /// Its name.
     name: Name,
-    /// When it was kept, in UTC (RFC 3339).
+    /// The time at which it was kept, in UTC (RFC 3339).
     kept_at: String,
     /// Hash of the machine's identifier, where it has one: two of a kind are two machines.
     #[serde(default)]
@@ -496,7 +496,7 @@ impl BaselineUse {
 }
 
 impl Baseline {
-    /// Why it is of no use for a run.
+    /// The error that it is of no use for a run.
     fn otherwise(&self, how: &str) -> Error {
         let name = self.name.as_str();
         anyhow!(

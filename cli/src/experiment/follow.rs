@@ -67,7 +67,7 @@ impl FollowedClock {
     }
 }
 
-/// Why a clock could not be followed.
+/// The error about a clock that could not be followed.
 pub(super) fn refused(name: &str, why: &punctual::Error) -> Error {
     match why.kind() {
         ErrorKind::Unreadable => anyhow!("--follow {name}: it cannot be read"),
@@ -75,7 +75,7 @@ pub(super) fn refused(name: &str, why: &punctual::Error) -> Error {
     }
 }
 
-/// Why a device could not be opened.
+/// The reason why a device could not be opened.
 fn refusal(why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::NotFound => "no such device".to_owned(),

@@ -130,7 +130,8 @@ impl LearnedStore {
 }
 
 impl KeptWait {
-    /// Of a run whose wait reaches its target by what it learned, on a CPU of its own.
+    /// The wait of a run that learned how to keep its target within its budget, on a CPU that it is
+    /// pinned to; `None` for another run.
     fn of(stream: &Stream, wait: WaitKind, run: &RunOutcome) -> Option<Self> {
         let learned = run.learned.filter(|learned| learned.phase != LearnPhase::Calibrating)?;
         let WakePlan { hop_ns, hops, margin_ns, .. } = learned.plan;

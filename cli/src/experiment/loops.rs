@@ -74,7 +74,7 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) samples: Option<Opened>,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
     pub(crate) follow: Option<FollowedClock>,
-    /// Who changes the machine for each condition, where somebody does.
+    /// The changes of the machine for each condition; `None` where there are none.
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
     /// The lateness beyond which a release ends it; `None` for none.
     pub(crate) stop_over: Option<Span>,
@@ -109,7 +109,7 @@ impl LoopExperiment<'_> {
     /// Measures them to their end, or to Ctrl-C.
     ///
     /// # Errors
-    /// Why nothing was measured.
+    /// Nothing was measured.
     pub(crate) fn run(self) -> Result<MeasuredLoops> {
         let Self {
             name,
@@ -286,7 +286,7 @@ pub(crate) const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 /// The latest wakes of a run that was recorded behind the measurement that are told.
 const LATEST: usize = 5;
 
-/// By condition: which are one run, so that their late wakes count together.
+/// The first condition of each condition's run: those of one run count their late wakes together.
 fn groups(plan: &PeriodicPlan, merge: bool) -> Vec<usize> {
     let conditions = 0..plan.conditions.len();
     let is_one = |condition: &usize| merge && plan.counts_as_one(*condition);
@@ -646,7 +646,7 @@ impl Maker<'_> {
         self.blamed(run.under(name), number, conditions)
     }
 
-    /// With what made it late, where that was recorded.
+    /// The run with the causes of its late wakes, where they were recorded.
     fn blamed(&self, run: Run, number: usize, conditions: &[usize]) -> Run {
         let plan = &self.outcome.plan;
         let (Some(causes), Some(&first)) = (&self.outcome.causes, conditions.first()) else {

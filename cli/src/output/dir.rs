@@ -86,7 +86,7 @@ impl Dir {
     /// The directory `path` beneath this one, which no link leaves; a leading `/` is this one.
     ///
     /// # Errors
-    /// As the kernel gives them.
+    /// Any that the kernel gives.
     pub(crate) fn beneath(&self, path: &Path) -> io::Result<Self> {
         let tree = TreeDir::from(self.at.try_clone()?);
         let path = path.strip_prefix("/").unwrap_or(path);
@@ -103,7 +103,8 @@ impl Dir {
         self.refuse(why)
     }
 
-    /// As `refuse_distrusted`, and where its group can write to it: for journals, which are obeyed.
+    /// Refuses what `refuse_distrusted` does, and a directory that its group can write to: for
+    /// journals, which are obeyed.
     pub(crate) fn refuse_shared(&self) -> io::Result<()> {
         self.refuse_distrusted()?;
         self.refuse(Trust::of_process().distrusted_group(&fstat(self)?, &self.path))
@@ -206,7 +207,7 @@ impl Dir {
         self.checked(name, |_| Ok(()))
     }
 
-    /// As `private`; `check` looks at it before its permissions are narrowed.
+    /// Opens a file as `private` does; `check` looks at it before its permissions are narrowed.
     pub(crate) fn checked(
         &self,
         name: &str,
@@ -331,7 +332,7 @@ struct Walk<'t> {
     shown: PathBuf,
     /// True where this is a directory that `--trust-directory` names, or one below it.
     below_named: bool,
-    /// Why the way to here is not trusted. A directory that is named clears it.
+    /// The reason why the way to here is not trusted. A directory that is named clears it.
     distrusted: Option<String>,
 }
 
@@ -515,8 +516,8 @@ impl Trust {
         TRUST.get_or_init(|| Self { owners: owners(), named: Vec::new() })
     }
 
-    /// Who owns what is made in a directory: its own owner, where that is who became root. A file
-    /// that `sudo` left behind as root's would be in its user's way.
+    /// The owner of what is made in a directory: its own owner, where that is who became root. A
+    /// file that `sudo` left behind as root's would be in its user's way.
     fn heir(&self, around: &Stat) -> Option<(Uid, Gid)> {
         let owners = self.owners.as_ref()?;
         let is_callers = around.st_uid != 0 && owners.contains(&around.st_uid);
@@ -544,7 +545,7 @@ impl Trust {
         self.named.contains(&(dir.st_dev, dir.st_ino))
     }
 
-    /// Why a directory is not trusted: another user can change it.
+    /// The reason why a directory is not trusted: another user can change it.
     fn distrusted(&self, dir: &Stat, shown: &Path) -> Option<String> {
         let owner = self.foreign_owner(dir, &format!("the directory {}", shown.display()));
         let mode = dir.st_mode & 0o7777;
@@ -556,8 +557,8 @@ impl Trust {
         })
     }
 
-    /// Why the journals in a directory are not trusted: users of its group can put others in their
-    /// place.
+    /// The reason why the journals in a directory are not trusted: users of its group can put
+    /// others in their place.
     fn distrusted_group(&self, dir: &Stat, shown: &Path) -> Option<String> {
         let mode = dir.st_mode & 0o7777;
         (self.owners.is_some() && mode & 0o1020 == 0o0020).then(|| {
@@ -570,7 +571,7 @@ impl Trust {
         })
     }
 
-    /// Why a link is not trusted: another user can point it elsewhere.
+    /// The reason why a link is not trusted: another user can point it elsewhere.
     fn distrusted_link(&self, link: &Stat, shown: &Path) -> Option<String> {
         self.foreign_owner(link, &format!("the symbolic link {}", shown.display()))
     }
@@ -614,12 +615,12 @@ fn identity(dir: &Path) -> Result<Identity> {
 
 #[cfg(test)]
 impl Trust {
-    /// Of whoever is not root.
+    /// The trust of whoever is not root.
     fn all() -> Self {
         Self { owners: None, named: Vec::new() }
     }
 
-    /// Of root, behind which these users are.
+    /// The trust of root, behind which these users are.
     fn of_owners(owners: &[u32], named: &[&Path]) -> Self {
         let named = named.iter().map(|dir| identity(dir).expect("a directory")).collect();
         Self { owners: Some(owners.to_vec()), named }
@@ -731,7 +732,7 @@ mod tests {
         assert!(dir.names().is_empty());
     }
 
-    /// Why the way to `path` is refused; empty where it is not.
+    /// The reason why the way to `path` is refused; empty where it is not.
     fn why(path: &Path, trust: &Trust) -> String {
         walk(path, false, trust).err().map(|why| format!("{why:#}")).unwrap_or_default()
     }
@@ -759,7 +760,7 @@ mod tests {
         assert!(walk(&dir.path("file/x"), true, &trust_all).is_err());
     }
 
-    /// Who owns the way from the root to here.
+    /// The owners of the way from the root to here.
     fn owners(path: &Path) -> Vec<u32> {
         path.ancestors().flat_map(|dir| fs::metadata(dir).map(|meta| meta.uid())).collect()
     }

@@ -25,15 +25,15 @@ use crate::format;
 /// A journal in the directory of the program's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JournalName {
-    /// Of settings of the running machine.
+    /// Settings of the running machine.
     Settings,
-    /// Of settings that `punctual tune experiment` tries.
+    /// Settings that `punctual tune experiment` tries.
     Experiment,
-    /// Of settings that `punctual isolate` changes while its command runs.
+    /// Settings that `punctual isolate` changes while its command runs.
     Isolation,
-    /// Of settings that `punctual measure saturation --unsafe-no-throttle` switches off.
+    /// Settings that `punctual measure saturation --unsafe-no-throttle` switches off.
     Throttling,
-    /// Of files of the boot loader.
+    /// Files of the boot loader.
     Boot,
 }
 
@@ -277,8 +277,8 @@ impl JournalFile {
     }
 }
 
-/// With what to do where this user may not write there: only root changes settings of this machine,
-/// and whoever may write to it those of a directory.
+/// The error with the way out where this user may not write there: only root changes settings of
+/// this machine, and whoever may write to it those of a directory.
 fn with_way_out(why: anyhow::Error, is_of_tree: bool) -> anyhow::Error {
     let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::PermissionDenied;
     match why.root_cause().downcast_ref::<io::Error>() {

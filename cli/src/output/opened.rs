@@ -151,7 +151,7 @@ impl Opened {
     /// reported elsewhere, a message says that it never took its place.
     ///
     /// # Errors
-    /// When it was removed, replaced or changed meanwhile, or the disk did not take it.
+    /// It was removed, replaced or changed meanwhile, or the disk did not take it.
     pub(crate) fn finish(&self, failed: bool) -> Result<()> {
         let Some(begun) = self.begun.get() else { return Ok(()) };
         let shown = self.path.display();

@@ -81,7 +81,7 @@ fn other(why: anyhow::Error) -> io::Error {
 pub(crate) struct TreeFiles(Place);
 
 impl TreeFiles {
-    /// Those below a directory.
+    /// The settings below a directory.
     pub(crate) fn below(tree: &Path) -> Self {
         Self(Place::of(Some(tree)))
     }

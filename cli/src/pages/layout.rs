@@ -30,9 +30,10 @@ pub(crate) struct Shown {
     pub(crate) report: Report,
     /// The time series of each run, where there are samples.
     pub(super) series: Vec<Option<Thinned>>,
-    /// Of each run whose loads took turns: which load ran when, as far as samples show it.
+    /// The turns of each run whose loads took turns: which load ran when, as far as samples show
+    /// it.
     pub(super) loaded: Vec<Vec<Loaded>>,
-    /// Why a time series is missing, or ends early.
+    /// The reasons why a time series is missing, or ends early.
     pub(crate) notes: Vec<String>,
 }
 
@@ -161,7 +162,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     (drawn, vec![note])
 }
 
-/// Of each result its last run under load, or without, as far as it has data: result and run.
+/// The last run of each result under load, or without, as far as it has data: result and run.
 pub(crate) fn last_runs(results: &[Shown], loaded: bool) -> Vec<(usize, usize)> {
     let last_run = |(result, shown): (usize, &Shown)| {
         let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;

@@ -48,14 +48,14 @@ pub(crate) struct Loaded {
 pub(super) struct FromSamples {
     /// The time series of each run, where there are samples.
     pub(super) series: Vec<Option<Thinned>>,
-    /// Of each run whose loads took turns: which load ran when.
+    /// The turns of each run whose loads took turns: which load ran when.
     pub(super) loaded: Vec<Vec<Loaded>>,
-    /// Why a time series is missing, or ends early.
+    /// The reasons why a time series is missing, or ends early.
     pub(super) notes: Vec<String>,
 }
 
 impl FromSamples {
-    /// Of a result without a sample file: that is noted where its kind has one.
+    /// The part of a result without a sample file: that is noted where its kind has one.
     pub(super) fn missing(report: &Report) -> Self {
         match report.body {
             Body::Check(_) | Body::Periodic(_) | Body::Recorded(_) => Self::none(NONE.to_owned()),

@@ -78,7 +78,7 @@ pub(crate) fn complete(report: &Report) -> Vec<Block> {
     }
 }
 
-/// Of a kind without runs: its section between the head and the caveats.
+/// The document of a kind without runs: its section between the head and the caveats.
 fn without_runs(report: &Report) -> Vec<Block> {
     let mut blocks = head::brief(report);
     let mut is_new = true;

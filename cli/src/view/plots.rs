@@ -216,7 +216,7 @@ impl<'a> Times<'a> {
         Some(Self { thinned: page.series(line)?, gaps, period_s })
     }
 
-    /// When a cycle was released.
+    /// The release of a cycle, in s from the first release.
     pub(crate) fn at_s(&self, cycle: u64) -> f64 {
         cycle as f64 * self.period_s
     }

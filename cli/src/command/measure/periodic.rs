@@ -37,7 +37,7 @@ const NAME: &str = "measure periodic";
 /// The most loops at once: more threads than any machine's loops, few enough to hold in memory.
 const STREAMS_MAX: usize = 256;
 
-/// With loads in turn, each is visited about so often, as long as its blocks are not shorter.
+/// Visits to each load in turn, about, as long as its blocks are not shorter.
 const VISITS: i64 = 3;
 const BLOCK_MIN: Span = Span::from_ms(1_000);
 

@@ -74,7 +74,7 @@ fn help() -> String {
     format!("What raises stimuli; {}", sources.join("; "))
 }
 
-/// Why a condition has no stage 0 though its source has one.
+/// The reason why a condition has no stage 0 though its source has one.
 fn left_out(row: &ResponseRow) -> Option<String> {
     let why = row.kernel_left_out.as_ref()?;
     Some(format!("{}: stage 0 is left out: {why}", row.condition))

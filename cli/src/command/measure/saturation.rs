@@ -66,7 +66,8 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// When throttling is put back at the latest: well after the measurement should have ended.
+/// Time after which throttling is put back at the latest: well after the measurement should have
+/// ended.
 fn limit(args: &Args) -> Duration {
     const AFTER: Duration = Duration::from_secs(60);
     let measured = args.duration.0.as_ns().max(0).unsigned_abs();
@@ -143,7 +144,7 @@ fn hz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2} kHz", hz / 1e3))
 }
 
-/// As [`hz`], without its unit.
+/// A frequency in kHz, without its unit.
 fn khz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2}", hz / 1e3))
 }
@@ -157,7 +158,7 @@ struct Scales {
 }
 
 impl Scales {
-    /// Of all trials whose frequency the generator kept; `None` where there is none.
+    /// The axes of all trials whose frequency the generator kept; `None` where there is none.
     fn of(outcome: &SaturationOutcome) -> Option<Self> {
         let kept = || outcome.trials.iter().filter(|trial| !trial.generator_limited);
         let most = kept().map(|trial| trial.stimuli).max().filter(|most| *most > 0)?;

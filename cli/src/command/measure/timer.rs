@@ -130,7 +130,7 @@ impl Measuring for Args {
     }
 }
 
-/// Those that were requested; without a request all that the processor has.
+/// The kinds of work that were requested; without a request all that the processor has.
 fn backgrounds(requested: &[BackgroundName]) -> Result<Vec<Background>> {
     let known = BackgroundName::value_variants();
     let names = if requested.is_empty() { known } else { requested };

@@ -86,7 +86,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Why nothing is recommended, with the command of a run that may tell.
+    /// The reason why nothing is recommended, with the command of a run that may tell.
     fn undecided(&self, why: &str, longer: f64) -> String {
         let duration = format::argument(self.duration.0.as_ns() as f64 * longer);
         let Some(duration) = duration else { return format!("{why}, nor would it be from more") };
@@ -232,7 +232,7 @@ fn label(way: WaitKind) -> String {
 struct Turns {
     /// One round, by condition: the ways, then the spins beside them.
     round: Vec<usize>,
-    /// By way: the condition of the spin next to it.
+    /// The condition of the spin next to each way.
     beside: Vec<Option<usize>>,
     /// The number of spins beside the ways.
     spins: usize,

@@ -39,7 +39,7 @@ pub(in crate::command) fn is_campaign(dir: &Path) -> bool {
 /// Reads the state of a campaign; `None` where there is none.
 ///
 /// # Errors
-/// When all there is cannot be read.
+/// No state there can be read.
 pub(super) fn read(dir: &Path) -> Result<Option<Found>> {
     newest(dir, |state| {
         let path = dir.join(state);
@@ -96,7 +96,7 @@ impl Directory {
     /// beside.
     ///
     /// # Errors
-    /// When it cannot be written, is another process's, or holds what is no campaign.
+    /// It cannot be written, is another process's, or holds what is no campaign.
     pub(super) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
         if fs::metadata(path).is_ok_and(|kind| !kind.is_dir()) {
             bail!("{}: not a directory, so not a campaign", path.display());

@@ -220,7 +220,7 @@ impl Session<'_> {
     /// Runs batches until the campaign is complete or has to stop.
     ///
     /// # Errors
-    /// When loops cannot be started, or loads fail again and again.
+    /// Loops cannot be started, or loads fail again and again.
     fn run(&mut self) -> Result<Ended> {
         let mut failures = 0;
         loop {
@@ -603,7 +603,7 @@ struct Live {
 struct Running {
     /// Its collectors.
     batch: Batch,
-    /// When it began, in seconds since 1970.
+    /// Its start, in seconds since 1970.
     from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.
     from_ns: u64,

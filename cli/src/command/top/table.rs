@@ -201,7 +201,7 @@ fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// As much of a text as there is room for.
+/// A text, cut where it is wider than the room.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();

@@ -281,7 +281,7 @@ fn figure(known_ns: Option<u64>, bounds: Option<(u64, u64)>) -> String {
     }
 }
 
-/// As a person asks for it: FIFO 90, nice 0.
+/// A kernel's priority as a person asks for it: FIFO 90, nice 0.
 fn priority(kernel: i32) -> String {
     match kernel {
         ..0 => "deadline".to_owned(),
@@ -677,7 +677,7 @@ mod tests {
         spaced(&text::rendered(blocks).to_string())
     }
 
-    /// With spaces that may be broken.
+    /// A text whose spaces may all be broken.
     fn spaced(text: &str) -> String {
         let space = |c: char| if c != '\n' && c.is_whitespace() { ' ' } else { c };
         text.chars().map(space).collect()

@@ -9,7 +9,7 @@ use punctual_report::{ComparedSide, Comparison, Pair, Report};
 use super::grid;
 use crate::format;
 
-/// Of `compare`: its sides, then each pair with a table a run.
+/// The document of `compare`: its sides, then each pair with a table a run.
 pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
     let mut blocks = vec![Block::words(format!("punctual {} · compare", report.envelope.version))];
     blocks.extend(compared(comparison));

@@ -54,7 +54,7 @@ pub(super) fn line(run: &Run, name: &str) -> Option<String> {
     Some(line + &last.unwrap_or_default() + "\n")
 }
 
-/// Of how many decades one is named, and how many columns a decade has, so that all fits.
+/// Decades to each name, and columns to a decade, so that all fits the room.
 fn layout(decades: usize, room: usize) -> (usize, usize) {
     let width = |named: usize| {
         let names = decades.div_ceil(named);

@@ -42,7 +42,7 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     blocks
 }
 
-/// Of `check`: everything, and what to do next.
+/// The document of `check`: everything, and what to do next.
 pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
     [
         first(report),
@@ -63,7 +63,7 @@ pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
     .concat()
 }
 
-/// Of `soak`: as `measure`, with what is a campaign's alone.
+/// The document of `soak`: as `measure`, with what is a campaign's alone.
 pub(super) fn soak(report: &Report, body: &SoakBody) -> Vec<Block> {
     [
         head::whole(report),
@@ -77,7 +77,7 @@ pub(super) fn soak(report: &Report, body: &SoakBody) -> Vec<Block> {
     .concat()
 }
 
-/// Of `measure` and `analyse`: with a drawn histogram and all claims.
+/// The document of `measure` and `analyse`: with a drawn histogram and all claims.
 pub(super) fn measured(report: &Report) -> Vec<Block> {
     [
         first(report),
@@ -318,7 +318,7 @@ fn histograms(report: &Report) -> Vec<Block> {
     if lines.is_empty() { Vec::new() } else { vec![Block::Drawing(lines)] }
 }
 
-/// Why, where that was seen, and what next; the details last.
+/// The causes that were seen, and what to do next; the details last.
 fn next(report: &Report, results: Option<&str>, words: fn(&Advice) -> String) -> Vec<Block> {
     let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
     let advice = headline.map_or(&[][..], |headline| &headline.advice);
@@ -571,7 +571,7 @@ pub(crate) fn other_measures(runs: &[Named<'_>]) -> Table {
     Table::new("Same data as other tools report it", columns, rows)
 }
 
-/// Those measures for a long document, where a terminal has a column for each run.
+/// The measures of other tools for a long document, where a terminal has a column for each run.
 fn other_names(report: &Report) -> Vec<Block> {
     type Measure = fn(&Run) -> String;
     let measures: [(&str, &str, Measure); 6] = [

@@ -7,7 +7,7 @@ use punctual_report::measured::{RespondBody, StimulateBody};
 
 use crate::format;
 
-/// Of the side that stimulates: latencies, counts of stimuli, frames of others.
+/// The section of the side that stimulates: latencies, counts of stimuli, frames of others.
 pub(super) fn stimulated(body: &StimulateBody) -> Section {
     let outcome = &body.stimulate;
     let mut parts = vec![
@@ -33,7 +33,7 @@ pub(super) fn stimulated(body: &StimulateBody) -> Section {
     Section { id: "stimulate", heading: "Answers of another machine", blocks: parts }
 }
 
-/// Of the side that responds: its own times, counts of stimuli, frames of others.
+/// The section of the side that responds: its own times, counts of stimuli, frames of others.
 pub(super) fn responded(body: &RespondBody) -> Section {
     let outcome = &body.respond;
     let mut parts = vec![

@@ -87,7 +87,7 @@ pub(super) fn machine(report: &Report) -> String {
     )
 }
 
-/// Why there is not all of it, as a sentence; `None` where there is.
+/// The reason why it is incomplete, as a sentence; `None` where it is whole.
 fn incomplete(report: &Report) -> Option<String> {
     let words = || format::sentence(&EndedBy::words(report.envelope.ended_by));
     report.envelope.incomplete.then(words)
@@ -200,7 +200,7 @@ fn body_sentences(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// Why it came out so, and what next.
+/// The causes that were seen, and what to do next.
 fn next(report: &Report) -> Vec<Block> {
     let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
     headline.map_or_else(Vec::new, |headline| {

@@ -47,12 +47,12 @@ pub(crate) struct Boxes {
 pub(crate) struct BoxSeries {
     /// Its name in the legend.
     pub(crate) name: String,
-    /// By the number of a name.
+    /// The boxes, each with the number of its name, counted from 0.
     pub(crate) boxes: Vec<(usize, QuantileBox)>,
 }
 
 impl Boxes {
-    /// Of times, on a log scale.
+    /// A chart of times, on a log scale.
     pub(crate) fn of_times(title: &str, quantity: &'static str, names: Vec<String>) -> Self {
         Self {
             title: title.to_owned(),
@@ -67,7 +67,7 @@ impl Boxes {
         }
     }
 
-    /// As a picture; `None` where there is no box.
+    /// The picture; `None` where there is no box.
     pub(crate) fn chart(self) -> Option<Chart> {
         let boxes = || self.series.iter().flat_map(|series| &series.boxes).map(|(_, own)| own);
         let bound = self.bound.iter().map(|(_, at)| *at);

@@ -68,11 +68,11 @@ pub struct LoopsBody {
     #[serde(default)]
     pub plans: Vec<PlannedRun>,
     /// The recording of the kernel's events for the causes of late wakes, and its price; not there
-    /// where it was not asked for.
+    /// where none was to be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
-    /// Which release was to end the run before its time, and whether one did; not there where that
-    /// was not asked for.
+    /// The lateness beyond which a release ends the run, and the release that did end it; not there
+    /// unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_over: Option<StopOver>,
 }
@@ -139,7 +139,7 @@ pub struct RecordedBody {
     /// The runs, with their verdicts and first lines.
     #[serde(flatten)]
     pub judged: Judged,
-    /// Compared with a baseline; not there where that was not asked for.
+    /// The comparison with a baseline; not there unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare: Option<Comparison>,
 }
@@ -354,7 +354,7 @@ kinds! {
 pub struct Campaign {
     /// Its name.
     pub name: String,
-    /// When it began, in seconds since 1970.
+    /// The instant at which it began, in seconds since 1970.
     pub began_unix_s: i64,
     /// Time measured in all, in ns.
     pub measured_ns: u64,

@@ -111,7 +111,7 @@ pub struct ComparedResult {
     pub from: String,
     /// The subcommand that measured; "samples" for a sample file alone.
     pub experiment: String,
-    /// When it started, in UTC (RFC 3339).
+    /// The start, in UTC (RFC 3339).
     pub started_at: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,

@@ -38,11 +38,11 @@ pub struct GridRow {
     pub figure: String,
     /// The unit of all cells.
     pub unit: String,
-    /// As a paper prints it or claims it; empty where none does.
+    /// The value that a paper prints or claims; empty where none does.
     pub published: String,
-    /// Which of two values is better; null where that is not said.
+    /// The relation of the better of two values to the other; null where that is not said.
     pub better: Option<Relation>,
-    /// By side; null where a result does not have it.
+    /// The values by side; null where a result does not have the figure.
     pub cells: Vec<Option<GridCell>>,
     /// Each side after the first relative to the first.
     pub relations: Vec<Relation>,

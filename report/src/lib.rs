@@ -105,7 +105,7 @@ pub struct Envelope {
     pub commit: Option<String>,
     /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
     pub experiment: String,
-    /// When it started, in UTC (RFC 3339); null if the data do not record it.
+    /// The start, in UTC (RFC 3339); null if the data do not record it.
     pub started_at: Option<String>,
     /// True where the run ended early, or its file is incomplete.
     pub incomplete: bool,
@@ -115,7 +115,7 @@ pub struct Envelope {
     pub ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
     pub machine: Option<MachineFacts>,
-    /// Which CPU was measured, and why that one; null when not measuring.
+    /// The CPUs that were measured, and the reason for these; null when not measuring.
     pub choice: Option<Choice>,
     /// The clock of the timestamps; null when not measuring.
     pub clock: Option<Clock>,

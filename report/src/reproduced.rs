@@ -37,7 +37,7 @@ pub struct ReproduceBody {
     /// Figures of the papers, drawn from what was measured; none in results of before.
     #[serde(default)]
     pub figures: Vec<PaperFigure>,
-    /// The same of another machine beside it; not there unless requested.
+    /// The comparison with another machine's result; not there unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Comparison>,
 }
@@ -145,7 +145,7 @@ impl ClaimFigure {
         }
     }
 
-    /// As a row of the claim `id`.
+    /// The figure as a row of the claim `id`.
     fn on_grid(&self, id: &str) -> GridFigure {
         // A range, which one stall makes, stands beside the tests with its value as both ends.
         let value = match self.value {
@@ -281,7 +281,7 @@ pub struct ReproducedRow {
     pub what: String,
     /// The unit of `formula` and `measured`.
     pub unit: String,
-    /// As the paper prints it; empty where it shows a plot without a number.
+    /// The value as the paper prints it; empty where it shows a plot without a number.
     pub published: String,
     /// Computed from the paper's own formula and its inputs; null where it has none.
     pub formula: Option<f64>,

@@ -190,7 +190,7 @@ pub struct BlameRecording {
     pub is_recorded: bool,
     /// The reason why they were not recorded, such as what forbids it; null where they were.
     pub why_not: Option<String>,
-    /// True where it was asked for; else it is done where it is allowed.
+    /// True where it was requested; else it is done where it is allowed.
     pub is_asked: bool,
     /// The place: "within" the blocks that were measured, whose figures contain the price, or
     /// "behind" them, in blocks of their own that no figure contains. In results of before, within.
@@ -240,8 +240,8 @@ pub struct RunBlame {
     pub wanted: Option<u64>,
     /// The latest wakes as cycles of the run, the latest first; at most 200.
     pub cycles: Vec<BlamedCycle>,
-    /// Those of the worst releases whose cause is known, with all their parts, the latest release
-    /// first. One that several releases waited for stands there once.
+    /// The wakes that the worst releases waited for, where their cause is known, with all their
+    /// parts, the latest release first. One that several releases waited for stands there once.
     pub worst: Vec<WorstWake>,
     /// The latest wakes that were recorded behind the measurement, with all their parts, the latest
     /// first; at most 5. Not there where it was recorded within.

@@ -24,11 +24,12 @@ pub struct StoppedBy {
     pub run: String,
     /// Its number, as sample files count.
     pub cycle: u64,
-    /// When it was due, ns on the clock of its grid: CLOCK_MONOTONIC, unless that follows another.
+    /// The instant at which it was due, in ns on the clock of its grid: CLOCK_MONOTONIC, unless
+    /// that follows another.
     pub release_ns: u64,
     /// Its lateness, in ns.
     pub lateness_ns: u64,
-    /// When that was seen, in UTC (RFC 3339).
+    /// The time at which that was seen, in UTC (RFC 3339).
     pub at: String,
 }
 

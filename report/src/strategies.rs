@@ -35,7 +35,7 @@ pub struct StrategyRow {
     /// releases show it. Null where there are too few for the quantile, and in results of before.
     #[serde(default)]
     pub p99_within_ns: Option<Interval>,
-    /// The same of their 99.9 % quantile.
+    /// The 99.9 % quantile of the same, likewise.
     #[serde(default)]
     pub p99_9_within_ns: Option<Interval>,
     /// CPU time of the loop's thread over wall time, in [0, 1].

@@ -38,8 +38,8 @@ pub struct TrialsBody {
     /// The directory of the journals; empty in results of earlier versions.
     #[serde(default)]
     pub state: String,
-    /// The recording of causes in the last part that had one, and its price; not there where it was
-    /// not asked for.
+    /// The recording of causes in the last part that had one, and its price; not there unless
+    /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
     /// The causes of late wakes without any setting, in a sentence; not there where they were not

@@ -1,5 +1,5 @@
 //! Answers of the runs for applications: loops of the measured period and of its neighbours, and
-//! software stepping where that is asked for.
+//! software stepping where requested.
 //!
 //! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
 

@@ -156,7 +156,7 @@ impl FileArgs {
         ]
     }
 
-    /// Returns true where any is asked for.
+    /// Returns true where one of them is named.
     fn are_some(&self) -> bool {
         self.keep.is_some() || self.forms().iter().any(|(.., path)| path.is_some())
     }
@@ -280,8 +280,8 @@ impl BlameArgs {
         Detail::of(self.quiet, self.verbose, Detail::Short)
     }
 
-    /// The threshold from which on a wake is late, and the lateness at which the recording ends;
-    /// `None` where none ends it.
+    /// The threshold of late wakes, and the lateness at which the recording ends; `None` where none
+    /// ends it.
     fn late(&self) -> Result<(LateThreshold, Option<Span>)> {
         let Some(parse::Duration(stop_over)) = self.stop_over else {
             return Ok((self.over.unwrap_or(LATE), None));

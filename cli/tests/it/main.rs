@@ -269,7 +269,7 @@ fn as_user(dir: &Dir) -> Command {
 }
 
 /// Returns true where it names what keeps an ordinary user from recording the kernel's events: a
-/// right, or, where nobody mounted it, the file system that describes them.
+/// right, or, where it is not mounted, the file system that describes them.
 fn names_what_forbids_recording(words: &str) -> bool {
     ["root", "CAP_PERFMON", "mount -t tracefs"].iter().any(|named| words.contains(named))
 }

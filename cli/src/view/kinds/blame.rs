@@ -161,8 +161,7 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     blocks
 }
 
-/// The recording of causes beside loops and its price, in a line; `None` in results without one,
-/// where it was neither asked for nor missed.
+/// The recording of causes beside loops and its price, in a line; `None` in results without one.
 pub(super) fn recorded(report: &Report) -> Option<String> {
     Some(recording(report.body.loops()?.blame.as_ref()?, "its worst releases have no cause"))
 }

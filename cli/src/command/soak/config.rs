@@ -61,7 +61,7 @@ impl CampaignConfig {
     /// The options given now, on top of those that a campaign keeps.
     ///
     /// # Errors
-    /// What it keeps cannot be read, or a value is too long to keep.
+    /// A value that it keeps cannot be read, or one is too long to keep.
     pub(super) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
         let kept = Kept(kept);
         let requested = &args.periods.period;
@@ -121,7 +121,7 @@ impl CampaignConfig {
     /// place of its own where there are any.
     ///
     /// # Errors
-    /// What it keeps cannot be read.
+    /// A value that it keeps cannot be read.
     pub(super) fn kept(
         kept: &BTreeMap<String, String>,
         report: &ReportArgs,

@@ -1,4 +1,4 @@
-//! How long the builder takes: `cargo bench -p punctual --bench build`.
+//! The time that a build takes: `cargo bench -p punctual --bench build`.
 //!
 //! Prints, for sets of periods that are known to be awkward and for a hundred thousand tasks: the
 //! median time of a build, the peak, the bytes of the table.

@@ -1,4 +1,5 @@
-//! How late the units of a calendar start: `cargo bench -p punctual --bench calendar [-- SECONDS]`.
+//! The lateness of the units of a calendar:
+//! `cargo bench -p punctual --bench calendar [-- SECONDS]`.
 //!
 //! Four units in a frame of a millisecond, on the quiet phase, alone and beside periodic tasks that
 //! fill gaps, with three ways to wait, in interleaved blocks of a second. Asserts nothing.

@@ -1,4 +1,4 @@
-//! What it costs to change the tasks of an executive that runs:
+//! The cost of a change of the tasks of an executive that runs:
 //! `cargo bench -p punctual --bench switch`.
 //!
 //! Prints, for a plan that loses a task and gets another, medians of: all that the loop does for it
@@ -57,7 +57,7 @@ fn tasks(from: usize, n: usize) -> Periodic {
     (from..from + n).map(task).fold(Periodic::new().tick_ns(10_000_000), Periodic::task)
 }
 
-/// How long the loop is in there for one moment, with what was offered before, ns.
+/// The time that the loop takes for one moment, with the change that was offered before, ns.
 fn moment_ns(handover: &Handover<()>, running: &mut RunningPlan) -> u64 {
     let mut many = Many { clock: Still, wait: Sleep, tasks: Nothing, observe: () };
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! How long a task's output outlives its process: `cargo bench -p punctual --bench takeover`.
+//! The time that a task's output outlives its process: `cargo bench -p punctual --bench takeover`.
 //!
 //! Kills a task with SIGKILL, again and again, and looks when the kernel says that it is gone and
 //! when the safe value stands in its output. The supervisor starts it again each time. This program

@@ -12,7 +12,7 @@ use punctual::{Executive, Period, Placement, RtThread, Span, Task, now, wait_unt
 use rtrb::RingBuffer;
 use triple_buffer::triple_buffer;
 
-/// What the watcher sees of the servo: all of it from one cycle.
+/// The state of the servo as the watcher reads it: all of it from one cycle.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     position: f64,
@@ -23,7 +23,7 @@ struct State {
     obeyed: u64,
 }
 
-/// What the watcher wants of the servo.
+/// The watcher's commands to the servo.
 #[derive(Clone, Copy, Debug)]
 enum Command {
     Gain(f64),

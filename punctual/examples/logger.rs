@@ -14,7 +14,7 @@ const EACH_MS: Period = match Period::hz(1_000) {
     None => panic!("1000 Hz is a period"),
 };
 
-/// What the loop has to say: numbers, for text takes an allocation.
+/// An entry of the loop's log, in numbers: text takes an allocation.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Missed { n: u64, releases: u64 },

@@ -87,7 +87,7 @@ impl Pid {
     }
 }
 
-/// What ten seconds under this lateness cost, and how many releases were missed.
+/// Runs the motor for ten seconds under this lateness; its cost, and the missed releases.
 fn cost(lateness: Vec<Span>) -> Result<(Cost, u64), punctual::Error> {
     let (mut motor, mut pid, mut volts) = (Motor::default(), Pid::default(), 0.0);
     let mut cost = Cost::default();

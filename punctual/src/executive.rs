@@ -81,7 +81,7 @@ impl<C> fmt::Debug for Executive<'_, C> {
 }
 
 impl Executive<'_> {
-    /// An executive to be, without tasks yet.
+    /// A builder of an executive, without tasks yet.
     ///
     /// # Real-time: setup only
     pub fn builder<'env>() -> ExecutiveBuilder<'env> {
@@ -98,22 +98,23 @@ impl<'env, C> Executive<'env, C> {
         Handle { shared: Arc::clone(&self.assembly.shared) }
     }
 
-    /// The task of this name; `None` where there is none. A [`Handle`] says so while it runs.
+    /// The task of this name; `None` where there is none. While it runs, [`Handle::task_named`]
+    /// finds it.
     ///
     /// # Real-time: setup only
     pub fn task_named(&self, name: &str) -> Option<TaskId> {
         self.assembly.shared.task_named(name)
     }
 
-    /// What stops it, and needs no more than a signal handler has.
+    /// A handle that stops it, for any thread and for signal handlers.
     ///
     /// # Real-time: setup only
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.assembly.shared.ending))
     }
 
-    /// Where each task is that a loop or a thread of the executive runs, those in threads of their
-    /// own last.
+    /// The place of each task that a loop or a thread of the executive runs: CPU, phase, rank,
+    /// response. Those in threads of their own come last.
     ///
     /// # Real-time: setup only
     pub fn layout(&self) -> Vec<Placed> {
@@ -139,8 +140,8 @@ impl<'env, C> Executive<'env, C> {
         self.assembly.lanes.first().map_or(IDLE, Lane::adapts_to)
     }
 
-    /// What is to be said of it before it runs, a sentence each: which tasks may be late by their
-    /// budgets, and what throttling will do. The summary has them too, with what its run adds.
+    /// The risks that are known before it runs, a sentence each: tasks that may be late by their
+    /// budgets, threads that throttling will stop. The summary has them too, with those of the run.
     ///
     /// # Real-time: setup only
     pub fn warnings(&self) -> &[String] {
@@ -152,10 +153,11 @@ impl<'env, C> Executive<'env, C> {
 type Nothing<'env> = fn(&Handle<'env>);
 
 impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
-    /// Runs it in the calling thread until it is stopped: by a handle, by a task that says so or
-    /// overran, by the watchdog or by a panic. Setup takes 50 ms for the clock, 90 ms to find a
-    /// quiet phase (300 ms where the kernel's tick is hard to see), and a third of a second for the
-    /// waits to learn, twice that where releases met the tick.
+    /// Runs it in the calling thread until it is stopped: by a handle, by a task
+    /// ([`Flow::Stop`](crate::Flow::Stop), [`OnOverrun::Stop`](crate::OnOverrun::Stop)), by the
+    /// watchdog or by a panic. Setup takes 50 ms for the clock, 90 ms to find a quiet phase (300 ms
+    /// where the kernel's tick is hard to see), and a third of a second for the waits to learn,
+    /// twice that where releases met the tick.
     ///
     /// Threads that a body starts inherit the CPU of the loop that runs it (not its policy) and get
     /// what that leaves of it, unless [`spawn_elsewhere`](crate::spawn_elsewhere) starts them.
@@ -194,9 +196,9 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         self.assembly.drive(Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
-    /// Runs it for `duration` in threads of its own, with `beside` in the calling one, which may
-    /// add and remove tasks, whose bodies may borrow; what `beside` returns, and what the tasks
-    /// did. When it returns they go on until their time is up.
+    /// Runs it for `duration` in threads of its own, and `beside` in the calling one, which may add
+    /// and remove tasks, whose bodies may borrow. When `beside` returns the tasks go on until their
+    /// time is up. Returns the value of `beside`, and the summary.
     ///
     /// # Errors
     /// As [`Executive::run`].
@@ -240,7 +242,7 @@ impl Running {
         self.handle.clone()
     }
 
-    /// Waits until the executive has ended by itself; what it did.
+    /// Waits until the executive has ended by itself; returns its summary.
     ///
     /// # Errors
     /// As [`Executive::run`].
@@ -250,7 +252,7 @@ impl Running {
         self.end()
     }
 
-    /// Stops the executive and waits for its end; what it did.
+    /// Stops the executive and waits for its end; returns its summary.
     ///
     /// # Errors
     /// As [`Executive::run`].
@@ -279,7 +281,8 @@ impl<C: Clock + Clone + Send + 'static> Executive<'static, C> {
     /// Runs it as [`Executive::run`] does, in threads of its own, while the caller goes on.
     ///
     /// # Errors
-    /// That there is no thread; what else can be wrong [`Running::join`] says.
+    /// Its thread cannot be started; this is a child that fork(2) made. All other errors come by
+    /// [`Running::join`].
     ///
     /// # Real-time: setup only
     pub fn start(self) -> Result<Running, Error> {

@@ -1,4 +1,5 @@
-//! What a wait learned, as bytes that outlive the program: for a start that need not learn first.
+//! A wait's knowledge of this machine as bytes that outlive the program, for a start that need not
+//! learn first.
 //!
 //! A wait learns for a third of a second before its first cycle, and goes on for some seconds in
 //! the loop, at a price in CPU time. What it learned holds for the same machine, kernel and boot
@@ -38,13 +39,13 @@ use std::fs;
 use punctual_core::time::Period;
 use punctual_core::wait::{Learned, WakePlan};
 
-/// The length of what [`to_bytes`] gives.
+/// The length of kept bytes, which [`to_bytes`] makes.
 pub const BYTES: usize = 56;
 
 /// The first bytes; the last of them is the version.
 const MAGIC: [u8; 8] = *b"punctlr\x01";
 
-/// What a wait learned for loops of this period on this machine, as bytes: magic and version, a
+/// Makes bytes of a wait's knowledge for loops of this period on this machine: magic and version, a
 /// digest of the machine, period, hop and margin in ns, hops, the share of late wakes; a checksum.
 /// Little-endian.
 ///
@@ -74,7 +75,7 @@ fn encoded(learned: &Learned, period: Period, machine: u32) -> [u8; BYTES] {
 /// The bytes that the checksum is of, which follows them; the last four are zero.
 const SUMMED: usize = 48;
 
-/// What [`to_bytes`] made bytes of, for loops of this period.
+/// Reads back the knowledge that [`to_bytes`] made bytes of, for loops of this period.
 ///
 /// # Errors
 /// They are damaged, of another version, of another machine, kernel or boot parameters, or of
@@ -111,15 +112,15 @@ fn decoded(bytes: &[u8], period: Period, machine: u32) -> Result<Learned, FromBy
     Ok(Learned::kept(WakePlan::new(word(24), half(12), word(32)), late))
 }
 
-/// Why kept bytes are of no use. The wait learns, as without them.
+/// The fault of kept bytes. Without them the wait learns anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FromBytesError {
-    /// They are not as many as [`BYTES`]: so many.
+    /// Their number is this, and not [`BYTES`].
     Length(usize),
-    /// They are not what was written.
+    /// Their checksum or a value in them is wrong, or they are no kept bytes.
     Damaged,
-    /// Another version of this library wrote them: so numbered.
+    /// Their format has this version, which this library does not read.
     Version(u8),
     /// They were learned on another machine, kernel, or with other boot parameters.
     Elsewhere,

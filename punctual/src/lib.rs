@@ -59,20 +59,22 @@
 //! ```
 //!
 //! Both run with the same defaults, which [`RtThread`] changes: `SCHED_FIFO` 90, memory locked,
-//! CPUs kept out of deep idle states, releases away from the kernel's tick ([`Phase::Quiet`]),
-//! a wait that learns this machine ([`WaitPolicy`]), a watchdog, and statistics of every release.
-//! What the kernel refuses is left out and listed in the [`Summary`], or is an error
-//! ([`RtThread::strict`]). What could take the machine away is refused: a period that the clock's
-//! stamps would fill, and threads that leave others no CPU while real-time throttling is off.
-//! `record` writes every cycle to a file, which `punctual analyse` reads.
+//! CPUs kept out of deep idle states, releases away from the kernel's tick ([`Phase::Quiet`]), a
+//! wait that learns this machine ([`WaitPolicy`]), a watchdog, and statistics of every release. A
+//! setting that the kernel refuses is left out and listed in the [`Summary`], or is an error
+//! ([`RtThread::strict`]). Settings that could take the machine away are refused: a period that the
+//! clock's stamps would fill, and threads that leave others no CPU while real-time throttling is
+//! off. `record` writes every cycle to a file, which `punctual analyse` reads.
 //!
 //! A cycle that still runs at its next release makes that one missed, and the phase stays;
 //! [`OnOverrun`] says what else can be. After a stall the oldest release runs, with all its
 //! lateness.
 //!
 //! # Real-time
-//! Each public function says where it may be called: *setup only*, *in loop*, *in loop, waits* or
-//! *reader side*.
+//! Each public function says where it may be called: *setup only* (before or after a loop: it
+//! allocates, takes time, makes system calls), *in loop* (allocates nothing, makes no system call),
+//! *in loop, waits* (the same, and sleeps), *reader side* (from any thread at any time: it disturbs
+//! no loop, and may allocate).
 #![forbid(unsafe_code)]
 
 mod executive;

@@ -64,7 +64,7 @@ use punctual_engine::monitor::Watchdog;
 /// # let each_ms = each_ms.phase(Phase::Zero).thread(thread);
 /// let mut each_ms = each_ms.start()?;
 /// while let Some(cycle) = each_ms.wait() {
-///     // What is to be done, for cycle.dt since it was done last.
+///     // The work of a cycle, for cycle.dt since the last one.
 ///     if cycle.n >= 20 {
 ///         break;
 ///     }
@@ -89,8 +89,8 @@ use punctual_engine::monitor::Watchdog;
 /// # Ok::<(), punctual::Error>(())
 /// ```
 ///
-/// It stays in the thread that started it, whose CPU and policy it has: start it in the thread that
-/// is to loop, and give others a [`Loop::handle`].
+/// Another thread cannot have it, for the CPU and the policy are those of its own; give it a
+/// [`Loop::handle`]:
 ///
 /// ```compile_fail,E0277
 /// # use punctual::{Loop, Period};
@@ -105,7 +105,7 @@ pub struct Loop<C: Clock = MachineClock> {
     quiet: Option<Quiet>,
     segments: SegmentedLoop<C, CycleCounting>,
     begun: bool,
-    /// Whether its time was up.
+    /// True where its time was up ([`Loop::run_for`]).
     finished: bool,
     /// The instant of its release 0; zero before the first wait.
     first: Instant,
@@ -122,7 +122,7 @@ pub struct Loop<C: Clock = MachineClock> {
 }
 
 impl Loop {
-    /// A loop of this period to be.
+    /// A builder of a loop of this period, at a quiet phase, with the defaults of [`RtThread`].
     ///
     /// # Real-time: setup only
     pub fn builder(period: Period) -> LoopBuilder {
@@ -182,7 +182,7 @@ impl<C: Clock> Loop<C> {
         self.finish()
     }
 
-    /// Where the first wait finds itself.
+    /// Fixes the first release and starts the watchdog, at the first wait.
     #[cold]
     fn begin(&mut self) {
         self.begun = true;
@@ -211,7 +211,7 @@ impl<C: Clock> Loop<C> {
         self.handle.clone()
     }
 
-    /// Nothing runs any more: counts all, and says so to its handles.
+    /// Ends the loop: counts its last cycle, ends the watchdog, and stops its handles.
     fn end(&mut self) {
         // A body that panicked has run its cycle too.
         self.segments.finish(&self.handle.shared.stop);
@@ -276,14 +276,14 @@ impl<C: Clock> Loop<C> {
         self.segments.places().last().copied().or(self.quiet)
     }
 
-    /// How often its releases were moved away from the kernel's tick, which they met while it ran.
+    /// Times that its releases were moved away from the kernel's tick, which they met while it ran.
     ///
     /// # Real-time: in loop
     pub fn moves(&self) -> u64 {
         self.segments.places().count().saturating_sub(1) as u64
     }
 
-    /// What its wait does at present, and what it learned of this machine.
+    /// The state of its wait at present, with its knowledge of this machine.
     ///
     /// # Real-time: in loop
     pub fn wait_status(&self) -> WaitStatus {
@@ -302,21 +302,21 @@ impl<C: Clock> Loop<C> {
         }
     }
 
-    /// What the kernel refused its thread and its process.
+    /// The settings that the kernel refused its thread and its process; the loop runs without them.
     ///
     /// # Real-time: setup only
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Which settings cannot be kept on this machine, and why.
+    /// The settings that cannot be kept on this machine, and risks: a sentence each.
     ///
     /// # Real-time: setup only
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether all memory of its process is kept in RAM while it lives.
+    /// Returns true where all memory of its process is kept in RAM while the loop lives.
     ///
     /// # Real-time: setup only
     pub fn memory_locked(&self) -> bool {
@@ -330,7 +330,7 @@ impl<C: Clock> Drop for Loop<C> {
     }
 }
 
-/// Where releases lie within their period on CLOCK_MONOTONIC.
+/// The place of releases within their period on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -344,7 +344,7 @@ pub enum Phase {
     Quiet,
     /// At multiples of the period, where separate processes agree on them.
     Zero,
-    /// This many nanoseconds after those, below the period.
+    /// This many nanoseconds after multiples of the period; as much as the period is refused.
     At(u64),
 }
 
@@ -366,7 +366,7 @@ impl LoopBuilder {
         Self { period, phase, thread, samples, stops_on_signals: false }
     }
 
-    /// Sets where its releases lie.
+    /// Sets the place of its releases within the period [default: [`Phase::Quiet`]].
     ///
     /// # Real-time: setup only
     pub fn phase(mut self, phase: Phase) -> Self {
@@ -374,7 +374,8 @@ impl LoopBuilder {
         self
     }
 
-    /// Sets how its thread runs and waits.
+    /// Sets the CPU, the policy, the wait and the watchdog of its thread [default:
+    /// [`RtThread::any`]].
     ///
     /// # Real-time: setup only
     pub fn thread(mut self, thread: RtThread) -> Self {
@@ -402,11 +403,11 @@ impl LoopBuilder {
         self
     }
 
-    /// Whether all of it can be, as far as that is known without trying: the clock, whose stamps a
-    /// period must leave room for, and the sample file are tried by [`LoopBuilder::start`].
+    /// Checks its settings, as far as that is possible without trying them: the clock, whose stamps
+    /// a period must leave room for, and the sample file are tried by [`LoopBuilder::start`].
     ///
     /// # Errors
-    /// The first thing that cannot.
+    /// The first setting that cannot be.
     ///
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), Error> {
@@ -445,9 +446,9 @@ impl LoopBuilder {
         self.start_with(clock, MachineClock::discipline)
     }
 
-    /// The same on a clock of the caller's: one that is followed
-    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
-    /// on its time; a period is at most what is known of its pace ahead
+    /// Starts the loop as [`LoopBuilder::start`] does, on a clock of the caller's: one that is
+    /// followed ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation.
+    /// Releases are on its time; a period is at most what is known of its pace ahead
     /// ([`Follow::every`](crate::follow::Follow::every)). [`Phase::Quiet`] is zero there: the
     /// kernel's tick keeps to CLOCK_MONOTONIC, and a grid that drifts against it passes through it
     /// wherever it begins.
@@ -596,7 +597,8 @@ impl LoopHandle {
         self.shared.stop_on_signals()
     }
 
-    /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
+    /// Returns true where the loop is to stop, or has ended, or was dropped; true in a child that
+    /// fork(2) made.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -604,14 +606,14 @@ impl LoopHandle {
         self.shared.stop.flag().load(Ordering::Relaxed) || self.shared.is_forked()
     }
 
-    /// What the loop did so far: one cycle behind, for the running one is not over.
+    /// The statistics of the loop so far: one cycle behind, for the running one is not over.
     ///
     /// # Real-time: reader side
     pub fn stats(&self) -> Stats {
         Stats::of("loop", self.view().as_ref())
     }
 
-    /// Its counts alone, which takes no walk through the histogram.
+    /// The counts of the loop so far, which takes no walk through the histogram.
     ///
     /// # Real-time: reader side
     pub fn counts(&self) -> Counts {
@@ -626,14 +628,15 @@ impl LoopHandle {
         outcome::quantile(&self.view()?, share)
     }
 
-    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
+    /// Gaps inside spins so far, at least a threshold long; each number is whole, and they may be
+    /// one cycle apart.
     ///
     /// # Real-time: reader side
     pub fn stalls(&self) -> Stalls {
         self.shared.vitals.stalls()
     }
 
-    /// How the watchdog ended the loop, if it did.
+    /// The way in which the watchdog ended the loop; `None` where it did not.
     ///
     /// # Real-time: reader side
     pub fn forced(&self) -> Option<Force> {
@@ -645,8 +648,8 @@ impl LoopHandle {
     }
 }
 
-/// What a loop and its handles share: the stop flag, and what it shows while it runs. Atomic
-/// numbers alone, for handles, watchdogs and signal handlers.
+/// The state that a loop shares with its handles: the stop flag, and what it shows while it runs.
+/// Atomic numbers alone, for handles, watchdogs and signal handlers.
 #[derive(Debug, Default)]
 struct LoopShared {
     /// The process that it runs in: a child has neither its watchdog nor its policy.
@@ -656,7 +659,7 @@ struct LoopShared {
 }
 
 impl LoopShared {
-    /// Whether this process is a child of the loop's.
+    /// Returns true where this process is a child of the loop's.
     #[inline]
     fn is_forked(&self) -> bool {
         !self.origin.is_here()

@@ -350,7 +350,7 @@ mod tests {
         Period::hz(1_000).expect("in range")
     }
 
-    /// What a loop of 1 kHz does in `time`: the lateness of each cycle, and its summary.
+    /// Runs a loop of 1 kHz for `time`; returns the lateness of each cycle, ns, and its summary.
     fn run(clock: SimulatedClock, time: Duration) -> (Vec<i64>, Summary) {
         let mut latenesses = Vec::new();
         let built = Loop::builder(every_ms()).thread(thread()).start_on(clock);

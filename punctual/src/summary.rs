@@ -1,6 +1,6 @@
-//! What a loop or an executive did, once it is over.
+//! The result of a loop or an executive that is over: statistics, refused settings, its end.
 //!
-//! Plain data and its text. For whoever ran it; decides nothing.
+//! Plain data and its text, for the program that ran it. Decides nothing.
 
 use std::fmt;
 use std::io;
@@ -14,26 +14,28 @@ use punctual_engine::quiet::Quiet;
 use punctual_engine::session::Refusal;
 use punctual_os::scheduler::SchedPolicy;
 
-/// What a loop or an executive did.
+/// The result of a loop or an executive that is over: its statistics, and the settings that it had.
 #[derive(Clone, Debug)]
 #[must_use = "it says whether all went well: see `ok`"]
 #[non_exhaustive]
 pub struct Summary {
-    /// Why it is over.
+    /// The reason why it ended.
     pub end: End,
-    /// Each task; one for a single loop. Of tasks that were removed while an executive ran the last
-    /// 64: each was given back by the call that removed it.
+    /// The statistics of each task, in the order in which they were given; a loop has one entry. Of
+    /// the tasks that were removed while an executive ran, the last 64 are here too.
     pub tasks: Vec<Stats>,
-    /// Each unit of the calendar, in the order of the frame. An only unit is as its task; of
-    /// several of one task those that ran count, and frames are missed by the task.
+    /// The statistics of each unit of the calendar, in the order of the frame; empty without one.
+    /// An only unit is as its task; of several of one task those that ran count, and frames are
+    /// missed by the task.
     pub units: Vec<Stats>,
-    /// The policy that its thread had at the end.
+    /// The scheduling policy that its own thread had at the end.
     pub policy: SchedPolicy,
-    /// What the kernel refused.
+    /// The settings that the kernel refused; it ran without them.
     pub refused: Vec<Refusal>,
-    /// Which settings could not be kept on this machine, and why.
+    /// The settings that could not be kept on this machine, and risks of its tasks: a sentence
+    /// each.
     pub warnings: Vec<String>,
-    /// What became of the sample file; `None` where nothing was recorded.
+    /// The sample file, and the number of samples in it; `None` where nothing was recorded.
     pub samples: Option<Samples>,
     /// Slices of background work that ran, and those of them that took longer than a slice may.
     pub idle_slices: (u64, u64),
@@ -42,18 +44,19 @@ pub struct Summary {
     /// The quiet phase that it took; `None` where none was requested, or the period meets
     /// the tick at any phase.
     pub quiet: Option<Quiet>,
-    /// How often the releases of a loop were moved away from the kernel's tick, which they met
-    /// while it ran.
+    /// Times that the releases of a loop were moved away from the kernel's tick, which they met
+    /// while it ran; 0 for an executive.
     pub moves: u64,
-    /// How its own thread waited at the end, and what its wait learned of this machine.
+    /// The state of the wait of its own thread at the end, with its knowledge of this machine.
     pub wait: WaitStatus,
-    /// What became of the tasks that are processes.
+    /// The outcome of each task that is a process; empty without them.
     pub processes: Vec<TaskOutcome>,
 }
 
 impl Summary {
-    /// What its wait learned of this machine, for [`WaitPolicy::learned`] of the next start, also
-    /// of a later program ([`learned`](crate::learned)); `None` for a wait that learns nothing.
+    /// The knowledge of this machine that its wait has, for [`WaitPolicy::learned`] of the next
+    /// start, also of a later program ([`learned`](crate::learned)); `None` for a wait that learns
+    /// nothing.
     ///
     /// [`WaitPolicy::learned`]: crate::WaitPolicy::learned
     ///
@@ -62,12 +65,12 @@ impl Summary {
         self.wait.learned
     }
 
-    /// The same, or an error where it did not end as planned: by the watchdog, a panic or an
-    /// overrun, or where the sample file is not whole. The error has the summary, for its counts
-    /// are wanted most then.
+    /// Returns the summary itself, or an error where it did not end as planned: by the watchdog, a
+    /// panic or an overrun, or where the sample file is not whole. The error has the summary, for
+    /// its counts are wanted most then.
     ///
     /// # Errors
-    /// How it ended.
+    /// The reason why it did not end as planned, with the summary.
     ///
     /// # Real-time: setup only
     pub fn ok(self) -> Result<Self, Failed> {
@@ -83,7 +86,7 @@ impl Summary {
         }
     }
 
-    /// What the task of this name did.
+    /// The statistics of the task of this name; `None` where there is none.
     ///
     /// # Real-time: setup only
     pub fn task(&self, name: &str) -> Option<&Stats> {
@@ -91,31 +94,32 @@ impl Summary {
     }
 }
 
-/// What did not end as planned: why, and all that it did until then.
+/// The error of a loop or an executive that did not end as planned, with its summary.
 ///
-/// Where an [`Error`] is returned, `?` leaves the reason of it alone. `{:?}` is the reason and the
-/// summary, so that a `main` that returns it shows both; `{:#?}` shows its parts.
+/// `?` in a function that returns an [`Error`] keeps the reason alone, without the summary. `{:?}`
+/// is the reason and the summary, so that a `main` that returns it shows both; `{:#?}` shows its
+/// parts.
 pub struct Failed {
     why: Error,
     summary: Box<Summary>,
 }
 
 impl Failed {
-    /// Why: see [`Error::kind`].
+    /// The reason: see [`Error::kind`].
     ///
     /// # Real-time: setup only
     pub fn why(&self) -> &Error {
         &self.why
     }
 
-    /// What it did until then.
+    /// The summary, with the counts until it ended.
     ///
     /// # Real-time: setup only
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// Both.
+    /// The reason and the summary.
     ///
     /// # Real-time: setup only
     pub fn into_parts(self) -> (Error, Summary) {

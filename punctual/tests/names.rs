@@ -1,5 +1,5 @@
-//! What public signatures reach has a name in the crate: a program that keeps it in a struct, or
-//! hands it on, needs one. A name that is missing does not compile.
+//! Each type that public signatures reach has a name in the crate: a program that keeps a value of
+//! it in a struct, or hands it on, needs one. A name that is missing does not compile.
 #![forbid(unsafe_code)]
 
 use punctual::{
@@ -9,7 +9,7 @@ use punctual::{
 };
 use punctual::{RtThread, Summary};
 
-/// What a program keeps of a wait.
+/// The state of a wait that a program keeps.
 struct Kept {
     plan: WakePlan,
     phase: Option<LearnPhase>,

@@ -2,7 +2,7 @@
 //!
 //! Three FIFO threads on one CPU: the low one has the lock, the high one waits for it, the middle
 //! one computes. Only where the low one is lent the priority does the high one get it meanwhile.
-//! What the middle one computes is bounded in CPU time; order alone is asserted.
+//! The middle one's work is bounded in CPU time; order alone is asserted.
 #![allow(clippy::disallowed_types, reason = "std's mutex is what it is held against")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,8 @@ use punctual_testkit::skip;
 /// A lock, held while the function runs.
 type Within<'l> = &'l (dyn Fn(&mut dyn FnMut()) + Sync);
 
-/// Whether the high thread had the lock before the middle one had computed for `limit_ns`.
+/// Returns true where the high thread had the lock before the middle one had computed for
+/// `limit_ns`.
 fn high_is_done_first(within: Within<'_>, cpu: u32, limit_ns: u64) -> bool {
     let (to_middle, for_middle) = channel();
     let (to_high, for_high) = channel();

@@ -30,7 +30,7 @@ fn ready(cycles: u64) {
     }
 }
 
-/// What was counted is what the body saw, and a request ended it.
+/// The counts are those of the body, and a request ended the loop.
 fn assert_whole(summary: &Summary, bodies: u64) {
     assert_eq!(summary.end, End::Stopped);
     assert_eq!(summary.tasks[0].counts.ran, bodies);

@@ -16,7 +16,7 @@ use punctual_os::timed_pause::TimedPause;
 
 const MARGIN: Span = Span::from_us(400);
 const WAITS: u64 = 50;
-/// How long it is tried: beside loops of high priority hardly a try is undisturbed.
+/// The longest time of the tries: beside loops of high priority hardly a try is undisturbed.
 const PATIENCE: Span = Span::from_ms(60_000);
 
 /// Tries one until it is used: on a busy machine the emulator itself is late.

@@ -13,15 +13,15 @@ use punctual_engine::remote::RemoteTask;
 use super::ending::Ending;
 use super::work::{Body, guarded};
 
-/// Where the body of a rank is.
+/// The work of a rank.
 pub(super) enum Ranked<'env> {
-    /// Here.
+    /// A body, which this loop runs.
     Here(Body<'env>),
-    /// Elsewhere: released by the post of this number.
+    /// A task that another thread runs: released by the post of this number.
     Remote(usize),
 }
 
-/// A body that does nothing, in no memory.
+/// The work of a rank that does nothing, in no memory.
 fn nothing<'env>() -> Ranked<'env> {
     Ranked::Here(Box::new(|_| Flow::Continue))
 }
@@ -57,16 +57,17 @@ impl Dispatch for Bodies<'_, '_> {
     }
 }
 
-/// Bodies and statistics of a plan to come, by rank; then of the one that was.
+/// Bodies and statistics of a plan to come, by rank; once they were exchanged, of the one before.
 pub(super) struct Parts<'env> {
     /// The ranks before those of the plan: the calendar's tasks, which stay.
     units: usize,
-    /// Of a task that goes on one that does nothing: its own is where it runs.
+    /// Bodies by rank. A task that goes on has one here that does nothing: its own stays in the
+    /// loop.
     ranked: Vec<Ranked<'env>>,
     names: Vec<String>,
-    /// Of a task that goes on none: its own is where it runs.
+    /// Statistics by rank; none for a task that goes on: its own stay in the loop.
     counting: Vec<Option<CycleCounting>>,
-    /// How long an executive of that plan may make no progress.
+    /// The longest time without progress in a loop of that plan; `None` without a watchdog.
     bound: Option<Span>,
 }
 

@@ -1,8 +1,8 @@
-//! What an executive is to be: its tasks, where they run, how its threads run.
+//! The builder of an executive: its tasks, their places, the settings of its threads.
 //!
 //! For whoever sets one up: an [`ExecutiveBuilder`], and a [`Calendar`] for what has fixed places.
-//! Plain data with the best defaults; [`ExecutiveBuilder::build`] says what is wrong with it before
-//! anything runs.
+//! Plain data with defaults for the least lateness; [`ExecutiveBuilder::build`] refuses what cannot
+//! be, before anything runs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,16 +38,16 @@ use super::thread::{ReleasedBy, ThreadTask};
 use super::work::{Body, Trigger, Work, boxed};
 use crate::loops::Phase;
 
-/// Collects what an executive is to be.
+/// An executive to be: its tasks, and the settings of its threads.
 #[must_use = "it is made by `build`"]
 pub struct ExecutiveBuilder<'env, C = MachineClock> {
     given: Vec<Given<'env>>,
     calendar: Option<Calendar<'env>>,
-    /// Whether a second one was given.
+    /// True where a second calendar was given, which the build refuses.
     has_two_calendars: bool,
     idle: Option<Idle<'env>>,
     thread: RtThread,
-    /// `None` for that of the thread.
+    /// The CPUs of its loops, the main one's first; `None` for that of the thread alone.
     cpus: Option<Vec<u32>>,
     phase: Phase,
     tick: Option<Duration>,
@@ -92,7 +92,7 @@ impl ExecutiveBuilder<'_> {
 }
 
 impl<'env, C> ExecutiveBuilder<'env, C> {
-    /// One more task, whose body runs once a period, where [`Task::placed`] says.
+    /// Adds a task, whose body runs once a period, in the place that [`Task::placed`] gives it.
     ///
     /// # Real-time: setup only
     pub fn task<R: IntoFlow>(
@@ -104,10 +104,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Units at fixed places of a frame, which the executive's own thread runs; its other tasks run
-    /// where their budgets fit between the units. All begins with the first frame that can be
-    /// whole, also tasks in threads and processes; only what is triggered runs before it
-    /// ([`Trigger`]). An executive has one: a second is an error of the build.
+    /// Sets the calendar: units at fixed places of a frame, which the executive's own thread runs;
+    /// its other tasks run where their budgets fit between the units. All begins with the first
+    /// frame that can be whole, also tasks in threads and processes; only what is triggered runs
+    /// before it ([`Trigger`]). An executive has one: a second is an error of the build.
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {
@@ -116,7 +116,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// One more task, which is a process of its own: it is started, released, seen and ended by a
+    /// Adds a task that is a process of its own: it is started, released, seen and ended by a
     /// supervisor, and calls [`Registration`](crate::Registration).
     ///
     /// # Real-time: setup only
@@ -125,8 +125,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// One more task, whose cycles a device triggers: it has a thread of its own and no releases,
-    /// so that nothing of it is late; what is kept is the distance from start to start.
+    /// Adds a task whose cycles a device triggers: it has a thread of its own and no releases, so
+    /// that nothing of it is late; what is kept is the distance from start to start.
     /// [`Flow::Break`](crate::Flow::Break) from its body ends this task alone,
     /// [`Flow::Stop`](crate::Flow::Stop) the executive. The thread has the lowest real-time
     /// priority, on any CPU, unless [`Placement::thread`](crate::Placement::thread) says otherwise.
@@ -142,10 +142,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Background work in slices of at most this length, above 0: one runs where it ends before the
-    /// next release, in the executive's own thread with its priority, so that ordinary threads get
-    /// little of that CPU. [`Flow::Break`](crate::Flow::Break) says that there is nothing more to
-    /// do before that.
+    /// Sets background work, in slices of at most this length, above 0: one runs where it ends
+    /// before the next release, in the executive's own thread with its priority, so that ordinary
+    /// threads get little of that CPU. [`Flow::Break`](crate::Flow::Break) ends it until that
+    /// release.
     ///
     /// # Real-time: setup only
     pub fn idle<R: IntoFlow>(
@@ -157,9 +157,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets how the executive's own thread runs ([`ExecutiveBuilder::phase`] says where its
-    /// releases lie): that which calls [`Executive::run`], or the one that [`Executive::start`]
-    /// starts. Its threads on other CPUs run in the same way.
+    /// Sets the CPU, the policy, the wait and the watchdog of the executive's own thread [default:
+    /// [`RtThread::any`]]: that which calls [`Executive::run`], or the one that
+    /// [`Executive::start`] starts. Its threads on other CPUs run in the same way.
     ///
     /// # Real-time: setup only
     pub fn thread(mut self, thread: RtThread) -> Self {
@@ -186,10 +186,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets where the releases of all tasks lie: away from the kernel's tick ([`Phase::Quiet`],
-    /// the default; where its own loop meets the tick all the same, as its wait learns, they are
-    /// moved, with a warning, unless it has processes), or with release 0 of phase 0 at zero or a
-    /// given instant of the clock.
+    /// Sets the place of the releases of all tasks on the clock: away from the kernel's tick
+    /// ([`Phase::Quiet`], the default; where its own loop meets the tick all the same, as its wait
+    /// learns, they are moved, with a warning, unless it has processes), or with release 0 of phase
+    /// 0 at zero or a given instant of the clock.
     ///
     /// # Real-time: setup only
     pub fn phase(mut self, phase: Phase) -> Self {
@@ -206,7 +206,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         self
     }
 
-    /// Sets how long a task with a thread of its own may go on after its cancel token was set,
+    /// Sets the time that a task with a thread of its own may go on after its cancel token was set,
     /// before it loses its real-time policy until it returns [default: its period].
     ///
     /// # Real-time: setup only
@@ -288,9 +288,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// which they were given; those of a calendar come last, in the order of its frame.
     ///
     /// # Errors
-    /// The first thing that cannot be, with the names of the tasks that it is about. What may make
-    /// a task late is no error but a warning of the summary, unless no phases help and the thread
-    /// is [`strict`](RtThread::strict).
+    /// The first setting that cannot be, with the names of its tasks. What may make a task late is
+    /// no error but a warning of the summary, unless no phases help and the thread is
+    /// [`strict`](RtThread::strict).
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<(Executive<'env, C>, Vec<TaskId>), Error>
@@ -512,7 +512,8 @@ struct Sorted<'env> {
     processes: Vec<(usize, Task, Process)>,
 }
 
-/// The tasks by who does their work, each with its number; what cannot be where it runs.
+/// Sorts the tasks by who does their work, each with its number; refuses those that cannot be in
+/// the place that they name.
 fn sort<'env>(
     given: Vec<Given<'env>>,
     entries: &mut Vec<Entry>,
@@ -554,7 +555,7 @@ fn sort<'env>(
     Ok(sorted)
 }
 
-/// What a task without releases cannot have.
+/// The setting of a task without releases that needs one, in words for the user; `None` for none.
 fn never_late(task: &Task) -> Option<&'static str> {
     match (task.overrun_policy(), &task.offset()) {
         (OnOverrun::Burst(_), _) => {
@@ -571,7 +572,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
     }
 }
 
-/// All that has nothing to do with where tasks run: names above all.
+/// Checks all that does not depend on the places of tasks: their names above all.
 fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
     let bodies = sorted.bodies.iter().map(|(_, task, _)| task);
     let threads = sorted.threads.iter().map(|(_, task, _)| task);
@@ -703,8 +704,8 @@ impl<'env> Calendar<'env> {
 
     /// Has places made for its units, from their periods ([`Unit::every`]), deadlines and order, in
     /// the place of those that [`Unit::at`] and [`Unit::after`] give: Maruti's offline scheduler.
-    /// What cannot be met is an error of [`ExecutiveBuilder::build`] that names the units; so is
-    /// that no places were found, which is not the same.
+    /// Deadlines and orders that cannot be met are an error of [`ExecutiveBuilder::build`] that
+    /// names the units; that no places were found, though there may be some, is another one.
     ///
     /// # Real-time: setup only
     ///
@@ -730,8 +731,8 @@ impl<'env> Calendar<'env> {
         self
     }
 
-    /// Sets how long before each unit no periodic task runs: what one turn of the loop and the
-    /// start of a wait take [default: 2 µs].
+    /// Sets the time before each unit in which no periodic task runs: that of one turn of the loop
+    /// and the start of a wait [default: 2 µs].
     ///
     /// # Real-time: setup only
     #[must_use]

@@ -1,6 +1,6 @@
-//! How an executive is stopped, from any thread and from signal handlers, and why it ended.
+//! The stop of an executive, from any thread and from signal handlers, and the reason of its end.
 //!
-//! Atomics alone where loops look.
+//! A loop reads atomics here, and nothing else.
 
 use std::sync::Arc;
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
@@ -63,7 +63,7 @@ impl StopHandle {
         stop_by_signals([&ending.processes, &ending.stop])
     }
 
-    /// Whether it is to stop, or has ended, or was dropped.
+    /// Returns true where the executive is to stop, or has ended, or was dropped.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
@@ -71,31 +71,31 @@ impl StopHandle {
     }
 }
 
-/// How an executive is stopped, and why it ended.
+/// The stop flags of an executive, and the reason of its end.
 #[derive(Debug, Default)]
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 pub(super) struct Ending {
     /// The process that it runs in: a child has none of its threads.
     origin: Origin,
-    /// What all loops look at.
+    /// The flag that ends all loops.
     pub(super) stop: StopFlag,
-    /// What the supervisor of its processes looks at, which may end before the others do.
+    /// The flag that ends the supervisor of its processes, which may end before the others do.
     pub(super) processes: StopFlag,
     why: OnceLock<End>,
 }
 
 impl Ending {
-    /// Stops all, for no other reason than that somebody wants it.
+    /// Stops all, on request.
     pub(super) fn stop(&self) {
         self.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
-    /// Whether all are to stop.
+    /// Returns true where all are to stop.
     pub(super) fn stopped(&self) -> bool {
         self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
     }
 
-    /// Whether this is the process that made the executive.
+    /// Refuses a process other than the one that made the executive: a child by fork(2).
     pub(super) fn check_process(&self) -> Result<(), Error> {
         if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
     }
@@ -108,7 +108,7 @@ impl Ending {
         self.origin.callback(run)
     }
 
-    /// Everything ends because of this; what was said first stays.
+    /// Stops all for this reason; the first reason stays.
     pub(super) fn because(&self, end: End) {
         let _first = self.why.set(end);
         self.stop();
@@ -126,7 +126,7 @@ impl Ending {
         self.because(End::Overran(task.to_owned()));
     }
 
-    /// Why it is over, if anybody said so.
+    /// The reason of its end, where one was given.
     pub(super) fn why(&self) -> Option<End> {
         self.why.get().cloned()
     }

@@ -68,16 +68,17 @@ impl<'env> Handle<'env> {
         self.shared.peak()
     }
 
-    /// What all tasks did so far, in the order in which they were given; the last
-    /// 64 of those that were removed keep what they had.
+    /// The statistics of all tasks so far, in the order in which they were given; the last 64 of
+    /// those that were removed keep theirs.
     ///
     /// # Real-time: reader side
     pub fn stats(&self) -> Vec<Stats> {
         self.shared.stats()
     }
 
-    /// What each unit of the calendar did so far, in the order of the frame. An only unit is as its
-    /// task; of several of one task those that ran count, and frames are missed by the task.
+    /// The statistics of each unit of the calendar so far, in the order of the frame. An only unit
+    /// is as its task; of several of one task those that ran count, and frames are missed by the
+    /// task.
     ///
     /// # Real-time: reader side
     pub fn units(&self) -> Vec<Stats> {
@@ -92,20 +93,20 @@ impl<'env> Handle<'env> {
         self.shared.task_named(name)
     }
 
-    /// What a task did so far.
+    /// The statistics of a task so far.
     ///
     /// # Errors
-    /// That it is a task of another executive, or one that was removed before 64 others were.
+    /// The id is of another executive, or of a task that was removed before 64 others were.
     ///
     /// # Real-time: reader side
     pub fn task(&self, id: TaskId) -> Result<Stats, Error> {
         self.shared.task(id)
     }
 
-    /// The counts of a task alone, which takes no walk through its histogram.
+    /// The counts of a task so far, which takes no walk through its histogram.
     ///
     /// # Errors
-    /// That it is a task of another executive.
+    /// As [`Handle::task`].
     ///
     /// # Real-time: reader side
     pub fn counts(&self, id: TaskId) -> Result<Counts, Error> {
@@ -116,46 +117,46 @@ impl<'env> Handle<'env> {
     /// much; `None` before its first release and for a share outside [0, 1].
     ///
     /// # Errors
-    /// That it is a task of another executive.
+    /// As [`Handle::task`].
     ///
     /// # Real-time: reader side
     pub fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
         self.shared.quantile(id, share)
     }
 
-    /// How the watchdog ended it, if it did.
+    /// The way in which the watchdog ended it; `None` where it did not.
     ///
     /// # Real-time: reader side
     pub fn forced(&self) -> Option<Force> {
         self.shared.forced()
     }
 
-    /// Where a periodic task of a loop, or one that came with a thread of its own, is now, also
-    /// after others came or went; `None` for one that a loop does not run, or that was removed.
+    /// The place of a periodic task of a loop, or of one that has a thread of its own, as it is
+    /// now, after others came or went; `None` for a process, for a task of the calendar, and for
+    /// one that was removed.
     ///
     /// # Errors
-    /// That it is a task of another executive.
+    /// As [`Handle::task`].
     ///
     /// # Real-time: reader side
     pub fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
         self.shared.placed(id)
     }
 
-    /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
-    /// with several CPUs where it fits best. One with a thread of its own gets that here, and waits
-    /// for its releases itself, with a wait that its first cycles teach; there may be 32 of them at
-    /// a time, and their samples are not recorded. Returns once that is in effect, with the task's
+    /// Adds a task, which the executive's own thread runs, or that of the CPU it is placed on; with
+    /// several CPUs where it fits best. One with a thread of its own gets that here, and waits for
+    /// its releases itself, with a wait that its first cycles teach; there may be 32 of them at a
+    /// time, and their samples are not recorded. Returns once that is in effect, with the task's
     /// id; its first release is the first one after that. The others keep every release, their
     /// phases, numbers and counts. In an executive with a calendar its budget must fit between two
-    /// units. That it may make another task late, or be late itself, by its budget, or that
-    /// throttling will stop it, is a warning of the summary, as where an executive is built.
+    /// units. Where its budget may make another task late, or itself, or throttling will stop it,
+    /// the summary has a warning, as where an executive is built.
     ///
     /// # Errors
-    /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive
-    /// does not run; that this is called from a body which one of its loops runs, or from one that
-    /// was added with a thread of its own (bodies that have threads since before it ran, and
-    /// triggered ones, may call it); that the task's thread cannot be started. Nothing is changed
-    /// then.
+    /// A setting that [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; the
+    /// executive does not run; the call is from a body which one of its loops runs, or from one
+    /// that was added with a thread of its own (bodies that have threads since before it ran, and
+    /// triggered ones, may call it); the task's thread cannot be started. Nothing is changed then.
     ///
     /// # Real-time: setup only
     pub fn add<R: IntoFlow>(
@@ -166,16 +167,15 @@ impl<'env> Handle<'env> {
         self.shared.add(task, boxed(body))
     }
 
-    /// One task less. Returns once that is in effect, with what the task did; its body is dropped
-    /// here. A release that it was due for, and that has not begun, does not run and is missed.
-    /// Tasks that follow it keep their phases. One with a thread of its own leaves within some
-    /// 100 ms, once its body has returned, and its thread ends.
+    /// Removes a task. Returns once that is in effect, with the task's statistics; its body is
+    /// dropped here. A release that it was due for, and that has not begun, does not run and is
+    /// missed. Tasks that follow it keep their phases. One with a thread of its own leaves within
+    /// some 100 ms, once its body has returned, and its thread ends.
     ///
     /// # Errors
-    /// That there is no such task; that it has a process, or a thread since before the executive
-    /// ran; that it belongs to the calendar, whose frame is fixed before the first release; that
-    /// the executive does not run; that this is called from a body from which [`Handle::add`] is
-    /// not.
+    /// There is no such task; it has a process, or a thread since before the executive ran; it
+    /// belongs to the calendar, whose frame is fixed before the first release; the executive does
+    /// not run; the call is from a body from which [`Handle::add`] may not be called.
     ///
     /// # Real-time: setup only
     pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {

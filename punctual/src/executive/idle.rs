@@ -10,11 +10,11 @@ use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
 use super::ending::Ending;
 
-/// From the end of a slice to the release at least: what a wait needs to begin, and the turn of the
-/// loop to come.
+/// The least time from the end of a slice to the release: for the start of a wait, and for a turn
+/// of the loop.
 const MARGIN: Span = Span::from_us(20);
 
-/// Background work and how long a slice of it takes at most.
+/// Background work, and the longest time that a slice of it may take.
 pub(super) struct Idle<'env> {
     slice: Span,
     body: Box<dyn FnMut() -> Flow + Send + 'env>,
@@ -26,7 +26,7 @@ impl<'env> Idle<'env> {
         Self { slice, body: Box::new(body) }
     }
 
-    /// Whether a slice has no length.
+    /// Returns true where a slice has no length.
     pub(super) fn is_empty(&self) -> bool {
         self.slice <= Span::ZERO
     }
@@ -46,7 +46,7 @@ impl IdleCounts {
     }
 }
 
-/// One more. One writer, so that no locked instruction is needed.
+/// Adds one to a counter that one thread writes, so that no locked instruction is needed.
 #[inline]
 fn add(word: &AtomicU64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -41,7 +41,7 @@ use super::work::Body;
 struct LaneRank<'env> {
     name: String,
     body: Ranked<'env>,
-    /// The task whose cycles the loop counts; none where its server does.
+    /// The number of the task whose cycles the loop counts; none where its server does.
     entry: Option<usize>,
 }
 
@@ -50,14 +50,15 @@ pub(super) struct Lane<'env> {
     at: usize,
     thread: RtThread,
     plan: Plan,
-    /// The calendar, and how long before each unit nothing else runs.
+    /// The calendar, and the time before each unit in which nothing else runs.
     calendar: Option<(Arc<CalendarPlan>, Span)>,
     /// The calendar's tasks, then the table's.
     ranks: Vec<LaneRank<'env>>,
     idle: Option<Idle<'env>>,
 }
 
-/// What the thread of a loop has while it runs.
+/// The state of a loop's thread while it runs: its policy and CPU, and its place among the loops of
+/// that CPU.
 pub(super) struct LaneSession {
     session: ThreadSession,
     _neighbour: Neighbour,
@@ -67,7 +68,7 @@ pub(super) struct LaneSession {
 pub(super) struct LoopEnd {
     /// The policy that it had.
     pub(super) policy: SchedPolicy,
-    /// What its wait did and learned.
+    /// The state of its wait, with its knowledge of this machine.
     pub(super) wait: WaitStatus,
     /// The quiet phase that it found; `None` where it looked for none.
     pub(super) quiet: Option<Quiet>,
@@ -76,10 +77,10 @@ pub(super) struct LoopEnd {
 /// A loop that has ended, with the tasks that it released.
 pub(super) struct EndedLoop<'r> {
     end: LoopEnd,
-    /// When it was over.
+    /// The instant at which it was over.
     over: Instant,
     remotes: Vec<RemoteTask<'r, CycleCounting>>,
-    /// By its remote task what it never released and should have.
+    /// Releases that were due and that it never made, by the number of their remote task.
     unreleased: Vec<Unreleased>,
 }
 
@@ -151,7 +152,7 @@ impl<'env> Lane<'env> {
         &self.plan
     }
 
-    /// The calendar, and how long before each unit nothing else runs.
+    /// The calendar, and the time before each unit in which nothing else runs.
     pub(super) fn calendar(&self) -> Option<&(Arc<CalendarPlan>, Span)> {
         self.calendar.as_ref()
     }
@@ -161,7 +162,7 @@ impl<'env> Lane<'env> {
         self.thread.pinned_to()
     }
 
-    /// Makes the calling thread run as it is to; what the kernel refuses is noted.
+    /// Gives the calling thread its CPU and its policy; notes refusals of the kernel.
     pub(super) fn enter<C: Clock + Clone + Send>(&self, run: &Run<'_, '_, C>) -> LaneSession {
         let session = ThreadSession::enter(self.cpu(), self.thread.policy());
         run.startup().refuse(session.refused());
@@ -170,9 +171,9 @@ impl<'env> Lane<'env> {
         LaneSession { session, _neighbour: neighbour }
     }
 
-    /// Its wait, which learns on the calling thread what it can before all begin, and where the
-    /// grid of all tasks was moved to, away from the kernel's tick, where `quiet` has that and its
-    /// period.
+    /// Makes its wait, which learns on the calling thread before all begin; returns it, and the
+    /// place that the grid of all tasks was moved to, away from the kernel's tick, where `quiet`
+    /// has that and the grid's period.
     pub(super) fn learn<C: Clock + Clone + Send>(
         &self,
         run: &Run<'_, '_, C>,
@@ -187,8 +188,8 @@ impl<'env> Lane<'env> {
         (ready.wait, ready.moved)
     }
 
-    /// The period of the task of this rank, and where its releases lie in it, ns; of a calendar's
-    /// task its first unit.
+    /// The period of the task of this rank, and the phase of its releases in it, ns; of a
+    /// calendar's task that of its first unit.
     fn grid_of(&self, rank: usize) -> (Period, Option<u64>) {
         match &self.calendar {
             Some((calendar, _)) if rank < calendar.tasks() => {
@@ -201,7 +202,7 @@ impl<'env> Lane<'env> {
         }
     }
 
-    /// Where its own tasks are: not those in threads that it only releases.
+    /// The places of its own tasks, without those in threads that it only releases.
     pub(super) fn placed(&self) -> Vec<Placed> {
         let units = self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks());
         // Units of a calendar keep tasks waiting too.
@@ -224,7 +225,7 @@ impl<'env> Lane<'env> {
         self.ranks.iter().enumerate().filter_map(placed).collect()
     }
 
-    /// What a sample file says of the tasks whose cycles it counts, each with its number.
+    /// The facts for a sample file of the tasks whose cycles it counts, each with its number.
     pub(super) fn facts(&self) -> impl Iterator<Item = (usize, RunFacts)> {
         self.ranks.iter().enumerate().filter_map(|(rank, task)| {
             let (period, phase_ns) = self.grid_of(rank);
@@ -243,24 +244,24 @@ impl<'env> Lane<'env> {
         })
     }
 
-    /// The tasks whose cycles the loop counts.
+    /// The numbers of the tasks whose cycles the loop counts.
     pub(super) fn counted(&self) -> impl Iterator<Item = usize> {
         self.ranks.iter().filter_map(|rank| rank.entry)
     }
 
-    /// What its wait adapts to: the shortest time between two wakes that is certain.
+    /// The period that its wait adapts to: the shortest time between two wakes that is certain.
     pub(super) fn adapts_to(&self) -> Period {
         self.periods().min().unwrap_or(IDLE)
     }
 
-    /// What it may take of its CPU.
+    /// The share of its CPU that it takes at most.
     pub(super) fn demand(&self) -> Demand {
         let demand = self.thread.demand(self.adapts_to());
         let units = self.calendar.as_ref().map_or(0.0, |(units, _)| units.load());
         Demand { share: (demand.share + self.plan.load() + units).min(1.0), ..demand }
     }
 
-    /// How long it may make no progress; `None` without a watchdog.
+    /// The longest time that it may make no progress; `None` without a watchdog.
     pub(super) fn bound(&self) -> Option<Span> {
         self.thread.bound(self.adapts_to())
     }
@@ -271,7 +272,7 @@ impl<'env> Lane<'env> {
         periods.chain(self.calendar.iter().map(|(plan, _)| plan.frame()))
     }
 
-    /// The periods and the phases of all that it runs or releases, ns; of units the first one's.
+    /// Period and phase, ns, of all tasks that it runs or releases; of units that of the first one.
     pub(super) fn grids(&self) -> impl Iterator<Item = (Period, u64)> {
         let tasks = (0..self.plan.tasks()).map(|at| (self.plan.period(at), self.plan.phase_ns(at)));
         let units = self.calendar.iter().filter_map(|(plan, _)| {

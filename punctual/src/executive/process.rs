@@ -1,6 +1,6 @@
-//! A task of an executive that is a process, as its owner describes it.
+//! A task of an executive that is a process, in the settings of its owner.
 //!
-//! For builders. Plain data; what cannot be is said when the executive is built.
+//! For builders. Plain data; the build of the executive refuses what cannot be.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Process {
         self
     }
 
-    /// Sets how long it may take to register, above 0 [default: 5 s].
+    /// Sets the time within which it must register, above 0 [default: 5 s].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -95,8 +95,8 @@ impl Process {
         self
     }
 
-    /// Sets what it runs as and in: user, group, environment, capabilities, directory, umask
-    /// [default: as the executive's process]. Only for one that the executive starts.
+    /// Sets its surroundings: user, group, environment, capabilities, directory, umask [default: as
+    /// the executive's process]. Only for one that the executive starts.
     ///
     /// # Real-time: setup only
     #[must_use]

@@ -13,7 +13,7 @@ use super::startup::{Startup, Times, pause};
 pub(super) struct Run<'r, 'env, C> {
     shared: &'r Shared<'env>,
     startup: Startup<C>,
-    /// Whether tasks run elsewhere, which have until the end.
+    /// True where tasks run elsewhere, which have until the end of the run.
     waits_for_end: bool,
 }
 

@@ -49,10 +49,10 @@ pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {
     None => panic!(),
 };
 
-/// How many executives were built so far.
+/// Executives that this process built so far.
 static EXECUTIVES: AtomicU64 = AtomicU64::new(0);
 
-/// Where an executive is in its life.
+/// The state of an executive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunState {
     Built,
@@ -71,7 +71,7 @@ pub(super) struct LaneShared<'env> {
 }
 
 impl LaneShared<'_> {
-    /// Of a loop on this CPU, or on any.
+    /// A loop on this CPU, or on any.
     pub(super) fn new(cpu: Option<u32>) -> Self {
         let (handover, token, watched) = (Handover::new(), CancelToken::new(), Watched::default());
         Self { cpu, handover, token, watched }
@@ -123,7 +123,7 @@ pub(super) struct Rules {
     pub(super) own_cpus: usize,
     pub(super) most: f64,
     pub(super) tick: Option<Duration>,
-    /// The calendar, and how long before each unit nothing else runs.
+    /// The calendar, and the time before each unit in which nothing else runs.
     pub(super) calendar: Option<(Arc<CalendarPlan>, Span)>,
 }
 
@@ -138,7 +138,7 @@ impl Rules {
         if self.overload { periodic.allow_overload() } else { periodic }
     }
 
-    /// The budgets of what runs on the main loop's CPU fit there.
+    /// Checks that the budgets of all that runs on the main loop's CPU fit there.
     pub(super) fn check_load<'t>(
         &self,
         tasks: impl Iterator<Item = &'t Task>,
@@ -159,8 +159,8 @@ impl Rules {
         Ok(())
     }
 
-    /// What is to be said of the tasks that may be late in `plan` and were not so `before`: each of
-    /// those that are new is refused where no phases help and all is to be strictly had.
+    /// Warnings about the tasks that may be late in `plan` and were not so `before`; refuses a new
+    /// one where no phases help and the thread is strict.
     fn late(&self, plan: &Plan, before: &Plan) -> Result<Vec<String>, Error> {
         let known = before.late_tasks();
         let late = plan.late_tasks().into_iter().filter(|late| !known.contains(late));
@@ -173,7 +173,7 @@ impl Rules {
         }
     }
 
-    /// How many tasks the calendar has.
+    /// The number of tasks in the calendar.
     fn units(&self) -> usize {
         self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks())
     }
@@ -183,24 +183,24 @@ impl Rules {
 #[derive(Debug)]
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(super) struct Shared<'env> {
-    /// Tells the executives of this process apart.
+    /// The number of this executive in its process, which tells ids of tasks apart.
     number: u64,
     pub(super) ending: Arc<Ending>,
     pub(super) lanes: Vec<LaneShared<'env>>,
-    /// Of the tasks in threads of their own that wait for themselves, or for a device; then of
-    /// those that come while it runs.
+    /// The slots of the tasks in threads of their own that wait for themselves, or for a device;
+    /// then those of tasks that come while it runs.
     pub(super) threads: Vec<ThreadSlot<'env>>,
     pub(super) starter: Starter,
-    /// What its loops, threads and processes may take of their CPUs, as it was built.
+    /// The shares of CPUs that its loops, threads and processes take at most, as it was built.
     demands: Vec<Demand>,
     pub(super) idle: IdleCounts,
-    /// Whether there is a task that may have to be cancelled.
+    /// True where there is a task that may have to be cancelled.
     pub(super) cancels: AtomicBool,
     pub(super) rules: Rules,
-    /// One call at a time changes the tasks.
+    /// Held by the one call at a time that changes the tasks.
     changes: Mutex<()>,
     tasks: Mutex<AllTasks>,
-    /// What was said of tasks that came while it ran.
+    /// Warnings about tasks that came while it ran.
     warnings: Mutex<Vec<String>>,
     state: AtomicU8,
     epoch_ns: AtomicU64,
@@ -336,7 +336,7 @@ impl<'env> Shared<'env> {
         entries.iter().map(Entry::stats).collect()
     }
 
-    /// Marks a task as removed, and returns what it did.
+    /// Marks a task as removed, and returns its statistics.
     fn removed(&self, at: usize) -> Stats {
         let entry = {
             let entries = &mut self.tasks().entries;
@@ -357,13 +357,13 @@ impl<'env> Shared<'env> {
             .collect()
     }
 
-    /// How the watchdog ended it, if it did.
+    /// The way in which the watchdog ended it; `None` where it did not.
     pub(super) fn forced(&self) -> Option<Force> {
         let loops = self.lanes.iter().map(|lane| &lane.watched);
         loops.chain(self.threads.iter().map(ThreadSlot::watched)).find_map(Watched::ended)
     }
 
-    /// Where it is in its life.
+    /// The state of its life.
     pub(super) fn state(&self) -> RunState {
         match self.state.load(Ordering::Acquire) {
             0 => RunState::Built,
@@ -373,12 +373,12 @@ impl<'env> Shared<'env> {
         }
     }
 
-    /// Its life goes on with this.
+    /// Sets the state of its life.
     pub(super) fn enter(&self, state: RunState) {
         self.state.store(state as u8, Ordering::Release);
     }
 
-    /// Release 0 of phase 0 is at this instant; all run.
+    /// Takes the instant of release 0 of phase 0: all run.
     pub(super) fn begin(&self, epoch: Instant) {
         self.epoch_ns.store(epoch.as_ns(), Ordering::Relaxed);
         self.enter(RunState::Running);
@@ -389,7 +389,7 @@ impl<'env> Shared<'env> {
         Instant::from_ns(self.epoch_ns.load(Ordering::Relaxed))
     }
 
-    /// Where a task is now, see [`Handle::placed`](super::Handle::placed).
+    /// The place of a task now, see [`Handle::placed`](super::Handle::placed).
     pub(super) fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
         let Entry { name, removed, beside, .. } = self.entry(id)?;
         if removed || beside.is_some() {
@@ -488,7 +488,7 @@ impl<'env> Shared<'env> {
         }
     }
 
-    /// The monitor looks at tokens from now on, where this task may have to be cancelled.
+    /// Has the monitor look at tokens from now on, where this task may have to be cancelled.
     fn cancels_with(&self, task: &Task) {
         if task.overrun_policy() == OnOverrun::Terminate {
             self.cancels.store(true, Ordering::Relaxed);
@@ -597,7 +597,7 @@ impl<'env> Shared<'env> {
 /// Identifies a task of an executive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId {
-    /// Which executive of this process.
+    /// The number of the executive in this process.
     executive: u64,
     /// Its number there.
     at: usize,
@@ -623,13 +623,13 @@ const KEPT: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     name: String,
-    /// None for a process whose memory is not there yet.
+    /// The page of its statistics; none for a process whose memory is not there yet.
     page: Option<StatsPage>,
     removed: bool,
-    /// Where it is, of a task in a thread of its own.
+    /// The place of a task in a thread of its own.
     pub(super) beside: Option<Placed>,
-    /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
-    /// of each; that of an only one is the task's.
+    /// Of a calendar's task: its units' names, the instants at which they are ready in the frame,
+    /// ns, and the page of each; that of an only one is the task's.
     units: Vec<(String, u64, Words)>,
 }
 

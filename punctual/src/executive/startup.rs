@@ -18,7 +18,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::ending::Ending;
 
-/// How often a thread that is no loop looks at what it waits for, ns.
+/// The time between two looks of a thread that is no loop at the thing that it waits for, ns.
 const LOOK_NS: u64 = 500_000;
 
 /// Sleeps from one look to the next.
@@ -27,25 +27,25 @@ pub(super) fn pause() {
     let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
 }
 
-/// From the end of setup to the first release, at least.
+/// The least time from the end of setup to the first release.
 const LEAD: Span = Span::from_ms(1);
 
-/// When the first release is due at the earliest, and from when on none runs.
+/// The instant at which the first release is due at the earliest, and that from which on none runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) from: Instant,
     pub(super) end: Instant,
 }
 
-/// How far the setup of all threads is.
+/// The progress of the setup of all threads.
 struct Setup<C> {
-    /// The clock and where the epoch is likely to be, once the main loop has found them.
+    /// The clock and the likely epoch, once the main loop has found them.
     settled: Option<(C, Instant)>,
     /// The epoch, once the main loop's wait has learned: it may have met the kernel's tick.
     epoch: Option<Instant>,
-    /// When all begin.
+    /// The begin and the end of all; `None` until it is decided.
     times: Option<Times>,
-    /// Nothing will run, and why.
+    /// The error for which nothing will run.
     failed: Option<Error>,
     refused: Vec<Refusal>,
     warnings: Vec<String>,
@@ -53,7 +53,7 @@ struct Setup<C> {
     rings: Vec<(usize, Words)>,
 }
 
-/// How long a run is, and all that has releases in it.
+/// The length of a run, and the grids of all that has releases in it.
 #[derive(Debug)]
 pub(super) struct Timing {
     pub(super) duration: Option<Span>,
@@ -64,7 +64,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// When all begin, at `from` at the earliest, and when they end.
+    /// The begin of all, at `from` at the earliest, and their end.
     fn times(&self, epoch: Instant, from: Instant) -> Times {
         let next = |(period, phase_ns): (Period, u64), from| {
             let first = Instant::from_ns(epoch.as_ns().saturating_add(phase_ns));
@@ -85,7 +85,7 @@ impl Timing {
 pub(super) struct Startup<C> {
     ending: Arc<Ending>,
     timing: Timing,
-    /// How many threads must be ready.
+    /// The number of threads that must be ready before all begin.
     threads: usize,
     /// Takes in what was learned of the clock's rate.
     discipline: fn(&mut C),
@@ -126,12 +126,12 @@ impl<C: Clock + Clone + Send> Startup<C> {
         Self { ending, timing, threads, discipline, strict, ready, aborted, setup }
     }
 
-    /// What stops the run.
+    /// The stop of the run.
     pub(super) fn ending(&self) -> &Ending {
         &self.ending
     }
 
-    /// What takes in what was learned of the clock's rate.
+    /// The function that takes in what was learned of the clock's rate.
     pub(super) fn discipline(&self) -> fn(&mut C) {
         self.discipline
     }
@@ -152,14 +152,14 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.ending.stop();
     }
 
-    /// The error that nothing ran for, the refusals and the warnings.
+    /// The error for which nothing ran, the refusals and the warnings.
     pub(super) fn outcome(self) -> (Option<Error>, Vec<Refusal>, Vec<String>) {
         let Setup { failed, refused, warnings, .. } =
             self.setup.into_inner().unwrap_or_else(PoisonError::into_inner);
         (failed, refused, warnings)
     }
 
-    /// Takes note of what the kernel refused; each once.
+    /// Takes note of the kernel's refusals; each once.
     pub(super) fn refuse(&self, refused: &[Refusal]) {
         self.with(|setup| {
             for refusal in refused {
@@ -175,7 +175,7 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.with(|setup| setup.warnings.extend(warnings));
     }
 
-    /// The same, unless it was said before.
+    /// Takes note of a warning, unless it is noted already.
     pub(super) fn warn_once(&self, warning: Option<String>) {
         self.with(|setup| {
             let new = warning.filter(|words| !setup.warnings.contains(words));
@@ -196,23 +196,23 @@ impl<C: Clock + Clone + Send> Startup<C> {
         })
     }
 
-    /// The main loop has found its clock, and where its epoch is likely to be.
+    /// Notes the clock that the main loop has found, and the likely epoch.
     pub(super) fn settle(&self, clock: C, epoch: Instant) {
         self.with(|setup| setup.settled = Some((clock, epoch)));
     }
 
-    /// The epoch stays here.
+    /// Notes the epoch, which stays.
     pub(super) fn settle_epoch(&self, epoch: Instant) {
         self.with(|setup| setup.epoch = Some(epoch));
     }
 
-    /// The clock and where the epoch is likely to be, for waits to learn on, once they are found;
-    /// `None` where nothing will run.
+    /// Waits for the clock and the likely epoch, for waits to learn on; `None` where nothing will
+    /// run.
     pub(super) fn await_settled(&self) -> Option<(C, Instant)> {
         self.await_some(|setup| setup.settled.clone())
     }
 
-    /// The epoch, once the main loop's wait has learned; `None` where nothing will run.
+    /// Waits for the epoch, until the main loop's wait has learned; `None` where nothing will run.
     pub(super) fn await_epoch(&self) -> Option<Instant> {
         self.await_some(|setup| setup.epoch)
     }
@@ -234,7 +234,8 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.ready.fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until all begin, and says when; `None` where nothing will run. The main loop decides.
+    /// Waits until all begin, and returns the begin and the end; `None` where nothing will run. The
+    /// main loop decides.
     pub(super) fn await_go(&self, is_main: bool, now: impl FnOnce() -> Instant) -> Option<Times> {
         if is_main {
             while self.ready.load(Ordering::Acquire) < self.threads {

@@ -52,13 +52,14 @@ pub(super) struct Assembly<'env, C> {
     pub(super) clocking: Clocking<'env, C>,
     pub(super) phase: Phase,
     pub(super) samples: Option<PathBuf>,
-    /// What throttling will do, and which tasks may be late, by budgets and waits.
+    /// Risks that are known before it runs, by budgets, waits and throttling: a sentence each.
     pub(super) cautions: Vec<String>,
 }
 
 impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
     /// Runs the executive for `duration` at most, with `beside` in the calling thread where there
-    /// is one, and the main loop in another one then. What it did, and what `beside` returned.
+    /// is one, and the main loop in another one then. Returns the summary, and the value of
+    /// `beside`.
     pub(super) fn drive<R>(
         self,
         duration: Option<Duration>,
@@ -124,7 +125,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
     }
 }
 
-/// Begins to record; which task has which ring.
+/// Begins to record; gives each task its ring.
 fn record<C: Clock + Clone + Send>(
     startup: &Startup<C>,
     path: PathBuf,
@@ -139,10 +140,10 @@ fn record<C: Clock + Clone + Send>(
     Ok(recording)
 }
 
-/// Sums up what it did, once all threads have ended.
+/// Sums up a run, once all threads have ended.
 ///
 /// # Errors
-/// Why nothing has run.
+/// The error for which nothing has run.
 fn summary<C: Clock + Clone + Send>(
     run: Run<'_, '_, C>,
     ends: Ends,
@@ -190,17 +191,17 @@ fn summary<C: Clock + Clone + Send>(
     })
 }
 
-/// What the main loop is given at its start.
+/// The settings of the main loop at its start.
 struct MainStart<'env, C> {
     clocking: Clocking<'env, C>,
     phase: Phase,
-    /// A divisor of all periods, as far as there is one.
+    /// A divisor of all periods, where there is one.
     common: Period,
-    /// The shortest of all.
+    /// The shortest of all periods; `None` without tasks.
     shortest: Option<Period>,
-    /// How long one of its threads may sleep at a time.
+    /// The longest sleep of one of its threads.
     sleeps: Span,
-    /// Whether processes join it, which learn the epoch before any wait has learned.
+    /// True where processes join it, which learn the epoch before any wait has learned.
     has_processes: bool,
 }
 
@@ -217,20 +218,20 @@ struct Ends {
 struct Team<'r, 'env, C> {
     run: &'r Run<'r, 'env, C>,
     threads: &'r [ThreadTask],
-    /// By thread.
+    /// The memory shared with each thread, in their order.
     blocks: &'r [ThreadBlock],
     recording: Option<&'r LoopRecording>,
-    /// How long each loop may make no progress.
+    /// The longest time that each loop may make no progress; `None` without a watchdog.
     bounds: Vec<Option<Span>>,
-    /// Where the monitor runs.
+    /// The CPUs on which the monitor runs.
     aside: CpuMask,
     /// True once all others have ended: the monitor ends too.
     done: AtomicBool,
 }
 
 impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
-    /// Starts all threads and waits until they have ended; what they left, and what `beside`
-    /// returned where there is one.
+    /// Starts all threads and waits until they have ended; returns the states in which they did,
+    /// and the value of `beside` where there is one.
     fn work<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -290,7 +291,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         (Ends { main, stopped, processes }, returned)
     }
 
-    /// The main loop here, or in a thread where something runs beside it here.
+    /// Runs the main loop here, or in a thread where something runs beside it here.
     fn main_and<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -504,7 +505,7 @@ impl<'env, C: Clock + Send + 'env> Clocking<'env, C> {
     }
 }
 
-/// Runs the supervisor until the executive ends; what became of its tasks.
+/// Runs the supervisor until the executive ends; returns the outcomes of its tasks.
 fn supervise<C: Clock + Clone + Send>(
     run: &Run<'_, '_, C>,
     supervisor: Supervisor,

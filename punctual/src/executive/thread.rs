@@ -54,20 +54,20 @@ pub(super) struct ThreadTask {
     released_by: ReleasedBy,
 }
 
-/// What releases a task in a thread of its own.
+/// The source of the releases of a task in a thread of its own.
 #[derive(Debug)]
 pub(super) enum ReleasedBy {
     /// The main loop, in the order of those that it releases.
     Executive {
-        /// Where its releases lie after the epoch, ns.
+        /// The phase of its releases after the epoch, ns.
         phase_ns: u64,
-        /// How many cycles it may catch up with.
+        /// The most cycles that it may catch up with.
         burst: u32,
-        /// What an overrun does.
+        /// The effect of an overrun.
         on_overrun: RemoteOverrun,
-        /// How long it keeps its policy after an overrun.
+        /// The time that it keeps its policy after an overrun.
         grace: Span,
-        /// What counts as wrong in a cycle.
+        /// The limits of a cycle, beyond which it is counted as late or over.
         limits: Limits,
     },
     /// It waits for its releases itself: its phase may move.
@@ -148,7 +148,7 @@ impl ThreadTask {
         self.task.period()
     }
 
-    /// What it may take of its CPU.
+    /// The share of its CPU that it takes at most.
     pub(super) fn demand(&self) -> Demand {
         let Self { cpu, policy, task, .. } = self;
         let real_time = safety::is_real_time(*policy);
@@ -163,7 +163,8 @@ impl ThreadTask {
         }
     }
 
-    /// What its statistics are of.
+    /// The kind of its statistics: lateness, or the distance of starts for one that a device
+    /// triggers.
     pub(super) fn kind(&self) -> PageKind {
         match self.released_by {
             ReleasedBy::Device => PageKind::Distance,
@@ -171,7 +172,7 @@ impl ThreadTask {
         }
     }
 
-    /// Where it is.
+    /// Its place.
     pub(super) fn placed(&self) -> Placed {
         let phase_ns = match &self.released_by {
             ReleasedBy::Executive { phase_ns, .. } => Some(*phase_ns),
@@ -181,7 +182,7 @@ impl ThreadTask {
         Placed::alone(&self.task, self.cpu, phase_ns)
     }
 
-    /// What a sample file says of it; `None` where it has no releases, and no samples.
+    /// The facts of it for a sample file; `None` where it has no releases, and no samples.
     pub(super) fn facts(&self) -> Option<RunFacts> {
         let phase_ns = match &self.released_by {
             ReleasedBy::Executive { phase_ns, .. } => *phase_ns,
@@ -436,12 +437,12 @@ impl ThreadBlock {
         Some(RunawayRule::new(&self.memory, terms, grace, task.policy, &self.demotable))
     }
 
-    /// Has it released from now on.
+    /// Lets it be released from now on.
     pub(super) fn open(&self) {
         self.admission.open(ONLY);
     }
 
-    /// How often it lost its real-time policy because it ran on.
+    /// Times that it lost its real-time policy because it ran on.
     pub(super) fn demotions(&self) -> u64 {
         self.demotable.demotions()
     }
@@ -459,7 +460,7 @@ pub(super) struct ThreadSlot<'env> {
     state: Mutex<SlotState<'env>>,
 }
 
-/// Where the task of a slot is in its life.
+/// The state of a slot's task.
 enum SlotState<'env> {
     Free,
     Wanted(Box<(ThreadTask, Body<'env>)>),
@@ -487,7 +488,7 @@ impl<'env> ThreadSlot<'env> {
         Self { watched, token, leave, added, state: Mutex::new(SlotState::Free) }
     }
 
-    /// What the monitor looks at.
+    /// The progress that the monitor looks at.
     pub(super) fn watched(&self) -> &Watched {
         &self.watched
     }
@@ -511,7 +512,7 @@ impl<'env> ThreadSlot<'env> {
     /// started any more. Returns when it runs.
     ///
     /// # Errors
-    /// Why it does not run.
+    /// The reason why it does not run.
     pub(super) fn start(
         &self,
         (task, body): (ThreadTask, Body<'env>),
@@ -563,22 +564,22 @@ impl<'env> ThreadSlot<'env> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its task is set up, and about to begin.
+    /// Notes that its task is set up, and about to begin.
     fn runs(&self) {
         *self.state() = SlotState::Runs;
     }
 
-    /// Its task will not run, says its own thread.
+    /// Notes that its task will not run; called in its own thread.
     fn refuse(&self, why: Error) {
         *self.state() = SlotState::Refused(why);
     }
 
-    /// Its task has no thread, because of this.
+    /// Notes that its task has no thread, because of this.
     pub(super) fn fail(&self, why: Error) {
         *self.state() = SlotState::Failed(why);
     }
 
-    /// Its thread has ended, and gives the body back.
+    /// Notes that its thread has ended, and takes the body back.
     pub(super) fn over(&self, body: Body<'env>) {
         let mut state = self.state();
         *state = match std::mem::replace(&mut *state, SlotState::Free) {
@@ -601,7 +602,7 @@ impl<'env> ThreadSlot<'env> {
     }
 }
 
-/// What wakes the thread that starts added tasks, and ends it.
+/// The bell that wakes the thread that starts added tasks, and the flag that ends it.
 #[derive(Debug, Default)]
 pub(super) struct Starter {
     bell: AtomicU64,
@@ -625,7 +626,7 @@ impl Starter {
         self.ring();
     }
 
-    /// How often it was rung: what [`wait`](Self::wait) is given.
+    /// Times that it was rung, for [`wait`](Self::wait).
     pub(super) fn rung(&self) -> u64 {
         self.bell.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Who does the work of a task: a body, a body that a device triggers, or a process.
+//! The work of a task: a body, a body that a device triggers, or a process.
 //!
 //! Bodies run in loops, guarded: one that panics ends the executive in order.
 
@@ -17,7 +17,7 @@ use punctual_os::events::{Interest, wait_until};
 use super::ending::Ending;
 use super::process::Process;
 
-/// Who does the work of a task.
+/// The work of a task.
 pub(super) enum Work<'env> {
     Body(Body<'env>),
     Triggered(Trigger<'env>, Body<'env>),
@@ -53,13 +53,13 @@ pub(super) fn guarded(
     }
 }
 
-/// What a panic said.
+/// The text of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a payload that is no text")
 }
 
-/// How often a wait for a descriptor looks whether it is to stop.
+/// The longest time that a wait for a descriptor goes without a look at the stop.
 const FD_LOOK: Span = Span::from_ms(100);
 
 /// Blocks until the next cycle; false for none any more.

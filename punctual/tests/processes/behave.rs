@@ -1,4 +1,4 @@
-//! What the tasks of the tests do, and how a supervisor runs them.
+//! The behaviour of the tests' tasks, and a supervisor that runs them.
 //!
 //! This program is its own tasks: started with a task block, `a_task` behaves as the task's name
 //! says.

@@ -1,4 +1,4 @@
-//! What is left of tasks: nothing, and no priority, however they and their supervisor end.
+//! Nothing is left of tasks, and no priority, however they and their supervisor end.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -72,7 +72,7 @@ fn noted(supervisor: u32, task: &str) -> Vec<i32> {
     text.split(' ').map(|pid| pid.parse().expect("a number")).collect()
 }
 
-/// Whether a process has ended, whether or not somebody has waited for it.
+/// Returns true where a process has ended, whether or not somebody has waited for it.
 fn is_gone(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

@@ -135,7 +135,7 @@ fn a_program_that_is_not_there_is_an_end_and_a_stop_policy_stops_all() {
     assert_eq!(hung.exit, Some(ProcessEnd::Signal(9)), "it does not hear, so it is ended");
 }
 
-/// Whether this is the end of a task's loop, for this reason.
+/// Returns true where this is the end of a task's loop, for this reason.
 pub(crate) fn ended_by(waited: Result<Cycle<'_>, Error>, why: Errno) -> bool {
     waited.is_err_and(|error| error.errno() == Some(why.0))
 }

@@ -183,7 +183,7 @@ fn one_ends_with_the_executive_and_its_own_body_cannot_remove_it() {
 }
 
 thread_local! {
-    /// How often this thread slept on its clock.
+    /// Sleeps of this thread on its clock.
     static SLEEPS: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -1,4 +1,4 @@
-//! What cannot be is named when an executive is built.
+//! A setting that cannot be is named when an executive is built.
 
 use std::slice;
 use std::time::Duration;

@@ -50,7 +50,7 @@ impl Clock for Simulated {
     fn relax(&mut self) {}
 }
 
-/// How an executive ends.
+/// A way in which an executive ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Handle,
@@ -62,7 +62,7 @@ pub(super) fn ordinary(wait: WaitPolicy) -> RtThread {
     RtThread::any().other().wait(wait).lock_memory(false).hold_idle_states(false)
 }
 
-/// What one task of 20 Hz did that is stopped 5 ms after its fourth release or by its fourth cycle.
+/// Runs one task of 20 Hz that is stopped 5 ms after its fourth release or by its fourth cycle.
 fn simulated(wait: WaitPolicy, way: Way) -> Summary {
     let (clock, mut cycles) = (Simulated::default(), 0);
     clock.now_ns.store(1_000_000_001, Ordering::Relaxed);

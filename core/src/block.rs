@@ -93,7 +93,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// When cycle `k` is due.
+    /// The instant at which cycle `k` is due.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -255,7 +255,7 @@ pub struct Look {
     pub state: TaskState,
     /// The cycle that it runs or ran last; `None` before the first.
     pub cycle: Option<u64>,
-    /// When it started that one.
+    /// The instant at which it started that one.
     pub start: Instant,
     /// Results that did not fit in the task block.
     pub dropped: u64,
@@ -287,10 +287,10 @@ const ONE: u64 = 4;
 /// Attempts of a reader before it gives up.
 const TRIES: u32 = 64;
 
-/// Where the value of an output comes from.
+/// The source of an output's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The task committed it.
+    /// A value that the task committed.
     Task,
     /// The safe value, from the supervisor.
     Safe,
@@ -305,7 +305,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'a> {
     commit: &'a AtomicU64,
-    /// Two of `words` each.
+    /// Two buffers of `words` words each.
     buffers: &'a [AtomicU64],
     words: usize,
 }

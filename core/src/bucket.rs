@@ -13,7 +13,7 @@
 pub struct LogLinear<const FINE_BITS: u32, const TOP_BITS: u32>;
 
 impl<const FINE_BITS: u32, const TOP_BITS: u32> LogLinear<FINE_BITS, TOP_BITS> {
-    /// How many buckets there are.
+    /// The number of buckets.
     pub const COUNT: usize = (((TOP_BITS - FINE_BITS) as usize) + 1) << FINE_BITS;
 
     /// The bucket of a magnitude; [`Self::COUNT`] or more when it is 2^`TOP_BITS` or more.
@@ -48,7 +48,7 @@ impl<const FINE_BITS: u32, const TOP_BITS: u32> LogLinear<FINE_BITS, TOP_BITS> {
 /// wide, and the last one ends at 2⁴⁰ ns (18 minutes).
 pub type PageBuckets = LogLinear<7, 40>;
 
-/// How many buckets a page has.
+/// The number of buckets in a page.
 pub const COUNT: usize = PageBuckets::COUNT;
 
 /// Where a value belongs in a page.

@@ -32,12 +32,14 @@ pub struct UnitSlot {
     pub deadline_ns: u64,
     /// From `ready` to the latest start that is not counted as late, ns.
     pub start_ns: u64,
-    /// Which task.
+    /// Its task, by rank in the loop.
     pub task: u32,
-    /// Which of its task's cycles in the frame it belongs to: 0 where that has one. It MUST NOT
-    /// fall from one unit of the task to the next in the frame; one whose turn falls never runs.
+    /// The number of the cycle in the frame, among those of its task, that it belongs to: 0 where
+    /// that has one. It MUST NOT fall from one unit of the task to the next in the frame; one whose
+    /// turn falls never runs.
     pub turn: u32,
-    /// How many cycles its task has in a frame, at least 1 and the same for all its units.
+    /// The number of cycles that its task has in a frame, at least 1 and the same for all its
+    /// units.
     pub turns: u32,
     /// The time from one of them to the next, the frame by `turns`.
     pub period: Period,

@@ -60,8 +60,8 @@ pub trait Clock {
         None
     }
 
-    /// How long before it takes effect a change of its pace is known: no sleep on it may be longer.
-    /// `None` for one whose pace does not change.
+    /// The time by which a change of its pace is known before it takes effect: no sleep on it may
+    /// be longer. `None` for a clock whose pace does not change.
     ///
     /// # Real-time: in loop
     fn lead(&self) -> Option<Span> {

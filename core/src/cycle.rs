@@ -201,7 +201,7 @@ pub enum Flow {
     Stop,
 }
 
-/// What the body of a task may return: nothing, or a [`Flow`].
+/// The return value of a task's body: nothing, which goes on, or a [`Flow`].
 ///
 /// ```compile_fail,E0277
 /// # mod punctual { pub use punctual_core::cycle::IntoFlow; }
@@ -215,7 +215,7 @@ pub enum Flow {
     note = "for a `Result`: keep the error in a variable of the caller and return `Flow::Stop`"
 )]
 pub trait IntoFlow {
-    /// Whether the loop goes on.
+    /// The [`Flow`] that the value stands for.
     ///
     /// # Real-time: in loop
     fn into_flow(self) -> Flow;
@@ -315,7 +315,7 @@ impl Missed {
     }
 }
 
-/// How a watchdog on another CPU requests the end of a task that runs in an executive's thread.
+/// The request of a watchdog on another CPU to end one cycle of a task in an executive's thread.
 ///
 /// For tasks with [`OnOverrun::Terminate`](crate::table::OnOverrun::Terminate). The executive
 /// publishes which cycle runs and until when it may run; a watchdog compares that with its clock

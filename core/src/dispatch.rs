@@ -312,7 +312,7 @@ impl TableState<'_> {
         Some(rank)
     }
 
-    /// When the next release is.
+    /// The instant of the next release.
     ///
     /// # Real-time: in loop
     pub fn next_release(&self) -> Instant {

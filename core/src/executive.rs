@@ -62,13 +62,13 @@ impl<D: Dispatch + ?Sized> Dispatch for &mut D {
 /// The loop of many tasks: a clock, a wait, the tasks and the observer of their cycles.
 #[derive(Debug)]
 pub struct Many<C, W, D, O> {
-    /// Reads and sleeps.
+    /// The clock that it reads and sleeps by.
     pub clock: C,
-    /// Waits for the release.
+    /// The wait for the next release.
     pub wait: W,
-    /// Runs the tasks.
+    /// The bodies of the tasks, by rank.
     pub tasks: D,
-    /// Observes each cycle.
+    /// The observer of each cycle.
     pub observe: O,
 }
 
@@ -240,7 +240,7 @@ enum After {
 pub struct Cancelling<'t, D> {
     /// The tasks.
     pub tasks: D,
-    /// Shared with the watchdog.
+    /// The token that the loop shares with the watchdog.
     pub token: &'t CancelToken,
 }
 

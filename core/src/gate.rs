@@ -23,7 +23,7 @@ use crate::stop::StopRequest;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
-/// How long a loop sleeps at a time, at most, before it looks whether it is to stop.
+/// The longest sleep of a loop before it looks whether it is to stop.
 pub const LOOK: Span = Span::from_ms(100);
 
 /// A loop of one period: a clock, a wait, and an observer of each cycle.

@@ -1,12 +1,12 @@
 //! The ring: samples of a loop in fixed memory, on their way to a drain.
 //!
-//! What is promised: memory is the caller's, fixed before the loop; a push allocates nothing, locks
+//! Guarantees: memory is the caller's, fixed before the loop; a push allocates nothing, locks
 //! nothing, fails never and takes a few nanoseconds; a sample that finds the ring full is counted
 //! as unrecorded; a reader may look at any time without disturbing the writer.
 //!
-//! What cannot be done: there is one writer and one drain; the ring never overwrites what was not
-//! drained; a reader sees each number whole, yet two numbers may be one push apart. Counters of
-//! cycles and their histogram are those of a [`crate::stats`].
+//! Limits: there is one writer and one drain; the ring never overwrites what was not drained; a
+//! reader sees each number whole, yet two numbers may be one push apart. Counters of cycles and
+//! their histogram are those of a [`crate::stats`].
 //!
 //! Split it with [`split`]: the [`Ring`] goes to the loop, the [`Drain`] to the thread that writes
 //! samples away, and any number of [`RingView`]s to other readers.

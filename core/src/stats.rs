@@ -279,7 +279,7 @@ fn bump(word: &AtomicU64, by: u64) {
 /// Which cycle something was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At {
-    /// When it was due.
+    /// The instant at which it was due.
     pub release: Instant,
     /// Its number.
     pub cycle: u64,
@@ -365,7 +365,7 @@ pub struct Distances<'a> {
 }
 
 impl<'a> Distances<'a> {
-    /// Nothing ran yet.
+    /// Distances on this page, before the first cycle.
     ///
     /// # Real-time: setup only
     pub fn new(page: Page<'a>) -> Self {

@@ -38,7 +38,7 @@ pub struct Mask {
     pub bits: u64,
 }
 
-/// What happens to a task that was still waiting or running at its next release.
+/// The policy for a task that is still waiting or running at its next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnOverrun {

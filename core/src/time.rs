@@ -96,7 +96,7 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// How long it is, whichever way.
+    /// Its length without its sign, saturating.
     ///
     /// # Real-time: in loop
     #[inline]

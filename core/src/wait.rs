@@ -140,7 +140,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// So many gaps.
+    /// This many gaps, the longest one, and all of them together.
     ///
     /// # Real-time: in loop
     pub const fn new(count: u64, longest: Span, sum: Span) -> Self {

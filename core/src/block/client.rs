@@ -106,7 +106,7 @@ impl<'a> TaskClient<'a> {
         &self.terms
     }
 
-    /// Where its outputs go.
+    /// The outputs that it writes to.
     ///
     /// # Real-time: in loop
     pub fn outputs(&self) -> Option<Outputs<'a>> {

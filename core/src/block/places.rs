@@ -61,7 +61,7 @@ impl Places {
         if self.count == 0 { 0 } else { (k % self.count as u64) as usize }
     }
 
-    /// When cycle `k` is due.
+    /// The instant at which cycle `k` is due.
     #[inline]
     pub(super) fn release(&self, releases: &Releases, k: u64) -> Instant {
         if self.count == 0 {

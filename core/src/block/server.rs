@@ -70,17 +70,18 @@ pub struct Posted {
 /// A cycle that a task reported, after the checks that are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Its cycle.
+    /// The number of the cycle.
     pub cycle: u64,
-    /// Which place of its frame that is ([`Places`](super::Places)); 0 where releases come evenly.
+    /// The number of its place in the frame ([`Places`](super::Places)); 0 where releases come
+    /// evenly.
     pub place: usize,
-    /// When that was due.
+    /// The instant at which it was due.
     pub release: Instant,
-    /// When it started.
+    /// The instant at which it started.
     pub start: Instant,
-    /// When it finished.
+    /// The instant at which it finished.
     pub finish: Instant,
-    /// When the next one that was still to come at its start was due.
+    /// The instant of the first release that was still to come at its start.
     pub next: Instant,
     /// Releases just before it that never ran.
     pub missed: Option<Missed>,
@@ -243,13 +244,13 @@ impl<'a> TaskServer<'a> {
         self.block.fixed[TAIL].store(self.tail, Ordering::Release);
     }
 
-    /// Whether a result that is ahead of `now` was not so at an earlier look: it may have come
-    /// since that stamp was taken, where the CPU was elsewhere.
+    /// Returns true where a result that is ahead of `now` was not so at an earlier look: it may
+    /// have come since that stamp was taken, where the CPU was elsewhere.
     fn is_new(&mut self, now: Instant) -> bool {
         *self.ahead.get_or_insert(now) >= now
     }
 
-    /// A result, if it can be.
+    /// The result, where such a cycle was posted and ran at possible instants; else `None`.
     fn check(&self, cycle: u64, start: Instant, finish: Instant, now: Instant) -> Option<Done> {
         if cycle < self.next || cycle >= self.posted {
             return None;

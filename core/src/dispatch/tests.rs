@@ -337,7 +337,7 @@ impl Leg {
 }
 
 impl<'m> Model<'m> {
-    /// What the model of other tasks is at `now`, those of `ranks` going on.
+    /// Makes the model of other tasks at `now`, those of `ranks` going on.
     fn follow(&mut self, tasks: &'m [Task], ranks: &[Option<u32>], now: u64) -> Self {
         self.release(now);
         let mut next = Model::new(tasks, self.epoch, now + 1);
@@ -569,7 +569,7 @@ impl Observe for In<'_, '_> {
 }
 
 /// Runs the loop over `tasks` until `end`, anew after each end by a task that stops everything.
-/// How many cycles ran.
+/// Returns the number of cycles that ran.
 fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
     let parts = parts(tasks);
     let epoch = 1_000 + seed % 97;

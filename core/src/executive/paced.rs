@@ -29,13 +29,13 @@ impl<F: FnMut() -> bool> Pacer for F {
 /// A loop that a device paces: rank 0 of its tasks is all that runs.
 #[derive(Debug)]
 pub struct Paced<C, P, D, O> {
-    /// Stamps.
+    /// The clock that stamps cycles.
     pub clock: C,
-    /// Waits for the device.
+    /// The wait for the device.
     pub pacer: P,
-    /// Runs the task.
+    /// The body of the task, of rank 0.
     pub tasks: D,
-    /// Observes each cycle.
+    /// The observer of each cycle.
     pub observe: O,
     /// The nominal period: cycles should be over by then.
     pub period: Period,

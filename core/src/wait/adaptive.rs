@@ -301,9 +301,9 @@ struct Learner {
     cycles: u64,
     late: u64,
     trials_late: u64,
-    /// In the trial that runs.
+    /// Late wakes in the trial that runs.
     trial_late: u32,
-    /// Since the last doubt.
+    /// Late wakes since the last doubt.
     doubted_late: u32,
     since_doubt: u32,
     /// Cycles from that one to the next.

@@ -1,8 +1,8 @@
 //! `punctual_executive`: many tasks, whatever runs them and wherever they run, and its entries.
 //!
-//! What was added to it, and the run that is under way or was last; what runs is
-//! `punctual::Executive`. One call at a time changes it, before it runs and meanwhile, and one runs
-//! it; any thread stops it and reads what its tasks do, which disturbs no loop.
+//! The entries that were added to it, and the run that is under way or was last; the run itself is
+//! a `punctual::Executive`. One call at a time changes it, before it runs and meanwhile, and one
+//! runs it; any thread stops it and reads what its tasks do, which disturbs no loop.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -67,7 +67,7 @@ impl Executive {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks all of it and lays it out.
+    /// Checks all entries and lays them out.
     fn build(&self, config: Config) -> Result<(), Failure> {
         self.changes.with(|()| {
             let mut registry = self.registry();
@@ -340,7 +340,7 @@ impl Registry {
         Ok(id.map(|id| (run.handle.clone(), id, demoted)))
     }
 
-    /// The run that is under way.
+    /// The run that is under way; `None` for none.
     fn live(&self) -> Option<Run> {
         self.run.clone().filter(|_| self.running)
     }
@@ -358,10 +358,10 @@ impl Registry {
     }
 }
 
-/// A run as one task has it: its id there, and how often it was demoted.
+/// A run as one task has it: its id there, and the times that it was demoted.
 type Ran = (Handle<'static>, TaskId, u64);
 
-/// What a task did in a run; all 0 where there was none.
+/// The statistics of a task in a run; all 0 where there was none.
 fn counted(ran: Option<Ran>) -> Result<Stats, Failure> {
     let Some((handle, id, demoted)) = ran else { return Ok(Stats::blank()) };
     let counts = handle.counts(id).map_err(|why| Failure::of(&why))?;
@@ -374,9 +374,9 @@ struct Run {
     handle: Handle<'static>,
     outcome: Arc<Outcome>,
     wait: WaitPolicy,
-    /// By index.
+    /// The id of each entry's task, by index; none for one that was removed.
     ids: Vec<Option<TaskId>>,
-    /// Once it is over, by the name of the task: how often its thread lost its policy.
+    /// Times that its thread lost its policy, by the name of the task; empty until the run is over.
     demoted: HashMap<String, u64>,
 }
 
@@ -384,7 +384,7 @@ struct Run {
 #[derive(Debug, Default)]
 #[expect(clippy::disallowed_types, reason = "filled by setup before the loop begins")]
 struct Outcome {
-    /// The first one; 0 for none.
+    /// The first answer; 0 for none.
     answer: AtomicI32,
     stop: OnceLock<StopHandle>,
 }
@@ -431,7 +431,7 @@ impl Outcome {
 struct Last {
     /// The state of its wait at its end.
     info: WaitInfo,
-    /// What that learned, where it did.
+    /// The knowledge of its wait as bytes; `None` for a wait that learned nothing.
     learned: Option<[u8; learned::BYTES]>,
     /// The kernel's refusals, a line each.
     refused: String,
@@ -440,7 +440,7 @@ struct Last {
 }
 
 impl Last {
-    /// That of a run whose wait was for releases of this period.
+    /// The result of a run whose wait was for releases of this period.
     fn of(summary: &Summary, wait_period: Period) -> Self {
         let Summary { epoch, quiet, moves, policy, wait, refused, .. } = summary;
         let mut text = summary.to_string();
@@ -535,10 +535,10 @@ impl Spec {
 /// All tasks and units that were added, and how they are to run.
 #[derive(Clone, Debug, Default)]
 struct Specs {
-    /// By index; none for one that was removed.
+    /// The tasks and units by index; none for one that was removed.
     entries: Vec<Option<Spec>>,
     frame: Option<Period>,
-    /// Whether places are made for its units.
+    /// True where places are made for its units.
     is_scheduled: bool,
     idle: Option<(Duration, Callback<Plain>)>,
     overload: bool,
@@ -566,7 +566,7 @@ fn trigger(release: Release, outcome: &Arc<Outcome>) -> Trigger<'static> {
 }
 
 impl Specs {
-    /// The index of the next one.
+    /// The index of the next entry.
     fn next(&self) -> Result<u32, Failure> {
         let too_many = |_| Failure::new(libc::E2BIG, "too many tasks and units");
         u32::try_from(self.entries.len()).map_err(too_many)
@@ -627,7 +627,7 @@ impl Specs {
     }
 
     /// The configuration of a run whose wait begins with what an earlier one learned; as it was,
-    /// and why, where that is of no use for the releases that its loop would have.
+    /// and the reason, where that is of no use for the releases that its loop would have.
     fn resuming(&self, mut config: Config) -> Result<(Config, Option<String>), Failure> {
         let Some(kept) = config.kept.take() else { return Ok((config, None)) };
         let built = self.builder(&config, &Arc::default())?.build();
@@ -671,7 +671,7 @@ impl Specs {
         Ok(Some(if self.is_scheduled { calendar.scheduled() } else { calendar }))
     }
 
-    /// The id of each one's task; `ids` as the builder gave them.
+    /// The id of the task of each entry, by index; `ids` in the order of the builder.
     fn ids(&self, ids: &[TaskId], handle: &Handle<'_>) -> Vec<Option<TaskId>> {
         let stats = handle.stats();
         let named: HashMap<&str, TaskId> =
@@ -686,14 +686,14 @@ impl Specs {
 struct Built {
     config: Config,
     peak: u64,
-    /// What is to be said of it, a line each.
+    /// The risks that are known before it runs, a line each.
     warnings: String,
-    /// By the name of the task.
+    /// The layouts by the name of the task.
     layouts: HashMap<String, Layout>,
 }
 
 impl Built {
-    /// That of an executive with this configuration.
+    /// The layout of an executive with this configuration.
     fn of<C>(executive: &punctual::Executive<'static, C>, config: Config) -> Self {
         let layout = executive.layout();
         let layouts = layout.iter().map(|placed| (placed.name.clone(), Layout::of(placed)));
@@ -701,7 +701,7 @@ impl Built {
         Self { peak: executive.peak(), warnings, layouts: layouts.collect(), config }
     }
 
-    /// The executive that these make, laid out and not run.
+    /// The layout of the executive that these make, which does not run.
     fn trial(specs: &Specs, config: Config) -> Result<Self, Failure> {
         let built = specs.builder(&config, &Arc::default())?.build();
         let (executive, _) = built.map_err(|why| Failure::of(&why))?;
@@ -716,13 +716,13 @@ const STOP_LOOK_NS: u64 = 100_000;
 /// Atomic words alone: for other threads, for tasks, and for signal handlers.
 #[derive(Debug, Default)]
 struct Stop {
-    /// For good.
+    /// True once a stop for good was requested.
     requested: AtomicBool,
     /// True once the last run has ended.
     over: AtomicBool,
     /// Calls that may look at the run at present.
     callers: AtomicUsize,
-    /// Of the run; null while there is none.
+    /// The handle that stops the run; null while there is none.
     run: AtomicPtr<StopHandle>,
 }
 

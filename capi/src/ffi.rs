@@ -73,7 +73,7 @@ pub(crate) unsafe fn pointee<'a, T>(from: *const T, null: &'static CStr) -> Resu
 
 /// An object behind a handle.
 pub(crate) trait Object {
-    /// What is said of a handle that is null, by [`null!`](crate::failure::null).
+    /// The words for a handle that is null, by [`null!`](crate::failure::null).
     const NULL: &'static CStr;
 
     /// The process that it belongs to.

@@ -13,7 +13,7 @@ use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
 use crate::record::{self, Record, named};
 
-/// What is known ahead of a clock that is followed unless its loops need more: the library's own.
+/// The lead of a clock that is followed, unless its loops need more: the library's own default.
 const LEAD: Span = Span::from_ms(100);
 /// For longer periods a reading comes once in so many, as by default once in so many leads.
 const READING_PERIODS: i64 = 5;
@@ -33,7 +33,7 @@ impl Object for Follow {
 }
 
 impl Follow {
-    /// A share in what follows.
+    /// A share in the follower.
     pub(crate) fn share(&self) -> Follower {
         self.0.clone()
     }

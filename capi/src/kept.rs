@@ -1,7 +1,7 @@
-//! What a wait learned, as bytes that the caller keeps from one start to the next.
+//! A wait's knowledge of this machine, as bytes that the caller keeps from one start to the next.
 //!
-//! For loops and executives alike: taken from options, and given. What is of no use is no failure:
-//! the wait learns as without it.
+//! For loops and executives alike: taken from options, and given. Bytes of no use are no failure:
+//! the wait learns as without them.
 
 use std::ffi::{CStr, c_void};
 
@@ -18,7 +18,7 @@ use crate::ffi;
 pub(crate) struct Kept(Result<[u8; BYTES], FromBytesError>);
 
 impl Kept {
-    /// These.
+    /// The bytes at `bytes`, of which there are `size`.
     ///
     /// # Safety
     /// `size` bytes can be read there.
@@ -30,14 +30,15 @@ impl Kept {
         Self(Ok(unsafe { bytes.cast::<[u8; BYTES]>().read() }))
     }
 
-    /// What was learned, for releases of this period; or why it is of no use, in words.
+    /// The knowledge in the bytes, for releases of this period; or, in words, the reason against
+    /// them.
     pub(crate) fn known(self, period: Period) -> Result<Learned, String> {
         let known = self.0.and_then(|bytes| learned::from_bytes(&bytes, period));
         known.map_err(|why| format!("learned: {why}"))
     }
 }
 
-/// The bytes of what a wait on releases of this period learned; `None` where it has not yet, or
+/// The knowledge of a wait on releases of this period, as bytes; `None` where it has not yet, or
 /// never does.
 pub(crate) fn to_bytes(status: &WaitStatus, period: Period) -> Option<[u8; BYTES]> {
     let known = status.learned.filter(|known| known.phase != LearnPhase::Calibrating)?;

@@ -142,12 +142,12 @@ pub(crate) struct Config {
     pub(crate) grace: Option<Duration>,
     pub(crate) samples: Option<PathBuf>,
     pub(crate) follow: Option<Follower>,
-    /// What an earlier start learned.
+    /// The bytes that an earlier start learned.
     pub(crate) kept: Option<Kept>,
 }
 
 impl Options {
-    /// As a loop of one period.
+    /// The options of a loop of one period.
     ///
     /// # Safety
     /// Its pointers are what the header says.
@@ -189,7 +189,7 @@ impl Options {
         unsafe { self.config() }
     }
 
-    /// What an earlier start learned; `None` where there is nothing.
+    /// The bytes that an earlier start learned; `None` where none are given.
     ///
     /// # Safety
     /// Its pointers are what the header says.

@@ -19,11 +19,11 @@ const MOST_BYTES: usize = 4096;
 pub(crate) unsafe trait Record: Copy {
     /// The size of its first version: no caller has less.
     const LEAST: usize;
-    /// Its name in the header; this and the next by [`named!`].
+    /// Its name in the header; this and the next two by [`named!`].
     const NAME: &'static str;
-    /// What one is said to lack whose size was never set; allocates nothing.
+    /// The words for a record whose size was never set; they allocate nothing.
     const UNSET: &'static CStr;
-    /// What is said where there is none; allocates nothing.
+    /// The words for a record that is null; they allocate nothing.
     const NULL: &'static CStr;
 
     /// All fields with their defaults, for the size of this version.

@@ -63,7 +63,7 @@ impl SingleLoop {
         })
     }
 
-    /// As its options say.
+    /// Starts a loop with these options.
     ///
     /// # Safety
     /// The pointers of the options are what the header says.
@@ -88,7 +88,7 @@ impl SingleLoop {
         Ok(Self { origin, own: ThreadBound::new(own), handle, period, refused })
     }
 
-    /// Ends it: what became of its sample file.
+    /// Ends it; the failure is that of its sample file.
     fn finish(self) -> Result<(), Failure> {
         let summary = on_either!(self.own.into_inner(), own => own.finish());
         let Some(Samples { path, failed: Some(why), .. }) = summary.samples else { return Ok(()) };

@@ -149,7 +149,7 @@ impl Stats {
         }
     }
 
-    /// These, with how the watchdog ended the loop.
+    /// These, with the way in which the watchdog ended the loop.
     pub(crate) fn with_forced(self, forced: Option<Force>) -> Self {
         let forced = match forced {
             None => 0,

@@ -106,7 +106,7 @@ pub(crate) fn on_overrun(number: i32, burst: u32) -> Result<OnOverrun, Failure> 
     })
 }
 
-/// This failure, of a task or unit of this name.
+/// This failure, with the name of its task or unit.
 pub(crate) fn named(kind: &str, name: &str, failure: Failure) -> Failure {
     failure.about(&format!("{kind} {name:?}"))
 }
@@ -122,9 +122,9 @@ enum Place {
 /// The trigger of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Release {
-    /// This function returns.
+    /// A function: each of its returns releases a cycle.
     Wait(Callback<Plain>),
-    /// This descriptor is readable.
+    /// A descriptor: a cycle is released while it is readable.
     Readable(RawFd),
 }
 
@@ -143,7 +143,7 @@ impl TaskSpec {
         self.task.name()
     }
 
-    /// The task in an executive that waits so.
+    /// The task in an executive whose wait policy is this.
     pub(crate) fn task(&self, wait: WaitPolicy) -> Task {
         let placement = match self.place {
             Place::Inline => Placement::inline(),
@@ -173,7 +173,7 @@ impl TaskRecord {
         unsafe { self.read_named(&name) }.map_err(|failure| named("task", &name, failure))
     }
 
-    /// The task of this name.
+    /// Reads the task, which has this name.
     ///
     /// # Safety
     /// Its texts are null or end with a zero byte.

@@ -103,7 +103,7 @@ impl WaitInfo {
         info
     }
 
-    /// With how often its releases were moved.
+    /// This, with the times that its releases were moved.
     pub(crate) fn moved(self, moves: u64) -> Self {
         Self { moves, ..self }
     }

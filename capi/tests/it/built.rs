@@ -45,13 +45,13 @@ pub(crate) fn program(name: &str) -> String {
     }
 }
 
-/// Whether all of these are here, and what links the library.
+/// Returns true where these programs are here, and the compiler that links the library.
 #[track_caller]
 pub(crate) fn need(programs: &[&str]) -> bool {
     skip::need_program(&program("gcc")) && programs.iter().all(|name| skip::need_program(name))
 }
 
-/// What a program printed; it must end well.
+/// The output of a program, which must end well.
 #[track_caller]
 pub(crate) fn output(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().expect("it starts");

@@ -1,4 +1,4 @@
-//! Every way to end that C has: what its counts, its sample file and `punctual analyse` say of each
+//! Every way to end that C has: the counts, the sample file and `punctual analyse` agree on each
 //! release of the span.
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::built::{compile, installed, need, output, program};
 use crate::programs::source;
 
-/// What cannot be in C, and why.
+/// Ends that C does not have: kind, way, reason.
 const ABSENT: [(&str, &str, &str); 6] = [
     ("loop", "time", "it ends by its owner or by a stop"),
     ("loop", "error", "it has no body that could return one"),
@@ -50,7 +50,7 @@ impl<'l> Line<'l> {
         }
     }
 
-    /// What `punctual analyse` reads of it: ran, missed, and those of them that are censored.
+    /// The figures of `punctual analyse`: ran, missed, and those of them that are censored.
     fn analysed(&self) -> Option<(u64, u64, u64)> {
         let mut analyse = Command::new(installed("bin/punctual"));
         let result = output(analyse.arg("analyse").arg(self.file?).args(["--json", "-"]));

@@ -1,5 +1,5 @@
-//! What the library of Rust does in a child of fork(2): an error or nothing, and the parent goes
-//! on.
+//! The library of Rust in a child of fork(2): it gives an error or does nothing, and the parent
+//! goes on.
 //!
 //! A child does nothing but calls of the library, and says by its status which check failed.
 
@@ -153,7 +153,7 @@ impl ForksOnce {
         }
     }
 
-    /// How its child ended.
+    /// The status with which its child ended.
     fn status(&self) -> i32 {
         let pid = self.0.load(Ordering::Relaxed);
         assert!(pid > 0, "no child");

@@ -55,7 +55,7 @@ fn each_function_says_what_it_does_and_where_it_may_be_called() {
     }
 }
 
-/// What stands between the brackets of each place that has `name(`, and what follows it.
+/// The text between the brackets of each place that has `name(`, and the text after it.
 fn calls<'t>(text: &'t str, name: &str) -> Vec<(&'t str, &'t str)> {
     let call = format!("{name}(");
     text.split(&call).skip(1).filter_map(|rest| rest.split_once(')')).collect()

@@ -1,5 +1,5 @@
-//! What `cargo xtask install` puts beside the C library: the program and what goes with it, or
-//! nothing.
+//! The files that `cargo xtask install` puts beside the C library: the program and its companions,
+//! or nothing.
 //!
 //! Looks; changes nothing but a prefix of its own.
 

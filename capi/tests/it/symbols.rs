@@ -1,4 +1,4 @@
-//! What the shared library shows to the linker: names, versions, and what it is called.
+//! The symbols of the shared library as the linker sees them: names, versions, and its own name.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -53,7 +53,7 @@ impl CalendarBuilder {
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be, with the names of the units it is about.
+    /// The first setting that cannot be, with the names of its units.
     ///
     /// # Real-time: setup only
     pub fn build(&self) -> Result<CalendarPlan, CalendarError> {
@@ -89,7 +89,8 @@ impl CalendarBuilder {
     ///
     /// # Errors
     ///
-    /// What cannot be met, with the names of the units that it is about, or that it is not known.
+    /// The settings that cannot be met, with the names of their units, or that no places were
+    /// found.
     ///
     /// # Real-time: setup only
     pub fn schedule(&self) -> Result<Self, CalendarError> {
@@ -250,7 +251,7 @@ impl CalendarBuilder {
         Ok(pairs)
     }
 
-    /// Why there are no places, with names.
+    /// The error for units without places, with their names.
     fn explained(&self, runs: &[UnitRun], why: NoPlaces) -> CalendarError {
         let named = |jobs: Vec<usize>| jobs.into_iter().map(|job| runs[job].name.clone()).collect();
         let late = |late: LateJob| LateUnit {
@@ -322,7 +323,7 @@ impl CalendarBuilder {
         Ok(())
     }
 
-    /// What a time-out does is one thing for all units of a task.
+    /// Checks that all units of a task have one policy, and one that a fixed place allows.
     fn check_policies(&self) -> Result<(), CalendarError> {
         let mut by_task: HashMap<&str, &Unit> = HashMap::new();
         for unit in &self.units {
@@ -349,7 +350,7 @@ enum Place {
     After(String, u64),
 }
 
-/// How often a task comes in a frame, of how many units, and the numbers of its runs.
+/// A task's period, ns, the number of its units, and the numbers of its runs.
 struct TaskPace {
     period_ns: u64,
     units: usize,
@@ -367,7 +368,7 @@ struct UnitRun {
     job: Job,
 }
 
-/// An elemental unit: a place in the frame, and whose it is.
+/// An elemental unit: a place in the frame, and the task that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     name: String,
@@ -382,7 +383,7 @@ pub struct Unit {
     turn: Turn,
 }
 
-/// Which of its task's cycles in the frame a unit belongs to, and how many these are.
+/// The cycle of its task in the frame that a unit belongs to, and the number of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turn {
     number: u32,
@@ -410,11 +411,11 @@ impl Unit {
         }
     }
 
-    /// Sets how often it comes, of which the frame is a whole multiple [default: once a frame]. Its
-    /// places are made by [`CalendarBuilder::schedule`]: [`Unit::at`] is then its earliest start in
-    /// its period, [`Unit::after`] what comes before it there, and the deadline counts from that
-    /// earliest start, of a unit that comes after another from the start of the period; without one
-    /// it is the end of the period.
+    /// Sets its period, of which the frame is a whole multiple [default: the frame]. Its places are
+    /// made by [`CalendarBuilder::schedule`]: [`Unit::at`] is then its earliest start in its
+    /// period, [`Unit::after`] the unit before it there, and the deadline counts from that earliest
+    /// start, of a unit that comes after another from the start of the period; without one it is
+    /// the end of the period.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -434,7 +435,7 @@ impl Unit {
         self
     }
 
-    /// Sets when it is ready, after the start of the frame.
+    /// Sets the instant at which it is ready, after the start of the frame.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -474,7 +475,7 @@ impl Unit {
         self
     }
 
-    /// Sets how late it may start without being counted as late.
+    /// Sets the latest start, after it is ready, that is not counted as late.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -483,8 +484,8 @@ impl Unit {
         self
     }
 
-    /// Sets what a time-out does to its task: [`OnOverrun::Skip`], [`OnOverrun::Terminate`] or
-    /// [`OnOverrun::Stop`]. All units of a task that say so say the same.
+    /// Sets the effect of a time-out on its task: [`OnOverrun::Skip`], [`OnOverrun::Terminate`] or
+    /// [`OnOverrun::Stop`]. All units of a task that set one set the same.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -493,7 +494,7 @@ impl Unit {
         self
     }
 
-    /// Whether its task is to be terminated at a time-out.
+    /// Returns true where its task is to be terminated at a time-out.
     ///
     /// # Real-time: setup only
     pub fn terminates(&self) -> bool {
@@ -508,7 +509,7 @@ impl Unit {
     }
 }
 
-/// When each unit is ready, ns after the start of the frame.
+/// The instants at which units are ready, ns after the start of the frame.
 fn ready_instants(
     units: &[Unit],
     names: &HashMap<&str, usize>,
@@ -560,14 +561,15 @@ fn placed(unit: &Unit, from_ns: u64) -> UnitPlace {
     UnitPlace { name: unit.name.clone(), from_ns, to_ns }
 }
 
-/// What an executive runs: units at their places, and whose they are. Never changes once made.
+/// The calendar of an executive: units at their places, each with its task. Never changes once
+/// made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalendarPlan {
     frame: Period,
-    /// By task.
+    /// The names of the tasks, by rank.
     names: Vec<String>,
     policies: Vec<OnOverrun>,
-    /// In the order of the frame.
+    /// The names of the units, in the order of the frame.
     units: Vec<String>,
     places: Vec<UnitSlot>,
 }
@@ -655,14 +657,14 @@ impl CalendarPlan {
         vec![TaskProgress::default(); self.names.len()]
     }
 
-    /// The frame.
+    /// The period of the frame.
     ///
     /// # Real-time: setup only
     pub fn frame(&self) -> Period {
         self.frame
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     ///
     /// # Real-time: setup only
     pub fn tasks(&self) -> usize {
@@ -684,7 +686,8 @@ impl CalendarPlan {
         self.units.iter().map(String::as_str).zip(&self.places)
     }
 
-    /// When the first unit of this task is ready, ns after the start of the frame.
+    /// The instant at which the first unit of this task is ready, ns after the start of the frame;
+    /// `None` for no such task.
     ///
     /// # Real-time: setup only
     pub fn ready_ns(&self, task: usize) -> Option<u64> {
@@ -730,8 +733,8 @@ impl CalendarPlan {
     }
 }
 
-/// How long before a unit nothing else runs, unless said otherwise: what one turn of the loop and
-/// the start of a wait take.
+/// The default time before a unit in which nothing else runs: for one turn of the loop and the
+/// start of a wait.
 const GAP: Span = Span::from_us(2);
 
 /// A calendar and periodic tasks that go together.
@@ -798,7 +801,7 @@ impl<'p> Combination<'p> {
         Ok(Self { calendar, periodic, gap })
     }
 
-    /// How long before each unit nothing else runs.
+    /// The time before each unit in which nothing else runs.
     ///
     /// # Real-time: setup only
     pub fn gap(&self) -> Span {
@@ -829,7 +832,7 @@ impl<'p> Combination<'p> {
 
 #[cfg(test)]
 mod tests {
-    //! What is refused, and how a calendar is laid out.
+    //! Refusals, and the layout of a calendar.
 
     use super::*;
     use crate::periodic::{Period, Periodic, Task};

@@ -49,7 +49,7 @@ pub fn wait_until(at: Instant, margin: Span) -> Result<(), Errno> {
     Ok(())
 }
 
-/// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.
+/// CLOCK_MONOTONIC by clock_gettime, for machines whose counter is not trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vdso;
 
@@ -119,7 +119,7 @@ impl MachineClock {
         }
     }
 
-    /// What the trial of the processor's timed pauses found; they need the counter.
+    /// The result of the trial of the processor's timed pauses; they need the counter.
     ///
     /// # Real-time: setup only
     pub fn pauses(&self) -> PauseTrial {
@@ -129,7 +129,7 @@ impl MachineClock {
         }
     }
 
-    /// The name of what stamps are taken with: `tsc`, `cntvct` or `vdso`.
+    /// The name of the clock that stamps: `tsc`, `cntvct` or `vdso`.
     ///
     /// # Real-time: setup only
     pub fn name(&self) -> &'static str {
@@ -139,7 +139,7 @@ impl MachineClock {
         }
     }
 
-    /// The counter's rate and how well it is known; `None` without counter.
+    /// The counter's rate, with the bound of its error; `None` without counter.
     ///
     /// # Real-time: setup only
     pub fn rate(&self) -> Option<CounterRate> {
@@ -231,14 +231,14 @@ fn sleep_until(at: Instant) {
     let _interrupted = sleep_until_ns(at.as_ns());
 }
 
-/// Why the processor's counter is not used.
+/// The reason why the processor's counter is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     /// The kernel keeps time by something else, named here: it may have seen the counter fail.
     Clocksource(String),
     /// The processor does not state that the counter's rate is constant in all states.
     NotInvariant,
-    /// What the kernel uses could not be read.
+    /// The kernel's clocksource or the processor's flags could not be read: the error.
     Unknown(String),
 }
 
@@ -254,7 +254,7 @@ impl fmt::Display for Untrusted {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Whether the kernel of this machine trusts the counter now.
+/// Checks that the kernel of this machine trusts the counter now.
 ///
 /// # Errors
 /// Why it does not, or that this is unknown.

@@ -23,7 +23,7 @@ const WINDOW_MIN: u32 = 64;
 const MET_MIN: f64 = 0.6;
 const ELSE_MAX: f64 = 0.2;
 
-/// What the usual lateness and its spread move by, ns. Up 2 and down 3 is where 0.4 of all lie
+/// The steps of the usual lateness and its spread, ns. Up 2 and down 3 is where 0.4 of all lie
 /// below: a tick that meets every second release does not become the usual.
 const UP_NS: i64 = 100;
 const DOWN_NS: i64 = 150;
@@ -73,8 +73,8 @@ impl Comb {
         }
     }
 
-    /// After how many cycles in a row a tick that they meet is certain; 0 where releases meet none
-    /// that could be told.
+    /// The number of cycles in a row after which a tick that they meet is certain; 0 where releases
+    /// meet none that could be detected.
     ///
     /// # Real-time: in loop
     pub fn certain_after(&self) -> u64 {
@@ -160,10 +160,10 @@ fn stepped(ns: i64, above: i64) -> i64 {
     if above > 0 { ns + UP_NS } else { (ns - DOWN_NS).max(0) }
 }
 
-/// Looks for the kernel's tick in the cycles of a loop, and passes each on to who counts them.
+/// Looks for the kernel's tick in the cycles of a loop, and passes each on to their observer.
 #[derive(Debug)]
 pub struct TickDetector<O> {
-    /// Who counts the cycles.
+    /// The observer that counts the cycles.
     pub inner: O,
     comb: Option<Comb>,
     met: Option<KernelTick>,

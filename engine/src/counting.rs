@@ -1,4 +1,4 @@
-//! What is kept of each cycle of a loop or a task: counts and histogram, and samples where it is
+//! The records of each cycle of a loop or a task: counts and histogram, and samples where it is
 //! recorded.
 //!
 //! In the loop, at the beginning of a wait or after a task's cycle. Owns its memory with those who
@@ -176,7 +176,7 @@ impl CycleCounting {
     }
 }
 
-/// Who keeps the cycles of a task that runs elsewhere.
+/// The keeper of the cycles of a task that runs elsewhere.
 pub trait Keep {
     /// A cycle started `lateness` after its release; `missed` releases just before it never ran.
     ///
@@ -256,16 +256,16 @@ impl Observe for CycleCounting {
     }
 }
 
-/// Of which task, what was never released before which instant.
+/// A task by rank, its releases that were never made, and the instant before which they were due.
 pub type Unreleased = (usize, Missed, Instant);
 
 /// The tasks of one loop, by rank; none where a task's cycles are kept by who releases it. They may
 /// be exchanged for others while the loop runs: what is kept is in their memory.
 #[derive(Debug, Default)]
 pub struct ByRank {
-    /// By rank what is kept of its cycles.
+    /// The records of each rank's cycles; none where others keep them.
     pub tasks: Vec<Option<CycleCounting>>,
-    /// By rank what was never released, at the end, of tasks whose cycles others keep.
+    /// Releases that were never made, at the end, by rank, of tasks whose cycles others keep.
     pub unreleased: Vec<Unreleased>,
 }
 

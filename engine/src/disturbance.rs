@@ -1,5 +1,5 @@
-//! What happened to the machine during a run that no sample can tell: suspend, clock steps, CPUs
-//! that went away, a clocksource that the kernel gave up.
+//! Disturbances of the machine during a run that no sample shows: suspend, clock steps, CPUs that
+//! went away, a clocksource that the kernel gave up.
 //!
 //! For experiments, from a thread beside the loop. Looking is apart from judging: [`compare`] is
 //! pure, so that each disturbance can be shown to it.
@@ -11,7 +11,7 @@ use punctual_core::time::Span;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 
-/// What the machine looked like at one moment.
+/// The state of the machine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// CLOCK_MONOTONIC, in ns.
@@ -22,9 +22,9 @@ pub struct Observation {
     pub time_of_day_ns: i64,
     /// The differences are off by at most this, in ns: they are read one after the other.
     pub off_ns: i64,
-    /// What the kernel keeps time by; `None` when that cannot be read.
+    /// The kernel's clocksource; `None` when that cannot be read.
     pub clocksource: Option<String>,
-    /// Each watched thread, and whether it is still held to the CPU it was pinned to.
+    /// Each watched thread, the CPU that it was pinned to, and true where it still is.
     pub pinned: Vec<(i32, u32, bool)>,
 }
 
@@ -56,7 +56,7 @@ impl Observation {
 /// Readings of which the one in the narrowest bracket counts: one that was preempted is wide.
 const READINGS: usize = 5;
 
-/// How far a clock is ahead of CLOCK_MONOTONIC, and how far off that may be, in ns.
+/// The lead of a clock over CLOCK_MONOTONIC, and the bound of its error, ns.
 fn ahead(id: ClockId) -> (i64, i64) {
     let read = || {
         let before = now_ns(ClockId::Monotonic);
@@ -101,7 +101,7 @@ const SUSPEND_MIN: Span = Span::from_us(500);
 const SLEW_MAX: f64 = 0.1;
 const STEP_MIN: Span = Span::from_ms(2);
 
-/// What happened between `before` and `after`.
+/// The disturbances between `before` and `after`.
 ///
 /// # Real-time: reader side
 pub fn compare(before: &Observation, after: &Observation) -> Vec<Disturbance> {

@@ -19,7 +19,8 @@ use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::futex::{self, Scope};
 
-/// How often the drain's thread empties the rings: half of what a kill may cost.
+/// The time from one emptying of the rings by the drain's thread to the next: half of what a kill
+/// may cost.
 pub const INTERVAL: Span = Span::from_ms(200);
 
 /// The most samples handed on, and written as one block, at a time: 16 KiB, so that a file that is
@@ -27,7 +28,7 @@ pub const INTERVAL: Span = Span::from_ms(200);
 const BATCH: usize = 1 << 10;
 const _: () = assert!(BATCH <= BLOCK_SAMPLES_MAX as usize);
 
-/// Where drained samples go in addition to the file.
+/// A receiver of drained samples, in addition to the file.
 pub trait Sink {
     /// Takes the next samples of run `run`, in order.
     ///
@@ -44,7 +45,7 @@ pub struct SampleFile<W: Write> {
     first: Option<AtFirst>,
 }
 
-/// What is done once the first samples are in a file.
+/// The act that is due once the first samples are in a file.
 struct AtFirst(Box<dyn FnOnce() -> io::Result<()> + Send>);
 
 impl fmt::Debug for AtFirst {
@@ -57,7 +58,7 @@ impl<W: Write> SampleFile<W> {
     /// Begins a file for `runs` runs, described by the JSON text `info`.
     ///
     /// # Errors
-    /// What writing gave; `InvalidInput` when `info` is longer than a reader accepts.
+    /// The error of the writing; `InvalidInput` when `info` is longer than a reader accepts.
     ///
     /// # Real-time: setup only
     pub fn begin(mut to: W, info: &str, runs: usize) -> io::Result<Self> {
@@ -146,13 +147,13 @@ fn encode(samples: &[Sample], block: &mut Vec<u8>) {
     }
 }
 
-/// What a ring holds, [`BATCH`] samples at most.
+/// Takes the samples that a ring holds, [`BATCH`] at most.
 fn take_batch(drain: &mut Drain<'_>, batch: &mut Vec<Sample>) {
     batch.clear();
     batch.extend(std::iter::from_fn(|| drain.pop()).take(BATCH));
 }
 
-/// All recorders of an experiment, and where their samples go.
+/// All recorders of an experiment, and the receivers of their samples.
 pub struct Drainage<'a, S, W: Write> {
     runs: Vec<(Drain<'a>, RingView<'a>)>,
     sink: S,
@@ -211,8 +212,8 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
     }
 
     /// Empties the rings a last time, writes each run's final counters and the end of the file,
-    /// which says whether the recording was ended `early`. Gives back the sink, and why writing
-    /// stopped, if it did.
+    /// which says whether the recording was ended `early`. Returns the sink, and the error that
+    /// stopped the writing, if one did.
     ///
     /// # Real-time: reader side
     pub fn finish(mut self, early: bool) -> (S, Option<io::Error>) {
@@ -240,9 +241,9 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
 /// for ever there.
 #[derive(Debug, Default)]
 pub struct DrainRequests {
-    /// How often the rings were to be emptied at once, and the end.
+    /// Requests to empty the rings at once, or to end, so far.
     requested: AtomicU64,
-    /// How many of the requests were carried out; all there can be once the thread has ended.
+    /// Requests that were carried out; `u64::MAX` once the thread has ended.
     done: AtomicU64,
     over: AtomicBool,
 }
@@ -305,12 +306,12 @@ impl Drop for DrainEnded<'_> {
     }
 }
 
-/// How many bytes were written; shared with the code that checks it at the end.
+/// The number of bytes that were written; shared with the code that checks it at the end.
 #[derive(Clone, Debug, Default)]
 pub struct BytesWritten(Arc<AtomicU64>);
 
 impl BytesWritten {
-    /// Whether `file` is still as long as what was written.
+    /// Checks that `file` is as long as the bytes that were written.
     ///
     /// # Errors
     /// It is shorter or longer, or its length cannot be read.
@@ -490,8 +491,8 @@ mod tests {
         assert!(SampleFile::begin(Full(3), "{}", 1).is_err());
     }
 
-    /// How often a file says that something is in it, when so many samples and missed releases
-    /// came in each of three rounds.
+    /// Returns the number of calls for the first samples of a file, where this many samples and
+    /// missed releases came in each of three rounds.
     fn firsts(samples: u64, missed: u64) -> usize {
         let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
         let (mut recorder, drain, view) = split(&storage).expect("fits");

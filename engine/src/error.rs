@@ -27,7 +27,7 @@ pub use follow::FollowError;
 pub use kind::ErrorKind;
 pub use periodic::BuildError;
 
-/// Why something cannot be, cannot start, or ended badly.
+/// An error of this library: a setting that cannot be, a start that failed, an end not planned.
 ///
 /// `{:?}` is its sentence too, so that a `main` that returns it and an `unwrap` say what was wrong;
 /// `{:#?}` shows its parts.
@@ -35,7 +35,7 @@ pub struct Error {
     kind: Kind,
 }
 
-/// What was wrong.
+/// The fault, with the values that it is about.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Kind {
@@ -66,18 +66,18 @@ pub enum Kind {
     ShortPeriod {
         /// The period.
         got: Period,
-        /// What one stamp of the clock takes, ns.
+        /// The time that one stamp of the clock takes, ns.
         stamp_ns: f64,
-        /// How many of them must fit into a period.
+        /// The number of stamps that must fit into a period.
         stamps: f64,
     },
     /// Threads that would leave others no CPU.
     NoCpuLeft(NoCpuLeft),
-    /// As [`spawn`] says it.
+    /// A thread that cannot be started, in the words of [`spawn`].
     Thread(io::Error),
     /// A sample file that cannot be written.
     Samples(PathBuf, io::Error),
-    /// What the kernel refused and was to be strictly had.
+    /// Requests of a strict thread that the kernel refused.
     Refused(Vec<Refusal>),
     /// Tasks of which no table can be built.
     Tasks(BuildError),
@@ -85,15 +85,15 @@ pub enum Kind {
     Calendar(CalendarError),
     /// The watchdog stopped the loop, for this reason.
     Forced(&'static str),
-    /// The name of a task that panicked, and what the panic said.
+    /// The name of a task that panicked, and the text of the panic.
     Panicked(String, String),
     /// A CPU that a thread may not run on.
     Cpu {
         /// The CPU.
         cpu: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         why: Errno,
-        /// Those that it may run on.
+        /// The CPUs that it may run on.
         allowed: Vec<u32>,
         /// The task whose thread it is, where it is one of several.
         task: Option<String>,
@@ -106,11 +106,11 @@ pub enum Kind {
     Follow(FollowError),
     /// A change of a running table that was refused.
     Change(ChangeRefused),
-    /// What cannot be in an executive.
+    /// A setting that cannot be in an executive, or a change that it refused.
     Executive(ExecutiveError),
     /// The name of a task that overran, and its policy is to stop.
     Overran(String),
-    /// It is another process's: fork(2) made this one.
+    /// An object of another process, of which fork(2) made this one.
     Forked,
     /// Signals that cannot stop a loop; `EBUSY` where as many loops as can be are stopped by them.
     Signals(Errno),
@@ -132,7 +132,7 @@ impl Error {
         }
     }
 
-    /// What kind of thing it is, for the C API and the command line.
+    /// The kind of the error, by which a program decides what to do.
     ///
     /// # Real-time: setup only
     pub fn kind(&self) -> ErrorKind {
@@ -320,7 +320,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// What is said in a child.
+/// The words for an object that another process made.
 const FORKED: &str = "it was made by another process, of which fork(2) made this one: its threads \
                       and priorities stayed there; make another one here";
 
@@ -353,7 +353,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why a change did not take effect.
+/// The reason why a change did not take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeRefused {
     /// The executive has ended.
@@ -391,7 +391,7 @@ impl fmt::Display for NoCpuLeft {
     }
 }
 
-/// What cannot be in an executive.
+/// A setting that cannot be in an executive, or a change that it refused.
 #[derive(Debug)]
 pub enum ExecutiveError {
     /// A task that needs a period has none.
@@ -421,7 +421,7 @@ pub enum ExecutiveError {
 }
 
 impl ExecutiveError {
-    /// What kind of thing it is.
+    /// The kind of the error, by which callers decide.
     ///
     /// # Real-time: setup only
     pub fn kind(&self) -> ErrorKind {

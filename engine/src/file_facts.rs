@@ -1,4 +1,4 @@
-//! The head of a sample file: what it says of the program that writes it and of its runs.
+//! The head of a sample file: the facts of the program that writes it and of its runs.
 //!
 //! For the library's recordings and for the command's. The one writer of that JSON text, by hand,
 //! so that the library needs no serializer; `punctual-import` reads it. Opens no file.
@@ -8,14 +8,14 @@ use std::fmt::Display;
 use punctual_core::time::Period;
 use punctual_os::scheduler::SchedPolicy;
 
-/// What the head of a sample file says.
+/// The facts in the head of a sample file.
 #[derive(Clone, Debug)]
 pub struct FileFacts {
     /// The program that writes it.
     pub tool: &'static str,
     /// The version of that program.
     pub version: &'static str,
-    /// When the recording began, RFC 3339 in UTC; `None` leaves it out.
+    /// The instant at which the recording began, RFC 3339 in UTC; `None` leaves it out.
     pub started_at: Option<String>,
     /// Facts of the machine, one JSON value; `None` leaves them out.
     pub machine_json: Option<String>,
@@ -25,7 +25,7 @@ pub struct FileFacts {
     pub runs: Vec<RunFacts>,
 }
 
-/// What the head of a file says of one run: a loop, or a task of an executive.
+/// The facts of one run in the head of a file: a loop, or a task of an executive.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
     /// Its name.
@@ -37,17 +37,17 @@ pub struct RunFacts {
     /// The instant of its release 0, ns; in a [recording](crate::recording::LoopRecording) counted
     /// from the instant that the recording begins with.
     pub epoch_ns: u64,
-    /// Where its releases lie after multiples of the period, ns, below the period.
+    /// The offset of its releases from multiples of the period, ns, below the period.
     pub phase_ns: u64,
     /// The policy of its thread.
     pub policy: SchedPolicy,
     /// The name of its wait, as in results.
     pub wait: &'static str,
-    /// What only an experiment knows of it.
+    /// The facts that only an experiment knows; `None` for a recording of the library.
     pub experiment: Option<ExperimentFacts>,
 }
 
-/// What the head of a file says of a run that an experiment measured.
+/// The facts of a run that an experiment measured, in the head of a file.
 #[derive(Clone, Debug)]
 pub struct ExperimentFacts {
     /// The condition under which it ran: "idle", "under disk".
@@ -58,9 +58,9 @@ pub struct ExperimentFacts {
     pub follows: Option<String>,
     /// The loads that run at the same time.
     pub load: Vec<String>,
-    /// How long it is to run, ns.
+    /// The time that it is to run, ns.
     pub duration_ns: u64,
-    /// What a stamp costs, ns.
+    /// The cost of a stamp, ns.
     pub floor_ns: f64,
     /// The name of the clock that stamps.
     pub clock: &'static str,

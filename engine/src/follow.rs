@@ -45,10 +45,10 @@ pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
 pub use reference::PtpClock;
 pub use reference::Reference;
 
-/// How often the first reading is tried.
+/// Tries of the first reading.
 const TRIES: usize = 5;
 
-/// How many readings determine the rate before the map is used, and the time between them.
+/// The readings that determine the rate before the map is used, and the time between them.
 const FIRST: usize = 16;
 
 const FIRST_EVERY: Span = Span::from_ms(5);
@@ -62,7 +62,7 @@ const EVERY_MIN: Span = Span::from_ms(1);
 /// The longest sleep of the thread: how soon it ends once the last share is dropped.
 const NAP: Span = Span::from_ms(50);
 
-/// How a reference is followed.
+/// A reference to be followed, with the limits, the time between readings and the lead.
 #[derive(Debug)]
 pub struct Follow {
     reference: Reference,
@@ -91,10 +91,10 @@ impl Follow {
         self
     }
 
-    /// Sets the time between two readings, at least a millisecond, and how long before it takes
-    /// effect a correction is published [default: 500 ms, 100 ms]. `lead` must be at least the
-    /// longest period of all loops on this clock, which is refused otherwise, and shorter than
-    /// `every`. An executive looks every 100 ms, so that its periods may be longer than that.
+    /// Sets the time between two readings, at least a millisecond, and the lead by which a
+    /// correction is published before it takes effect [default: 500 ms, 100 ms]. `lead` must be at
+    /// least the longest period of all loops on this clock, which is refused otherwise, and shorter
+    /// than `every`. An executive looks every 100 ms, so that its periods may be longer than that.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -232,7 +232,8 @@ impl Follower {
         }
     }
 
-    /// How well it follows; all 0 in a child of fork(2), where nothing does.
+    /// The drift, the phase errors and the steps so far; all 0 in a child of fork(2), where nothing
+    /// follows.
     ///
     /// # Real-time: reader side
     pub fn status(&self) -> ServoStatus {
@@ -253,15 +254,15 @@ impl Follower {
         self.0.common.settings
     }
 
-    /// How often the reference could not be read.
+    /// Readings of the reference that failed.
     ///
     /// # Real-time: reader side
     pub fn unread(&self) -> u64 {
         self.0.common.unread.load(Ordering::Relaxed)
     }
 
-    /// How often a correction was published too late, because the thread had no CPU for as long as
-    /// its lead while it published. Only then was a period longer or shorter than the limit allows.
+    /// Corrections that were published too late, because the thread had no CPU for as long as its
+    /// lead while it published. Only then was a period longer or shorter than the limit allows.
     ///
     /// # Real-time: reader side
     pub fn late(&self) -> u64 {

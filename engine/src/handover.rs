@@ -101,7 +101,7 @@ use crate::calendar::CalendarPlan;
 use crate::error::ChangeRefused;
 use crate::periodic::{Plan, PlanStorage, Successor};
 
-/// How often a loop looks whether there is a change, at least.
+/// The longest time between two looks of a loop for a change.
 pub use punctual_core::gate::LOOK;
 
 /// A switch is made where there is as much time before the next release as it may take, ns: for
@@ -111,7 +111,7 @@ pub use punctual_core::gate::LOOK;
 const SWITCH_NS: u64 = 5_000;
 const SWITCH_TASK_NS: u64 = 100;
 
-/// A plan that runs, and where it is in it.
+/// A plan that runs, and the state that it is in.
 #[derive(Clone, Debug)]
 pub struct RunningPlan {
     plan: Plan,
@@ -138,7 +138,7 @@ impl RunningPlan {
         &self.plan
     }
 
-    /// What the task of this rank did so far.
+    /// The counters of the task of this rank so far; `None` for no such rank.
     ///
     /// # Real-time: setup only
     pub fn counters(&mut self, rank: usize) -> Option<Counters> {
@@ -147,8 +147,8 @@ impl RunningPlan {
     }
 }
 
-/// What goes with a plan, by rank, and is exchanged with it: the bodies of tasks `D`, and who
-/// observes them `O`.
+/// The parts that go with a plan, by rank, and are exchanged with it: the bodies of tasks `D`, and
+/// their observers `O`.
 pub trait Exchange<D, O> {
     /// Puts what is new where the loop finds it, and takes away what it had; rank `r` goes on from
     /// `ranks[r]`, and has kept what it needs from there. Must neither allocate nor free.
@@ -161,15 +161,15 @@ impl<D, O> Exchange<D, O> for () {
     fn exchange(&mut self, _: &mut D, _: &mut O, _: &[Option<u32>]) {}
 }
 
-/// A change: what is to run next, and what goes with it. Once the loop has taken it, it holds
-/// what ran before.
+/// A change: the next plan, and the parts that go with it. Once the loop has taken it, it holds
+/// those of before.
 pub struct Change<B> {
     running: RunningPlan,
     ranks: Vec<Option<u32>>,
     /// The ranks of before that go on, in their order.
     stay: Vec<u32>,
     refused: Option<Mismatch>,
-    /// What goes with the plan.
+    /// The parts that go with the plan; once the loop has taken it, those of before.
     pub parts: B,
 }
 
@@ -192,26 +192,26 @@ impl<B> Change<B> {
         Box::new(Self { running, ranks, stay, refused: None, parts })
     }
 
-    /// What ran before, once the loop has taken the change.
+    /// The plan that ran before, once the loop has taken the change.
     ///
     /// # Real-time: setup only
     pub fn before(&mut self) -> &mut RunningPlan {
         &mut self.running
     }
 
-    /// How much time there should be for the switch, ns.
+    /// The time that there should be for the switch, ns.
     fn room_ns(&self) -> u64 {
         SWITCH_NS + SWITCH_TASK_NS * self.ranks.len() as u64
     }
 }
 
-/// How often the publisher looks whether its change is taken, ns.
+/// The time between two looks of the publisher whether its change is taken, ns.
 const LOOK_NS: u64 = 500_000;
 
-/// Where changes are handed over to the loop, and what ran before comes back. The flag says whose
-/// the place is, so that no thread ever waits for its lock, which is there because it needs no
-/// unsafe code. (A ring or a channel between the two would make the loop spin while a sender that
-/// it keeps from running is halfway through.)
+/// The place where changes are handed over to the loop, and those of before come back. The flag
+/// says whose the place is, so that no thread ever waits for its lock, which is there because it
+/// needs no unsafe code. (A ring or a channel between the two would make the loop spin while a
+/// sender that it keeps from running is halfway through.)
 #[expect(
     clippy::disallowed_types,
     reason = "the flag says whose it is: no thread ever waits for it"
@@ -267,7 +267,7 @@ impl<B> Handover<B> {
     ///
     /// # Errors
     ///
-    /// Why it did not take effect, and the change as it was; nothing is changed then.
+    /// The reason why it did not take effect, and the change as it was; nothing is changed then.
     ///
     /// # Real-time: setup only
     pub fn publish(&self, change: Box<Change<B>>) -> Answer<B> {
@@ -281,11 +281,11 @@ impl<B> Handover<B> {
         }
     }
 
-    /// Hands `change` to the loop, and goes on: [`Handover::answer`] says what became of it.
+    /// Hands `change` to the loop, and goes on: [`Handover::answer`] gives its outcome.
     ///
     /// # Errors
     ///
-    /// That another one is under way, or none will be taken, and the change.
+    /// Another change is under way, or none will be taken; and the change.
     ///
     /// # Real-time: setup only
     pub fn offer(&self, change: Box<Change<B>>) -> Result<(), (ChangeRefused, Box<Change<B>>)> {
@@ -301,7 +301,7 @@ impl<B> Handover<B> {
         Ok(())
     }
 
-    /// What became of the change that was offered; `None` while the loop has not answered, and when
+    /// The outcome of the change that was offered; `None` while the loop has not answered, and when
     /// nothing was offered. Given once, to the thread that offered it.
     ///
     /// # Real-time: setup only
@@ -326,7 +326,7 @@ impl<B> Handover<B> {
         })
     }
 
-    /// What is in the place, for something else.
+    /// Puts another change, or none, in the place; returns the one that was there.
     fn put(&self, change: Option<Box<Change<B>>>) -> Option<Box<Change<B>>> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *place, change)
@@ -354,14 +354,14 @@ impl<B> Handover<B> {
 /// A look that never comes: waits are as long as they are.
 const NEVER: Span = Span::from_ns(i64::MAX);
 
-/// When a run of the loop ends, and what may end it.
+/// The extent of a run of the loop, and its stop.
 #[derive(Debug)]
 pub struct LoopRun<'s, S> {
     /// The first release is at or after this instant, as given to [`RunningPlan::new`].
     pub from: Instant,
     /// Releases at or after this instant do not run.
     pub end: Instant,
-    /// Ends it.
+    /// The request that ends it.
     pub stop: &'s S,
     /// Counts the moments in which there was nothing to do: progress for a watchdog, at least
     /// every [`LOOK`] while tasks return.
@@ -505,8 +505,8 @@ impl<B> Handover<B> {
 }
 
 impl<B> Change<B> {
-    /// Goes on in the new plan from where the old one is, whose ranks begin at `first`; whether
-    /// that fits. What a task that goes was due for and did not run is missed.
+    /// Goes on in the new plan from where the old one is, whose ranks begin at `first`; returns
+    /// true where that fits. What a task that goes was due for and did not run is missed.
     fn take<C, W, D, O>(
         &mut self,
         (table, state, first): (&Table<'_>, &mut TableState<'_>, usize),

@@ -1,4 +1,4 @@
-//! What the loops and executives of `punctual` are made of.
+//! The parts of which the loops and executives of `punctual` are made.
 //!
 //! For `punctual` itself, which re-exports what is stable of it, for the command, the C library and
 //! the experiments of this project, and for tools that go below `punctual`. All of it is public and

@@ -35,7 +35,7 @@ pub(crate) struct Job {
     pub(crate) part_of: usize,
 }
 
-/// Why there are no places.
+/// The reason why there are no places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoPlaces {
     /// This job is after itself, directly or through others.
@@ -44,20 +44,20 @@ pub(crate) enum NoPlaces {
     Chain {
         /// In their order.
         jobs: Vec<usize>,
-        /// What they take, ns.
+        /// The time that they take, ns.
         needs_ns: u64,
-        /// What they have, ns.
+        /// The time that they have, ns.
         has_ns: u64,
     },
     /// These jobs are ready and due within an interval that is too short for them.
     Demand {
         /// By their deadlines.
         jobs: Vec<usize>,
-        /// The interval, ns.
+        /// The start of the interval, ns.
         from_ns: u64,
-        /// The interval, ns.
+        /// The end of the interval, ns.
         to_ns: u64,
-        /// What they take, ns.
+        /// The time that they take, ns.
         needs_ns: u64,
     },
     /// Every order was tried, or shown to lead nowhere.
@@ -66,7 +66,7 @@ pub(crate) enum NoPlaces {
     Unknown {
         /// Branches that were tried.
         tried: usize,
-        /// What stands in the way.
+        /// The job that stands in the way.
         late: LateJob,
     },
 }
@@ -76,11 +76,11 @@ pub(crate) enum NoPlaces {
 pub(crate) struct LateJob {
     /// The job.
     pub(crate) job: usize,
-    /// When it ends then, ns.
+    /// The instant at which it ends then, ns.
     pub(crate) end_ns: u64,
     /// The job before it.
     pub(crate) behind: Option<usize>,
-    /// Whether it is not late, but kept out by an open run whose next part waits for it.
+    /// True where it is not late, but kept out by an open run whose next part waits for it.
     pub(crate) is_kept_out: bool,
 }
 
@@ -164,7 +164,7 @@ impl<'j> Offline<'j> {
         order
     }
 
-    /// When each job starts, ns.
+    /// The instant at which each job starts, ns.
     ///
     /// # Errors
     /// There are no places, or none were found.
@@ -357,7 +357,7 @@ impl<'o> OpenRuns<'o> {
         Self { offline, placed: vec![0; offline.parts.len()] }
     }
 
-    /// Whether no open run keeps this job out.
+    /// Returns true where no open run keeps this job out.
     fn admits(&self, job: usize) -> bool {
         let run = self.offline.jobs[job].part_of;
         self.offline.excluded[run].iter().all(|&other| {
@@ -375,7 +375,7 @@ impl<'o> OpenRuns<'o> {
     }
 }
 
-/// What a search came to.
+/// The outcome of a search.
 #[derive(Debug)]
 enum Found {
     Places(Vec<u64>),
@@ -492,7 +492,7 @@ impl<'s> Search<'s> {
         earliest_ns
     }
 
-    /// What can come next: nothing, where it is shown that no way leads on.
+    /// The jobs that can come next: none, where it is shown that no way leads on.
     fn branch(&self) -> Branch {
         let choices = if self.leads_nowhere() { Vec::new() } else { self.choices() };
         Branch { choices, chosen: None }
@@ -562,7 +562,7 @@ mod tests {
         jobs.into_iter().enumerate().map(|(part_of, job)| Job { part_of, ..job }).collect()
     }
 
-    /// Whether places keep to everything, told without the scheduler.
+    /// Returns true where places keep to everything, by a check without the scheduler.
     fn keep_to(jobs: &[Job], excluded: &[(usize, usize)], starts: &[u64]) -> bool {
         let end_ns = |job: usize| starts[job] + jobs[job].budget_ns;
         let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -746,9 +746,9 @@ mod tests {
         alone(jobs.collect())
     }
 
-    /// Whether each unit ends within its period under fixed priorities by their periods, not
-    /// preempted: blocked by one below or by its own last run, what is above it, and itself (Davis,
-    /// Burns, Bril, Lukkien 2007, their sufficient test).
+    /// Returns true where each unit ends within its period under fixed priorities by their periods,
+    /// not preempted: blocked by one below or by its own last run, what is above it, and itself
+    /// (Davis, Burns, Bril, Lukkien 2007, their sufficient test).
     fn is_admitted(units: &[(u64, u64)]) -> bool {
         units.iter().enumerate().all(|(rank, &(period_ns, budget_ns))| {
             let blocked_ns = units[rank..].iter().map(|unit| unit.1).max().unwrap_or(0);

@@ -1,6 +1,6 @@
-//! What a loop or a task did, and why it is over.
+//! The statistics of a loop or a task, and the reason of its end.
 //!
-//! Plain data and its text. For whoever ran it; decides nothing.
+//! Plain data and its text. For the program that ran it; decides nothing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use punctual_core::time::Span;
 use crate::error::{Error, Kind};
 use crate::monitor::Force;
 
-/// Why a loop or an executive is over.
+/// The reason for which a loop or an executive ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
@@ -31,9 +31,9 @@ pub enum End {
     /// A task panicked; also where the watchdog stopped it before that, or while the program's
     /// panic hook ran.
     Panicked {
-        /// Its name.
+        /// The name of the task.
         task: String,
-        /// What the panic said.
+        /// The text of the panic.
         text: String,
     },
     /// This task overran, and its policy is to stop everything.
@@ -63,7 +63,7 @@ impl End {
     }
 }
 
-/// What one loop or task did.
+/// The statistics of one loop or task.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -74,14 +74,14 @@ pub struct Stats {
     /// Quantiles of the lateness of all its releases, those that ran and those that were missed:
     /// the share of 0.5, 0.99 and 0.999, at most 0.8 % too much; `None` before the first release.
     pub p50: Option<Span>,
-    /// See [`Stats::p50`].
+    /// The quantile of 0.99, as [`Stats::p50`].
     pub p99: Option<Span>,
-    /// See [`Stats::p50`].
+    /// The quantile of 0.999, as [`Stats::p50`].
     pub p99_9: Option<Span>,
-    /// Whether its figures are distances from start to start instead: of a task that a device
+    /// True where its figures are distances from start to start instead: of a task that a device
     /// triggers, which has no releases. `ran` counts them then, one fewer than its cycles.
     pub distances: bool,
-    /// How often its own thread lost its real-time policy because it ran on; 0 for one without.
+    /// Times that its own thread lost its real-time policy because it ran on; 0 without one.
     pub demotions: u64,
 }
 
@@ -98,18 +98,18 @@ impl Stats {
     }
 }
 
-/// What became of a recording.
+/// The outcome of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Samples {
     /// The file.
     pub path: PathBuf,
-    /// How many samples are in it.
+    /// Samples in the file.
     pub written: u64,
-    /// How many did not fit in memory until they could be written.
+    /// Samples that did not fit in memory until they could be written; they are in no file.
     pub unrecorded: u64,
-    /// Why the file is not whole: writing stopped before the end, or another program removed or
-    /// changed the file meanwhile.
+    /// The reason why the file is not whole, `None` where it is whole: writing stopped before the
+    /// end, or another program removed or changed the file meanwhile.
     pub failed: Option<String>,
 }
 

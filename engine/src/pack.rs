@@ -1,5 +1,5 @@
-//! Which task runs on which CPU: harmonic chains whole, heaviest first, each to the CPU that has
-//! the least to do.
+//! The CPUs of tasks: harmonic chains whole, heaviest first, each to the CPU that has the least to
+//! do.
 //!
 //! For the builder of several executives. Pure. In a harmonic chain each period divides the next
 //! one, so that all its releases fall into one pattern and the budgets may fill the CPU to the last
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::periodic::{Offset, Period, Response, Task};
 
-/// Where a task of an executive is.
+/// The place of a task of an executive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Its name.
@@ -48,8 +48,8 @@ impl Placed {
         }
     }
 
-    /// Whether it meets its deadline whatever comes together, if every task keeps its budget;
-    /// `None` where that is not known. What the machine adds comes on top.
+    /// Returns true where it meets its deadline whatever comes together, if every task keeps its
+    /// budget; `None` where that is not known. The lateness of the machine comes on top.
     ///
     /// # Real-time: setup only
     pub fn is_guaranteed(&self) -> Option<bool> {
@@ -57,8 +57,8 @@ impl Placed {
     }
 }
 
-/// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
-/// which tell tasks without budgets apart.
+/// The weight of a set of tasks on a CPU: the share that its budgets ask for, then releases a
+/// second, which tell tasks without budgets apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Weight {
     share: f64,
@@ -154,7 +154,7 @@ pub fn place(task: &Task, on: &[&[Task]], own: usize, most: f64) -> usize {
     chained.max_by(longest).map_or_else(|| least(&load), |(_, cpu)| cpu)
 }
 
-/// Whether the longer period is a whole number of the shorter one.
+/// Returns true where the longer period is a whole multiple of the shorter one.
 fn divides(shorter: Period, longer: Period) -> bool {
     // num/den over num'/den' is whole.
     let over = u128::from(longer.num_ns()) * u128::from(shorter.den());

@@ -90,7 +90,7 @@ impl Periodic {
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be, with the names of the tasks it is about.
+    /// The first setting that cannot be, with the names of its tasks.
     ///
     /// # Real-time: setup only
     pub fn build(&self) -> Result<Plan, BuildError> {
@@ -134,7 +134,7 @@ impl Periodic {
     }
 }
 
-/// That the budgets of these tasks ask for `load`, a share of a CPU above 1.
+/// The error for tasks whose budgets ask for `load`, a share of a CPU above 1.
 ///
 /// # Real-time: setup only
 pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> BuildError {
@@ -175,7 +175,7 @@ const RESIDUES_MAX: u128 = 1 << 20;
 /// The residues of a period where the periods have no useful common divisor.
 const COARSE: u64 = 1 << 10;
 
-/// What comes together at the worst instant; upper bounds where the major frame is long.
+/// The load of the worst instant; upper bounds where the major frame is long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Peak {
     /// The most releases.
@@ -217,7 +217,7 @@ fn phases(
     Ok((phases.collect(), Peak { releases: most(&|_| 1), load_ns }))
 }
 
-/// What a release of each task weighs: its budget, for one without the mean of the others, or 1
+/// The weight of a release of each task: its budget, for one without the mean of the others, or 1
 /// where none has one. Scaled down where sums could become too large.
 fn weights(tasks: &[Task]) -> Vec<u64> {
     let budgets = || tasks.iter().filter_map(|task| task.budget_ns());
@@ -327,7 +327,7 @@ struct Quantum {
 }
 
 impl Quantum {
-    /// How many are in a period.
+    /// The number of them in a period, at least 1.
     fn count(self, period: Period) -> u64 {
         let count = u128::from(period.num_ns()) * self.den / (u128::from(period.den()) * self.num);
         (count as u64).clamp(1, self.most)
@@ -344,7 +344,7 @@ impl Quantum {
     }
 }
 
-/// The greatest common divisor of all periods and the tick, and whether it is of use: whether all
+/// The greatest common divisor of all periods and the tick, and true where it is of use: where all
 /// periods together have no more than [`RESIDUES_MAX`] of them. Otherwise a part of the shortest
 /// period.
 fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> {

@@ -1,4 +1,4 @@
-//! Where in the kernel's tick stalls lie, and the phase that keeps a grid away from them.
+//! The place of stalls in the kernel's tick, and the phase that keeps a grid away from them.
 //!
 //! For whoever places a grid. The tick interrupts every CPU that is not kept free of it, at one
 //! place in its own period; a release there waits for it. [`listen`] spins for a moment and keeps
@@ -47,8 +47,8 @@ const MARGIN_NS: u64 = 125_000;
 /// Closer than this to a tick there is no quiet place, ns.
 const CLEAR_MIN_NS: u64 = 40_000;
 
-/// How long each spin is, and the sleep after it, so that throttling and other tasks
-/// have their share.
+/// The length of each spin, and of the sleep after it, so that throttling and other tasks have
+/// their share.
 const SPIN_LENGTH: Span = Span::from_ms(20);
 
 const REST: Span = Span::from_ms(2);
@@ -62,9 +62,9 @@ const GAPS_MAX: usize = 4_096;
 pub struct Quiet {
     /// The offset of the grid from multiples of its period on CLOCK_MONOTONIC, ns.
     pub phase_ns: u64,
-    /// How far each release, and what comes before it, is from the nearest tick, ns.
+    /// The time between a release, or the sleep's end before it, and the nearest tick, ns.
     pub clear_ns: u64,
-    /// The tick's period, ns, and where in it the stalls begin.
+    /// The tick's period, ns.
     pub tick_ns: u64,
     /// Offset of the tick from multiples of its period on CLOCK_MONOTONIC, ns.
     pub tick_phase_ns: u64,
@@ -87,7 +87,7 @@ impl Quiet {
         KernelTick { period_ns, phase_ns, share }
     }
 
-    /// Whether the tick was detected, or only taken to be where the kernel has it.
+    /// Returns true where the tick was detected, not only taken to be where the kernel has it.
     ///
     /// # Real-time: in loop
     pub fn is_detected(&self) -> bool {
@@ -217,7 +217,8 @@ fn common(tick: &KernelTick, period: Period) -> (u64, u64) {
     (common, MARGIN_NS.min(common / 3))
 }
 
-/// How far releases at this phase, and what comes before them, are from the nearest tick, ns.
+/// The time between releases at this phase, or the sleep's end before them, and the nearest tick,
+/// ns.
 fn clear_ns(phase_ns: u64, tick: &KernelTick, period: Period) -> u64 {
     let (common, margin_ns) = common(tick, period);
     let after_ns = (phase_ns + common - tick.phase_ns % common) % common;
@@ -303,12 +304,12 @@ pub struct Gap {
     pub length: Span,
 }
 
-/// How long a spin was, and of how many reads.
+/// The length of a spin, and the number of its reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spun {
     /// From its first to its last read.
     pub length: Span,
-    /// How often the clock was read after the first time.
+    /// Reads of the clock after the first one.
     pub reads: u64,
 }
 

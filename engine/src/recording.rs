@@ -78,7 +78,7 @@ impl LoopRecording {
         self.first_ns.store(first.as_ns(), Ordering::Release);
     }
 
-    /// Waits until all samples are in the file, and says how many; `None` where nothing was
+    /// Waits until all samples are in the file, and returns its outcome; `None` where nothing was
     /// recorded, and no file written.
     ///
     /// # Real-time: setup only
@@ -98,7 +98,7 @@ impl Drop for LoopRecording {
     }
 }
 
-/// What the thread beside the loop has.
+/// The state of the thread beside the loop.
 struct Writer {
     output: Output,
     path: PathBuf,
@@ -145,7 +145,7 @@ impl Writer {
     }
 }
 
-/// What a umask may take from: other users may not write it, whatever the umask leaves.
+/// The mode of a new file, from which a umask may take: other users may not write it in any case.
 const FILE_MODE: u32 = 0o664;
 
 /// Names that are tried: the program may sweep a new file before it is locked.
@@ -199,7 +199,7 @@ impl Output {
         ))
     }
 
-    /// What writes to it.
+    /// The writer of the file.
     fn writer(&self) -> io::Result<GrowingFile> {
         let file = self.file.try_clone()?;
         Ok(match &self.named {
@@ -208,7 +208,7 @@ impl Output {
         })
     }
 
-    /// What puts it in its place, once it has samples.
+    /// The act that puts it in its place, once it has samples.
     fn placing(&self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
         let named = self.named.as_ref();
         let names = named
@@ -222,7 +222,7 @@ impl Output {
         }
     }
 
-    /// Ends it; whether it is in its place.
+    /// Ends it; returns true where it is in its place.
     ///
     /// # Errors
     /// Another program removed, replaced or changed it meanwhile.

@@ -18,11 +18,11 @@ use punctual_os::futex::{self, Scope};
 use crate::counting::Keep;
 use crate::task::Task;
 
-/// What a release of a task elsewhere takes of the loop at most, beside a calendar: a look at its
-/// block and a futex wake. One that would not end before the next unit comes after it.
+/// The longest time that a release of a task elsewhere takes of the loop, beside a calendar: a look
+/// at its block and a futex wake. One that would not end before the next unit comes after it.
 pub const POST: Duration = Duration::from_micros(5);
 
-/// What counts as wrong in a cycle; `u64::MAX` for what does not.
+/// The limits of a cycle, beyond which it counts as late or over; `u64::MAX` for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From release to the latest start that is not counted as late, ns.
@@ -34,7 +34,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of this task.
+    /// The limits of this task.
     ///
     /// # Real-time: setup only
     pub fn of(task: &Task) -> Self {
@@ -45,7 +45,7 @@ impl Limits {
         }
     }
 
-    /// What a cycle did wrong.
+    /// The limits that a cycle did not keep.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -62,7 +62,7 @@ impl Limits {
     }
 }
 
-/// What an overrun does to a task elsewhere, as far as its server does it.
+/// The effect of an overrun on a task elsewhere, as far as its server brings it about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteOverrun {
     /// Nothing: the task misses or catches up by itself.
@@ -74,7 +74,8 @@ pub enum RemoteOverrun {
 }
 
 impl RemoteOverrun {
-    /// How many cycles a task with this policy may catch up with, and what its server does.
+    /// The number of cycles that a task with this policy may catch up with, and the effect of an
+    /// overrun.
     ///
     /// # Real-time: setup only
     pub fn of(policy: OnOverrun) -> (u32, Self) {
@@ -87,7 +88,7 @@ impl RemoteOverrun {
     }
 }
 
-/// What a server tells of a task to other threads.
+/// The counts of a task that its server shows to other threads.
 #[derive(Debug, Default)]
 pub struct RemoteCounts {
     /// Releases that were posted.
@@ -132,7 +133,7 @@ impl RemoteCounts {
         self.after_end.load(Ordering::Relaxed)
     }
 
-    /// Whether a task was registered at the last release.
+    /// Returns true where a task was registered at the last release.
     ///
     /// # Real-time: reader side
     pub fn is_attended(&self) -> bool {
@@ -166,18 +167,18 @@ impl RemoteCounts {
 pub struct RemoteTask<'a, K> {
     /// Its block.
     pub server: TaskServer<'a>,
-    /// What is kept of its cycles.
+    /// The keeper of its cycles.
     pub kept: K,
-    /// Which of its processes or threads may be released.
+    /// The gate that says which of its processes or threads may be released.
     pub admission: &'a Admission,
-    /// What others hear.
+    /// The counts that other threads read.
     pub counts: &'a RemoteCounts,
-    /// What counts as wrong, by place of its frame ([`Places`](punctual_core::block::Places)): of
-    /// a task whose releases come evenly there is one.
+    /// The limits of its cycles, by place of its frame ([`Places`](punctual_core::block::Places)):
+    /// of a task whose releases come evenly there is one.
     pub limits: Vec<Limits>,
-    /// What an overrun does.
+    /// The effect of an overrun.
     pub on_overrun: RemoteOverrun,
-    /// Where the task sleeps.
+    /// The scope of the futex on which the task sleeps.
     pub scope: Scope,
 }
 
@@ -296,11 +297,11 @@ fn keep(kept: &mut impl Keep, limits: &[Limits], done: &Done) {
 /// All tasks elsewhere of one executive, by rank.
 #[derive(Debug)]
 pub struct RemoteTasks<'a, K> {
-    /// By rank.
+    /// The tasks, by rank.
     pub tasks: Vec<RemoteTask<'a, K>>,
     /// Releases handled: progress for a watchdog.
     pub beats: &'a AtomicU64,
-    /// Which task ended the executive.
+    /// The rank of the task that ended the executive.
     pub stopped_by: Option<usize>,
 }
 

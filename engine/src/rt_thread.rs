@@ -1,7 +1,7 @@
-//! How a thread runs a loop: where, under which policy, how it waits, who watches it.
+//! The thread of a loop: its CPU, its policy, its wait, its watchdog.
 //!
 //! For whoever starts one: the one description of a loop's thread. Plain data with the best
-//! defaults; [`RtThread::check`] says what is wrong with it before anything is touched.
+//! defaults; [`RtThread::check`] refuses what cannot be before anything is touched.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::wait_policy::{WaitKind, WaitPolicy};
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
 const WATCHDOG: Span = Span::from_ms(2_000);
 
-/// How a thread runs a loop.
+/// The thread of a loop: CPU, policy, memory, idle states, wait and watchdog.
 ///
 /// By default SCHED_FIFO 90 on any CPU, with all memory locked, CPUs kept out of deep idle states,
 /// a wait that learns ([`WaitPolicy::adaptive`]), and a watchdog that stops a loop which does not
@@ -39,7 +39,7 @@ pub struct RtThread {
 }
 
 impl RtThread {
-    /// On any CPU that the thread may run on.
+    /// A thread on any CPU that it may run on, with all defaults.
     ///
     /// # Real-time: setup only
     pub const fn any() -> Self {
@@ -54,7 +54,7 @@ impl RtThread {
         }
     }
 
-    /// On this CPU alone.
+    /// A thread on this CPU alone, with all other defaults.
     ///
     /// # Real-time: setup only
     pub const fn cpu(cpu: u32) -> Self {
@@ -79,8 +79,8 @@ impl RtThread {
         self
     }
 
-    /// Sets how it waits for a release: all of it, so that a [`WaitKind`] alone brings the defaults
-    /// of everything else.
+    /// Sets its wait for a release, all of it: so that a [`WaitKind`] alone brings the defaults of
+    /// everything else.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -89,8 +89,9 @@ impl RtThread {
         self
     }
 
-    /// Sets how long the loop may make no progress before the watchdog stops it and makes its
-    /// thread SCHED_OTHER: at least two periods [default: three periods, and at least 2 s].
+    /// Sets the longest time for which the loop may make no progress before the watchdog stops it
+    /// and makes its thread SCHED_OTHER: at least two periods [default: three periods, and at least
+    /// 2 s].
     ///
     /// The watchdog is a thread of this process: both it and the loop end with that, also by
     /// `kill -9`. One that alone does not run (stopped in a debugger) guards nothing meanwhile;
@@ -115,7 +116,7 @@ impl RtThread {
         self
     }
 
-    /// Sets whether all memory of the process is kept in RAM while the loop lives.
+    /// Sets whether all memory of the process is kept in RAM while the loop lives [default: true].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -124,7 +125,8 @@ impl RtThread {
         self
     }
 
-    /// Sets whether CPUs are kept out of deep idle states meanwhile: it costs power.
+    /// Sets whether CPUs are kept out of deep idle states meanwhile, which costs power [default:
+    /// true].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -183,7 +185,7 @@ impl RtThread {
         self.wait.kind()
     }
 
-    /// How it waits for a release.
+    /// The policy of its wait for a release.
     ///
     /// # Real-time: setup only
     pub const fn wait_policy(&self) -> &WaitPolicy {
@@ -197,21 +199,21 @@ impl RtThread {
         self.policy
     }
 
-    /// Whether all memory of the process is kept in RAM while the loop lives.
+    /// Returns true where all memory of the process is kept in RAM while the loop lives.
     ///
     /// # Real-time: setup only
     pub const fn locks_memory(&self) -> bool {
         self.lock_memory
     }
 
-    /// Whether CPUs are kept out of deep idle states meanwhile.
+    /// Returns true where CPUs are kept out of deep idle states meanwhile.
     ///
     /// # Real-time: setup only
     pub const fn holds_idle_states(&self) -> bool {
         self.hold_idle_states
     }
 
-    /// Whether it is an error when the kernel refuses any of this.
+    /// Returns true where a refusal of the kernel is an error.
     ///
     /// # Real-time: setup only
     pub const fn is_strict(&self) -> bool {
@@ -228,8 +230,8 @@ impl RtThread {
         }
     }
 
-    /// How long a loop of this (shortest) period may make no progress: three periods, and longer
-    /// than real-time throttling (50 ms) by far; `None` without a watchdog.
+    /// The longest time for which a loop of this (shortest) period may make no progress: by default
+    /// three periods, and at least 2 s; `None` without a watchdog.
     ///
     /// # Real-time: setup only
     pub fn bound(&self, period: Period) -> Option<Span> {
@@ -237,11 +239,11 @@ impl RtThread {
         self.watchdog.unwrap_or_else(|| Some(Span::from_ns(three).max(WATCHDOG)))
     }
 
-    /// Whether a loop of this period can run so.
+    /// Checks that a loop of this period can run so.
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be: a priority, a wait that does not fit in the period, a
+    /// The first setting that cannot be: a priority, a wait that does not fit in the period, a
     /// watchdog's bound below two periods, a CPU that is not there or not allowed.
     ///
     /// # Real-time: setup only
@@ -263,7 +265,7 @@ impl RtThread {
         Ok(())
     }
 
-    /// What a loop of this period may take of its CPU, without its work.
+    /// The share of its CPU that a loop of this period takes at most, without its work.
     ///
     /// # Real-time: setup only
     pub fn demand(&self, period: Period) -> Demand {
@@ -272,8 +274,8 @@ impl RtThread {
         Demand { cpu: self.cpu, real_time, period, share }
     }
 
-    /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
-    /// there for that alone.
+    /// Checks that the kernel lets a thread of this process run on its CPU: tried on a thread that
+    /// is there for that alone.
     ///
     /// # Real-time: setup only
     pub fn check_cpu(&self) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Whether real-time threads could take the machine away.
+//! The danger that real-time threads take the machine away.
 //!
 //! For whoever starts such threads: loops, executives, experiments, `punctual run`. [`judge`] and
 //! [`is_too_short`] are pure; [`Machine::here`] reads the kernel's files, and the `check_`
@@ -22,8 +22,9 @@ pub use crate::error::NoCpuLeft;
 const RESTLESS: Span = Span::from_us(50);
 /// A real-time thread that takes more of its CPU may keep others from it for long.
 const SHARE_RESTLESS: f64 = 0.5;
-/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks. And how
-/// much less than it must a restless loop leaves: one that spins is at the limit.
+/// The distance from the throttling share within which a thread counts as hit: throttling acts in
+/// whole ticks. Also the amount by which a restless loop leaves less than it must: one that spins
+/// is at the limit.
 const NEAR: f64 = 0.02;
 /// So many of the clock's stamps must fit into a period: one at the wake, the others for the work.
 pub const STAMPS_IN_A_PERIOD: f64 = 4.0;
@@ -33,7 +34,7 @@ pub const STAMPS_IN_A_PERIOD: f64 = 4.0;
 pub struct Demand {
     /// Its CPU; `None` where the kernel chooses.
     pub cpu: Option<u32>,
-    /// Whether it asks for a real-time policy.
+    /// True where it asks for a real-time policy.
     pub real_time: bool,
     /// The time between two of its releases.
     pub period: Period,
@@ -41,14 +42,14 @@ pub struct Demand {
     pub share: f64,
 }
 
-/// What real-time threads may have, and for how long they stand still when they took it.
+/// The share that real-time threads may have, and the time for which they stand still beyond it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throttling {
     /// Their share of a CPU, in [0, 1].
     pub share: f64,
     /// The longest time for which they stand still.
     pub gap: Span,
-    /// Whether it is the budget of the own control group, and smaller than the machine's.
+    /// True where it is the budget of the own control group, and smaller than the machine's.
     pub of_cgroup: bool,
 }
 
@@ -63,7 +64,7 @@ pub struct Caution {
     pub throttling: Throttling,
 }
 
-/// What real-time threads took of one CPU, once they have ended.
+/// The share of one CPU that real-time threads took, once they have ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuTaken {
     /// The CPU.
@@ -72,7 +73,7 @@ pub struct CpuTaken {
     pub share: f64,
     /// The shortest of their periods; `None` where they have none.
     pub period: Option<Period>,
-    /// What limits them; `None` where nothing does, or nothing is known of it.
+    /// The throttling that limits them; `None` where nothing does, or nothing is known of it.
     pub throttling: Option<Throttling>,
 }
 
@@ -81,7 +82,7 @@ pub struct CpuTaken {
 pub struct Machine {
     /// Its CPUs that threads can be on; `None` where nothing is known of them.
     pub cpus: Option<BTreeSet<u32>>,
-    /// `None` where nothing limits real-time threads, or nothing is known of it.
+    /// Its throttling; `None` where nothing limits real-time threads, or nothing is known of it.
     pub throttling: Option<Throttling>,
 }
 
@@ -100,7 +101,8 @@ impl fmt::Display for Caution {
 }
 
 impl Throttling {
-    /// Of `kernel.sched_rt_runtime_us` and `sched_rt_period_us`; `None` where they limit nothing.
+    /// The throttling by `kernel.sched_rt_runtime_us` and `sched_rt_period_us`; `None` where they
+    /// limit nothing.
     ///
     /// # Real-time: setup only
     pub fn of(runtime_us: i64, period_us: i64) -> Option<Self> {
@@ -111,7 +113,7 @@ impl Throttling {
         })
     }
 
-    /// Whether threads that take this share meet it.
+    /// Returns true where threads that take this share meet it.
     ///
     /// # Real-time: setup only
     pub fn is_met_by(&self, share: f64) -> bool {
@@ -129,7 +131,8 @@ impl CpuTaken {
         Some(Caution { cpu, share, throttling })
     }
 
-    /// Whether they left the CPU to others for less of its time than a loop that spins must.
+    /// Returns true where they left the CPU to others for less of its time than a loop that spins
+    /// must.
     ///
     /// # Real-time: setup only
     pub fn is_restless(&self) -> bool {
@@ -138,7 +141,7 @@ impl CpuTaken {
 }
 
 impl Machine {
-    /// That on which this runs.
+    /// The machine on which this runs.
     ///
     /// # Real-time: setup only
     pub fn here() -> Self {
@@ -164,24 +167,24 @@ fn list(text: &str) -> Option<BTreeSet<u32>> {
 }
 
 impl Demand {
-    /// Whether it may keep its CPU from everybody else for long.
+    /// Returns true where it may keep its CPU from everybody else for long.
     fn is_restless(&self) -> bool {
         let short = self.period.as_ns() < RESTLESS.as_ns().unsigned_abs();
         self.real_time && (self.share > SHARE_RESTLESS || short)
     }
 }
 
-/// Whether threads of this policy keep others from their CPU.
+/// Returns true for a policy whose threads keep others from their CPU.
 ///
 /// # Real-time: setup only
 pub fn is_real_time(policy: SchedPolicy) -> bool {
     matches!(policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_))
 }
 
-/// What threads with these demands risk on this machine.
+/// The risks of threads with these demands on this machine.
 ///
 /// # Errors
-/// When they could take the machine away for good.
+/// They could take the machine away for good.
 ///
 /// # Real-time: setup only
 pub fn judge(demands: &[Demand], machine: &Machine) -> Result<Vec<Caution>, NoCpuLeft> {
@@ -204,7 +207,7 @@ pub fn judge(demands: &[Demand], machine: &Machine) -> Result<Vec<Caution>, NoCp
     Ok(cautions.filter(|caution| throttling.is_met_by(caution.share)).collect())
 }
 
-/// Whether a period is too short for a clock of which one stamp takes `stamp_ns`.
+/// Returns true where a period is too short for a clock of which one stamp takes `stamp_ns`.
 ///
 /// # Real-time: setup only
 pub fn is_too_short(period: Period, stamp_ns: f64) -> bool {
@@ -215,7 +218,8 @@ pub fn is_too_short(period: Period, stamp_ns: f64) -> bool {
 /// a bus, take 5 µs a stamp.
 const CLOCK_MATTERS_NS: u64 = 100_000;
 
-/// Whether threads with these demands can run on this machine; where throttling will stop them.
+/// Checks that threads with these demands can run on this machine; returns where throttling will
+/// stop them.
 ///
 /// # Errors
 /// They would leave no CPU to others, and nothing could stop them.
@@ -225,7 +229,7 @@ pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
     judge(demands, &Machine::here()).map_err(|why| Kind::NoCpuLeft(why).into())
 }
 
-/// Whether loops of this shortest period can be stamped with this clock.
+/// Checks that loops of this shortest period can be stamped with this clock.
 ///
 /// # Errors
 /// The clock's own stamps would fill the period.
@@ -242,11 +246,11 @@ pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error>
     }
 }
 
-/// Whether a loop on this clock, which may sleep for `longest`, knows of each change of the clock's
-/// pace before it sleeps over it.
+/// Checks that a loop on this clock, which may sleep for `longest`, knows of each change of the
+/// clock's pace before it sleeps over it.
 ///
 /// # Errors
-/// That it does not.
+/// It does not.
 ///
 /// # Real-time: setup only
 pub fn check_lead(longest: Span, clock: &impl Clock) -> Result<(), Error> {

@@ -28,7 +28,7 @@ pub struct SegmentedLoop<C, O> {
     met: Option<KernelTick>,
 }
 
-/// How often a loop is moved away from what it met, at most.
+/// The most times that a loop is moved away from a tick that it met.
 const MOVES_MAX: usize = 8;
 
 impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
@@ -164,21 +164,21 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
         self.gate.count();
     }
 
-    /// What it reads the time from.
+    /// The clock that it reads.
     ///
     /// # Real-time: in loop
     pub fn clock(&mut self) -> &mut C {
         &mut self.gate.clock
     }
 
-    /// Who counts its cycles: between segments.
+    /// The observer of its cycles, between segments.
     ///
     /// # Real-time: in loop
     pub fn observer(&mut self) -> &mut O {
         &mut self.gate.observe.inner
     }
 
-    /// What its wait does at present, and what it learned of this machine.
+    /// The state of its wait at present, with its knowledge of this machine.
     ///
     /// # Real-time: in loop
     pub fn wait_status(&self) -> WaitStatus {
@@ -186,8 +186,9 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     }
 }
 
-/// What a loop shows to other threads while it runs: its heartbeat for a watchdog, and gaps inside
-/// spins. Atomic numbers alone, with one writer; each is whole, and they may be one cycle apart.
+/// The state that a loop shows to other threads while it runs: its heartbeat for a watchdog, and
+/// gaps inside spins. Atomic numbers alone, with one writer; each is whole, and they may be one
+/// cycle apart.
 #[derive(Debug, Default)]
 pub struct Vitals {
     watched: Watched,
@@ -197,7 +198,8 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// What a watchdog looks at. The loop's owner arms it for as long as a segment runs.
+    /// The progress that a watchdog looks at. The loop's owner arms it for as long as a segment
+    /// runs.
     ///
     /// # Real-time: in loop
     pub fn watched(&self) -> &Watched {

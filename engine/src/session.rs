@@ -1,5 +1,5 @@
-//! A real-time session: what a process and a thread ask of the kernel before a loop, and what it
-//! refused.
+//! A real-time session: the requests of a process and a thread to the kernel before a loop, and its
+//! refusals.
 //!
 //! For whoever runs a loop. Each request is tried; a refusal is kept, never fatal, and never
 //! silent. Everything is put back when the session ends; sessions nest, in any order: what one
@@ -119,7 +119,7 @@ struct Locked {
 static SHARED: Mutex<SharedByAll> =
     Mutex::new(SharedByAll { origin: None, memory: Shared::NOBODY, idle_states: Shared::NOBODY });
 
-/// What holds for the whole process: memory locked, idle states held off. Ends when dropped: the
+/// The session of the whole process: memory locked, idle states held off. Ends when dropped: the
 /// first that asks for one gets it for all, and the last that goes gives it back, never what the
 /// program had locked before.
 #[derive(Debug)]
@@ -162,14 +162,14 @@ impl ProcessSession {
         Self { origin, memory, idle_states, refused }
     }
 
-    /// Whether all memory is locked.
+    /// Returns true where all memory is locked.
     ///
     /// # Real-time: setup only
     pub fn memory_locked(&self) -> bool {
         self.memory && !self.was_refused(Attempt::LockMemory)
     }
 
-    /// Whether idle states are held off.
+    /// Returns true where idle states are held off.
     ///
     /// # Real-time: setup only
     pub fn idle_states_held(&self) -> bool {
@@ -180,7 +180,7 @@ impl ProcessSession {
         self.refused.iter().any(|refusal| refusal.attempt == attempt)
     }
 
-    /// What was refused.
+    /// The requests that the kernel refused.
     ///
     /// # Real-time: setup only
     pub fn refused(&self) -> &[Refusal] {
@@ -246,7 +246,7 @@ impl Found {
         Self { cpus, policy, slack_ns: process::timer_slack_ns().ok() }
     }
 
-    /// What was once the thread's own is always allowed again.
+    /// Restores all of it: the settings that were once the thread's own are always allowed again.
     fn restore(&self) {
         if let Some(policy) = &self.policy {
             let _restored = scheduler::restore(0, policy);
@@ -271,7 +271,7 @@ thread_local! {
 #[derive(Debug)]
 enum StaysInItsThread {}
 
-/// What holds for the calling thread: CPU, policy, timer slack, stack touched. Put back when
+/// The session of the calling thread: CPU, policy, timer slack, stack touched. Put back when
 /// dropped, by the same thread: it cannot be sent to another. One that ends before a later one
 /// hands what it found to that one, so that the last puts back what there was before the first.
 #[derive(Debug)]
@@ -318,7 +318,7 @@ impl ThreadSession {
         self.policy
     }
 
-    /// What was refused.
+    /// The requests that the kernel refused.
     ///
     /// # Real-time: setup only
     pub fn refused(&self) -> &[Refusal] {

@@ -72,7 +72,7 @@ impl<R> OwnThread<R> {
         Self { thread: Some(thread), origin: Origin::here() }
     }
 
-    /// Whether the calling process is the one that has it.
+    /// Returns true where the calling process is the one that has it.
     ///
     /// # Real-time: setup only
     pub fn is_here(&self) -> bool {

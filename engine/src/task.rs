@@ -1,5 +1,4 @@
-//! One task of an executive, as its owner describes it: when it is released, what it may take,
-//! where it runs.
+//! One task of an executive in the settings of its owner: its releases, its limits, its place.
 //!
 //! For builders. Plain data with defaults; checks nothing.
 
@@ -12,7 +11,7 @@ use punctual_core::time::{Instant, Period};
 use crate::duration::ns;
 use crate::rt_thread::RtThread;
 
-/// Where a task's releases lie within its period.
+/// The place of a task's releases within its period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offset {
@@ -26,12 +25,13 @@ pub enum Offset {
     After(String, u64),
 }
 
-/// Where a task's body runs.
+/// The place where a task's body runs: in an executive's loop, or in a thread of its own.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Placement(Place);
 
-/// Where a task's body runs, for who starts it: see [`Placement`]'s constructors.
+/// The place where a task's body runs, for the code that starts it: see [`Placement`]'s
+/// constructors.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
     /// In the executive's own thread, or the CPU's that it is packed on.
@@ -70,7 +70,7 @@ impl Placement {
         Self(Place::Thread(thread))
     }
 
-    /// Where that is.
+    /// The place itself.
     ///
     /// # Real-time: setup only
     pub const fn place(&self) -> &Place {
@@ -78,7 +78,7 @@ impl Placement {
     }
 }
 
-/// A task: what is run, when, and what may go wrong.
+/// A task: its name, its releases, its limits, its policy for an overrun, and its placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     name: String,
@@ -128,7 +128,7 @@ impl Task {
         Self::every(name, NO_PERIOD)
     }
 
-    /// Whether it was given a period.
+    /// Returns true where it was given a period.
     ///
     /// # Real-time: setup only
     pub fn has_period(&self) -> bool {
@@ -170,7 +170,7 @@ impl Task {
         Self { deadline_ns: Some(ns(deadline)), ..self }
     }
 
-    /// Sets how late it may start without being counted as late.
+    /// Sets the latest start after its release that is not counted as late [default: none].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -178,8 +178,8 @@ impl Task {
         Self { start_ns: Some(ns(limit)), ..self }
     }
 
-    /// Sets what happens when it still runs or waits at its next release
-    /// [default: [`OnOverrun::Skip`]].
+    /// Sets the policy for when it still runs or waits at its next release [default:
+    /// [`OnOverrun::Skip`]].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -198,7 +198,7 @@ impl Task {
         self
     }
 
-    /// Sets where its body runs [default: [`Placement::inline`]].
+    /// Sets the place where its body runs [default: [`Placement::inline`]].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -207,7 +207,7 @@ impl Task {
         self
     }
 
-    /// When which cycle of it is, with release 0 of phase 0 at `epoch`.
+    /// The releases of its cycles, with release 0 of phase 0 at `epoch`.
     ///
     /// # Real-time: setup only
     pub fn releases(&self, epoch: Instant, phase_ns: u64) -> Releases {
@@ -253,21 +253,21 @@ impl Task {
         self.priority
     }
 
-    /// Where its releases lie within its period.
+    /// The place of its releases within its period.
     ///
     /// # Real-time: setup only
     pub fn offset(&self) -> &Offset {
         &self.phase
     }
 
-    /// Where its body runs.
+    /// The place where its body runs.
     ///
     /// # Real-time: setup only
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// Whether its body runs elsewhere: see [`Task::remote`].
+    /// Returns true where its body runs elsewhere: see [`Task::remote`].
     ///
     /// # Real-time: setup only
     pub fn is_remote(&self) -> bool {
@@ -288,14 +288,15 @@ impl Task {
         self.deadline_ns
     }
 
-    /// How late it may start without being counted as late, ns; `None` where none was set.
+    /// The latest start after its release that is not counted as late, ns; `None` where none was
+    /// set.
     ///
     /// # Real-time: setup only
     pub fn start_ns(&self) -> Option<u64> {
         self.start_ns
     }
 
-    /// What an overrun does.
+    /// Its policy for an overrun.
     ///
     /// # Real-time: setup only
     pub fn overrun_policy(&self) -> OnOverrun {

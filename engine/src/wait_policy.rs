@@ -1,4 +1,4 @@
-//! How a loop waits for its releases, as a person chooses it: a name and its parameters.
+//! The wait of a loop for its releases, as a person chooses it: a name and its parameters.
 //!
 //! For programs that take the choice from their user ([`WaitKind`]), and for loops
 //! ([`WaitPolicy`]). Turns a choice into a strategy for a period; runs nothing itself.
@@ -59,7 +59,7 @@ pub(crate) fn rest_share(period: Period) -> f64 {
 }
 
 impl WaitKind {
-    /// Whether it spins before a release.
+    /// Returns true where it spins before a release.
     ///
     /// # Real-time: setup only
     pub const fn spins(self) -> bool {
@@ -118,7 +118,7 @@ impl WaitKind {
     }
 }
 
-/// How a loop waits for its releases.
+/// The wait of a loop for its releases: its kind, and the aims of one that learns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitPolicy {
     kind: WaitKind,
@@ -209,7 +209,7 @@ impl WaitPolicy {
         self
     }
 
-    /// That a wait by this policy cannot reach what it aims at, as far as it saw, in words.
+    /// A warning where a wait by this policy cannot reach its aim, as far as it saw.
     ///
     /// # Real-time: setup only
     pub fn out_of_reach(&self, status: &WaitStatus) -> Option<String> {
@@ -245,7 +245,7 @@ impl WaitPolicy {
         self.kind
     }
 
-    /// Whether it fits in this period.
+    /// Checks that it fits in this period.
     ///
     /// # Real-time: setup only
     pub fn check(&self, period: Period) -> Result<(), Error> {
@@ -277,13 +277,13 @@ impl From<WaitKind> for WaitPolicy {
     }
 }
 
-/// For a spinning loop, how long before each release its sleep ends.
+/// The time before each release at which a spinning loop ends its sleep.
 fn margin_of_spin(period: Period) -> Span {
     let period = period.as_span();
     Span::from_ns(period.as_ns().saturating_sub(rest_of_spin(period).as_ns()).max(0))
 }
 
-/// How long a spinning loop sleeps in each period.
+/// The time for which a spinning loop sleeps in each period.
 fn rest_of_spin(period: Span) -> Span {
     Span::from_ns((period.as_ns() as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN)
 }
@@ -296,8 +296,8 @@ const JUDGED_CYCLES: u64 = 1_000;
 /// ([`Comb::certain_after`]).
 pub const WARM_UP_MAX: Span = Span::from_ms(350);
 
-/// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
-/// wake costs where that is needed. And what cannot be kept of it, in words.
+/// The strategy of a wait policy for a loop of this period, on the calling thread; measures the
+/// cost of a wake where that is needed. Also warnings about settings that cannot be kept.
 ///
 /// # Real-time: setup only
 pub fn strategy<C: Clock>(
@@ -328,10 +328,10 @@ pub fn strategy<C: Clock>(
     (strategy, warnings.into_iter().collect())
 }
 
-/// Where the releases lie on which a wait learns.
+/// The place of the releases on which a wait learns.
 #[derive(Clone, Copy, Debug)]
 pub struct LearnPlace {
-    /// Their distance.
+    /// The time from one of them to the next.
     pub period: Period,
     /// Their offset from multiples of the period, ns; of a grid of another period, from those of
     /// that one.
@@ -341,26 +341,27 @@ pub struct LearnPlace {
     pub quiet: Option<(Quiet, Period)>,
 }
 
-/// A wait that is ready to be used, and what was found meanwhile.
+/// A wait that is ready to be used, with warnings, and the place that its grid was moved to.
 #[derive(Debug)]
 pub struct ReadyWait {
     /// It has learned what it can before the loop begins.
     pub wait: Strategy,
-    /// What cannot be kept of the policy, and where releases met the kernel's tick, in words.
+    /// Settings of the policy that cannot be kept, and releases that met the kernel's tick, in
+    /// words.
     pub warnings: Vec<String>,
-    /// Where the grid was moved to, away from the kernel's tick.
+    /// The place that the grid was moved to, away from the kernel's tick.
     pub moved: Option<Quiet>,
 }
 
-/// How a wait that learns does so before its loop begins.
+/// The learning of a wait before its loop begins.
 #[derive(Clone, Copy, Debug)]
 pub struct WarmUp<'a> {
     /// The longest that it may take: a wait that needs longer learns the rest in its loop.
     /// [`WARM_UP_MAX`] for the loops of this library.
     pub longest: Span,
-    /// What ends it early.
+    /// The request that ends it early.
     pub stop: &'a AtomicBool,
-    /// Who sees that it gets on; the caller arms it.
+    /// The progress that a watchdog sees; the caller arms it.
     pub watched: Option<&'a Watched>,
 }
 
@@ -444,7 +445,7 @@ impl WarmUp<'_> {
     }
 }
 
-/// Whether a wait is one that learns, and has not learned yet.
+/// Returns true for a wait that learns, and has not learned yet.
 ///
 /// # Real-time: in loop
 pub fn is_learning(wait: &impl Wait) -> bool {

@@ -13,7 +13,7 @@ use punctual_os::timed_pause::TimedPause;
 /// Ticks to nanoseconds are `ticks · mult >> SHIFT`: a resolution of 2⁻³² ns a tick.
 const SHIFT: u32 = 32;
 
-/// How long calibration takes: with brackets of 100 ns the rate is bounded to a few ppm at once.
+/// The length of the calibration: with brackets of 100 ns the rate is bounded to a few ppm at once.
 const CALIBRATION: Span = Span::from_ms(50);
 
 /// Readings at each end of the calibration; the one in the narrowest bracket counts.
@@ -25,13 +25,13 @@ const BRACKET_MAX_NS: u64 = 1_000;
 /// NTP slews by up to 500 ppm: a rate that changed by more than twice that is measured anew.
 const DRIFT_MAX: f64 = 1e-3;
 
-/// How often a wide bracket is taken again at a wake before the old anchor is kept.
+/// The times that a wide bracket is taken again at a wake before the old anchor is kept.
 const RETRIES: usize = 3;
 
 /// A pause may come back this late, but for 1 in 100: what is spun after it does the rest.
 const LATE_MAX: Span = Span::from_ns(500);
 
-/// How long the pauses of the trial are, in turn. An intercepted instruction takes the same time
+/// The lengths of the trial's pauses, in turn. An intercepted instruction takes the same time
 /// whatever its deadline is, and two of them (MONITORX and MWAITX) twice that: too short for one of
 /// these or too long for another.
 const LENGTHS: [Span; 4] =
@@ -75,7 +75,7 @@ impl Anchor {
     }
 }
 
-/// How fast the counter runs, and how well that is known.
+/// The rate of the counter, with the bound of its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterRate {
     /// Ticks in a second of CLOCK_MONOTONIC.
@@ -137,14 +137,14 @@ impl Anchored {
         self.anchor = now;
     }
 
-    /// Whether a rate is further from the one in use than any oscillator or NTP goes.
+    /// Returns true where a rate is further from the one in use than any oscillator or NTP goes.
     fn drifted(&self, fresh: &CounterRate) -> bool {
         let (old, new) = (self.rate.hz, fresh.hz);
         let bound = (self.rate.bound_ppb + fresh.bound_ppb) / 1e9;
         old > 0.0 && new > 0.0 && (new / old - 1.0).abs() > DRIFT_MAX + bound
     }
 
-    /// The rate, and how well it is known.
+    /// The rate, with the bound of its error.
     ///
     /// # Real-time: setup only
     pub fn rate(&self) -> CounterRate {
@@ -260,7 +260,7 @@ impl Clock for Anchored {
     }
 }
 
-/// What the trial of a processor's timed pauses found.
+/// The result of the trial of a processor's timed pauses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PauseTrial {
     /// The processor has none.
@@ -284,9 +284,9 @@ pub enum PauseFault {
 /// A timed pause that keeps to its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsedPause {
-    /// Which.
+    /// The instruction.
     pub instruction: TimedPause,
-    /// How long before the instant it is to end.
+    /// The time by which its deadline is before the instant: all but 1 in 100 are late by less.
     pub lead: Span,
     lead_ticks: u64,
     worth_ticks: u64,
@@ -336,7 +336,7 @@ impl UsedPause {
     }
 }
 
-/// How late 1 in 100 of the best round is.
+/// The lateness that all but 1 in 100 pauses of the best round keep to.
 fn lead(pause: TimedPause, hz: f64) -> Result<Span, PauseFault> {
     let lengths = LENGTHS.map(|length| ticks(length, hz));
     let rounds = (0..ROUNDS).filter_map(|_| round(pause, lengths));
@@ -345,7 +345,7 @@ fn lead(pause: TimedPause, hz: f64) -> Result<Span, PauseFault> {
     if late > LATE_MAX { Err(PauseFault::Late(late)) } else { Ok(late) }
 }
 
-/// How late 1 in 100 is, in ticks; `None` where they return early.
+/// The lateness that all but 1 in 100 keep to, ticks; `None` where they return early.
 fn round(pause: TimedPause, lengths: [u64; LENGTHS.len()]) -> Option<u64> {
     let mut early = 0;
     let mut late = [0; ROUND];

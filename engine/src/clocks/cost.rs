@@ -1,4 +1,4 @@
-//! What a stamp costs: the floor under every number that is measured with it; and what a wake does.
+//! The cost of a stamp, which is the floor under every number measured with it, and of a wake.
 //!
 //! For experiments, at setup. Never assumes: it measures on the clock in use.
 
@@ -6,7 +6,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
 
-/// What one call costs where nothing else takes the CPU meanwhile, in ns.
+/// The cost of one call where nothing else takes the CPU meanwhile, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StampCost {
     /// Of [`Clock::now`].

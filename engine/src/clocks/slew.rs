@@ -1,4 +1,4 @@
-//! How fast CLOCK_MONOTONIC ran against CLOCK_MONOTONIC_RAW, which is not steered.
+//! The rate of CLOCK_MONOTONIC over CLOCK_MONOTONIC_RAW, which is not steered.
 //!
 //! For experiments, before and after a run: NTP slews the clock that releases are on, by up to
 //! 500 ppm (adjtimex) or 8 % (chrony). Judges the rate only; no stamp is taken with it.

@@ -1,4 +1,4 @@
-//! Why units cannot be a calendar.
+//! The faults of units that cannot be a calendar.
 //!
 //! Plain data and words, for [`CalendarBuilder::build`](crate::calendar::CalendarBuilder::build).
 
@@ -9,7 +9,7 @@ use punctual_core::calendar::UNITS_MAX;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Period, Span};
 
-/// Why units cannot be a calendar.
+/// The fault of units that cannot be a calendar.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CalendarError {
@@ -76,7 +76,7 @@ pub enum CalendarError {
     Chain {
         /// In their order.
         units: Vec<String>,
-        /// What they take, ns.
+        /// The time that they take, ns.
         needs_ns: u64,
         /// From the earliest start of the first to the deadline of the last, ns.
         has_ns: u64,
@@ -85,11 +85,11 @@ pub enum CalendarError {
     Demand {
         /// By their deadlines.
         units: Vec<String>,
-        /// The interval, ns.
+        /// The start of the interval, ns after that of the frame.
         from_ns: u64,
-        /// The interval, ns.
+        /// The end of the interval, ns after the start of the frame.
         to_ns: u64,
-        /// What they take, ns.
+        /// The time that they take, ns.
         needs_ns: u64,
     },
     /// No order of the units meets all deadlines, where none is interrupted.
@@ -98,7 +98,7 @@ pub enum CalendarError {
     OrderUnknown {
         /// Choices that were tried.
         tried: usize,
-        /// What stands in the way.
+        /// The unit that stands in the way.
         late: LateUnit,
     },
 }
@@ -329,9 +329,9 @@ pub struct LateUnit {
     pub place: UnitPlace,
     /// From the start of the frame to its deadline, ns.
     pub deadline_ns: u64,
-    /// What comes before it.
+    /// The unit before it; `None` where there is none.
     pub behind: Option<String>,
-    /// Whether it is not late, but kept out for ever by a task that excludes its own.
+    /// True where it is not late, but kept out for ever by a task that excludes its own.
     pub is_kept_out: bool,
 }
 

@@ -36,9 +36,9 @@ pub enum FollowError {
     },
     /// A loop would sleep for longer than a change of the clock's pace is known ahead.
     Sleeps {
-        /// For how long.
+        /// The longest sleep of the loop.
         got: Span,
-        /// How long before it takes effect a change is known.
+        /// The time by which a change is known before it takes effect.
         lead: Span,
     },
     /// The thread cannot be started.

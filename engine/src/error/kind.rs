@@ -1,9 +1,9 @@
-//! What kind of thing an error is, by which callers decide.
+//! The kinds of errors, by which callers decide.
 //!
 //! For the C API, the command line and programs. Plain data; beneath every type of error, which
-//! says of itself which it is.
+//! returns its kind.
 
-/// What kind of thing an [`Error`](crate::error::Error) is.
+/// The kind of an [`Error`](crate::error::Error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

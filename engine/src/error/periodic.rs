@@ -15,7 +15,7 @@ use crate::duration::span;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// There is none.
+    /// There is no task.
     NoTask,
     /// A task has no name.
     NoName,
@@ -46,8 +46,8 @@ pub enum BuildError {
     /// The budgets ask for this share of a CPU, of this one where it is known; the tasks that have
     /// one, with it in ns.
     Overload(f64, Option<u32>, Vec<(String, u64, Period)>),
-    /// A task is late whatever the phases, behind one that cannot be preempted: its name, and what
-    /// [`LateTask`](crate::periodic::LateTask) says of it.
+    /// A task is late whatever the phases, behind one that cannot be preempted: its name, and the
+    /// words of [`LateTask`](crate::periodic::LateTask).
     Late(String, String),
     /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
     Priority(u8, u8, u8),
@@ -61,7 +61,7 @@ pub enum BuildError {
     SameCpu(u32),
     /// A grace, ns, below nothing.
     Grace(i64),
-    /// What a task asks for cannot be where it runs, and why.
+    /// A task with a setting that cannot be in the place where it runs, and the reason.
     Cannot(String, &'static str),
 }
 

@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(refuse([Some(unsupported), Some(gone), Some(gone)]), Err(Errno::NODEV));
     }
 
-    /// What `path` is refused with, which is no PTP clock.
+    /// The error for `path`, which is no PTP clock.
     fn refused(path: &Path) -> io::Error {
         PtpClock::open(path).expect_err("it is no PTP clock")
     }

@@ -67,7 +67,7 @@ struct Seen {
     missed: u64,
 }
 
-/// What is known of one task from its registration to its removal.
+/// The history of one task from its registration to its removal.
 #[derive(Clone, Debug)]
 struct Life {
     task: Task,
@@ -88,7 +88,7 @@ impl Life {
         Self { task, phase_ns, from_ns, until_ns: END_NS, seen, counters: None }
     }
 
-    /// When its cycle `n` is due if its phase never moved, ns.
+    /// The instant at which its cycle `n` is due if its phase never moved, ns.
     fn release_ns(&self, n: u64) -> u64 {
         let period = self.task.period();
         let exact = u128::from(n) * u128::from(period.num_ns()) / u128::from(period.den());
@@ -100,7 +100,8 @@ impl Life {
         (0..).find(|&n| self.release_ns(n) >= self.from_ns).expect("there is one")
     }
 
-    /// What it must have seen if nothing ever was late: each release from the first one on.
+    /// The cycles that it must have seen if nothing ever was late: each release from the first one
+    /// on.
     fn punctual(&self) -> Vec<Seen> {
         let releases = (self.first()..).map(|n| (n, self.release_ns(n)));
         releases
@@ -123,7 +124,7 @@ struct World<'w> {
     steps: std::vec::IntoIter<Step>,
     wait: u32,
     next: Option<Step>,
-    /// How long each cycle takes, ns.
+    /// The time that each cycle takes, ns.
     long: Box<dyn FnMut() -> u64 + 'w>,
 }
 
@@ -241,7 +242,7 @@ const EPOCH: Instant = Instant::from_ns(12_345);
 const FROM_NS: u64 = 9_000_000;
 const END_NS: u64 = 400_000_000;
 
-/// Runs all changes, each cycle as long as said; what became of each task.
+/// Runs all changes, each cycle as long as `long` says; returns the history of each task.
 fn run(steps: Vec<Step>, long: Box<dyn FnMut() -> u64 + '_>) -> (HashMap<usize, Life>, Ended) {
     let now = Cell::new(FROM_NS - 700_000);
     let handover = Handover::new();

@@ -12,7 +12,7 @@ use punctual_os::clock::thread_cpu_ns;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, ThreadState};
 
-/// How often the watchdog looks.
+/// The time between two looks of the watchdog.
 pub(super) const TICK: Span = Span::from_ms(50);
 
 /// The state that a loop shows to its watchdog, in atomic numbers. The loop's owner arms it before
@@ -21,7 +21,7 @@ pub(super) const TICK: Span = Span::from_ms(50);
 pub struct Watched {
     /// The thread of the loop; 0 while nothing is watched.
     tid: AtomicU64,
-    /// How the loop was ended by force: 0, or a [`Force`] as a number.
+    /// The way in which the loop was ended by force: 0 for none, or a [`Force`] as a number.
     ended: AtomicU8,
     /// Waits that returned.
     beats: AtomicU64,
@@ -29,7 +29,7 @@ pub struct Watched {
     allowed_ns: AtomicU64,
 }
 
-/// How a loop was ended by force.
+/// The way in which the watchdog ended a loop by force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Force {
@@ -106,7 +106,7 @@ impl Watched {
         self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Where waits that returned are counted, by the loop alone.
+    /// The counter of waits that returned, which the loop alone writes.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -122,7 +122,7 @@ impl Watched {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// How the loop was ended by force, if it was.
+    /// The way in which the loop was ended by force; `None` where it was not.
     ///
     /// # Real-time: reader side
     pub fn ended(&self) -> Option<Force> {
@@ -167,7 +167,7 @@ pub struct WatchedProgress<'a, P> {
     pub bound: Span,
 }
 
-/// How long a loop has got nowhere, counted by the watchdog's own ticks: time in which the
+/// The time in which a loop got nowhere, counted by the watchdog's own ticks: time in which the
 /// watchdog did not run either (suspend, a halted guest) is no fault of the loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Idle {
@@ -200,7 +200,7 @@ impl Seen {
         };
     }
 
-    /// Why a thread that used little of the CPU made no progress.
+    /// The reason for which a thread that used little of the CPU made no progress.
     fn why(self) -> Force {
         match self {
             Self::Always(ThreadState::Runnable) => Force::Starved,
@@ -211,7 +211,7 @@ impl Seen {
 }
 
 impl Idle {
-    /// One tick later; whether the bound is passed.
+    /// Counts one tick more; returns true where the bound is passed.
     fn tick(&mut self, cpu_ns: Option<u64>, progress: u64, elapsed: Span, bound: Span) -> bool {
         if cpu_ns.is_none() || progress != self.progress {
             *self = Self { progress, cpu_ns: cpu_ns.unwrap_or(0), ..Self::default() };
@@ -222,7 +222,8 @@ impl Idle {
         self.span > bound
     }
 
-    /// Whether half of the bound has passed: from then on the state of the thread is read.
+    /// Returns true where half of the bound has passed: from then on the state of the thread is
+    /// read.
     fn is_suspect(&self, bound: Span) -> bool {
         self.span.as_ns() > bound.as_ns() / 2
     }

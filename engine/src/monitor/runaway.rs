@@ -11,11 +11,11 @@ use punctual_core::block::{TaskState, Terms, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-/// How often the monitor looks at tasks elsewhere.
+/// The time between two looks of the monitor at tasks elsewhere.
 pub const TICK: Span = Span::from_ms(2);
 
-/// How long after its next release a task may still run one cycle, unless it is to be terminated:
-/// ten periods, at least a second.
+/// The time after its next release for which a task may still run one cycle, unless it is to be
+/// terminated: ten periods, at least a second.
 ///
 /// # Real-time: setup only
 pub fn hang_bound(period_ns: u64) -> Span {
@@ -23,8 +23,8 @@ pub fn hang_bound(period_ns: u64) -> Span {
     Span::from_ns(ten.max(1_000_000_000))
 }
 
-/// The thread of a task that a [`RunawayRule`] may demote, and how often it did; the rule shares it
-/// with whoever owns the task.
+/// The thread of a task that a [`RunawayRule`] may demote, and the times that it did; the rule
+/// shares it with whoever owns the task.
 #[derive(Debug, Default)]
 pub struct Demotable {
     /// The thread to be demoted; 0 for none.
@@ -48,7 +48,7 @@ impl Demotable {
         self.thread.load(Ordering::Acquire)
     }
 
-    /// Gives `thread` a policy; whether the kernel did. With `is_new` it counts.
+    /// Gives `thread` a policy; returns true where the kernel did. With `is_new` it counts.
     pub(crate) fn set(&self, thread: i32, policy: SchedPolicy, is_new: bool) -> bool {
         let counter = match policy {
             SchedPolicy::Other => &self.demotions,
@@ -62,14 +62,14 @@ impl Demotable {
         is_set
     }
 
-    /// How often the task was made SCHED_OTHER.
+    /// Times that the task was made SCHED_OTHER.
     ///
     /// # Real-time: reader side
     pub fn demotions(&self) -> u64 {
         self.demotions.load(Ordering::Relaxed)
     }
 
-    /// How often it got its policy back.
+    /// Times that it got its policy back.
     ///
     /// # Real-time: reader side
     pub fn restored(&self) -> u64 {
@@ -77,7 +77,7 @@ impl Demotable {
     }
 }
 
-/// What the monitor is to do about a task.
+/// The act of the monitor that is due on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing.
@@ -93,7 +93,7 @@ pub enum Act {
 pub struct RunawayRule<'a> {
     words: &'a [AtomicU64],
     terms: Terms,
-    /// How long beyond its next release it may run.
+    /// The time beyond its next release for which it may run.
     grace: Span,
     policy: SchedPolicy,
     demotable: &'a Demotable,
@@ -117,7 +117,7 @@ impl<'a> RunawayRule<'a> {
         Self { words, terms, grace, policy, demotable, over: None, demoted: None }
     }
 
-    /// What is to be done at `now`, `elapsed` after the look before.
+    /// The act that is due at `now`, `elapsed` after the look before.
     ///
     /// # Real-time: reader side
     pub fn tick(&mut self, now: Instant, elapsed: Span) -> Act {

@@ -6,13 +6,13 @@
 //! periods and equal weights the peak is the least there is. Strongly NP-hard in general (Goossens,
 //! *Scheduling of Offset Free Systems*, 2003); nothing is searched here, and the work has a limit.
 //!
-//! What it is worth, on 200 random sets each of 20 to 59 tasks and 5 to 9 periods, weights equal /
-//! from 1 to 100: periods that have no common divisor laid out apart, and whole passes, against
-//! class by class over all of them: a mean peak 0 / 1 % lower with engine control's periods,
-//! 0 / 1 % with divisors of 720, 6 / 6 % with 1 to 60, 12 / 9 % with 1 to 1000. Single tasks after
-//! that: 0 / 0, 3 / 1, 3 / 0, 0 / 0 % lower. A hundred tasks of 10, 33, 100, 167, 200, 250, 1000:
-//! a peak of 5, and of 4 with single tasks; 3, 7 … 23 (15, which is the least there is) and engine
-//! control's (11) are the same either way.
+//! Its worth, on 200 random sets each of 20 to 59 tasks and 5 to 9 periods, weights equal / from 1
+//! to 100: periods that have no common divisor laid out apart, and whole passes, against class by
+//! class over all of them: a mean peak 0 / 1 % lower with engine control's periods, 0 / 1 % with
+//! divisors of 720, 6 / 6 % with 1 to 60, 12 / 9 % with 1 to 1000. Single tasks after that: 0 / 0,
+//! 3 / 1, 3 / 0, 0 / 0 % lower. A hundred tasks of 10, 33, 100, 167, 200, 250, 1000: a peak of 5,
+//! and of 4 with single tasks; 3, 7 … 23 (15, which is the least there is) and engine control's
+//! (11) are the same either way.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use punctual_core::time::gcd;
 
 /// The longest major frame (LCM of the periods), in quanta, that is written out instant by instant.
 const EXACT_MAX: u64 = 1 << 20;
-/// How often each period's tasks are taken out and placed again.
+/// The times that each period's tasks are taken out and placed again.
 const PASSES: usize = 2;
 /// Instants and residues that one build looks at, at most: some tenths of a second.
 const WORK_MAX: u64 = 1 << 27;
@@ -32,7 +32,7 @@ const SINGLES_MAX: u64 = 1 << 24;
 pub(super) struct Group {
     /// Distance from the first and weight of each, in quanta; the first at 0.
     pub(super) members: Vec<(u64, u64)>,
-    /// Where the first one must be; `None` when that is to be found.
+    /// The place of the first one, in quanta; `None` when that is to be found.
     pub(super) fixed: Option<u64>,
 }
 
@@ -183,7 +183,8 @@ impl Loads {
         Self { by_class, total: frame.map(|frame| vec![0; frame as usize]) }
     }
 
-    /// How many instants, or residues, all classes visit when each looks at the others once.
+    /// The number of instants, or residues, that all classes visit when each looks at the others
+    /// once.
     fn look(&self, classes: &[&Class]) -> u64 {
         let each = match &self.total {
             Some(total) => total.len() as u64,
@@ -192,7 +193,7 @@ impl Loads {
         each.saturating_mul(classes.len() as u64)
     }
 
-    /// How long the major frame is, where it is written out.
+    /// The length of the major frame, in quanta, where it is written out.
     fn frame(&self) -> Option<u64> {
         self.total.as_ref().map(|total| total.len() as u64)
     }

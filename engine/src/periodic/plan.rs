@@ -11,7 +11,7 @@ use punctual_core::time::{Instant, Period};
 use super::Peak;
 use crate::task::Task;
 
-/// What an executive runs: tasks by rank, each with its period and phase.
+/// The table of an executive: tasks by rank, each with its period and phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     names: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Plan {
     groups: Vec<PhaseGroup>,
     masks: Vec<Mask>,
     slots: Vec<TaskSlot>,
-    /// By rank, whether the body runs elsewhere.
+    /// By rank, true where the body runs elsewhere.
     remote: Vec<bool>,
     peak: Peak,
 }
@@ -146,7 +146,7 @@ impl Plan {
         }
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     ///
     /// # Real-time: setup only
     pub fn tasks(&self) -> usize {
@@ -181,7 +181,8 @@ impl Plan {
         self.slots[rank].deadline_ns
     }
 
-    /// Whether the body of the task of this rank runs elsewhere: its loop only releases it.
+    /// Returns true where the body of the task of this rank runs elsewhere: its loop only releases
+    /// it.
     ///
     /// # Real-time: setup only
     pub fn is_remote(&self, rank: usize) -> bool {
@@ -248,7 +249,7 @@ impl Plan {
     }
 }
 
-/// What a table says of a task; its class and run come later.
+/// The slot of a task in a table; its class and group come later.
 fn slot(task: &Task) -> TaskSlot {
     TaskSlot {
         class: 0,

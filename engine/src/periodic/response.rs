@@ -1,4 +1,4 @@
-//! How long tasks of a table can take from their release to their finish, by their budgets alone.
+//! The longest times of a table's tasks from release to finish, by their budgets alone.
 //!
 //! Response-time analysis of fixed priorities without preemption, for any phases (George, Rivierre,
 //! Spuri 1996; Davis, Burns, Bril, Lukkien, *Controller Area Network schedulability analysis:
@@ -23,7 +23,7 @@ const STEPS: u64 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Response {
-    /// At most so long.
+    /// At most this long.
     AtMost(Duration),
     /// Those of its urgency and above ask for the whole CPU or more: it has no bound.
     Unbounded,
@@ -33,7 +33,8 @@ pub enum Response {
 }
 
 impl Response {
-    /// Whether it ends by this deadline whatever comes together; `None` where that is not known.
+    /// Returns true where it ends by this deadline whatever comes together; `None` where that is
+    /// not known.
     ///
     /// # Real-time: setup only
     pub fn is_within(self, deadline: Duration) -> Option<bool> {
@@ -54,7 +55,7 @@ pub struct LateTask {
     reason: LateReason,
 }
 
-/// What makes a task late.
+/// The reason why a task is late.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LateReason {
     /// One less urgent task has begun, and is not preempted: its name and budget, ns.
@@ -81,8 +82,8 @@ impl LateTask {
         }
     }
 
-    /// Whether no phases help: the task that it waits for takes longer than its period, so that
-    /// a release falls into every cycle of that one.
+    /// Returns true where no phases help: the task that it waits for takes longer than its period,
+    /// so that a release falls into every cycle of that one.
     ///
     /// # Real-time: setup only
     pub fn is_certain(&self) -> bool {
@@ -143,12 +144,12 @@ struct Demand {
 }
 
 impl Demand {
-    /// What releases in `[0, within]` take, ns.
+    /// The time that releases in `[0, within]` take, ns.
     fn up_to_ns(&self, within_ns: u128) -> u128 {
         (self.count(within_ns) + 1) * self.budgets_ns
     }
 
-    /// What releases in `[0, within)` take, ns.
+    /// The time that releases in `[0, within)` take, ns.
     fn before_ns(&self, within_ns: u128) -> u128 {
         let (num, den) = self.terms();
         (within_ns * den).div_ceil(num) * self.budgets_ns
@@ -255,11 +256,11 @@ impl Plan {
     }
 }
 
-/// What the tasks above another ask for.
+/// The demands of the tasks above another.
 #[derive(Default)]
 struct Above {
     demands: Vec<Demand>,
-    /// Whether one of them has no budget.
+    /// True where one of them has no budget.
     is_open: bool,
 }
 

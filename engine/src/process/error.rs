@@ -14,7 +14,7 @@ use super::BLOCK_VARIABLE;
 use super::name::invalid_name;
 use crate::error::{BuildError, CalendarError, ErrorKind};
 
-/// Why a supervisor cannot be set up.
+/// The reason why a supervisor cannot be set up.
 #[derive(Debug)]
 pub enum SetupError {
     /// The tasks do not fit together.
@@ -25,7 +25,7 @@ pub enum SetupError {
     Name(String),
     /// A task's priority is not below its supervisor's.
     Priority(String, u8, u8),
-    /// What a task is to run as or in cannot be.
+    /// A task with surroundings that cannot be, and the reason.
     Surroundings(String, String),
     /// No memory for a task.
     Memory(String, Errno),
@@ -87,7 +87,7 @@ impl From<BuildError> for SetupError {
     }
 }
 
-/// Why a process is not a task of a supervisor's, or is one no more.
+/// The reason why a process is not a task of a supervisor's, or is one no more.
 #[derive(Debug)]
 pub enum TaskError {
     /// No supervisor started it.
@@ -108,7 +108,7 @@ pub enum TaskError {
     Supervisor(String, io::Error),
     /// The supervisor belongs to another user.
     Stranger(u32),
-    /// The supervisor said no, and why.
+    /// The supervisor refused the request, for this reason.
     Refused(String),
     /// The supervisor ended this task's loop.
     Ended,

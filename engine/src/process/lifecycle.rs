@@ -11,7 +11,7 @@ use punctual_core::time::{Instant, Span};
 
 use crate::periodic::OnOverrun;
 
-/// Where a task block is in its lifecycle.
+/// The state of a task block in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifecycleState {
     /// Free for a process that joins by name.
@@ -26,7 +26,8 @@ pub(super) enum LifecycleState {
     Dismissed(Instant, Option<Cause>),
     /// To be ended, which was requested.
     Ending(Instant, Cause),
-    /// The process is gone, its loop has not left the block: whether it failed, how long it ran.
+    /// The process is gone, its loop has not left the block: true where it failed, and the time for
+    /// which it ran.
     Leaving(bool, Span),
     /// For good.
     Over,
@@ -36,7 +37,7 @@ pub(super) enum LifecycleState {
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     state: LifecycleState,
-    /// Whether it has a program; else a process may join.
+    /// True where it has a program; else a process may join.
     program: bool,
     /// The policy for overruns, and for a process that takes no releases.
     policy: OnOverrun,
@@ -90,12 +91,12 @@ impl Lifecycle {
         self.state
     }
 
-    /// How often its program was started again.
+    /// Times that its program was started again.
     pub(super) fn restarts(&self) -> u64 {
         self.restarts.total
     }
 
-    /// Whether no process will run for this block any more.
+    /// Returns true where no process will run for this block any more.
     pub(super) fn is_over(&self) -> bool {
         self.state == LifecycleState::Over
     }
@@ -235,7 +236,7 @@ impl Lifecycle {
     }
 }
 
-/// Why a supervisor ends a process.
+/// The reason for which a supervisor ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It did not register in time.
@@ -252,7 +253,7 @@ pub enum Cause {
     Over,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessEnd {
@@ -283,7 +284,7 @@ impl fmt::Display for ProcessEnd {
 /// The observations of one look at a task block, which a lifecycle judges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// How the process ended, if it did.
+    /// The end of the process, where it has ended.
     pub(super) ended: Option<ProcessEnd>,
     /// The state in its block, as the task wrote it.
     pub(super) state: TaskState,
@@ -293,7 +294,7 @@ pub(super) struct Seen {
     pub(super) taken: Option<u64>,
     /// Releases posted so far.
     pub(super) posted: u64,
-    /// Whether the loop has seen that the gate is closed.
+    /// True where the loop has seen that the gate is closed.
     pub(super) left: bool,
 }
 
@@ -320,42 +321,43 @@ pub(super) enum Act {
     Free,
 }
 
-/// How a task is started again when its process has ended; by default never. Limited, and slower
-/// each time, so that a task that cannot run takes nothing from the others.
+/// The restarts of a task whose process has ended; by default none. Limited, and slower each time,
+/// so that a task that cannot run takes nothing from the others.
 ///
 /// `Restart { most: 2, ..Restart::ON_FAILURE }`: with `..` also where all is said, for fields may
 /// come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// How often in a row, 0 for never: a process that ran for [`Restart::WELL`] begins a new one.
+    /// The most restarts in a row, 0 for none: a process that ran for [`Restart::WELL`] begins a
+    /// new row.
     pub most: u32,
-    /// How long it waits before the first time, not negative; twice as long each time in a
+    /// The pause before the first restart, not negative; twice as long before each further one in a
     /// row, up to [`Restart::LONGEST`].
     pub pause: Span,
-    /// Also when it did not fail.
+    /// True for a restart also where the process did not fail.
     pub always: bool,
 }
 
 impl Default for Restart {
-    /// Never.
+    /// No restarts.
     fn default() -> Self {
         Self { most: 0, ..Self::ON_FAILURE }
     }
 }
 
 impl Restart {
-    /// When it failed (an exit status other than 0, a signal, or an end by its supervisor): five
-    /// times in a row, from 100 ms on.
+    /// Restarts where it failed (an exit status other than 0, a signal, or an end by its
+    /// supervisor): five times in a row, from 100 ms on.
     pub const ON_FAILURE: Self = Self { most: 5, pause: Span::from_ms(100), always: false };
-    /// However it ended: five times in a row, from 100 ms on.
+    /// Restarts however it ended: five times in a row, from 100 ms on.
     pub const ALWAYS: Self = Self { always: true, ..Self::ON_FAILURE };
-    /// The longest pause.
+    /// The longest pause before a restart.
     pub const LONGEST: Span = Span::from_ms(10_000);
-    /// A process that was released for this long ran well.
+    /// The time after which a process that was released ran well.
     pub const WELL: Span = Span::from_ms(60_000);
 }
 
-/// How often a task was started again: in a row, and in total.
+/// Restarts of a task: in a row, and in total.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     in_row: u32,
@@ -363,8 +365,8 @@ struct Count {
 }
 
 impl Count {
-    /// When a process that ended at `now` is started again; `None` for never. It had been released
-    /// for `ran`.
+    /// The instant at which a process that ended at `now` is started again; `None` for never. It
+    /// had been released for `ran`.
     fn next(
         &mut self,
         restart: &Restart,

@@ -21,23 +21,24 @@ use punctual_os::{Errno, file, pidfd, process};
 use super::error::SetupError;
 use super::request::{LINE_MAX, Request, answer, make_directory, socket};
 
-/// How many connections may be open without a request.
+/// The most connections that may be open without a request.
 const GUESTS_MAX: usize = 128;
 
-/// How long a connection may stay open without a request.
+/// The longest time for which a connection may stay open without a request.
 const PATIENCE: Span = Span::from_ms(1_000);
 
 /// After so long a silent connection makes room for a new one where all places are taken: a program
 /// sends its request as soon as it is connected.
 const SILENT: Span = Span::from_ms(50);
 
-/// How many connections are accepted in a [`WINDOW`]: 12 800 a second, each some 10 µs.
+/// The most connections that are accepted in a [`WINDOW`]: 12 800 a second, each some 10 µs.
 const ACCEPTS_MAX: u32 = 64;
 
 /// The time in which accepted connections are counted.
 const WINDOW: Span = Span::from_ms(5);
 
-/// How often a file may be removed between its opening and its locking, before that is an error.
+/// The most times that a file may be removed between its opening and its locking before that is an
+/// error.
 const TRIES: usize = 100;
 
 /// A process that connected.
@@ -106,7 +107,7 @@ enum Received {
     Gone,
 }
 
-/// Who may come in: the same user, or root.
+/// Admits a connection of the same user, or of root.
 fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
     let peer = socket::peer(socket.as_raw_fd()).ok()?;
     socket.set_nonblocking(true).ok()?;
@@ -125,9 +126,9 @@ pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
     _held: NameLock,
-    /// The oldest first.
+    /// The connections without a request, the oldest first.
     guests: Vec<Guest>,
-    /// When the current window began, and how many connections were accepted in it.
+    /// The begin of the current window, and the number of connections that were accepted in it.
     window: (Instant, u32),
 }
 
@@ -191,8 +192,8 @@ impl Listener {
         }
     }
 
-    /// Whether one more connection can be accepted. Where all places are taken, one that has been
-    /// silent for long enough is closed for it.
+    /// Returns true where one more connection can be accepted. Where all places are taken, one that
+    /// has been silent for long enough is closed for it.
     fn make_room(&mut self, now: Instant) -> bool {
         if self.guests.len() < GUESTS_MAX {
             return true;
@@ -266,7 +267,7 @@ impl Drop for NameLock {
     }
 }
 
-/// Whether `file` is the one that is at `path` now.
+/// Returns true where `file` is the one that is at `path` now.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -5,8 +5,8 @@
 /// The longest name of a supervisor or a task, bytes.
 pub const NAME_MAX: usize = 48;
 
-/// Whether a name can be one of a supervisor or a task: letters, digits, `-`, `_` and `.`, not
-/// first, and at most [`NAME_MAX`].
+/// Returns true for a name that a supervisor or a task can have: letters, digits, `-`, `_` and `.`,
+/// the last not at its beginning, 1 to [`NAME_MAX`] bytes.
 ///
 /// # Real-time: setup only
 pub fn is_name(name: &str) -> bool {

@@ -26,8 +26,8 @@ use super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE, TaskError};
 use crate::clocks::MachineClock;
 use crate::error::{Error, Kind};
 
-/// How long a task waits without a release before it looks after its supervisor, ns; two periods
-/// where that is longer.
+/// The time for which a task waits without a release before it looks after its supervisor, ns; two
+/// periods where that is longer.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// A task that never waits, because it is always behind and runs the releases that passed, blocks
 /// once in this time and for so long: the kernel's limit of real-time CPU time (RLIMIT_RTTIME) is
@@ -46,7 +46,7 @@ pub struct Registration {
     clock: MachineClock,
     tie: Tie,
     patience_ns: u64,
-    /// When it blocked last.
+    /// The instant at which it blocked last.
     rested: Instant,
     running: bool,
     of_this_thread: PhantomData<*const ()>,
@@ -61,7 +61,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// When no supervisor started it, or what it handed over is no task block.
+    /// No supervisor started it, or the memory that it handed over is no task block.
     ///
     /// # Real-time: setup only
     pub fn from_env(task: Option<&str>) -> Result<Self, Error> {
@@ -90,7 +90,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// When there is no such supervisor, or it is another user's, or says no.
+    /// There is no such supervisor, or it is another user's, or it refuses.
     ///
     /// # Real-time: setup only
     pub fn join(supervisor: &str, task: &str) -> Result<Self, Error> {
@@ -131,14 +131,14 @@ impl Registration {
         })
     }
 
-    /// The task that this is.
+    /// The name of its task.
     ///
     /// # Real-time: setup only
     pub fn task(&self) -> &str {
         &self.task
     }
 
-    /// Period, burst and output, as the supervisor has them.
+    /// The terms of its releases, as the supervisor has them: period, burst and output.
     ///
     /// # Real-time: in loop
     pub fn terms(&self) -> &Terms {
@@ -156,7 +156,7 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// When there will be none: the supervisor ended this task, which is to exit
+    /// No release will come any more: the supervisor ended this task, which is to exit
     /// ([`Error::errno`] is ECANCELED), or is gone (EPIPE). Then nobody releases the task any more,
     /// writes its safe value or watches it, and its thread is SCHED_OTHER.
     ///
@@ -194,8 +194,8 @@ impl Registration {
         }
     }
 
-    /// Whether the cycle that runs is to come to its end, for a caller that does not keep it: as
-    /// [`Cycle::cancelled`].
+    /// Returns true where the cycle that runs is to come to its end, for a caller that does not
+    /// keep it: as [`Cycle::cancelled`].
     ///
     /// # Real-time: in loop
     pub fn cancelled(&self) -> bool {

@@ -1,5 +1,5 @@
-//! How a process reaches a running supervisor by its name: where the socket is, what is requested,
-//! what is answered, and what ties the two together.
+//! The way by which a process reaches a running supervisor by its name: the socket, the request,
+//! the answer, and the tie between the two.
 //!
 //! For both ends. A request and its answer are a line each; nothing but these lines and descriptors
 //! goes through the socket.
@@ -24,7 +24,7 @@ pub const LINE_MAX: usize = 256;
 /// Says where supervisors are found, in place of the usual directory.
 pub const DIR_VARIABLE: &str = "PUNCTUAL_RUNTIME_DIR";
 
-/// How long a supervisor may take to answer.
+/// The longest time that a supervisor may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// A request.
@@ -37,7 +37,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The line that asks.
+    /// The line of the request.
     ///
     /// # Real-time: setup only
     pub fn line(&self) -> String {
@@ -98,7 +98,7 @@ pub fn answer(refused: Option<&str>) -> String {
 ///
 /// # Errors
 ///
-/// Why the request was refused.
+/// The reason for which the request was refused.
 ///
 /// # Real-time: setup only
 pub fn answered(line: &[u8]) -> Result<(), String> {
@@ -157,7 +157,7 @@ pub(super) fn make_directory(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What ties a process to its supervisor, by which it knows that the supervisor lives.
+/// The tie of a process to its supervisor, by which it knows that the supervisor lives.
 #[derive(Debug)]
 pub(super) enum Tie {
     /// It is the parent, by this number.
@@ -179,7 +179,7 @@ impl Tie {
     }
 }
 
-/// Asks a supervisor for something; what came with its answer.
+/// Sends a request to a supervisor; the connection, and the descriptors that came with the answer.
 pub(super) fn ask(
     supervisor: &str,
     request: &Request,

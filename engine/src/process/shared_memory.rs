@@ -51,12 +51,12 @@ impl SharedMemory {
         self.mapping.words()
     }
 
-    /// What is handed to a process that may write to it.
+    /// The descriptor for a process that may write to it.
     pub(super) fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// What is handed to a process that may only read it.
+    /// A descriptor for a process that may only read it.
     pub(super) fn read_only(&self) -> Result<Descriptor, Errno> {
         descriptor::read_only(&self.descriptor)
     }

@@ -1,6 +1,6 @@
-//! A task of a supervisor: what is run, when, and what happens when it does not behave.
+//! A task of a supervisor: its program, its releases, and the answer to its faults.
 //!
-//! Plain data, and what cannot be where a process runs.
+//! Plain data, and the refusal of settings that a process cannot have.
 
 use std::ffi::{CString, OsString};
 use std::fmt::Display;
@@ -43,7 +43,7 @@ pub struct Spec {
 impl Spec {
     /// The longest burst: its results fit in the block until they are taken.
     pub const BURST_MAX: u32 = 16;
-    /// How long a process may take to register by default.
+    /// The default time within which a process must register.
     pub const REGISTER_WITHIN: Span = Span::from_ms(5_000);
 
     /// A process of these words; without a word, one that joins.
@@ -71,7 +71,7 @@ impl Spec {
         self.safe.chunks(8).map(word).collect()
     }
 
-    /// Refuses what a process of a supervisor of this SCHED_FIFO priority cannot be.
+    /// Refuses settings that a process of a supervisor of this SCHED_FIFO priority cannot have.
     pub(super) fn check(&self, supervisor: u8) -> Result<(), SetupError> {
         let name = || self.task.name().to_owned();
         let cannot = |why| Err(SetupError::Build(BuildError::Cannot(name(), why)));
@@ -112,8 +112,8 @@ impl Spec {
     }
 }
 
-/// What a process runs as and in, each part by the name that systemd.exec(5) gives it; by default
-/// what its supervisor has.
+/// The surroundings of a process, each part by the name that systemd.exec(5) gives it; by default
+/// those of its supervisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// Its user, by name or number. It then has that user's groups, and no capabilities but those
@@ -147,7 +147,7 @@ impl Surroundings {
     /// Looks the names up.
     ///
     /// # Errors
-    /// Those that there are not, and what cannot be.
+    /// Names that do not exist, and settings that cannot be.
     pub(super) fn resolve(&self, task: &str) -> Result<Resolved, SetupError> {
         let refused = |why: String| SetupError::Surroundings(task.to_owned(), why);
         let user = self.user.as_deref().map(find_user).transpose().map_err(refused)?;

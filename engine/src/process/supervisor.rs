@@ -46,13 +46,14 @@ pub use child::program;
 pub use ready::Ready;
 pub use report::{Event, EventKind, Figures, Finished, Over, TaskOutcome};
 
-/// How long a process that is to be terminated keeps its real-time policy after its overrun.
+/// The time for which a process that is to be terminated keeps its real-time policy after its
+/// overrun.
 const TERMINATE_GRACE: Span = Span::from_ms(4);
 
-/// How long a thread of a task may run under a real-time policy without blocking before the kernel
-/// kills its process (RLIMIT_RTTIME), µs: ten times what the monitor allows, and a burst. It is for
-/// when there is no monitor any more; [`super::Registration::wait`] blocks now and then, however
-/// far a task is behind.
+/// The longest time for which a thread of a task may run under a real-time policy without blocking
+/// before the kernel kills its process (RLIMIT_RTTIME), µs: ten times what the monitor allows, and
+/// a burst. It is for when there is no monitor any more; [`super::Registration::wait`] blocks now
+/// and then, however far a task is behind.
 fn realtime_us(period_ns: u64, burst: u32) -> u64 {
     let cycles_ns = period_ns.saturating_mul(u64::from(burst).saturating_add(1));
     let allowed_ns = hang_bound(period_ns).as_ns().unsigned_abs().saturating_add(cycles_ns);
@@ -127,9 +128,9 @@ impl Supervisor {
         self
     }
 
-    /// Sets how the executive's thread runs: its CPU, which is that of the tasks too that have none
-    /// of their own, its SCHED_FIFO priority, in [2, 98] and above the tasks', and what its wait
-    /// takes of the CPU.
+    /// Sets the executive's thread: its CPU, which is that of the tasks too that have none of their
+    /// own, its SCHED_FIFO priority, in [2, 98] and above the tasks', and what its wait takes of
+    /// the CPU.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -160,7 +161,7 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be; that its threads could take the machine away; a period that
+    /// The first setting that cannot be; threads that could take the machine away; a period that
     /// the clock's own stamps would fill, or in which its wait has no time to sleep.
     ///
     /// # Real-time: setup only
@@ -231,11 +232,11 @@ impl Supervisor {
         self.thread.named_fifo().unwrap_or(0)
     }
 
-    /// Whether all settings and tasks can be; makes nothing.
+    /// Checks all settings and tasks; makes nothing.
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be.
+    /// The first setting that cannot be.
     ///
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), SetupError> {
@@ -324,12 +325,12 @@ impl Supervisor {
         spec.thread.pinned_to().or(self.thread.pinned_to())
     }
 
-    /// What its loop would release when, those of the calendar first, then the periodic ones by
-    /// rank; makes nothing.
+    /// The tasks as its loop would release them, those of the calendar first, then the periodic
+    /// ones by rank; makes nothing.
     ///
     /// # Errors
     ///
-    /// The first thing that cannot be.
+    /// The first setting that cannot be.
     ///
     /// # Real-time: setup only
     pub fn layout(&self) -> Result<Vec<PlacedTask>, SetupError> {
@@ -400,7 +401,7 @@ pub struct PlacedTask {
     pub period: Period,
     /// Its phase, or its first place in the frame, ns after the epoch.
     pub phase_ns: u64,
-    /// Whether it is released at the places of units.
+    /// True where it is released at the places of units.
     pub is_unit: bool,
     /// The SCHED_FIFO priority that its thread is given.
     pub priority: u8,
@@ -408,13 +409,13 @@ pub struct PlacedTask {
     pub cpu: Option<u32>,
 }
 
-/// One block of a supervisor: what its loop, its monitor and its supervising thread share. Only
-/// atomics change here; the supervising thread alone knows which process has the block.
+/// One block of a supervisor: the state that its loop, its monitor and its supervising thread
+/// share. Only atomics change here; the supervising thread alone knows which process has the block.
 #[derive(Debug)]
 struct TaskBlock {
     spec: Spec,
     terms: Terms,
-    /// By place of its frame.
+    /// The limits of a cycle, by place of its frame.
     limits: Vec<Limits>,
     on_overrun: RemoteOverrun,
     fifo: u8,
@@ -423,7 +424,7 @@ struct TaskBlock {
     /// A process that takes none of so many releases is silent.
     silent_after: u64,
     safe: Vec<u64>,
-    /// What its process runs as and in.
+    /// The surroundings of its process, in the kernel's numbers.
     resolved: Resolved,
     memory: SharedMemory,
     page: Arc<SharedMemory>,
@@ -431,7 +432,8 @@ struct TaskBlock {
     counts: RemoteCounts,
     demotable: Demotable,
     others: Others,
-    /// How long a thread of its process may run under a real-time policy without blocking, µs.
+    /// The longest time for which a thread of its process may run under a real-time policy without
+    /// blocking, µs.
     realtime_us: u64,
 }
 

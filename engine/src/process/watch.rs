@@ -29,7 +29,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// When there is no such supervisor or task, or it is another user's.
+    /// There is no such supervisor or task, or it is another user's.
     ///
     /// # Real-time: setup only
     pub fn open(supervisor: &str, task: &str) -> Result<Self, Error> {
@@ -54,15 +54,16 @@ impl Watch {
         Ok(Self { block, page, terms, supervisor: process })
     }
 
-    /// Whether the supervisor still runs. Once it does not, nobody releases the task, counts its
-    /// cycles or writes its safe value: an output that is the task's own then stays for ever.
+    /// Returns true where the supervisor still runs. Once it does not, nobody releases the task,
+    /// counts its cycles or writes its safe value: an output that is the task's own then stays for
+    /// ever.
     ///
     /// # Real-time: reader side
     pub fn is_supervised(&self) -> bool {
         pidfd::has_ended(&self.supervisor) == Ok(false)
     }
 
-    /// Period, burst and output.
+    /// The terms of its releases: period, burst and output.
     ///
     /// # Real-time: reader side
     pub fn terms(&self) -> &Terms {

@@ -25,20 +25,21 @@ use super::super::spec::Spec;
 use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use super::TaskBlock;
 
-/// How long the end of a process waits for what it started: that was killed, and may still write to
-/// memory that it inherited. A process that nobody has waited for is left behind after it.
+/// The time for which the end of a process waits for those that it started: they were killed, and
+/// may still write to memory that they inherited. A process that nobody has waited for is left
+/// behind after it.
 const LINGER: Span = Span::from_ms(100);
 
 /// ENOENT: there is no such program.
 const NOT_FOUND: Errno = Errno(2);
 
-/// What execvp(3) takes where the environment has no PATH (confstr(3), _CS_PATH).
+/// The path of execvp(3) where the environment has no PATH (confstr(3), _CS_PATH).
 const PATH: &str = "/bin:/usr/bin";
 
-/// What the names of the cgroups made here begin with; then the supervisor's process and a number.
+/// The beginning of the names of the cgroups made here; then the supervisor's process and a number.
 const PREFIX: &str = "punctual-";
 
-/// Where systemd says that it manages the machine (sd_booted(3)).
+/// The folder that is there where systemd manages the machine (sd_booted(3)).
 const SYSTEMD: &str = "/run/systemd/system";
 
 /// A process that was started.
@@ -116,7 +117,7 @@ impl Child {
         }
     }
 
-    /// How the process ended, once all that it started has ended too.
+    /// The end of the process, once all that it started has ended too.
     pub(super) fn has_ended(&mut self, now: Instant) -> Option<ProcessEnd> {
         if self.ended.is_none() {
             let exit = match child::status(self.pid) {
@@ -135,7 +136,7 @@ impl Child {
         (now >= until || !self.has_others()).then_some(exit)
     }
 
-    /// Whether anything is left of what it started.
+    /// Returns true where anything is left of the processes that it started.
     fn has_others(&self) -> bool {
         process::group_exists(self.pid) == Ok(true)
             || self.cgroup.as_ref().is_some_and(Cgroup::is_populated)
@@ -279,7 +280,7 @@ impl Cgroup {
         let _refused = (&self.kill).write_all(b"1");
     }
 
-    /// Whether a process is left in it.
+    /// Returns true where a process is left in it.
     fn is_populated(&self) -> bool {
         fs::read_to_string(self.folder.join("cgroup.events"))
             .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
@@ -312,7 +313,8 @@ fn own_folder(own: &str, mounts: &str) -> Option<PathBuf> {
     Some(Path::new(mount).join(path))
 }
 
-/// Whether systemd leaves what is below a cgroup to its processes (`Delegate=`, systemd 251).
+/// Returns true where systemd leaves all below a cgroup to its processes (`Delegate=`, systemd
+/// 251).
 fn is_delegated(folder: &Path) -> bool {
     let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
     let mut value = [0; 4];

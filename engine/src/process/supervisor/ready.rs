@@ -49,7 +49,7 @@ const LOOK: Span = Span::from_ms(2);
 #[derive(Debug)]
 pub struct Ready {
     pub(super) plan: ReleasePlan,
-    /// By rank.
+    /// The block of each task, by rank.
     pub(super) blocks: Vec<TaskBlock>,
     pub(super) listener: Option<Listener>,
     pub(super) page: SharedMemory,
@@ -59,7 +59,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Which periodic task is released when.
+    /// The plan of the periodic tasks.
     ///
     /// # Real-time: setup only
     pub fn plan(&self) -> &Plan {
@@ -194,7 +194,7 @@ impl Ready {
         Ok(Finished { over, policy, refused, forced, taken, releases, tasks })
     }
 
-    /// Why it ended; `gone`: because nobody was left.
+    /// The reason of its end; `gone` where no task was left.
     fn over(&self, executed: &Executed<'_>, gone: bool) -> Over {
         match (executed.remotes.stopped_by, executed.ended) {
             (Some(rank), _) => Over::Overran(self.plan.name(rank).to_owned()),
@@ -205,8 +205,8 @@ impl Ready {
     }
 }
 
-/// What the threads of a supervisor share: the executive, the monitor above it, and the calling
-/// thread, which starts and ends both.
+/// The state that the threads of a supervisor share: the executive, the monitor above it, and the
+/// calling thread, which starts and ends both.
 #[derive(Debug)]
 struct RunSetup<'s> {
     stop: Stop<'s>,
@@ -306,7 +306,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// When releases come.
+/// The extent of releases in time.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
     /// For so long, or until it is stopped, from the first on that can be met.
@@ -316,7 +316,7 @@ enum Extent {
 }
 
 impl Extent {
-    /// From when on releases come, and before when, where it begins at `now`.
+    /// The instants from which on and before which releases come, where it begins at `now`.
     fn at(self, now: Instant) -> (Instant, Instant) {
         match self {
             Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
@@ -326,18 +326,18 @@ impl Extent {
     }
 }
 
-/// What the executive leaves when its loop has ended.
+/// The state that the executive leaves when its loop has ended.
 #[derive(Debug)]
 struct Executed<'s> {
     ended: Ended,
     policy: SchedPolicy,
     refused: Vec<Refusal>,
-    /// What it took of its CPU, where it was real-time.
+    /// The share of its CPU that it took, where it was real-time.
     taken: Option<CpuTaken>,
     remotes: RemoteTasks<'s, Page<'s>>,
-    /// When it was over.
+    /// The instant at which it was over.
     over: Instant,
-    /// By rank what it never released and should have.
+    /// Releases that were due and that it never made, by rank.
     unreleased: Vec<Unreleased>,
 }
 

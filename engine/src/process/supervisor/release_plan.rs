@@ -1,4 +1,4 @@
-//! What a supervisor releases when: the units of a calendar at their places, and tasks by rank.
+//! The releases of a supervisor: the units of a calendar at their places, and tasks by rank.
 //!
 //! For its loop, which only posts releases: the work is done in the processes. The ranks are the
 //! tasks of the calendar, as they come in the frame, then the periodic ones.
@@ -20,7 +20,7 @@ use crate::error::CalendarError;
 use crate::periodic::{Plan, PlanStorage};
 use crate::remote::{Limits, POST};
 
-/// How long before a unit no other release is posted: one turn of the loop.
+/// The time before a unit in which no other release is posted: one turn of the loop.
 const TURNAROUND: Span = Span::from_us(2);
 
 /// The units of a calendar and the periodic tasks beside them.
@@ -71,7 +71,7 @@ impl ReleasePlan {
         Some(starts.windows(2).map(|pair| pair[1] - pair[0]).fold(around, u64::max))
     }
 
-    /// How many of the first ranks are tasks of the calendar.
+    /// The number of the first ranks that are tasks of the calendar.
     pub(super) fn units(&self) -> usize {
         self.units.as_ref().map_or(0, CalendarPlan::tasks)
     }
@@ -127,7 +127,7 @@ impl ReleasePlan {
         places.map(|(_, place)| place).filter(move |place| place.task as usize == rank)
     }
 
-    /// When the task of this rank is released, with the grid at `epoch`: evenly, and where it has
+    /// The releases of the task of this rank, with the grid at `epoch`: evenly, and where it has
     /// several places in a frame, at those.
     pub(super) fn releases(&self, rank: usize, epoch: Instant) -> (Releases, Places) {
         let first_ns = self.phase_ns(rank);
@@ -143,7 +143,7 @@ impl ReleasePlan {
         (releases, places)
     }
 
-    /// What counts as wrong at each place of the task of this rank; none of a periodic one.
+    /// The limits at each place of the task of this rank; none of a periodic one.
     pub(super) fn limits(&self, rank: usize) -> Vec<Limits> {
         let limits = |place: &UnitSlot| Limits {
             start_ns: place.start_ns,

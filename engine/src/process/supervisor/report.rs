@@ -1,6 +1,6 @@
-//! What a supervisor tells while it runs, and what became of it and its tasks.
+//! The events of a supervisor while it runs, and the outcome of it and of its tasks.
 //!
-//! Plain data; whoever ran it says it to a person.
+//! Plain data; the program that ran it shows it to a person.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,12 +14,12 @@ use crate::process::lifecycle::{Cause, ProcessEnd};
 use crate::safety::CpuTaken;
 use crate::session::{Attempt, Refusal};
 
-/// Why a supervisor ended.
+/// The reason of a supervisor's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     /// Its time was up.
     Finished,
-    /// It was asked to stop, or its watchdog did.
+    /// A stop was requested, or its watchdog stopped it.
     Stopped,
     /// No task is left that could run.
     AllGone,
@@ -27,22 +27,22 @@ pub enum Over {
     Overran(String),
 }
 
-/// What became of a supervisor.
+/// The outcome of a supervisor.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Why it ended.
+    /// The reason of its end.
     pub over: Over,
     /// The policy that its executive really had.
     pub policy: SchedPolicy,
-    /// What its executive's thread was refused.
+    /// The requests of its executive's thread that the kernel refused.
     pub refused: Vec<Refusal>,
-    /// How the executive itself was ended by force, if it was.
+    /// The way in which the executive itself was ended by force; `None` where it was not.
     pub forced: Option<crate::monitor::Force>,
-    /// What its executive took of its CPU, where it was real-time.
+    /// The share of its CPU that its executive took, where it was real-time.
     pub taken: Option<CpuTaken>,
-    /// How late the executive's own releases were.
+    /// The lateness of the executive's own releases.
     pub releases: Figures,
-    /// What became of each task, by rank.
+    /// The outcome of each task, by rank.
     pub tasks: Vec<TaskOutcome>,
 }
 
@@ -65,33 +65,33 @@ impl Figures {
     }
 }
 
-/// What became of a task.
+/// The outcome of a task that is a process.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskOutcome {
-    /// The task.
+    /// The name of the task.
     pub name: String,
-    /// Its period, ns, rounded down, and its phase.
+    /// Its period, ns, rounded down.
     pub period_ns: u64,
-    /// Where its releases lie, ns after the epoch.
+    /// The phase of its releases, ns after the epoch.
     pub phase_ns: u64,
     /// Its counters and its histogram of lateness.
     pub figures: Figures,
     /// The policy that its thread had last; `None` when it never registered.
     pub policy: Option<SchedPolicy>,
-    /// How many processes were started for it, or joined.
+    /// Processes that were started for it, or joined.
     pub starts: u64,
-    /// How often it registered.
+    /// Times that it registered.
     pub registered: u64,
-    /// How often it was started again.
+    /// Times that it was started again.
     pub restarts: u64,
     /// Releases that found it still running an earlier cycle.
     pub overran: u64,
-    /// How often its process was ended because of that, or because it took no releases.
+    /// Times that its process was ended because it overran, or because it took no releases.
     pub terminated: u64,
-    /// How often the monitor made it SCHED_OTHER, and how often it got its policy back.
+    /// Times that the monitor made it SCHED_OTHER, and times that it got its policy back.
     pub demoted: (u64, u64),
-    /// How many threads other than the registered one lost a real-time policy of their own.
+    /// Threads other than the registered one that lost a real-time policy of their own.
     pub threads_demoted: u64,
     /// Releases at which no process was registered; with those that ran or were missed all of the
     /// run.
@@ -100,22 +100,22 @@ pub struct TaskOutcome {
     pub after_end: u64,
     /// Results in its block that cannot be.
     pub invalid: u64,
-    /// Whether it was given up: no restart was left, or wanted, and it had failed.
+    /// True where it was given up: no restart was left, or wanted, and it had failed.
     pub failed: bool,
-    /// How its last process ended.
+    /// The end of its last process; `None` where none has ended.
     pub exit: Option<ProcessEnd>,
 }
 
 /// Something that happened to a task while its supervisor ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The task it happened to.
+    /// The name of the task.
     pub task: String,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
-/// What can happen to a task.
+/// A kind of event of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Its process was started, with this number.

@@ -24,17 +24,17 @@ use super::{Event, EventKind, Figures, Ready, Stop, TaskBlock, TaskOutcome};
 use crate::clocks::monotonic_now;
 use crate::session::Attempt;
 
-/// How long tasks may take to leave when the supervisor ends, and then to be ended.
+/// The time that tasks have to leave when the supervisor ends, and then again to be ended.
 const LEAVE: Span = Span::from_ms(2_000);
 
-/// How often the supervisor looks where nothing calls it.
+/// The time after which the supervisor looks where nothing calls it.
 const TICK: Span = Span::from_ms(5);
 
-/// How often it lets itself be called from one such look to the next: whoever comes again and again
-/// takes no more of the CPU than that.
+/// The most calls that it takes from one such look to the next: whoever comes again and again takes
+/// no more of the CPU than that.
 const CALLS_MAX: u32 = 32;
 
-/// What the supervising thread does from the first start to the end of the last process.
+/// The work of the supervising thread from the first start to the end of the last process.
 pub(super) struct SupervisorLoop<'l, 's> {
     ready: &'s Ready,
     /// By rank.
@@ -42,7 +42,7 @@ pub(super) struct SupervisorLoop<'l, 's> {
     say: &'l mut dyn FnMut(Event),
     poller: Poller,
     stop: Stop<'l>,
-    /// Where tasks get cgroups of their own.
+    /// The cgroup below which tasks get their own.
     home: Option<Home>,
     /// The rank of the task that ends everything by taking no releases.
     stopped_by: Option<usize>,
@@ -140,7 +140,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         }
     }
 
-    /// Says how many threads beside the registered one the monitor demoted.
+    /// Reports the number of threads beside the registered one that the monitor demoted.
     fn say_demoted(&mut self, rank: usize) {
         let demoted = self.ready.blocks[rank].others.demoted();
         let news = demoted - std::mem::replace(&mut self.processes[rank].others_demoted, demoted);
@@ -343,7 +343,7 @@ enum Occupant {
     NotStarted(ProcessEnd),
 }
 
-/// The process of a block, as the supervising thread knows it, and what became of those before it.
+/// The process of a block, as the supervising thread knows it, and the counts of those before it.
 /// Decides nothing: that is [`Lifecycle`].
 #[derive(Debug)]
 pub(super) struct TaskProcess {
@@ -446,7 +446,7 @@ impl TaskProcess {
         self.exit = Some(exit);
     }
 
-    /// What became of the task, whose rank this is.
+    /// The outcome of the task of this rank.
     pub(super) fn outcome(&self, ready: &Ready, rank: usize) -> TaskOutcome {
         let block = &ready.blocks[rank];
         TaskOutcome {
@@ -486,16 +486,16 @@ enum Step {
     Wait,
     /// Those that are still there are ended.
     Kill,
-    /// What cannot be ended is left behind.
+    /// Processes that cannot be ended are left behind.
     GiveUp,
 }
 
-/// How far the end of a supervisor has got: its loop has ended, tasks leave or are ended. Decided
-/// by the time alone; whoever is in a hurry shortens the time that tasks have, and skips nothing.
+/// The progress of a supervisor's end: its loop has ended, tasks leave or are ended. Decided by the
+/// time alone; whoever is in a hurry shortens the time that tasks have, and skips nothing.
 #[derive(Clone, Copy, Debug)]
 struct WindDown<'s> {
     stop: Stop<'s>,
-    /// Until when tasks may leave; once that is over, until when they may end.
+    /// The instant until which tasks may leave; once that is over, until which they may end.
     until: Instant,
     killed: bool,
 }
@@ -505,7 +505,7 @@ impl<'s> WindDown<'s> {
         Self { stop, until: now + LEAVE, killed: false }
     }
 
-    /// What is to be done at `now`.
+    /// The step that is due at `now`.
     fn step(&mut self, now: Instant) -> Step {
         match self.killed {
             false if now >= self.until || self.stop.is_hurried() => {

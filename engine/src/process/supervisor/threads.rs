@@ -31,7 +31,7 @@ impl Others {
         self.process.store(process, Ordering::Release);
     }
 
-    /// How many threads lost a real-time policy.
+    /// Threads that lost a real-time policy.
     pub(super) fn demoted(&self) -> u64 {
         self.demoted.load(Ordering::Relaxed)
     }
@@ -43,12 +43,12 @@ struct Known {
     thread: i32,
     /// As it was when it had waited last.
     since: Account,
-    /// Whether the last look found it, under a real-time policy.
+    /// True where the last look found it, under a real-time policy.
     there: bool,
 }
 
 impl Known {
-    /// Whether it used more CPU time than `bound` since it waited last.
+    /// Returns true where it used more CPU time than `bound` since it waited last.
     fn runs_on(&mut self, account: Account, bound: Span) -> bool {
         // Another thread may have got its number.
         if account.waits != self.since.waits || account.cpu_ns < self.since.cpu_ns {

@@ -82,7 +82,7 @@ impl<K: Keep> Dispatch for TimeOuts<'_, K> {
     }
 }
 
-/// How far the last release of a unit's process has come.
+/// The progress of the last release of a unit's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// It has not begun.
@@ -185,7 +185,7 @@ mod tests {
         until: Vec<Option<Instant>>,
         /// Rank, cycle, and what that takes, where it is long.
         long: Vec<(usize, u64, Instant)>,
-        /// What began: rank and cycle.
+        /// Cycles that began: rank and number.
         began: Vec<(usize, u64)>,
     }
 
@@ -243,13 +243,13 @@ mod tests {
         ready
     }
 
-    /// What became of a simulated run.
+    /// The outcome of a simulated run.
     struct Simulated {
         ended: Ended,
         stopped_by: Option<usize>,
-        /// Rank and cycle.
+        /// Cycles that began: rank and number.
         began: Vec<(usize, u64)>,
-        /// By rank, how often it ran over.
+        /// Times that it ran over, by rank.
         overran: Vec<u64>,
     }
 

@@ -80,10 +80,10 @@ const END: u64 = u64::MAX;
 /// The terms on which a task is released, fixed before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// When which cycle is, where they come evenly; otherwise the even releases of as many cycles
-    /// that begin with the first place of frame 0 ([`Terms::release`]).
+    /// The releases of its cycles, where they come evenly; otherwise the even releases of as many
+    /// cycles that begin with the first place of frame 0 ([`Terms::release`]).
     pub releases: Releases,
-    /// Where the releases lie in a frame; [`Places::EVEN`] where they come evenly.
+    /// The places of the releases in a frame; [`Places::EVEN`] where they come evenly.
     pub places: Places,
     /// The most releases that run one after the other when the task fell behind; 0: those that
     /// passed are missed.

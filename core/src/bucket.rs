@@ -51,7 +51,7 @@ pub type PageBuckets = LogLinear<7, 40>;
 /// The number of buckets in a page.
 pub const COUNT: usize = PageBuckets::COUNT;
 
-/// Where a value belongs in a page.
+/// The place of a value in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketPlace {
     /// The value is negative.

@@ -280,7 +280,7 @@ pub struct CalendarState<'s> {
     tasks: &'s mut [TaskProgress],
 }
 
-/// Where a state is in its calendar, for [`CalendarState::resume`].
+/// The position of a state in its calendar, for [`CalendarState::resume`].
 #[derive(Clone, Copy, Debug)]
 pub struct CalendarPosition {
     from: Instant,
@@ -320,7 +320,7 @@ impl<'s> CalendarState<'s> {
         Some(state)
     }
 
-    /// Where it is between two units; with its storage all that [`CalendarState::resume`] needs.
+    /// Its position between two units: with its storage all that [`CalendarState::resume`] needs.
     ///
     /// # Real-time: in loop
     pub fn position(&self) -> CalendarPosition {

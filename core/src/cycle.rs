@@ -23,10 +23,11 @@ pub struct Job {
     pub part: u32,
     /// The instant at which it is due.
     pub release: Instant,
-    /// By when this cycle is to be over: the task's first release that was still to come at the
-    /// start; for a task that catches up ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the
-    /// release after this one, which may have passed; for a unit of a calendar, the instant at
-    /// which its budget is spent. A cycle that still runs then has overrun.
+    /// The instant at which this cycle must be over: the task's first release that was still to
+    /// come at the start; for a task that catches up
+    /// ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the release after this one, which may
+    /// have passed; for a unit of a calendar, the instant at which its budget is spent. A cycle
+    /// that still runs then has overrun.
     pub next: Instant,
     /// Releases of this task that were missed just before: those with the numbers below this
     /// cycle's.
@@ -325,7 +326,7 @@ impl Missed {
 pub struct CancelToken {
     /// Cycles begun so far; the last one is the one that runs.
     begun: AtomicU64,
-    /// When the cycle is to be cancelled, ns.
+    /// The instant at which the cycle is to be cancelled, ns.
     until_ns: AtomicU64,
     /// The last cycle that was cancelled.
     cancelled: AtomicU64,

@@ -91,7 +91,8 @@ impl Storage<'_> {
 pub struct Before<'b, 't, 's> {
     /// The table that ran.
     pub table: &'b Table<'t>,
-    /// Where that is; still to be read afterwards, for the counters of tasks that are removed.
+    /// The state of that table; still to be read afterwards, for the counters of tasks that are
+    /// removed.
     pub state: &'b mut TableState<'s>,
     /// For each rank of the new table the rank in the old one that it goes on from, or none.
     pub ranks: &'b [Option<u32>],
@@ -482,7 +483,7 @@ impl TableState<'_> {
         (count > 0).then_some(Missed { releases, first, count })
     }
 
-    /// When a cycle of a task is released.
+    /// The instant at which a cycle of a task is released.
     fn release_of(&self, table: &Table<'_>, rank: usize, cycle: u64) -> Instant {
         let slot = &table.slots[rank];
         let class = &table.classes[slot.class as usize];
@@ -699,7 +700,7 @@ impl OneTask {
 pub struct Released {
     /// Its cycle: releases since the epoch.
     cycle: u64,
-    /// When it was due, and when the one after it is, ns.
+    /// The instant at which it was due, and that of the one after it, ns.
     at_ns: u64,
     next_ns: u64,
     /// The period of its tasks, as its class has it.
@@ -780,13 +781,13 @@ impl Cursor {
             && (self.whole_ns, self.part) == whole_and_part(class.period)
     }
 
-    /// When period `period` starts, ns.
+    /// The instant at which period `period` starts, ns.
     fn start_of_ns(&self, class: &PeriodClass, table: &Table<'_>, period: u64) -> u64 {
         let from_ns = table.epoch.as_ns().saturating_add(self.moved_ns);
         from_ns.saturating_add(class.period.offset_ns(period))
     }
 
-    /// When the group it is at is released, ns.
+    /// The instant at which the group it is at is released, ns.
     #[inline]
     fn release_ns(&self, table: &Table<'_>) -> u64 {
         self.start_ns.saturating_add(table.groups[self.group as usize].phase_ns)

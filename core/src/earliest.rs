@@ -1,4 +1,4 @@
-//! Which of a fixed set of instants comes first: a tournament in the caller's storage.
+//! The earliest of a fixed set of instants: a tournament in the caller's storage.
 //!
 //! For the dispatcher, one instant a period class. The winner is known at once; moving one instant
 //! replays its matches alone, ⌈log₂ n⌉ of them. Never grows.

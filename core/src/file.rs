@@ -47,7 +47,7 @@ pub enum BlockKind {
 pub struct BlockHeader {
     /// Its kind.
     pub kind: BlockKind,
-    /// Which of the file's runs, counted from 0 in the order of the JSON text.
+    /// The number of its run in the file, counted from 0 in the order of the JSON text.
     pub run: u32,
     /// Samples in the payload, in [0, `BLOCK_SAMPLES_MAX`].
     pub samples: u32,

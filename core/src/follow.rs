@@ -21,13 +21,14 @@ pub const PPB: i64 = 1_000_000_000;
 /// with one rate, after it with another, and at the bend with one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// Where it bends, on CLOCK_MONOTONIC.
+    /// The instant of the bend, on CLOCK_MONOTONIC.
     pub at: Instant,
     /// The grid's time there.
     pub grid: Instant,
-    /// By how much the grid's time runs faster than CLOCK_MONOTONIC until then, in parts of 10⁹.
+    /// The rate by which the grid's time is faster than CLOCK_MONOTONIC until then, in parts of
+    /// 10⁹.
     pub before_ppb: i64,
-    /// And from then on.
+    /// The same from then on.
     pub after_ppb: i64,
 }
 
@@ -245,7 +246,7 @@ impl Shared {
         self.turn.store((turn | 1).wrapping_add(1), Ordering::Release);
     }
 
-    /// Which edition there is: another one than before means a look is due. 0 for none yet.
+    /// The number of the edition: another one than before means that a look is due. 0 for none yet.
     ///
     /// # Real-time: in loop
     #[inline]

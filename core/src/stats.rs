@@ -276,7 +276,7 @@ fn bump(word: &AtomicU64, by: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
-/// Which cycle something was.
+/// The release and the number of a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At {
     /// The instant at which it was due.
@@ -476,7 +476,7 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     ///
-    /// When there is none that this version can read.
+    /// There is no page that this version can read.
     ///
     /// # Real-time: reader side
     pub fn open(words: &'a [AtomicU64]) -> Result<Self, PageError> {

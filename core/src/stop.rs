@@ -17,8 +17,8 @@ pub trait StopRequest {
     /// # Real-time: in loop
     fn flag(&self) -> &AtomicBool;
 
-    /// When it was requested first, on CLOCK_MONOTONIC; `None` where it was not, or where that is
-    /// not known.
+    /// The instant of the first request, on CLOCK_MONOTONIC; `None` where it was not, or where that
+    /// is not known.
     ///
     /// # Real-time: in loop
     fn requested(&self) -> Option<Instant>;
@@ -28,8 +28,8 @@ pub trait StopRequest {
     /// # Real-time: in loop
     fn request(&self, at: Instant);
 
-    /// When it was requested first, on `clock`, and no later than that shows now; `None` as for
-    /// [`StopRequest::requested`], and on a clock without a relation to CLOCK_MONOTONIC.
+    /// The instant of the first request, on `clock`, and no later than that shows now; `None` as
+    /// for [`StopRequest::requested`], and on a clock without a relation to CLOCK_MONOTONIC.
     ///
     /// # Real-time: in loop
     #[cold]

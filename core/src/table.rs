@@ -32,7 +32,7 @@ pub struct PhaseGroup {
 /// Ranks of a group that share a word of the ready set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mask {
-    /// Which word: ranks `64·word ..`.
+    /// The number of the word, with the ranks `64·word ..`.
     pub word: u32,
     /// A bit a rank.
     pub bits: u64,
@@ -91,7 +91,7 @@ pub enum TableError {
     TaskSlot(usize),
 }
 
-/// Which task is released when; never changes.
+/// The table of an executive: the releases of each task; never changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'t> {
     pub(crate) epoch: Instant,

@@ -54,7 +54,7 @@ impl<'a> TaskClient<'a> {
     ///
     /// # Errors
     ///
-    /// When the words are no task block of this version.
+    /// The words are no task block of this version.
     ///
     /// # Real-time: setup only
     pub fn open(whole: &'a [AtomicU64]) -> Result<Self, TaskBlockError> {

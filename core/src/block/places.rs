@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// The most places of one task in a frame: each takes a word of its block.
 pub const PLACES_MAX: usize = 64;
 
-/// Where the releases of a task lie in a frame that comes round for ever; none where they come
+/// The places of a task's releases in a frame that comes round for ever; none where they come
 /// evenly.
 ///
 /// Beside an even [`Releases`] of as many releases a frame, of which number 0 is the first place of
@@ -53,7 +53,7 @@ impl Places {
         &self.offsets_ns[..self.count]
     }
 
-    /// Which place of its frame cycle `k` is; 0 where releases come evenly.
+    /// The number of the place of cycle `k` in its frame; 0 where releases come evenly.
     ///
     /// # Real-time: in loop
     #[inline]

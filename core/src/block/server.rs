@@ -17,8 +17,8 @@ use crate::time::{Instant, Span};
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
-/// Which child of a task is released, if any: opened and closed by the thread that starts children,
-/// read by the loop at the task's next release. Lies in memory that no task can reach.
+/// The gate for the child of a task that is released: opened and closed by the thread that starts
+/// children, read by the loop at the task's next release. Lies in memory that no task can reach.
 #[derive(Debug, Default)]
 pub struct Admission {
     /// The child's number, twice; and one more while it is open.

@@ -341,7 +341,7 @@ impl CalendarBuilder {
     }
 }
 
-/// Where a unit's place begins.
+/// The beginning of a unit's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// This many nanoseconds after the start of the frame.

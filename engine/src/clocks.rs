@@ -257,7 +257,7 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_
 /// Checks that the kernel of this machine trusts the counter now.
 ///
 /// # Errors
-/// Why it does not, or that this is unknown.
+/// The reason why it does not, or why that is unknown.
 ///
 /// # Real-time: setup only
 pub fn counter_trust() -> Result<(), Untrusted> {

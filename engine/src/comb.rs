@@ -35,7 +35,7 @@ const SPREADS: i64 = 4;
 #[derive(Clone, Debug)]
 pub struct Comb {
     period: Period,
-    /// Of each tick how many releases come until one is at the same place in it again; 0 where that
+    /// The number of releases, by tick, until one is at the same place in it again; 0 where that
     /// are too many, or each is.
     teeth: [u32; TICKS_NS.len()],
     late: [[u16; TEETH_MAX]; TICKS_NS.len()],

@@ -118,7 +118,7 @@ pub struct CycleCounting {
 struct UnitPages {
     epoch: Instant,
     frame: Period,
-    /// By when in the frame a unit is ready, ns.
+    /// The instant in the frame at which each unit is ready, ns, and its page.
     pages: Vec<(u64, Words)>,
 }
 
@@ -288,7 +288,7 @@ impl Observe for ByRank {
 /// The memory of a task's page, as its readers have it.
 #[derive(Clone, Debug)]
 pub enum StatsPage {
-    /// Of this process.
+    /// A page of this process.
     Own(Words),
     /// Shared with other processes.
     Shared(Arc<SharedMemory>),

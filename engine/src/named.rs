@@ -19,8 +19,8 @@ const LINKS_MAX: u32 = 40;
 /// A directory where every user may make a name and only its owner may remove it.
 const STICKY_AND_OPEN: u32 = 0o1002;
 
-/// Why what belongs to `owner` may have been placed by another user, in a directory of this mode
-/// and owner, to catch who writes there; `None` where it is this process's or the directory's
+/// The reason why an object of `owner` may have been placed by another user, in a directory of this
+/// mode and owner, to catch who writes there; `None` where it is this process's or the directory's
 /// owner's. `kind` names it, for the message.
 ///
 /// # Real-time: setup only

@@ -86,7 +86,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of a loop or task of this name with this page, as it is now.
+    /// The statistics of a loop or task of this name with this page, as it is now.
     ///
     /// # Real-time: setup only
     pub fn of(name: &str, page: Option<&View<'_>>) -> Self {

@@ -237,7 +237,7 @@ struct Groups<'g> {
 }
 
 impl Groups<'_> {
-    /// Of each task: its class, and the place of its chain in it.
+    /// The class of each task, and the place of its chain in it.
     fn places(&self) -> Vec<(usize, usize)> {
         let class_of: HashMap<Period, usize> =
             self.periods.iter().enumerate().map(|(index, &period)| (period, index)).collect();

@@ -15,8 +15,8 @@
 //! A process that a supervisor started ends with it, by the kernel where the supervisor is killed,
 //! and takes along what it started; no thread keeps a real-time policy that nobody watches.
 //!
-//! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
-//! in other ways; the checks here are against broken ones. A process that unregisters and lives on
+//! Processes of the same user, or of root, may come. Such a process could harm its supervisor in
+//! other ways; the checks here are against broken ones. A process that unregisters and lives on
 //! keeps its memory, and could write into the block of its successor.
 
 mod error;

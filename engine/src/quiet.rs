@@ -107,7 +107,7 @@ pub struct KernelTick {
     pub share: f64,
 }
 
-/// Where the tick is that was not detected: Linux has it at multiples of its period on
+/// The place of a tick that was not detected: Linux has it at multiples of its period on
 /// CLOCK_MONOTONIC since 6.4 (kernel/time/tick-common.c, "Align tick period with the HZ tick"),
 /// unless it is booted with skew_tick=1; and a millisecond divides its period, but for
 /// CONFIG_HZ=300.

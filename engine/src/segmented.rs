@@ -110,8 +110,8 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Errors
     ///
-    /// Why there is none: its end has come, or `stop` was set. The observer has counted everything
-    /// then.
+    /// The reason why there is none: its end has come, or `stop` was set. The observer has counted
+    /// everything then.
     ///
     /// # Real-time: in loop, waits
     #[inline]

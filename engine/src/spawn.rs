@@ -65,7 +65,7 @@ pub struct OwnThread<R> {
 }
 
 impl<R> OwnThread<R> {
-    /// Of the calling process.
+    /// A thread of the calling process.
     ///
     /// # Real-time: setup only
     pub fn new(thread: JoinHandle<R>) -> Self {
@@ -101,7 +101,7 @@ impl<R> OwnThread<R> {
 }
 
 impl<R> Drop for OwnThread<R> {
-    /// Of a thread that nobody joined: it goes on.
+    /// Detaches a thread that was not joined: it goes on.
     fn drop(&mut self) {
         if !self.origin.is_here() {
             std::mem::forget(self.thread.take());

@@ -15,7 +15,7 @@ use crate::rt_thread::RtThread;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offset {
-    /// Where it meets the fewest others.
+    /// The place where it meets the fewest others.
     #[default]
     Balanced,
     /// This many nanoseconds after the epoch, below the period.

@@ -271,7 +271,7 @@ pub enum PauseTrial {
     Used(UsedPause),
 }
 
-/// Why a timed pause is not used.
+/// The reason why a timed pause is not used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PauseFault {
     /// It returns long before its deadline: a hypervisor intercepts it, or the kernel's limit

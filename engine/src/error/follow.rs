@@ -1,4 +1,4 @@
-//! Why a reference cannot be followed.
+//! The faults of a reference that cannot be followed.
 //!
 //! Plain data and words, for [`Follow::start`](crate::follow::Follow::start).
 
@@ -11,7 +11,7 @@ use punctual_core::time::Span;
 
 use super::kind::ErrorKind;
 
-/// Why a reference cannot be followed.
+/// The fault of a reference that cannot be followed.
 #[derive(Debug)]
 pub enum FollowError {
     /// This device cannot be opened, or is no PTP clock.

@@ -1,4 +1,4 @@
-//! Why no table can be built of periodic tasks.
+//! The faults of periodic tasks of which no table can be built.
 //!
 //! Plain data and words, for [`Periodic::build`](crate::periodic::Periodic::build).
 
@@ -11,7 +11,7 @@ use punctual_core::time::Period;
 use super::exact;
 use crate::duration::span;
 
-/// Why tasks cannot be an executive.
+/// The fault of tasks that cannot be an executive.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {

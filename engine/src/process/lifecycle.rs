@@ -212,7 +212,7 @@ impl Lifecycle {
         Act::Dismiss
     }
 
-    /// Why it was sent away; `None` where it left by itself.
+    /// The reason for which it was sent away; `None` where it left by itself.
     pub(super) fn dismissed_for(&self) -> Option<Cause> {
         match self.state {
             LifecycleState::Dismissed(_, cause) => cause,

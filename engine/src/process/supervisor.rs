@@ -492,7 +492,7 @@ impl TaskBlock {
     }
 }
 
-/// When a supervisor ends, as its caller decides while it runs.
+/// The request to end a supervisor, which its caller makes while it runs.
 ///
 /// Flags alone: a signal handler or another thread sets them. The instant at which one was set is
 /// known only where the flag keeps it.

@@ -144,7 +144,7 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// Where its supervisor fails, nobody watches it.
+    /// Ends the process: where its supervisor fails, nobody watches it.
     fn drop(&mut self) {
         self.kill();
     }

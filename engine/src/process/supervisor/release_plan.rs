@@ -39,7 +39,7 @@ pub(super) struct ReleaseStorage {
 }
 
 impl ReleasePlan {
-    /// Of these periodic tasks, and of a calendar whose tasks run in processes.
+    /// The plan of these periodic tasks, and of a calendar whose tasks run in processes.
     ///
     /// # Errors
     /// A task has more places in a frame than its block; or a periodic one would never be released,

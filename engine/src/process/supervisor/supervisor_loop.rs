@@ -49,7 +49,7 @@ pub(super) struct SupervisorLoop<'l, 's> {
 }
 
 impl<'l, 's> SupervisorLoop<'l, 's> {
-    /// Of these processes, by rank; what happens to one goes to `say`.
+    /// The loop of these processes, by rank; their events go to `say`.
     pub(super) fn new(
         ready: &'s Ready,
         processes: &'l mut [TaskProcess],

@@ -126,9 +126,9 @@ pub enum FromBytesError {
     Elsewhere,
     /// They were learned by a loop of another period.
     Period {
-        /// That period, ns.
+        /// The period for which they were learned, ns.
         got_ns: u64,
-        /// The one that was wanted.
+        /// The period that was wanted.
         wanted: Period,
     },
 }

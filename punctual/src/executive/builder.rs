@@ -505,9 +505,9 @@ fn lane<'env>(
 /// The tasks by who does their work.
 #[derive(Default)]
 struct Sorted<'env> {
-    /// Of the executive's own loops.
+    /// The tasks of the executive's own loops.
     bodies: Vec<(usize, Task, Body<'env>)>,
-    /// In threads of their own.
+    /// The tasks in threads of their own.
     threads: Vec<(usize, Task, Work<'env>)>,
     processes: Vec<(usize, Task, Process)>,
 }

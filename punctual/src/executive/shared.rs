@@ -302,7 +302,8 @@ impl<'env> Shared<'env> {
         })
     }
 
-    /// Of the tasks with these numbers, which are processes, the one of this name has this page.
+    /// Gives this page to the task of this name, one of those with these numbers, which are
+    /// processes.
     pub(super) fn put_page(&self, entries: &[usize], name: &str, page: Arc<SharedMemory>) {
         let mut tasks = self.tasks();
         if let Some(&at) = entries.iter().find(|&&at| tasks.entries[at].name == name) {

@@ -113,7 +113,7 @@ impl<C> Setup<C> {
 }
 
 impl<C: Clock + Clone + Send> Startup<C> {
-    /// Of so many threads, none of which is ready.
+    /// The start of this many threads, none of which is ready.
     pub(super) fn new(
         ending: Arc<Ending>,
         timing: Timing,

@@ -450,13 +450,13 @@ pub struct Counts {
     pub above: u64,
     /// The smallest value, of releases that ran and of missed ones; `None` before the first.
     pub min: Option<Span>,
-    /// The largest value.
+    /// The largest value; `None` before the first.
     pub max: Option<Span>,
     /// The sum of all values, ns, wrapping.
     pub sum_ns: i64,
-    /// The last release that ran.
+    /// The instant of the last release that ran.
     pub release: Instant,
-    /// Its cycle.
+    /// The number of that release.
     pub cycle: u64,
 }
 

@@ -65,13 +65,13 @@ pub enum LearnPhase {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Learned {
-    /// Its phase.
+    /// The phase of the learner.
     pub phase: LearnPhase,
     /// The sleeps before a release.
     pub plan: WakePlan,
     /// The share of wakes since the last calibration that came after the release.
     pub late: f64,
-    /// Wakes since then.
+    /// Wakes since the last calibration.
     pub cycles: u64,
     /// The share of the CPU that waiting takes, as computed from the target's cost of a wake.
     pub cpu: f64,

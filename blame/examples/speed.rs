@@ -1,4 +1,4 @@
-//! How many events a second attribution takes in, without any file:
+//! The rate at which attribution takes in events, without any file:
 //! `cargo run --release -p punctual-blame --example speed -- [EVENTS]`.
 //!
 //! A made-up stream of two CPUs: a loop of 1 kHz with its timer, a softirq storm, switches between

@@ -22,22 +22,22 @@ use crate::symbols::SymbolMap;
 use crate::timeline::Activity;
 use crate::wake::Wake;
 
-/// What was known beside the events when a wake was judged.
+/// Facts beside the events by which a wake is judged; a capture of late wakes keeps them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WakeFacts {
-    /// What was usual for its thread.
+    /// Times that are usual for its thread, ns; 0 as long as none were learnt.
     pub(crate) usual: WakeTimes,
-    /// The wake before.
+    /// The judged wake of the same thread before it.
     pub(crate) previous: Option<PreviousWake>,
-    /// Of stretches without an event, by piece.
+    /// Evidence on stretches without an event, each with the index of its piece.
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
-    /// Of stretches in which its CPU was slower than usual, by piece.
+    /// Stretches in which its CPU was slower than usual, each with the index of its piece.
     #[serde(default)]
     pub(crate) clocks: Vec<(usize, SlowClock)>,
-    /// Who stopped it by a signal last.
+    /// The thread that stopped it by a signal last, where that was seen.
     pub(crate) stop_sender: Option<TaskName>,
-    /// What counters counted around it.
+    /// Counts of the processor around it.
     #[serde(default)]
     pub(crate) counts: WakeCounts,
     /// The programs of the threads that its causes name.
@@ -50,21 +50,22 @@ pub(crate) struct WakeFacts {
 pub struct WakePart {
     /// Its begin, ns on the events' clock.
     pub from_ns: u64,
-    /// Its end.
+    /// Its end, ns on the events' clock.
     pub to_ns: u64,
-    /// What the thread did.
+    /// The state of its thread in it.
     pub phase: WakePhase,
-    /// What the CPU did.
+    /// The activity of the CPU in it.
     pub activity: Activity,
-    /// The CPU.
+    /// The CPU of `activity`; 0 also where that is elsewhere or unseen.
     pub cpu: u32,
-    /// To what it is booked.
+    /// The cause that it is booked to.
     pub cause: LateCause,
-    /// By which rule.
+    /// The rule that booked it.
     pub rule: RuleId,
-    /// How sure that rule is.
+    /// The certainty of that rule, lowered where `is_inferred`.
     pub certainty: Certainty,
-    /// Whether no event shows who ran in it: it lies before the first one of its CPU, which does.
+    /// True where it lies before the first event of its CPU: who ran in it is inferred from that
+    /// event.
     pub is_inferred: bool,
 }
 
@@ -76,7 +77,7 @@ impl WakePart {
     }
 }
 
-/// What an account needs beside the wake.
+/// Inputs of an account beside the wake itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judgement<'a> {
     pub(crate) usual: WakeTimes,
@@ -96,8 +97,7 @@ impl<'a> Judgement<'a> {
     }
 }
 
-/// A wake that was booked, with whose the threads are that its causes name, and why the wake before
-/// it was late.
+/// A wake that was booked, with its parts, and the facts by which it was judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
     pub(crate) wake: &'a Wake,
@@ -106,13 +106,14 @@ pub(crate) struct Account<'a> {
 }
 
 impl WakeFacts {
-    /// The root of a part that only follows from the wake before.
+    /// The root cause of a part that follows from the wake before; `None` of other parts.
     pub(crate) fn root(&self, part: &WakePart) -> Option<RootCause> {
         let follows = matches!(part.cause, LateCause::Follows { .. });
         self.previous.filter(|_| follows)?.root
     }
 
-    /// What a part counts for in rows: its cause, or what made the wake before late.
+    /// The cause that a part counts for in rows: its own, grouped, or the root of the wake before
+    /// where it follows from that.
     pub(crate) fn counted(&self, part: &WakePart) -> LateCause {
         self.root(part).map_or_else(|| part.cause.grouped(&self.programs), |root| root.cause)
     }
@@ -126,7 +127,7 @@ impl WakeFacts {
         Some(Culprit { task, program: self.programs.find(task.tid) })
     }
 
-    /// As the root of the wakes that follow one of this main cause.
+    /// The root for the wakes that follow this one; `None` where its main cause is none of its own.
     pub(crate) fn root_of(&self, parts: &[WakePart], main: LateCause) -> Option<RootCause> {
         if matches!(main, LateCause::NoSingle | LateCause::Follows { .. }) {
             return None;
@@ -137,7 +138,7 @@ impl WakeFacts {
     }
 }
 
-/// Books a wake.
+/// Books a wake: its parts in the order of time, which add up to its lateness.
 pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
     let mut left = wake.begin.as_ref().map_or(judgement.usual, WakeBegin::left);
     let begin = wake.begin.as_ref().map(|begin| begin.parts(wake.is_unthrottled));
@@ -198,8 +199,8 @@ fn add(parts: &mut Vec<WakePart>, piece: Piece, found: (LateCause, RuleId, Certa
     }
 }
 
-/// How sure a cause is where the first event of the CPU shows only later who ran. A thread that
-/// nothing names has no priority either.
+/// The certainty of a cause where only a later event of the CPU shows who ran: strong at most, and
+/// weak for a thread without a name, whose priority is not known either.
 fn inferred(certainty: Certainty, cause: &LateCause) -> Certainty {
     let is_nameless = cause.culprit().is_some_and(|task| task.name.as_bytes().is_empty());
     certainty.min(if is_nameless { Certainty::Weak } else { Certainty::Strong })
@@ -217,7 +218,7 @@ fn split(piece: Piece, wake: &Wake) -> impl Iterator<Item = Piece> {
         .map(move |(from_ns, to_ns)| Piece { from_ns, to_ns, ..piece })
 }
 
-/// How much of a part is normal: taken off what is left of it.
+/// The normal time of a part, ns, its length at most; it is taken off `left`.
 fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) -> u64 {
     if part.is_hole || wake.armed_ns.is_some_and(|armed_ns| part.from_ns < armed_ns) {
         return 0;
@@ -242,7 +243,7 @@ fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) ->
     normal_ns
 }
 
-/// Of a wake, the time of each cause, longest first.
+/// The time of each cause in a wake, ns, longest first.
 pub(crate) fn sums(parts: &[WakePart], facts: &WakeFacts) -> Vec<(LateCause, u64)> {
     let mut sums: Vec<(LateCause, u64)> = Vec::new();
     for part in parts {

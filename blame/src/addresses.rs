@@ -21,9 +21,9 @@ pub(crate) struct RepeatedAddress {
 
 /// Addresses that are remembered.
 const ADDRESSES: usize = 1_024;
-/// From so many wakes on, it is where interrupts are off.
+/// Late wakes with a gap at one address from which on interrupts count as off there.
 pub(crate) const REPEATED: u64 = 2;
-/// And surely so.
+/// Late wakes from which on that is strong evidence, and no longer fair.
 const OFTEN: u64 = 3;
 
 /// The first wake of an address, as it was booked before it was known to come again.
@@ -39,30 +39,31 @@ struct Known {
     first: Option<FirstWake>,
 }
 
-/// The addresses.
+/// Addresses of gaps with their counts, 1024 at most.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressBook {
     known: BTreeMap<CodeAddress, Known>,
-    /// In the order in which they came.
+    /// The known addresses in the order in which they came.
     order: VecDeque<CodeAddress>,
-    /// How often each came that came again, where that is known beforehand: then none is counted.
+    /// Times that each repeated address came, where that is known beforehand: then none is counted.
     recalled: Option<BTreeMap<CodeAddress, u64>>,
 }
 
 impl AddressBook {
-    /// With what was counted before.
+    /// An empty book; with `recalled`, one that counts nothing and knows these.
     pub(crate) fn recalled(recalled: Option<BTreeMap<CodeAddress, u64>>) -> Self {
         Self { recalled, ..Self::default() }
     }
 
-    /// The addresses that came again.
+    /// Addresses that came twice or more.
     pub(crate) fn repeated(&self) -> impl Iterator<Item = RepeatedAddress> + '_ {
         let counts =
             self.known.iter().map(|(&at, known)| RepeatedAddress { at, times: known.count });
         counts.filter(|repeated| repeated.times >= REPEATED)
     }
 
-    /// Counts an address once for a late wake: how often it came.
+    /// Counts an address once for a late wake; returns the times that it came so far, from 1, or
+    /// those that are known beforehand.
     pub(crate) fn count(&mut self, at: CodeAddress) -> u64 {
         if let Some(recalled) = &self.recalled {
             return recalled.get(&at).copied().unwrap_or(1);
@@ -79,7 +80,7 @@ impl AddressBook {
         1
     }
 
-    /// Forgets the oldest that came once: whether there was one.
+    /// Forgets the oldest address that came once; returns false where there is none.
     fn make_way(&mut self) -> bool {
         for _ in 0..self.order.len() {
             let Some(oldest) = self.order.pop_front() else { return false };
@@ -92,19 +93,19 @@ impl AddressBook {
         false
     }
 
-    /// How the first wake of an address was booked.
+    /// Remembers how the first wake of an address was booked.
     pub(crate) fn set_first(&mut self, at: CodeAddress, first: FirstWake) {
         if let Some(known) = self.known.get_mut(&at) {
             known.first = Some(first);
         }
     }
 
-    /// The same, once.
+    /// Takes out the first wake of an address; `None` where it was taken before or is not known.
     pub(crate) fn take_first(&mut self, at: CodeAddress) -> Option<FirstWake> {
         self.known.get_mut(&at)?.first.take()
     }
 
-    /// How often an address came.
+    /// Times that an address came; 0 where it is not known.
     pub(crate) fn times(&self, at: CodeAddress) -> u64 {
         match &self.recalled {
             Some(recalled) => recalled.get(&at).copied().unwrap_or(0),
@@ -113,7 +114,7 @@ impl AddressBook {
     }
 }
 
-/// How sure an address is that came so often.
+/// The certainty that interrupts are off at an address that came so many times.
 pub(crate) const fn repeated_certainty(times: u64) -> Certainty {
     if times >= OFTEN { Certainty::Strong } else { Certainty::Fair }
 }

@@ -1,4 +1,4 @@
-//! What to do about a cause: a sentence, and the rule of `tune` that would move it.
+//! Advice about a cause: a sentence, and the rule of `tune` that would move it.
 //!
 //! Rules are named by their id, as `host/src/rules` has them; a test holds the two against each
 //! other.
@@ -13,7 +13,7 @@ use crate::culprits::{OwnThread, RECORDER};
 use crate::programs::ProgramOwner;
 use crate::symbols::SymbolMap;
 
-/// On what the kernel runs.
+/// The platform that the kernel runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Platform {
@@ -26,16 +26,16 @@ pub enum Platform {
     Metal,
 }
 
-/// What to do.
+/// Advice about a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauseAdvice {
-    /// One or two sentences.
+    /// One or two sentences; empty where too much was lost to advise anything.
     pub text: String,
     /// The rule of `tune` that moves it; `None` where no setting does.
     pub rule: Option<&'static str>,
 }
 
-/// Where the advice is given.
+/// The machine that the advice is for, and the place and owner of the cause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdviceContext<'a> {
     pub(crate) platform: Platform,
@@ -43,9 +43,9 @@ pub(crate) struct AdviceContext<'a> {
     pub(crate) symbols: &'a SymbolMap,
     /// The CPU that the cause was on, where it was only one.
     pub(crate) cpu: Option<u32>,
-    /// Whose the threads are that it names.
+    /// The owner of the threads that it names.
     pub(crate) owner: ProgramOwner,
-    /// What the machine has.
+    /// The files that the machine has.
     pub(crate) files: &'a KernelFiles,
 }
 
@@ -66,11 +66,11 @@ impl KernelFiles {
     /// Those that advice could name, but for files of single interrupts and CPUs.
     pub const CANDIDATES: [&str; 5] =
         [PREEMPT, DMA_LATENCY, NMI_WATCHDOG, RT_RUNTIME, GROUP_RT_RUNTIME];
-    /// Directories with one for each CPU, and for each interrupt, and what it is called there.
+    /// Directories with a folder for each CPU or each interrupt, and the name of the file in it.
     pub const FOLDERS: [(&str, &str); 2] =
         [(FAIR_SERVER_DIR, "runtime"), ("/proc/irq", "smp_affinity_list")];
 
-    /// These, which the machine has.
+    /// The files at these paths, which the machine has.
     #[must_use]
     pub fn new(there: impl IntoIterator<Item = String>) -> Self {
         Self(there.into_iter().collect())
@@ -102,7 +102,7 @@ pub const ADVISED_RULES: &[&str] = &[
     "watchdogs.nmi",
 ];
 
-/// What to do about a cause.
+/// Advice about a cause, by the owner of the threads that it names.
 pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvice {
     let named = cause.culprit();
     let (text, rule) = match (context.owner, named) {
@@ -113,7 +113,7 @@ pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvi
     CauseAdvice { text, rule }
 }
 
-/// What to do about a cause of somebody else.
+/// Advice about a cause that is neither of the measurement nor of its load.
 fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     match cause.kind() {
         CauseKind::NormalPath => (NORMAL_PATH.to_owned(), None),
@@ -183,7 +183,7 @@ fn on_cpu(context: AdviceContext<'_>) -> String {
     context.cpu.map_or_else(|| "its CPU".to_owned(), |cpu| format!("CPU {cpu}"))
 }
 
-/// What to do about a thread of the measurement itself.
+/// Advice about a thread of the measurement itself.
 fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
     match OwnThread::named(task.name) {
         OwnThread::Loop => "It is measured as well: give each loop a CPU of its own (--cpu), or \
@@ -228,7 +228,7 @@ fn fair_server(context: AdviceContext<'_>) -> String {
         + &more
 }
 
-/// Nothing shows who had the CPU.
+/// Advice about time in which no event shows who had the CPU.
 fn no_event(context: AdviceContext<'_>) -> Advised {
     let guest = "Nothing shows who had the CPU: too short for CPU time to be missing, or the host. \
                  `punctual measure noise` spins on all CPUs and tells whether they stand still \

@@ -50,7 +50,7 @@ impl PartSums {
         }
     }
 
-    /// One after the other, from an instant on.
+    /// The sums as parts that follow each other without a gap, from an instant on, ns.
     pub(crate) fn laid(&self, from_ns: u64) -> impl Iterator<Item = WakePart> + '_ {
         let mut at_ns = from_ns;
         self.parts.iter().map(move |sum| {
@@ -61,26 +61,26 @@ impl PartSums {
     }
 }
 
-/// Whether two parts differ in their times, cause and label alone.
+/// Returns true where two parts differ in nothing but their times, cause and activity.
 fn is_beside(sum: &WakePart, part: &WakePart) -> bool {
     (sum.phase, sum.cpu, sum.rule) == (part.phase, part.cpu, part.rule)
         && (sum.certainty, sum.is_inferred) == (part.certainty, part.is_inferred)
 }
 
-/// The begin of a wait.
+/// The part of a wait that was judged and dropped before its end.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WakeBegin {
     release_ns: u64,
     to_ns: u64,
     sums: PartSums,
-    /// What is normal and was not seen of it yet.
+    /// Normal time that no part has used up yet.
     left: WakeTimes,
-    /// What its CPU did last.
+    /// The last piece of it; `None` where there is none yet.
     last: Option<Piece>,
 }
 
 impl WakeBegin {
-    /// Of a wait since this release, of which `left` is normal.
+    /// An empty one, of a wait since this release, ns; `left` is its normal time.
     pub(crate) fn new(release_ns: u64, left: WakeTimes) -> Self {
         Self { release_ns, to_ns: release_ns, sums: PartSums::default(), left, last: None }
     }
@@ -108,7 +108,7 @@ impl WakeBegin {
         self.release_ns
     }
 
-    /// Up to when it reaches.
+    /// Its end, ns on the events' clock.
     pub(crate) const fn to_ns(&self) -> u64 {
         self.to_ns
     }
@@ -121,7 +121,7 @@ impl WakeBegin {
         self.last
     }
 
-    /// Whether this is missing in it.
+    /// Returns true where a part of it is unexplained for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
         self.sums.parts.iter().any(|part| part.cause == LateCause::Unexplained(reason))
     }

@@ -37,7 +37,7 @@ const REQUEST_NS: u64 = 60_000;
 const STOP_NS: u64 = 10_000_000;
 /// A thread of an interrupt wakes others at most so long after that interrupt, ns.
 const IRQ_THREAD_NS: u64 = 10_000_000;
-/// Other CPUs that are asked whether they were silent.
+/// Other CPUs that are looked at for silence, the first ones.
 const WITNESSES: usize = 64;
 /// Functions of timers that have been seen to wake, and bear no name.
 const WAKING: usize = 16;
@@ -49,7 +49,7 @@ const LAST_NS: u64 = 1 << 62;
 
 /// Finished wakes that wait to be taken: at the end one of each thread that is followed usually.
 const FINISHED: usize = 64;
-/// Words of the sieve.
+/// Words of the sieve, 64 bits each.
 const SIEVE: usize = 16;
 
 /// A timer whose function is called just now.
@@ -69,13 +69,13 @@ struct Cpu {
     counters: CounterBook,
     companion: Option<CompanionBook>,
     expiring: Option<Expiring>,
-    /// Who ran here when the recording began, by its own look: the highest of those that could.
+    /// The highest of the threads in [`RecordingBegin::runnable`] that were on this CPU.
     first: Option<TaskName>,
     /// The end of the segment before the event that is handled.
     before_ns: u64,
 }
 
-/// What is known while events come in.
+/// Attribution while events come in: the state of each CPU and of each followed thread.
 #[derive(Debug, Clone)]
 pub struct Blame {
     config: BlameConfig,
@@ -89,12 +89,12 @@ pub struct Blame {
     bases: ClockBases,
     tasks: TaskTable,
     senders: Senders,
-    /// By CPU.
+    /// The frequencies of each CPU that changed its own.
     clocks: Vec<ClockBook>,
     court: Court,
     now_ns: u64,
     first_ns: Option<u64>,
-    /// What was not recorded on purpose, ns.
+    /// Time that was not recorded on purpose, ns.
     skipped_ns: u64,
     beginning: Option<RecordingBegin>,
     has_flags: bool,
@@ -107,7 +107,7 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// With what is followed and what is late.
+    /// Attribution before the first event.
     #[must_use]
     pub fn new(config: BlameConfig) -> Self {
         let recalled = config.recall.as_ref().and_then(|recall| recall.beginning.clone());
@@ -146,9 +146,10 @@ impl Blame {
         self.config.smi_count = Some(count);
     }
 
-    /// Beyond which lateness wakes of a thread are late, ns, in place of what the configuration
-    /// says, as the end of a bucket: at most 6.3 % later. Also for those that came in already:
-    /// causes of all wakes are summed up. One that is not followed is left out.
+    /// Sets the lateness beyond which wakes of a thread are late, ns, in place of the
+    /// configuration's. It is rounded up to the end of a bucket, by at most 6.3 %. Also for those
+    /// that came in already: causes of all wakes are summed up. One that is not followed is left
+    /// out.
     pub fn set_threshold(&mut self, tid: Tid, threshold_ns: u64) {
         if let Some(place) = self.place(tid) {
             self.threads[place].set_threshold(threshold_ns);
@@ -384,7 +385,8 @@ impl Blame {
         }
     }
 
-    /// Whether the thread of this number was followed, and has ended: another has the number now.
+    /// Returns true where the thread of this number was followed by number and has ended: another
+    /// has the number now.
     fn is_successor(&self, task: TaskName) -> bool {
         let is_by_number = matches!(self.config.follow, FollowedThreads::Threads(_));
         is_by_number && self.threads.iter().any(|thread| thread.task.tid == task.tid)
@@ -450,7 +452,8 @@ impl Blame {
         self.set_state(place, ThreadState::Running(number));
     }
 
-    /// What an event shows that comes from no interrupt.
+    /// Takes in an event from no interrupt: interrupts that began before have ended, and threads
+    /// that still wait for the CPU may be passed over.
     fn in_task_context(&mut self, event: &TraceEvent, at_ns: u64) {
         let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
         cpu.timeline.end_flagged();
@@ -466,8 +469,8 @@ impl Blame {
         self.pass_over(event.cpu, chosen, at_ns);
     }
 
-    /// What the timer's interrupt shows of the thread that it found, before it does anything: whose
-    /// time no other event tells, as that of one that only computes.
+    /// Takes in that the timer's interrupt found a thread running, before it does anything: no
+    /// other event shows one that only computes.
     fn found_by_timer(&mut self, event: &TraceEvent, at_ns: u64) {
         let is_asked = event.context.flags & NEED_RESCHED != 0;
         let Some(cpu) = self.known_cpu(event.cpu) else { return };
@@ -624,7 +627,8 @@ impl Blame {
         wake
     }
 
-    /// What a CPU did right before a release that it was to bring.
+    /// The activity of a CPU right before a release that it was to bring, as a piece without
+    /// length.
     fn lead(&self, window: &Window) -> Option<Piece> {
         let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery)?;
         let activity = self.known_cpu(first.cpu)?.timeline.before(first.from_ns)?;
@@ -693,8 +697,8 @@ impl Blame {
         found.collect()
     }
 
-    /// For each stretch without an event: whether other CPUs were silent too, and whether CPU time
-    /// is missing.
+    /// Evidence on each stretch without an event, silence of other CPUs and missing CPU time, with
+    /// the index of its piece.
     fn stalls(&self, window: &Window) -> Vec<(usize, StallEvidence)> {
         let is_stretch = |piece: &Piece| {
             let is_silent = match piece.phase {
@@ -711,7 +715,7 @@ impl Blame {
         stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
     }
 
-    /// The pieces whose CPU was slower than usual.
+    /// The indices of pieces whose CPU was slower than usual, with its frequencies.
     fn slow_clocks(&self, window: &Window) -> Vec<(usize, SlowClock)> {
         if self.clocks.is_empty() {
             return Vec::new();
@@ -1168,8 +1172,8 @@ impl Blame {
         }
     }
 
-    /// Who ran has another name or priority than when it began: threads that wait for its CPU wait
-    /// behind that one.
+    /// The thread that ran has another name or priority than when it began: threads that wait for
+    /// its CPU wait behind that one.
     fn correct(&mut self, number: u32, at_ns: u64, right: TaskName) {
         let Some(cpu) = self.known_cpu(number).filter(|cpu| cpu.timeline.is_awaited()) else {
             return;
@@ -1247,7 +1251,7 @@ impl Blame {
         }
     }
 
-    /// What is to be seen just now, for a live view.
+    /// The figures of all followed threads up to now, for a live view.
     #[must_use]
     pub fn snapshot(&self) -> TopSnapshot {
         TopSnapshot {
@@ -1258,7 +1262,7 @@ impl Blame {
         }
     }
 
-    /// What went wrong so far, counted.
+    /// Counts of events and of what went wrong, up to now.
     #[must_use]
     pub fn counts(&self) -> BlameCounts {
         let mut counts = self.counts;
@@ -1324,11 +1328,11 @@ impl Blame {
     }
 }
 
-/// Whom the scheduler chose.
+/// The thread that the scheduler chose while others wait for its CPU.
 #[derive(Debug, Clone, Copy)]
 struct Chosen {
     runner: TaskName,
-    /// Whether that was when the others became ready, and not just now.
+    /// True where it ran already when the others became ready, and was not chosen just now.
     is_since_ready: bool,
 }
 
@@ -1340,7 +1344,7 @@ struct Run {
     from_ns: u64,
     at_ns: u64,
     before: TaskName,
-    /// Whether it is the end of the recording instead, while it still waits.
+    /// True where the thread still waits, and the end of the recording stands for its run.
     is_end: bool,
 }
 
@@ -1358,7 +1362,7 @@ fn on_events_clock(expires_ns: i64, ahead_ns: i64) -> u64 {
     u64::try_from(expires_ns.saturating_sub(ahead_ns)).unwrap_or(0).min(LAST_NS)
 }
 
-/// What a thread takes out of a CPU's ring.
+/// A stretch of a CPU's ring that a thread takes over: up to `at_ns`, in this phase.
 #[derive(Debug, Clone, Copy)]
 struct Pull {
     cpu: u32,

@@ -1,9 +1,9 @@
-//! Which numbers the system calls of a machine have: a capture may be of another architecture than
-//! the one that reads it.
+//! The numbers of a machine's system calls: a capture may be of another architecture than the one
+//! that reads it.
 
 use serde::{Deserialize, Serialize};
 
-/// Which numbers system calls have on a machine.
+/// The numbering of system calls on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallNumbers {
@@ -14,7 +14,7 @@ pub enum CallNumbers {
 }
 
 impl CallNumbers {
-    /// Those of an architecture, as `uname -m` names it; `None` of others.
+    /// The numbering of an architecture, as `uname -m` names it; `None` of others.
     #[must_use]
     pub fn of_machine(machine: &str) -> Option<Self> {
         match machine {

@@ -12,7 +12,7 @@ use crate::symbols::{KernelPlace, SymbolMap};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
-    /// What every wake of this machine takes.
+    /// The way that every wake of this machine takes.
     NormalPath,
     /// The kernel may delay timers of ordinary threads.
     TimerSlack,
@@ -135,7 +135,7 @@ impl CauseKind {
     }
 }
 
-/// Why a stretch has no explanation.
+/// The reason for which a stretch has no explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unexplained {
@@ -154,13 +154,13 @@ pub enum Unexplained {
 /// Frequencies that differ by less than this are one in rows, kHz.
 const STEP_KHZ: u32 = 100_000;
 
-/// A cause, with whoever it is.
+/// A cause, with the thread, function or device that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LateCause {
-    /// What every wake of this machine takes.
+    /// The way that every wake of this machine takes.
     NormalPath,
-    /// The part between the expiry that was asked for and the one that the kernel allows itself.
+    /// The part between the requested expiry and the latest one that its slack allows.
     TimerSlack,
     /// Idle until the timer's interrupt came late.
     IdleExit {
@@ -173,7 +173,7 @@ pub enum LateCause {
     NoEvent,
     /// Time without events, in kernel code.
     HostOrInterruptsOff {
-        /// Who ran.
+        /// The thread that ran.
         task: TaskName,
         /// The address that the interrupt found; 0 where there is no chain.
         at: CodeAddress,
@@ -182,14 +182,14 @@ pub enum LateCause {
     },
     /// The kernel's own part of the way took longer since the CPU was slower.
     Frequency {
-        /// The frequency at which that CPU ran longest.
+        /// The frequency at which that CPU ran longest, kHz.
         usual_khz: u32,
-        /// The one at which it ran.
+        /// The one at which it ran, kHz.
         khz: u32,
     },
     /// Kernel code with interrupts off.
     InterruptsOff {
-        /// Who ran.
+        /// The thread that ran.
         task: TaskName,
         /// The start of the function.
         inside: CodeAddress,
@@ -212,51 +212,51 @@ pub enum LateCause {
     Nmi,
     /// Another CPU interrupted.
     Ipi {
-        /// Who sent it, where that was recorded.
+        /// The thread that sent it, where that was recorded.
         sender: Option<TaskName>,
     },
     /// Timers of others expired first.
     OtherTimers {
-        /// What they call.
+        /// The start of the function that they call; 0 where it is not known.
         function: CodeAddress,
-        /// Who programmed them; empty where they are the kernel's own.
+        /// The thread that programmed them; empty where they are the kernel's own.
         armer: TaskName,
     },
     /// A thread above ran.
     HigherPriority {
-        /// Which.
+        /// That thread.
         task: TaskName,
     },
     /// A thread of the same priority ran.
     EqualPriority {
-        /// Which.
+        /// That thread.
         task: TaskName,
     },
     /// Another ordinary thread had its turn.
     FairShare {
-        /// Which.
+        /// That thread.
         task: TaskName,
     },
     /// A thread below could not be preempted.
     NotPreempted {
-        /// Which.
+        /// That thread.
         task: TaskName,
-        /// In what.
+        /// The kernel code that it was in.
         place: KernelPlace,
     },
     /// Its real-time budget was used up.
     Throttled {
-        /// What ran instead: a thread below, or the idle one (0).
+        /// The thread that ran instead: one below, or the idle one (tid 0).
         task: TaskName,
     },
     /// The reservation for ordinary threads.
     FairServer {
-        /// Which of them ran.
+        /// The one of them that ran.
         task: TaskName,
     },
     /// A signal stopped it.
     Stopped {
-        /// Who sent it, where that was recorded.
+        /// The thread that sent it, where that was recorded.
         sender: Option<TaskName>,
     },
     /// Its own code.
@@ -270,7 +270,7 @@ pub enum LateCause {
     OwnFault,
     /// It slept before it programmed its timer.
     OwnWait {
-        /// In a sleep that no signal ends: a device or a lock of the kernel.
+        /// True in a sleep that no signal ends: a device or a lock of the kernel.
         is_blocked: bool,
         /// The number of the system call that it slept in, where that was recorded.
         #[serde(default)]
@@ -322,7 +322,7 @@ impl LateCause {
         }
     }
 
-    /// The thread that it names.
+    /// The thread that it names, where it names one.
     #[must_use]
     pub fn culprit(&self) -> Option<TaskName> {
         match *self {
@@ -416,7 +416,7 @@ impl LateCause {
         self
     }
 
-    /// Of a thread that was passed over: the same, where that was throttling.
+    /// The cause of a thread that was passed over, where that was throttling.
     pub(crate) fn throttled(self) -> Self {
         match self {
             Self::FairServer { task } => Self::Throttled { task },
@@ -424,7 +424,7 @@ impl LateCause {
         }
     }
 
-    /// What it is where nothing but chance shows that the CPU did not run.
+    /// The cause that is left where no more than chance shows that the CPU did not run.
     pub(crate) const fn unconfirmed(self) -> Self {
         match self {
             Self::HostOrFirmware => Self::NoEvent,
@@ -432,7 +432,7 @@ impl LateCause {
         }
     }
 
-    /// Whether it could be the main cause of a wake.
+    /// Returns true where it can be the main cause of a wake.
     pub(crate) const fn is_nameable(&self) -> bool {
         !matches!(self, Self::NormalPath | Self::NoSingle)
     }

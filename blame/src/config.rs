@@ -1,4 +1,5 @@
-//! What is followed, what counts as late, and the bounds that hold from the beginning.
+//! The configuration of attribution: the threads that are followed, what counts as late, and the
+//! bounds of memory.
 
 use punctual_trace::event::{ShortName, TaskName, Tid};
 use serde::{Deserialize, Serialize};
@@ -8,10 +9,10 @@ use crate::recall::Recall;
 pub use crate::advice::{KernelFiles, Platform};
 use crate::symbols::SymbolMap;
 
-/// Which threads are followed.
+/// The threads that are followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowedThreads {
-    /// These.
+    /// Those of these numbers.
     Threads(Vec<Tid>),
     /// All that are seen at a real-time priority, or at that of SCHED_DEADLINE, but for the
     /// kernel's own `migration/N`.
@@ -21,7 +22,7 @@ pub enum FollowedThreads {
 }
 
 impl FollowedThreads {
-    /// Whether a thread that is seen now is one of them.
+    /// Returns true where a thread that is seen now is one of them.
     pub(crate) fn includes(&self, task: TaskName) -> bool {
         match self {
             Self::Threads(tids) => tids.contains(&task.tid),
@@ -36,7 +37,7 @@ impl FollowedThreads {
     }
 }
 
-/// From where on a wake is late.
+/// The lateness beyond which a wake is late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LateThreshold {
     /// Later than this, ns.
@@ -45,7 +46,7 @@ pub enum LateThreshold {
     Quantile(f64),
 }
 
-/// Why a threshold cannot be.
+/// A quantile that can be no threshold, with its value.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("quantile {0} is not accepted: it must be greater than 0 and less than 1")]
 pub struct ThresholdError(f64);
@@ -59,7 +60,7 @@ impl LateThreshold {
         }
     }
 
-    /// A quantile.
+    /// A threshold at a quantile of all wakes of a thread, within 0 and 1.
     ///
     /// # Errors
     /// Where it is not within 0 and 1, both excluded.
@@ -85,7 +86,7 @@ pub struct BlameBounds {
     pub threads: usize,
     /// Pieces of a thread's own past, 104 bytes each.
     pub pieces: usize,
-    /// Causes a thread that are told apart.
+    /// Causes a thread that are kept apart.
     pub causes: usize,
     /// Late wakes kept whole: the latest.
     pub worst: usize,
@@ -108,14 +109,14 @@ impl Default for BlameBounds {
     }
 }
 
-/// What attribution is told before the first event.
+/// The configuration of attribution, fixed before the first event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlameConfig {
-    /// Which threads.
+    /// The threads that are followed.
     pub follow: FollowedThreads,
-    /// What is late.
+    /// The lateness beyond which a wake is late.
     pub late: LateThreshold,
-    /// On what the kernel runs.
+    /// The platform that the kernel runs on.
     pub platform: Platform,
     /// Major and minor of the kernel's release, where known.
     pub kernel: Option<(u32, u32)>,
@@ -123,21 +124,20 @@ pub struct BlameConfig {
     pub smi_count: Option<u64>,
     /// The files of the machine that advice may name.
     pub kernel_files: KernelFiles,
-    /// How far clocks of timers are ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. What
-    /// is missing is learnt from expiries, to about a microsecond.
+    /// Offsets of timers' clocks ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. Those
+    /// that are missing are learnt from expiries, to about a microsecond.
     pub clock_offsets_ns: Vec<i64>,
-    /// Whether the events have another clock than CLOCK_MONOTONIC, which sleeps expire on. Then how
-    /// far that one is ahead is learnt from expiries too.
+    /// True where the events have another clock than CLOCK_MONOTONIC, which sleeps expire on. Then
+    /// the offset of that one is learnt from expiries too.
     pub is_clock_foreign: bool,
     /// Names of kernel addresses.
     pub symbols: SymbolMap,
-    /// Whether threads without a timer of their own get a release: the entry of the interrupt that
-    /// wakes them, or their waking by another thread.
+    /// True where threads without a timer of their own get a release: the entry of the interrupt
+    /// that wakes them, or their waking by another thread.
     pub event_driven: bool,
-    /// What is known of the late wakes beforehand, where the capture has only those: then no
-    /// others count.
+    /// The facts of the late wakes, where the capture has only those: then no others count.
     pub recall: Option<Recall>,
-    /// The bounds.
+    /// The bounds of memory.
     pub bounds: BlameBounds,
 }
 
@@ -193,9 +193,9 @@ pub struct RunnableThread {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordingBegin {
-    /// When recording began, ns on the events' clock.
+    /// The instant at which recording began, ns on the events' clock.
     pub at_ns: u64,
-    /// Who ran or waited then.
+    /// The threads that ran or waited for a CPU then.
     pub runnable: Vec<RunnableThread>,
 }
 

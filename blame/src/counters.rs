@@ -1,5 +1,4 @@
-//! What the counters of a CPU's processor counted around a wake, where they were recorded with the
-//! switches.
+//! Counts of a processor's counters around a wake, where they were recorded with the switches.
 //!
 //! Of fixed size. Counts are of the CPU: they are a thread's where it ran from one reading to the
 //! next, as it does between two switches.
@@ -16,7 +15,7 @@ const READINGS: usize = 1_024;
 /// ns.
 const SAME_NS: u64 = 2_000;
 
-/// What was counted in a stretch; `None` of a counter that was not recorded, or did not count then.
+/// The counts of a stretch; `None` of a counter that was not recorded, or did not count then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountedStretch {
@@ -31,8 +30,8 @@ pub struct CountedStretch {
 }
 
 impl CountedStretch {
-    /// Between two readings. Where the counters counted only a part of it, as often as it was in
-    /// all by that part.
+    /// The counts between two readings. Where the counters ran for a part of it only, they are
+    /// extrapolated to all of it.
     fn between(before: ProcessorCounts, after: ProcessorCounts) -> Self {
         let since = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         let enabled_ns = since(after.enabled_ns, before.enabled_ns);
@@ -65,13 +64,13 @@ impl CountedStretch {
         }
     }
 
-    /// Whether one of them was counted.
+    /// Returns true where one of them was counted.
     fn is_some(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// What was counted around a late wake.
+/// The counts around a late wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WakeCounts {
@@ -106,7 +105,8 @@ impl CounterBook {
         self.readings.back().filter(is_of_it).map(|(_, counts)| *counts)
     }
 
-    /// What was counted up to a reading of this instant, from the last one at or before another.
+    /// The counts from the last reading at or before `from_ns` to that of `at_ns`; `None` where one
+    /// of these is missing.
     pub(crate) fn since(&self, from_ns: u64, at_ns: u64) -> Option<CountedStretch> {
         let after = self.at(at_ns)?;
         let behind = self.readings.partition_point(|(read_ns, _)| *read_ns <= from_ns);
@@ -115,12 +115,12 @@ impl CounterBook {
     }
 }
 
-/// What was counted while one thread ran.
+/// The counts of one thread's turns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WorkCounts {
-    /// The reading by which it runs now.
+    /// The reading at the begin of its present turn.
     since: Option<ProcessorCounts>,
-    /// Of its turns since it answered a release; nothing where one of them was not counted.
+    /// The sum of its turns since it answered a release; `None` where one of them was not counted.
     sum: Option<CountedStretch>,
 }
 
@@ -137,7 +137,7 @@ impl WorkCounts {
         self.sum = self.sum.zip(turn).map(|(sum, turn)| sum.and(turn));
     }
 
-    /// It answers a release: what its cycle before took, and from now on the next.
+    /// It answers a release, and the next cycle begins: returns the counts of the one before.
     pub(crate) fn next_cycle(&mut self) -> Option<CountedStretch> {
         let zero = Some(0);
         let none = CountedStretch {

@@ -27,21 +27,21 @@ const PENDING: usize = 1_024;
 /// Pieces of them together: 7 MB.
 const PENDING_PIECES: usize = 1 << 16;
 
-/// What is known beside the wakes.
+/// The configuration, and the names of threads, beside the wakes that are judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub(crate) config: &'a BlameConfig,
     pub(crate) tasks: &'a TaskTable,
 }
 
-/// A wake that is judged: by what, and whether it is late as far as is known yet.
+/// The facts by which a wake is judged, and whether it is late as far as is known yet.
 #[derive(Debug)]
 struct Judged {
     facts: WakeFacts,
     is_late: bool,
 }
 
-/// What judging keeps.
+/// The state of judging: wakes that wait for a baseline, kept late wakes, addresses of gaps.
 #[derive(Debug, Clone)]
 pub(crate) struct Court {
     pending: VecDeque<Wake>,
@@ -61,7 +61,7 @@ impl Court {
         }
     }
 
-    /// Takes a finished wake. Whether it is late as far as is known yet.
+    /// Takes a finished wake; returns true where it is late as far as is known yet.
     pub(crate) fn accept(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) -> bool {
         let config = known.config;
         if let Some(recall) = &config.recall {
@@ -82,7 +82,8 @@ impl Court {
         is_late
     }
 
-    /// Takes a finished wake of a capture that has only late ones, by what was known then.
+    /// Takes a finished wake of a capture that has only late ones, by the facts that it has;
+    /// returns false where there are none of this wake.
     fn recall(
         &mut self,
         mut wake: Wake,
@@ -103,7 +104,7 @@ impl Court {
         true
     }
 
-    /// Takes a late wake, with what was known of it when it was judged.
+    /// Takes a late wake, with the facts by which it was judged.
     pub(crate) fn accept_judged(
         &mut self,
         (wake, facts): (Wake, WakeFacts),
@@ -227,7 +228,7 @@ impl Court {
         counted
     }
 
-    /// With what is known of addresses in the end.
+    /// Rewrites a kept wake by what is known of addresses in the end.
     pub(crate) fn resolve(&self, wake: &mut LateWake) {
         let mut longest: Option<WakePart> = None;
         for part in &mut wake.parts {

@@ -16,9 +16,9 @@ use crate::table::per_cent;
 const ROOM: usize = 64;
 /// Times that are kept apart, by rank and thread: 24 bytes each.
 const TIMES: usize = 512;
-/// The threads of this project that run loops.
+/// Names of this project's threads that run loops.
 const LOOPS: [&[u8]; 2] = [b"punctual-loop", b"punctual-price"];
-/// The one that reads events.
+/// The name of the thread that reads events.
 pub(crate) const RECORDER: &[u8] = b"punctual-trace";
 
 /// A thread that a cause names.
@@ -31,19 +31,19 @@ pub struct Culprit {
     pub program: Option<ThreadProgram>,
 }
 
-/// Which thread of a measurement's own it is.
+/// The task of a thread that is the measurement's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnThread {
     /// A loop.
     Loop,
-    /// The one that reads events.
+    /// It reads events.
     Recorder,
     /// Any other: its watchdog, its coordinator, what writes samples.
     Other,
 }
 
 impl OwnThread {
-    /// By its name, which the project gave it.
+    /// The task of a thread with this name, which the project gave it.
     pub(crate) fn named(name: ShortName) -> Self {
         let name = name.as_bytes();
         match name {
@@ -122,7 +122,7 @@ impl<K: Copy + Ord> CulpritBook<K> {
         }
     }
 
-    /// Those of wakes of such a rank.
+    /// The threads of wakes whose rank `is_wanted`.
     pub(crate) fn of(&self, is_wanted: impl Fn(K) -> bool) -> Culprits {
         let mut culprits = Culprits::default();
         for seen in self.seen.iter().filter(|seen| is_wanted(seen.latest)) {
@@ -154,7 +154,7 @@ pub struct LargestCulprit {
 }
 
 impl Culprits {
-    /// Of the threads of one wake.
+    /// Those of one wake, from its threads with their times, ns.
     pub(crate) fn of_wake(threads: impl Iterator<Item = (Culprit, u64)>) -> Self {
         let mut culprits = Self::default();
         threads.for_each(|(culprit, time_ns)| culprits.add(culprit, time_ns));
@@ -173,19 +173,19 @@ impl Culprits {
         self.threads.iter().map(|(culprit, _)| *culprit)
     }
 
-    /// With those of another thread that was followed.
+    /// Adds those of another thread that was followed.
     pub(crate) fn merge(&mut self, with: &Self) {
         with.threads.iter().for_each(|&(culprit, time_ns)| self.add(culprit, time_ns));
         self.is_more |= with.is_more;
     }
 
-    /// How many; at least so many where [`Self::is_more`].
+    /// Number of threads; a lower bound where [`Self::is_more`].
     #[must_use]
     pub fn count(&self) -> usize {
         self.threads.len()
     }
 
-    /// Whether there are more than were kept apart.
+    /// Returns true where there are more than were kept apart.
     #[must_use]
     pub const fn is_more(&self) -> bool {
         self.is_more
@@ -228,15 +228,15 @@ impl Culprits {
         self.iter().find_map(|thread| Some(thread.program?.name))
     }
 
-    /// Whose they are.
+    /// The owner of their program; a stranger where that is not known.
     #[must_use]
     pub fn owner(&self) -> ProgramOwner {
         let program = self.iter().find_map(|thread| thread.program);
         program.map_or_else(ProgramOwner::default, |program| program.owner)
     }
 
-    /// Whether they are the thread that reads the events of this recording; in a capture that says
-    /// of no thread whose it is, of the one that made it.
+    /// Returns true where they are the thread that reads the events of this recording, or, in a
+    /// capture without owners, of the one that made it.
     #[must_use]
     pub fn are_the_recorder(&self) -> bool {
         let is_reader = |thread: Culprit| {
@@ -247,7 +247,7 @@ impl Culprits {
         !self.threads.is_empty() && self.iter().all(is_reader)
     }
 
-    /// Whether one of them has this name and priority.
+    /// Returns true where one of them has this name and priority.
     pub(crate) fn have(&self, task: TaskName) -> bool {
         let name = (task.name, task.kernel_priority);
         self.iter().any(|thread| (thread.task.name, thread.task.kernel_priority) == name)

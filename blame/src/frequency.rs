@@ -1,6 +1,6 @@
-//! At which frequency a CPU runs, and what of a wake a lower one than usual explains.
+//! The frequency of a CPU, and the part of a wake that a lower one than usual explains.
 //!
-//! Of fixed size. As far as `power:cpu_frequency` tells it, whichever CPU recorded that.
+//! Of fixed size. As far as `power:cpu_frequency` shows it, whichever CPU recorded that.
 
 use std::collections::VecDeque;
 
@@ -10,28 +10,29 @@ use serde::{Deserialize, Serialize};
 const KNOWN: usize = 64;
 /// The latest changes that are remembered.
 const CHANGES: usize = 64;
-/// A lower frequency than the usual one by less than this changes nothing that could be told.
+/// A lower frequency than the usual one by less than this changes nothing that could be seen.
 const RATIO_MIN: f64 = 1.2;
-/// What takes this much longer than the frequency explains has another cause.
+/// Factor beyond the frequency's own from which on a longer time has another cause.
 const TOLERANCE: f64 = 1.25;
 
 /// A CPU that runs at a lower frequency than it usually does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlowClock {
-    /// The frequency at which it ran longest.
+    /// The frequency at which it ran longest, kHz.
     pub(crate) usual_khz: u32,
-    /// The one at which it runs.
+    /// The one at which it runs, kHz.
     pub(crate) khz: u32,
 }
 
 impl SlowClock {
-    /// How many times longer the same work takes.
+    /// Factor by which the same work takes longer.
     pub(crate) fn ratio(self) -> f64 {
         f64::from(self.usual_khz) / f64::from(self.khz.max(1))
     }
 
-    /// Whether it explains that what usually takes `usual_ns` at most took so long.
+    /// Returns true where it explains a stretch of `length_ns` that is `usual_ns` at most
+    /// otherwise.
     pub(crate) fn explains(self, length_ns: u64, usual_ns: u64) -> bool {
         let most_ns = usual_ns as f64 * self.ratio() * TOLERANCE;
         usual_ns > 0 && length_ns > usual_ns && length_ns as f64 <= most_ns
@@ -41,9 +42,9 @@ impl SlowClock {
 /// The frequencies of one CPU.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClockBook {
-    /// For how long it ran at each, ns.
+    /// Each frequency, kHz, with the time for which it ran at it, ns.
     times: Vec<(u32, u64)>,
-    /// When it changed to which, oldest first; the last one holds.
+    /// Changes, each its instant in ns and the frequency in kHz, oldest first; the last one holds.
     changes: VecDeque<(u64, u32)>,
 }
 
@@ -59,7 +60,7 @@ impl ClockBook {
         self.changes.push_back((at_ns, khz));
     }
 
-    /// Changes may have been missed: at which it runs is not known until the next.
+    /// Changes may have been missed: the frequency is not known until the next.
     pub(crate) fn forget(&mut self, at_ns: u64) {
         if let Some(&(since_ns, khz)) = self.changes.back() {
             self.add(khz, at_ns.saturating_sub(since_ns));
@@ -80,8 +81,8 @@ impl ClockBook {
         self.times.push((khz, time_ns));
     }
 
-    /// Whether it ran at a lower frequency than usual all that time; `None` also where that is not
-    /// known.
+    /// The lower frequency than usual at which it ran all that time; `None` where it ran at none,
+    /// or that is not known.
     pub(crate) fn slow_in(&self, from_ns: u64, to_ns: u64) -> Option<SlowClock> {
         let behind = self.changes.iter().rposition(|(at_ns, _)| *at_ns <= from_ns)?;
         let is_changed = self.changes.get(behind + 1).is_some_and(|(at_ns, _)| *at_ns < to_ns);

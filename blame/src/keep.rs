@@ -22,40 +22,42 @@ const PARTS: usize = 256;
 pub struct LateWake {
     /// The thread, as it was then.
     pub task: TaskName,
-    /// What released it.
+    /// The event that released it.
     pub anchor: ReleaseAnchor,
     /// Its release, ns on the events' clock.
     pub release_ns: u64,
-    /// When it ran.
+    /// The first event that shows it running, ns on the events' clock; the end of the recording
+    /// where it still waited.
     pub ran_ns: u64,
     /// The earliest instant at which it can have run: before `ran_ns` where a switch was not
     /// recorded. What counts as its lateness ends there.
     pub ran_from_ns: u64,
-    /// On which CPU.
+    /// The CPU that it ran on.
     pub cpu: u32,
-    /// Who ran before it.
+    /// The thread that ran before it; all empty where no switch shows that.
     pub before: TaskName,
     /// Its main cause.
     pub main: LateCause,
     /// The time of that cause, ns.
     pub main_ns: u64,
-    /// Whether all events of it are there.
+    /// True where all events of it are there.
     pub is_whole: bool,
     /// Its parts, without gaps, from release to run; they add up to the nanosecond.
     pub parts: Vec<WakePart>,
-    /// Whether it still waited when the recording ended.
+    /// True where it still waited when the recording ended.
     pub(crate) is_waiting: bool,
-    /// Whether parts lost their order and were added up by cause, since there were too many.
+    /// True where parts lost their order and were added up by cause, since there were too many.
     pub is_condensed: bool,
     /// The call chain that shows its main cause, innermost first; empty where there is none.
     pub chain: Box<[CodeAddress]>,
-    /// What was known beside the events.
+    /// The facts beside the events by which it was judged.
     pub(crate) facts: WakeFacts,
 }
 
 impl LateWake {
-    /// Of a wake and its account, of which `main` is. `unsettled` is the account before addresses
-    /// that came again were taken for causes, where there are any: how often is known in the end.
+    /// A late wake to be kept, from its account, of which `main` is the main cause. `unsettled` is
+    /// the account before addresses that came again were taken for causes, where there are any:
+    /// their number is known in the end.
     pub(crate) fn new(
         wake: &Wake,
         parts: Vec<WakePart>,
@@ -116,25 +118,25 @@ impl LateWake {
         )
     }
 
-    /// Whose a thread is that its parts name.
+    /// The owner of a thread that its parts name.
     pub(crate) fn owner(&self, tid: Tid) -> ProgramOwner {
         self.facts.programs.owner(tid)
     }
 
-    /// What counters of the processor counted around it, where they were recorded.
+    /// Counts of the processor around it, where they were recorded.
     #[must_use]
     pub const fn counts(&self) -> WakeCounts {
         self.facts.counts
     }
 
-    /// How late it was at least, ns: what is judged.
+    /// Lower bound of its lateness, ns: by this it is judged late.
     #[must_use]
     pub const fn least_ns(&self) -> u64 {
         self.ran_from_ns.saturating_sub(self.release_ns)
     }
 }
 
-/// Begin and end as they are, and what is between added up by cause.
+/// The first and the last parts as they are, and those between added up by cause.
 fn condensed(parts: &[WakePart]) -> Vec<WakePart> {
     let kept = (PARTS - PartSums::ROOM - 1) / 2;
     let (begin, rest) = parts.split_at(kept);
@@ -175,7 +177,7 @@ impl Ord for Ranked {
     }
 }
 
-/// The kept ones.
+/// Late wakes that are kept whole: the worst, and an even sample of the others.
 #[derive(Debug, Clone)]
 pub(crate) struct Keep {
     worst: BinaryHeap<Reverse<Ranked>>,

@@ -52,7 +52,7 @@ impl CauseSum {
         self.stalls.merge(&from.stalls);
     }
 
-    /// Adds what was seen of its stretches without an event in a wake.
+    /// Adds the evidence on its stretches without an event in a wake.
     fn examine(&mut self, wake: &Wake, parts: impl Iterator<Item = WakePart>) {
         for part in parts {
             let is_stretch = part.activity.is_task_or_idle()
@@ -71,7 +71,7 @@ impl CauseSum {
     }
 }
 
-/// What is remembered of a cause beside its sums.
+/// Details of a cause beside its sums, over all wakes.
 #[derive(Debug, Clone, PartialEq)]
 struct CauseMemory {
     /// The threads that it names, each with the latest of its wakes.
@@ -79,11 +79,11 @@ struct CauseMemory {
     /// The only CPU that it was on; `None` for several.
     cpu: Option<u32>,
     rule: RuleId,
-    /// How often the address of a gap came, at most.
+    /// Times that the most frequent address of its gaps came; 0 where it has none.
     repeats: u64,
 }
 
-/// What is remembered of a cause of late wakes.
+/// Details of a cause beside its sums, over the late wakes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CauseDetail {
     /// The threads that it names.
@@ -91,7 +91,7 @@ pub(crate) struct CauseDetail {
     /// The only CPU that it was on; `None` for several.
     pub(crate) cpu: Option<u32>,
     pub(crate) rule: RuleId,
-    /// How often the address of a gap came, at most.
+    /// Times that the most frequent address of its gaps came; 0 where it has none.
     pub(crate) repeats: u64,
 }
 
@@ -103,12 +103,12 @@ impl CauseDetail {
     }
 }
 
-/// What most of the latest wake is booked to.
+/// The cause that most of the latest wake is booked to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WorstWake {
     cell: Cell,
     release_ns: u64,
-    /// How late it was at least: by this it is the latest.
+    /// Lower bound of its lateness, ns: by this it is the latest.
     pub(crate) least_ns: u64,
     pub(crate) lateness_ns: u64,
     /// Its cause with most time beside the normal path.
@@ -117,21 +117,21 @@ pub(crate) struct WorstWake {
     pub(crate) time_ns: u64,
 }
 
-/// Where in the spread of lateness: later than the absolute threshold, and in which bucket.
+/// A place in the spread of lateness: on which side of the absolute threshold, and the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cell {
     is_over: bool,
     bucket: u16,
 }
 
-/// What one wake added to a cause that it may turn out not to have been.
+/// The time that one wake added to a cause, to be moved where another turns out to be the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Booking {
     cell: Cell,
     release_ns: u64,
     cause: LateCause,
     is_main: bool,
-    /// Of the cause in that wake: all, and the part in question.
+    /// The time of the cause in that wake, ns; of it, `time_ns` is in question.
     sum_ns: u64,
     time_ns: u64,
     trust_ns: f64,
@@ -146,12 +146,12 @@ struct Total {
     no_single: u64,
 }
 
-/// Which wakes are late.
+/// The wakes that count as late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selection {
     /// Those beyond the absolute threshold.
     Over,
-    /// Those beyond a bucket.
+    /// Those in higher buckets than this.
     Beyond(u16),
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct LatePart {
 }
 
 impl LatePart {
-    /// What shows that CPUs did not run, in all stretches that could be that.
+    /// Sums of the evidence that CPUs did not run, over all stretches that could be that.
     pub(crate) fn stalls(&self) -> StallSums {
         let mut sums = StallSums::default();
         let could_be =
@@ -191,8 +191,8 @@ impl LatePart {
         sums
     }
 
-    /// Books what was taken for a CPU that did not run as what it is where no more than chance
-    /// shows that: time without an event.
+    /// Moves the time of CPUs that did not run to time without an event: for no more than chance
+    /// shows that they did not.
     pub(crate) fn take_back_stops(&mut self) {
         let is_stop =
             |(cause, ..): &(LateCause, CauseSum, CauseDetail)| *cause == LateCause::HostOrFirmware;
@@ -233,14 +233,14 @@ impl OpenWakes {
 /// shows these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BusyReleases {
-    /// How many.
+    /// Number of such releases.
     pub count: u64,
     /// The longest time from a wake to the next wait, where that is longer than the period, ns.
     pub longest_ns: u64,
 }
 
 impl BusyReleases {
-    /// So many more, in a stretch of work that long.
+    /// Adds so many, within a stretch of work that long, ns.
     pub(crate) fn add(&mut self, count: u64, stretch_ns: u64) {
         self.count += count;
         self.longest_ns = self.longest_ns.max(stretch_ns);
@@ -251,7 +251,7 @@ impl BusyReleases {
     }
 }
 
-/// The sums.
+/// The sums of one thread, by cause and by lateness.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     causes: Vec<(LateCause, CauseMemory)>,
@@ -270,22 +270,22 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// With room for so many causes.
+    /// An empty ledger with room for so many causes, 2..65535.
     pub(crate) fn new(causes: usize) -> Self {
         Self { room: causes.clamp(2, usize::from(u16::MAX)), ..Self::default() }
     }
 
-    /// How late wakes were, as far as is certain.
+    /// The spread of the lower bounds of lateness.
     pub(crate) const fn spread(&self) -> &Spread {
         &self.spread
     }
 
-    /// How late this share of them is at most, between what is certain and what may be.
+    /// The lateness that this share of all wakes, 0..1, does not exceed, between its bounds.
     pub(crate) fn quantile(&self, share: f64) -> LatenessBounds {
         LatenessBounds::new(self.spread.quantile_ns(share), self.most.quantile_ns(share))
     }
 
-    /// How late the latest was.
+    /// The largest lateness, between its bounds.
     pub(crate) const fn max(&self) -> LatenessBounds {
         LatenessBounds::new(self.spread.max_ns(), self.most.max_ns())
     }
@@ -331,7 +331,7 @@ impl Ledger {
         Cell { is_over: least_ns > threshold_ns, bucket: bucket(least_ns, COARSE) }
     }
 
-    /// What a part of a wake that was just added stands for.
+    /// The booking of a part of a wake that was just added.
     pub(crate) fn booking(account: &Account<'_>, part: &WakePart, threshold_ns: u64) -> Booking {
         let Account { wake, parts, facts } = *account;
         let sums = sums(parts, facts);
@@ -391,7 +391,7 @@ impl Ledger {
         }
     }
 
-    /// The address of this cause came so often.
+    /// Takes in that the address of this cause came so many times.
     pub(crate) fn note_repeats(&mut self, cause: LateCause, repeats: u64) {
         if let Some((_, memory)) = self.causes.iter_mut().find(|(known, _)| *known == cause) {
             memory.repeats = memory.repeats.max(repeats);
@@ -470,7 +470,7 @@ impl Ledger {
         (self.causes.len() - 1) as u16
     }
 
-    /// Remembers who it was, and on which CPU.
+    /// Remembers the threads of a cause, and its CPU.
     fn remember(
         &mut self,
         index: u16,
@@ -490,7 +490,7 @@ impl Ledger {
         }
     }
 
-    /// What is late.
+    /// The sums of the wakes that are late.
     pub(crate) fn late(&self, selection: Selection) -> LatePart {
         let mut late = LatePart::default();
         let selected = self.totals.iter().filter(|(cell, _)| selection.includes(**cell));
@@ -521,11 +521,11 @@ impl Ledger {
     }
 }
 
-/// What is left of the confidence in a wake of which records are missing.
+/// Factor of the confidence in a wake of which records are missing, 0..1.
 const BROKEN: f64 = 0.5;
 
-/// What causes of a wake with missing records are worth, 0..1: half, of the share that those which
-/// are there explain.
+/// Factor of the confidence in causes of a wake with missing records, 0..1: half of the share of it
+/// that is explained.
 fn sound(parts: &[WakePart], lateness_ns: u64) -> f64 {
     let is_open = |part: &&WakePart| matches!(part.cause, LateCause::Unexplained(_));
     let open_ns: u64 = parts.iter().filter(is_open).map(WakePart::length_ns).sum();

@@ -1,5 +1,5 @@
-//! What is normal: how long each part of the way from a release to the first instruction takes in
-//! wakes that are on time.
+//! The baseline: the time that each part of the way from a release to the first instruction takes
+//! in wakes that are on time.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::spread::Spread;
 use crate::timeline::Activity;
 use crate::wake::ReleaseAnchor;
 
-/// So many wakes on time are needed before a baseline counts.
+/// Wakes on time that are needed before a baseline counts.
 pub(crate) const NEEDED: u64 = 16;
 /// The share of wakes on time that a baseline covers (blame.md §6: p95).
 const SHARE: f64 = 0.95;
@@ -34,7 +34,7 @@ pub(crate) struct WakeTimes {
 }
 
 impl WakeTimes {
-    /// Of a window.
+    /// The times of a window.
     pub(crate) fn new(window: &Window, anchor: ReleaseAnchor) -> Self {
         let mut times = Self::default();
         for (index, piece) in window.pieces.iter().enumerate() {
@@ -74,7 +74,7 @@ pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
     (anchor.may_bring(&piece.activity) && piece.length_ns() < IPI_GAP_NS).then_some(index)
 }
 
-/// Whether it is ready, and that interrupt comes right behind this stretch.
+/// Returns true where the thread is ready in a piece, and its [`own_ipi`] comes right behind that.
 pub(crate) fn awaits_own_ipi(window: &Window, anchor: ReleaseAnchor, index: usize) -> bool {
     let piece = &window.pieces[index];
     piece.phase == WakePhase::Ready
@@ -82,7 +82,7 @@ pub(crate) fn awaits_own_ipi(window: &Window, anchor: ReleaseAnchor, index: usiz
         && window.pieces[index + 1].cpu == piece.cpu
 }
 
-/// Whether an interrupt from another CPU lies right before or behind a short stretch.
+/// Returns true where an interrupt from another CPU lies right before or behind a short piece.
 pub(crate) fn is_beside_ipi(window: &Window, index: usize) -> bool {
     window.pieces[index].length_ns() < IPI_GAP_NS && ipi_beside(window, index).is_some()
 }
@@ -107,7 +107,8 @@ pub(crate) struct Normals {
     usual: WakeTimes,
 }
 
-/// From so many wakes on, what is usual is worked out anew only each so many.
+/// Wakes up to which usual times are worked out anew with each, and behind which with every so
+/// many.
 const STEP: u64 = 64;
 
 impl Normals {
@@ -130,12 +131,12 @@ impl Normals {
         }
     }
 
-    /// Whether it has learnt enough.
+    /// Returns true where enough wakes on time were learnt from for the baseline to count.
     pub(crate) const fn is_ready(&self) -> bool {
         self.delivery.total() >= NEEDED
     }
 
-    /// What is normal: nothing, as long as nothing was learnt.
+    /// Usual times, ns; 0 as long as nothing was learnt.
     pub(crate) const fn usual(&self) -> WakeTimes {
         self.usual
     }

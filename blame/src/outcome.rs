@@ -1,4 +1,4 @@
-//! What comes out: plain data for a report, a command and a live view.
+//! The outcome of attribution: plain data for a report, a command and a live view.
 
 use punctual_trace::event::{CodeAddress, Tid};
 
@@ -21,7 +21,7 @@ pub use crate::ledger::{BusyReleases, OpenWakes};
 pub use crate::spread::LatenessBounds;
 pub use crate::thread::ThreadSnapshot;
 
-/// What was not as it should be, counted.
+/// Counts of events, and of what was not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlameCounts {
     /// Events that came in.
@@ -40,13 +40,13 @@ pub struct BlameCounts {
     pub early: u64,
     /// Timers that made way for others.
     pub displaced_timers: u64,
-    /// Clocks beyond those that are told apart: steps.
+    /// Expiries on clocks beyond those that are kept apart: steps.
     pub clock_steps: u64,
     /// Waits longer than the memory, of which only sums are left.
     pub condensed: u64,
     /// Sums that did not fit.
     pub uncounted: u64,
-    /// What the timelines of all CPUs counted.
+    /// The counts of the timelines of all CPUs together.
     pub timeline: TimelineCounts,
 }
 
@@ -57,7 +57,7 @@ pub struct TopSnapshot {
     pub at_ns: u64,
     /// CPUs with events.
     pub cpus: usize,
-    /// What was counted.
+    /// Counts of events, and of what was not as it should be.
     pub counts: BlameCounts,
     /// The threads, in the order in which they were seen.
     pub threads: Vec<ThreadSnapshot>,
@@ -85,7 +85,7 @@ pub struct ThreadOutcome {
 /// Parts of wakes that come as they were judged, the latest first: some 6 MB of text.
 const JUDGED_PARTS: usize = 1 << 15;
 
-/// Everything.
+/// The outcome of attribution: causes, threads, kept wakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlameOutcome {
     /// From the first event to the last, without what was not recorded on purpose, ns.
@@ -98,21 +98,22 @@ pub struct BlameOutcome {
     pub worst: Vec<LateWake>,
     /// An even sample of the other late wakes, in the order of time.
     pub sample: Vec<LateWake>,
-    /// Who interrupted other CPUs, most sends first.
+    /// Threads that interrupted other CPUs, most sends first.
     pub senders: Vec<SenderCount>,
-    /// What was counted.
+    /// Counts of events, and of what was not as it should be.
     pub counts: BlameCounts,
     repeated: Vec<RepeatedAddress>,
-    /// Whether more than chance shows that CPUs did not run.
+    /// True where more than chance shows that CPUs did not run.
     shows_stops: bool,
     beginning: Option<RecordingBegin>,
-    /// When it ended.
+    /// The end of the recording, ns on the events' clock.
     ended_ns: u64,
     config: BlameConfig,
 }
 
 impl BlameOutcome {
-    /// Of a recording that began so, and ended then.
+    /// The outcome of a recording that began so, and ended at that instant, ns on the events'
+    /// clock.
     pub(crate) fn between(self, beginning: Option<RecordingBegin>, ended_ns: u64) -> Self {
         Self { beginning, ended_ns, ..self }
     }
@@ -142,9 +143,9 @@ impl BlameOutcome {
         self.config.symbols.name(address)
     }
 
-    /// What reading the events of its kept wakes alone takes. `has` accepts those whose events are
-    /// all there: the others come as they are judged here, and are not whole; `renamed` gives the
-    /// address that the capture has in place of the kernel's.
+    /// The facts that reading the events of its kept wakes alone takes. `has` accepts those whose
+    /// events are all there: the others come as they are judged here, and are not whole; `renamed`
+    /// gives the address that the capture has in place of the kernel's.
     pub fn recall(
         &self,
         has: impl Fn(Tid, u64) -> bool,
@@ -194,7 +195,7 @@ impl BlameOutcome {
     }
 }
 
-/// Makes the outcome.
+/// Makes the outcome of the sums of all threads; `duration_ns` is the time that was recorded.
 pub(crate) fn outcome(
     config: &BlameConfig,
     threads: &[Thread],
@@ -296,8 +297,9 @@ pub(crate) fn outcome(
     }
 }
 
-/// Which wakes of a thread are late, and from where on, ns. A margin, which the thread spins away,
-/// is added; an end that is not the absolute threshold itself is rounded up, by at most 6.3 %.
+/// The wakes of a thread that are late, and the lateness beyond which they are, ns. A margin, which
+/// the thread spins away, is added; an end that is not the absolute threshold itself is rounded up,
+/// by at most 6.3 %.
 fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
     let recalled = config.recall.as_ref().and_then(|recall| recall.thread(thread.task.tid));
     if let Some(recalled) = recalled {

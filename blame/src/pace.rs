@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Cycles that are looked at: the last ones.
 const CYCLES: usize = 257;
-/// So many cycles are needed for a margin.
+/// Cycles that are needed for a margin.
 const NEEDED: usize = 64;
 
 /// One cycle: how late it began, and how long after its release the next was programmed.
@@ -60,8 +60,8 @@ impl Pace {
         Some(*differences.select_nth_unstable(middle).1)
     }
 
-    /// How long before its real goal it programs its timer, ns: lateness up to there is taken up by
-    /// spinning. 0 where it does not spin, or not seen to.
+    /// Its margin: the time by which its timer expires before its real goal, ns; lateness up to
+    /// that is taken up by spinning. 0 where it does not spin, or was not seen to.
     pub(crate) const fn margin_ns(&self) -> u64 {
         self.margin_ns
     }

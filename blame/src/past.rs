@@ -2,7 +2,7 @@
 //! thread did and what its CPU did.
 //!
 //! Bounded: where a wait is longer than the memory, its oldest pieces are judged and added up
-//! (`crate::account::WakeBegin`) before they are dropped.
+//! (`crate::begin::WakeBegin`) before they are dropped.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::timeline::Activity;
 
-/// What the thread does in a piece.
+/// The state of a followed thread in a piece of its past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WakePhase {
@@ -25,7 +25,7 @@ pub enum WakePhase {
     Stopped,
     /// It sleeps, and its release was not due or not programmed; or waits for the kernel.
     Waiting {
-        /// In a sleep that no signal ends.
+        /// True in a sleep that no signal ends.
         is_blocked: bool,
         /// The number of the system call that it sleeps in, where that was recorded.
         call: Option<u32>,
@@ -44,13 +44,14 @@ pub(crate) struct Piece {
     pub(crate) cpu: u32,
     /// The number of the call chain that came with its begin, in the ring of that CPU.
     pub(crate) chain: Option<u64>,
-    /// Whether its end is not sure: a switch was not recorded.
+    /// True where its end is not sure: a switch was not recorded.
     pub(crate) is_hole: bool,
-    /// Whether it lies before the first event of its CPU.
+    /// True where it lies before the first event of its CPU.
     pub(crate) is_inferred: bool,
-    /// Whether the scheduler chose a lower thread although this one was ready.
+    /// True where the scheduler chose a lower thread although this one was ready.
     pub(crate) is_passed_over: bool,
-    /// Whether no event has ended it yet: what follows under the same label belongs to it.
+    /// True where no event has ended it yet: a piece that follows under the same label belongs to
+    /// it.
     pub(crate) is_open: bool,
 }
 
@@ -59,7 +60,8 @@ impl Piece {
         self.to_ns - self.from_ns
     }
 
-    /// Whether another one differs in nothing but its times.
+    /// Returns true where another one has the same phase, CPU and activity, and is passed over and
+    /// inferred alike.
     fn is_like(&self, next: &Self) -> bool {
         (self.phase, self.cpu, self.is_passed_over, self.is_inferred)
             == (next.phase, next.cpu, next.is_passed_over, next.is_inferred)
@@ -67,7 +69,7 @@ impl Piece {
     }
 }
 
-/// The pieces.
+/// The pieces of one thread, without a gap up to `settled_ns`.
 #[derive(Debug, Clone)]
 pub(crate) struct Past {
     pieces: VecDeque<Piece>,
@@ -80,7 +82,7 @@ pub(crate) struct Past {
 pub(crate) struct Window {
     /// Without gaps, up to the end.
     pub(crate) pieces: Vec<Piece>,
-    /// What the CPU of the first piece did right before it.
+    /// The piece of the first one's CPU right before it, where that is known.
     pub(crate) lead: Option<Piece>,
 }
 
@@ -99,7 +101,7 @@ impl Past {
         Self { pieces: VecDeque::new(), capacity: capacity.max(4), settled_ns: at_ns }
     }
 
-    /// Up to when it is complete, ns.
+    /// The instant up to which it is complete, ns.
     pub(crate) const fn settled_ns(&self) -> u64 {
         self.settled_ns
     }
@@ -124,12 +126,12 @@ impl Past {
         self.pieces.push_back(piece);
     }
 
-    /// Whether there are more pieces than it may keep.
+    /// Returns true where there are more pieces than it may keep.
     pub(crate) fn is_full(&self) -> bool {
         self.pieces.len() > self.capacity
     }
 
-    /// Up to when pieces are to be dropped, so that it is half full, ns.
+    /// The instant up to which pieces are to be dropped so that it is half full, ns.
     pub(crate) fn surplus_to_ns(&self) -> u64 {
         let surplus = self.pieces.len().saturating_sub(self.capacity / 2);
         surplus.checked_sub(1).map_or(0, |last| self.pieces[last].to_ns)
@@ -143,7 +145,7 @@ impl Past {
         self.pieces.shrink_to(2 * self.capacity);
     }
 
-    /// Marks what it was ready for since then as passed over by the scheduler.
+    /// Marks the pieces since then in which it was ready as passed over by the scheduler.
     pub(crate) fn mark_passed_over(&mut self, since_ns: u64) {
         for piece in self.pieces.iter_mut().rev() {
             if piece.to_ns <= since_ns || piece.phase != WakePhase::Ready {
@@ -171,8 +173,8 @@ impl Past {
         }
     }
 
-    /// What lies between two instants. What the memory no longer holds is one piece of which
-    /// nothing is known.
+    /// The pieces between two instants, ns. Time that the memory no longer holds is one piece of
+    /// which nothing is known.
     pub(crate) fn window(&self, from_ns: u64, end_ns: u64) -> Window {
         let begin_ns = from_ns;
         let mut pieces = Vec::new();

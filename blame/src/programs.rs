@@ -1,8 +1,8 @@
-//! Whose threads are: the process that a thread belongs to, and whether that is the measurement's
-//! own.
+//! The program of each thread: the process that it belongs to, and whether that is the
+//! measurement's own.
 //!
-//! Whoever records tells it; of captures that do not say it nothing is known, and threads go by
-//! their own names.
+//! The recorder brings it; in a capture without it nothing is known, and threads go by their own
+//! names.
 
 use punctual_trace::event::{ShortName, Tid};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 /// where /proc/sys/kernel/pid_max is the usual 32 768, so that none share a place.
 pub const THREADS: usize = 1 << 16;
 
-/// Whose a program is.
+/// The owner of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramOwner {
-    /// Somebody else's, or nobody knows.
+    /// Somebody else's, or not known.
     #[default]
     Stranger,
     /// The measurement itself.
@@ -32,7 +32,7 @@ pub struct ThreadProgram {
     pub pid: Tid,
     /// The name of that thread.
     pub name: ShortName,
-    /// Whose it is.
+    /// Its owner.
     pub owner: ProgramOwner,
 }
 
@@ -42,7 +42,7 @@ pub struct ThreadProgram {
 pub struct ThreadPrograms(Vec<(Tid, ThreadProgram)>);
 
 impl ThreadPrograms {
-    /// Of these threads, each once, as far as `find` knows them.
+    /// The programs of these threads, each once, as far as `find` knows them.
     pub(crate) fn of(
         tids: impl Iterator<Item = Tid>,
         find: impl Fn(Tid) -> Option<ThreadProgram>,
@@ -64,7 +64,7 @@ impl ThreadPrograms {
         self.0.iter().find(|(known, _)| *known == tid).map(|(_, program)| *program)
     }
 
-    /// Whose a thread is.
+    /// The owner of a thread; a stranger where its program is not known.
     #[must_use]
     pub fn owner(&self, tid: Tid) -> ProgramOwner {
         self.find(tid).map_or_else(ProgramOwner::default, |program| program.owner)

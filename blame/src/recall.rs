@@ -1,4 +1,4 @@
-//! What was known when wakes were judged and does not lie in the events around them: with it, those
+//! Facts by which wakes were judged that do not lie in the events around them: with these, those
 //! events alone give the same answer again.
 //!
 //! A capture that was cut down to the windows of late wakes no longer shows what is usual, how
@@ -33,7 +33,7 @@ const LAST_NS: u64 = 1 << 60;
 /// More wakes than these are taken for these.
 const WAKES_MAX: u64 = 1 << 50;
 
-/// A wake of the capture.
+/// A wake whose events the capture has, with the facts by which it is judged anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecalledWake {
@@ -75,7 +75,7 @@ pub(crate) struct JudgedWake {
 }
 
 impl JudgedWake {
-    /// A kept wake; `is_whole` whether the capture has all of its events.
+    /// A kept wake as it was judged; `is_whole` where the capture has all of its events.
     pub(crate) fn new(
         wake: &LateWake,
         is_whole: bool,
@@ -111,7 +111,8 @@ impl JudgedWake {
         }
     }
 
-    /// Whether its parts add up to a wait that can be, whoever wrote it.
+    /// Returns true where its parts add up to its lateness and its instants are in order and in
+    /// range, whoever wrote it.
     fn is_sound(&self) -> bool {
         let lengths = self.parts.iter().map(|part| part.length_ns);
         let sum_ns = lengths.fold(0, u64::saturating_add);
@@ -125,7 +126,7 @@ impl JudgedWake {
         self.task
     }
 
-    /// As one that was finished, of a thread at this place, with what was known of it.
+    /// A finished wake of the thread at this place, with the facts by which it was judged.
     pub(crate) fn finished(&self, thread: usize) -> (Wake, WakeFacts) {
         let mut from_ns = self.release_ns;
         let parts = self.parts.iter().map(|part| {
@@ -185,15 +186,15 @@ pub(crate) struct RecalledThread {
     pub(crate) p50_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) max_ns: u64,
-    /// What these three are at most; missing where that is not known to be more.
+    /// Upper bounds of these three, ns; `None` where they are not known to be larger.
     #[serde(default)]
     pub(crate) most_ns: Option<[u64; 3]>,
-    /// Wakes that are none of these.
+    /// Wakes across which events were lost, which are none of `wakes`.
     #[serde(default)]
     pub(crate) unseen: UnseenWakes,
 }
 
-/// Everything of a capture that was cut down to its late wakes.
+/// The facts that a capture has beside its events, where it was cut down to its late wakes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recall {
@@ -204,23 +205,24 @@ pub struct Recall {
     /// The numbers that system calls had; `None` where that was not written.
     #[serde(default)]
     pub(crate) calls: Option<CallNumbers>,
-    /// Whether more than chance shows that CPUs did not run; `None` where that was not written.
+    /// True where more than chance shows that CPUs did not run; `None` where that was not written.
     #[serde(default)]
     pub(crate) shows_stops: Option<bool>,
     #[serde(default)]
     pub(crate) kernel_files: KernelFiles,
     pub(crate) clock_offsets_ns: Vec<i64>,
-    /// Who ran or waited when it was begun; `None` where nobody looked.
+    /// The threads that ran or waited when it was begun; `None` where that was not looked at.
     #[serde(default)]
     pub(crate) beginning: Option<RecordingBegin>,
-    /// When it ended: up to then waits that no event ends count; `None` where that was not written.
+    /// Its end, ns on the events' clock: up to there waits that no event ends count; `None` where
+    /// that was not written.
     #[serde(default)]
     pub(crate) ended_ns: Option<u64>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,
     pub(crate) addresses: Vec<RepeatedAddress>,
     pub(crate) wakes: Vec<RecalledWake>,
-    /// Those that are not judged anew.
+    /// Wakes that are not judged anew.
     #[serde(default)]
     pub(crate) judged: Vec<JudgedWake>,
 }
@@ -257,7 +259,7 @@ impl Recall {
         self.threads.iter().map(|thread| thread.tid).collect()
     }
 
-    /// How many wakes it has.
+    /// Number of wakes that it has.
     #[must_use]
     pub const fn wakes(&self) -> usize {
         self.wakes.len() + self.judged.len()
@@ -271,7 +273,8 @@ impl Recall {
         })
     }
 
-    /// From where on a wake is late, of all threads: those between are not in the capture.
+    /// Raises the lateness beyond which wakes of all threads are late, ns. It is never lowered, for
+    /// the capture does not have the wakes below.
     #[must_use]
     pub fn over(mut self, threshold_ns: u64) -> Self {
         for thread in &mut self.threads {
@@ -280,7 +283,8 @@ impl Recall {
         self
     }
 
-    /// What was known of a late wake; `None` where the capture does not have it whole.
+    /// The facts by which a late wake is judged; `None` where the capture does not have it whole,
+    /// or where it is on time.
     pub(crate) fn facts(&self, tid: Tid, release_ns: u64, least_ns: u64) -> Option<&WakeFacts> {
         let wanted = (tid, release_ns);
         let found = self.wakes.binary_search_by_key(&wanted, |wake| (wake.tid, wake.release_ns));

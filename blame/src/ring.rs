@@ -6,7 +6,7 @@ pub(crate) struct Ring<T> {
     slots: Vec<T>,
     capacity: usize,
     written: u64,
-    /// Where the oldest lies, which is where the next goes once it is full.
+    /// The slot of the oldest, which is that of the next once it is full.
     head: usize,
 }
 
@@ -16,7 +16,7 @@ impl<T> Ring<T> {
         Self { slots: Vec::new(), capacity: capacity.max(1), written: 0, head: 0 }
     }
 
-    /// Adds an entry, over the oldest where it is full. Its number.
+    /// Adds an entry, over the oldest where it is full; returns its number.
     pub(crate) fn push(&mut self, entry: T) -> u64 {
         let number = self.written;
         if self.slots.len() < self.capacity {
@@ -29,7 +29,7 @@ impl<T> Ring<T> {
         number
     }
 
-    /// How many entries were ever added, which is the number of the next.
+    /// Entries that were ever added, which is the number of the next.
     pub(crate) const fn written(&self) -> u64 {
         self.written
     }
@@ -39,7 +39,7 @@ impl<T> Ring<T> {
         self.written - self.slots.len() as u64
     }
 
-    /// For how many it has room.
+    /// Entries that it has room for.
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -56,7 +56,7 @@ impl<T> Ring<T> {
         self.slots.get_mut(slot)
     }
 
-    /// Of a number that is there. No remainder: that would cost more than all else here.
+    /// The slot of a number that is there. No remainder: that would cost more than all else here.
     fn slot(&self, number: u64) -> usize {
         // Less than the capacity, which is a usize.
         let place = self.head + (number - self.oldest()) as usize;

@@ -15,7 +15,7 @@ use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
 use crate::wake::{ReleaseAnchor, Wake};
 
-/// How sure a rule is.
+/// The certainty of a rule, which is that of its kind of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
@@ -45,11 +45,11 @@ impl Certainty {
     }
 }
 
-/// Rules by name.
+/// The name of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleId {
-    /// What is usual for wakes on time.
+    /// Time that wakes on time take too.
     Normal,
     /// Nothing is known of it.
     Unseen,
@@ -57,7 +57,7 @@ pub enum RuleId {
     Stopped,
     /// Before the latest expiry that was allowed.
     Slack,
-    /// The interrupt that tells its CPU of its waking.
+    /// The interrupt that brings its waking to its CPU.
     OwnIpi,
     /// An interrupt with a name.
     Interrupt,
@@ -97,11 +97,11 @@ pub enum RuleId {
     UnknownGap,
     /// The switch to it.
     Switch,
-    /// Who ran is above.
+    /// The thread that ran is above.
     Higher,
-    /// Who ran is its equal.
+    /// The thread that ran is its equal.
     Equal,
-    /// Who ran is an ordinary thread as it is.
+    /// The thread that ran is an ordinary one as it is.
     Fair,
     /// The scheduler chose a lower one, and the timer that ends throttling let it run.
     Unthrottled,
@@ -109,7 +109,7 @@ pub enum RuleId {
     FairServer,
     /// The scheduler chose a lower one.
     PassedOver,
-    /// Who ran is below, and the scheduler was not asked.
+    /// The thread that ran is below, and the scheduler did not choose anew.
     NotPreempted,
     /// The wake before was late by more than this one's own delay.
     Follows,
@@ -122,7 +122,7 @@ pub enum RuleId {
 }
 
 impl RuleId {
-    /// What is left of it where its second kind of evidence is no more than chance.
+    /// The rule that is left where its second kind of evidence is no more than chance.
     pub(crate) const fn unconfirmed(self) -> Self {
         match self {
             Self::CallbackStallConfirmed => Self::CallbackStall,
@@ -182,29 +182,29 @@ impl RuleId {
 pub(crate) struct PreviousWake {
     pub(crate) lateness_ns: u64,
     pub(crate) kind: CauseKind,
-    /// What made it late in the end; nothing where it has no single cause, or that was not written.
+    /// The root of its lateness; `None` where it has no single cause, or that was not written.
     #[serde(default)]
     pub(crate) root: Option<RootCause>,
 }
 
-/// What made a wake late to which others owe that they are late: its main cause, or where it was
-/// late by the wake before it, the root of that.
+/// The root of a wake's lateness: its main cause, or where it was late by the wake before it, the
+/// root of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RootCause {
-    /// As rows have it.
+    /// The cause, as rows have it.
     pub(crate) cause: LateCause,
     /// The thread that it names.
     pub(crate) culprit: Option<Culprit>,
 }
 
-/// What rules look at.
+/// A part of a wake that is judged, with all that rules look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene<'a> {
     pub(crate) wake: &'a Wake,
-    /// Which piece of the window.
+    /// The index of its piece in the window.
     pub(crate) index: usize,
-    /// The part of it that is judged.
+    /// The part of that piece that is judged.
     pub(crate) part: Piece,
     pub(crate) usual: WakeTimes,
     pub(crate) previous: Option<PreviousWake>,
@@ -216,11 +216,11 @@ pub(crate) struct Scene<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlowedPath {
     clock: SlowClock,
-    /// What of it is usual.
+    /// Its usual time, ns.
     pub(crate) usual_ns: u64,
 }
 
-/// One rule.
+/// A rule: a name, a certainty, and the test that gives a cause where it fits.
 struct Rule {
     id: RuleId,
     certainty: Certainty,
@@ -300,7 +300,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Who runs while it is ready; while its interrupt is served, that counts as being ready.
+    /// The other thread that runs while it is ready; while its interrupt is served, that counts as
+    /// being ready.
     fn ready_behind(&self) -> Option<TaskName> {
         let is_ready = match self.part.phase {
             WakePhase::Ready => true,
@@ -322,7 +323,7 @@ impl Scene<'_> {
         own || armer.tid != 0 && armer.tid == self.wake.task.tid
     }
 
-    /// Whether a thread is below the waiting one.
+    /// Returns true where a thread is below the waiting one.
     fn is_below(&self, task: TaskName) -> bool {
         task.tid == 0 || task.kernel_priority > self.wake.task.kernel_priority
     }
@@ -331,8 +332,8 @@ impl Scene<'_> {
         self.wake.task.kernel_priority >= 100
     }
 
-    /// What of a stretch of the kernel's own a lower frequency than usual explains: nothing where
-    /// more shows that the CPU did not run, or where the ratio of both is too small for it.
+    /// A stretch of the kernel's own that a lower frequency than usual explains; `None` where more
+    /// shows that the CPU did not run, or where the ratio of both is too small for it.
     pub(crate) fn slowed(&self) -> Option<SlowedPath> {
         let clock = self.wake.slow_clock(self.index)?;
         let usual_ns = match (self.part.phase, self.part.activity) {
@@ -352,8 +353,8 @@ impl Scene<'_> {
         is_explained.then_some(SlowedPath { clock, usual_ns })
     }
 
-    /// What the timer's interrupt found, for a stretch in which a thread ran while the timer was
-    /// due, or the interrupt of its waking.
+    /// The thread and the code that the timer's interrupt found, for a stretch in which a thread
+    /// ran while the timer was due, or the interrupt of its waking.
     fn found(&self) -> Option<(TaskName, Interrupted)> {
         let Activity::Task { task, .. } = self.part.activity else { return None };
         let is_due = match self.part.phase {

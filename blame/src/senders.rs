@@ -1,5 +1,5 @@
-//! Who interrupts other CPUs: matches an interrupt from another CPU, or the call that it brought,
-//! with whoever sent it.
+//! Senders of interrupts to other CPUs: matches an interrupt from another CPU, or the call that it
+//! brought, with whoever sent it.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Request {
     sender: TaskName,
 }
 
-/// How many interrupts a thread sent, and what they called.
+/// Interrupts that threads of one name and priority sent to other CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderCount {
     /// The thread; its number is that of the first of its name.
@@ -90,13 +90,13 @@ impl Senders {
         self.last[cpu] = Some(send);
     }
 
-    /// Who interrupted this CPU last, 2 ms ago at most.
+    /// The thread that interrupted this CPU last, 2 ms ago at most.
     pub(crate) fn of_interrupt(&self, cpu: u32, at_ns: u64) -> Option<TaskName> {
         let send = (*self.last.get(cpu as usize)?)?;
         (at_ns.saturating_sub(send.at_ns) <= WINDOW_NS).then_some(send.sender)
     }
 
-    /// Who asked for a call: by its request, or else who interrupted last.
+    /// The thread that queued a call: by its request, or else the one that interrupted last.
     pub(crate) fn of_call(&self, cpu: u32, request: u64, at_ns: u64) -> Option<TaskName> {
         let queued = self.requests.get(Self::place(request)).copied().unwrap_or_default();
         let is_fresh = at_ns.saturating_sub(queued.at_ns) <= 1_000 * WINDOW_NS;

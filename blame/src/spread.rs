@@ -1,5 +1,5 @@
-//! How durations are spread: a histogram of logarithmic buckets, in memory of fixed size; and what
-//! is known of a figure of durations that are only bounded.
+//! The spread of durations: a histogram of logarithmic buckets, in memory of fixed size; and the
+//! bounds of a figure of durations that are only bounded.
 
 /// Buckets an octave, as a power of two: 64 of them, each 1.6 % wide at most.
 const FINE: u32 = 6;
@@ -47,7 +47,7 @@ impl Spread {
         self.max_ns = self.max_ns.max(duration_ns);
     }
 
-    /// How many were counted.
+    /// Durations that were counted.
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }
@@ -81,25 +81,25 @@ pub struct LatenessBounds {
 }
 
 impl LatenessBounds {
-    /// Between these; of bounds in the wrong order the lower one counts.
+    /// A figure between these, ns; of bounds in the wrong order `least_ns` counts.
     #[must_use]
     pub const fn new(least_ns: u64, most_ns: u64) -> Self {
         Self { least_ns, most_ns: if most_ns < least_ns { least_ns } else { most_ns } }
     }
 
-    /// One that is known.
+    /// A figure that is known, ns.
     #[must_use]
     pub const fn exact(ns: u64) -> Self {
         Self { least_ns: ns, most_ns: ns }
     }
 
-    /// What it is at least, ns. No measurement of it where [`Self::known_ns`] is `None`.
+    /// Its lower bound, ns. No measurement of it where [`Self::known_ns`] is `None`.
     #[must_use]
     pub const fn least_ns(self) -> u64 {
         self.least_ns
     }
 
-    /// What it is at most, ns.
+    /// Its upper bound, ns.
     #[must_use]
     pub const fn most_ns(self) -> u64 {
         self.most_ns

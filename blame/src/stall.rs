@@ -1,5 +1,5 @@
-//! Stretches without an event: what tells the host or the firmware from code that has interrupts
-//! off.
+//! Stretches without an event: the evidence that tells the host or the firmware from code that has
+//! interrupts off.
 //!
 //! Three tests (blame.md §4.2): what the timer's interrupt found (`symbols`); whether another CPU
 //! was silent at the same time, against how often it is by chance; whether the thread that ran got
@@ -32,30 +32,30 @@ pub struct CompanionGap {
     pub to_ns: u64,
 }
 
-/// What speaks for a host or a firmware.
+/// Evidence on a stretch without an event: that the host or the firmware had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StallEvidence {
-    /// Another CPU was silent too.
+    /// True where another CPU was silent too.
     pub(crate) is_coincident: bool,
-    /// How likely that is by chance, 0..1.
+    /// The probability of that by chance, 0..1.
     pub(crate) chance: f64,
-    /// Whoever ran got less CPU time than passed.
+    /// True where the thread that ran got less CPU time than passed.
     pub(crate) is_stolen: bool,
 }
 
 impl StallEvidence {
-    /// Whether it confirms that the CPU did not run at all.
+    /// Returns true where it confirms that the CPU did not run at all.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.is_stolen || self.is_coincident && self.chance <= RARE
     }
 }
 
-/// What many stretches without an event show together.
+/// Evidence on many stretches without an event, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct StallSums {
     stretches: u32,
-    /// Those while which another CPU was silent too, and how many these are by chance.
+    /// Those in which another CPU was silent too; `expected` of them are by chance.
     coincident: u32,
     expected: f32,
     /// Those of which CPU time is missing.
@@ -91,12 +91,13 @@ impl StallSums {
         self.stolen = self.stolen.saturating_add(from.stolen);
     }
 
-    /// Whether anything but chance shows that CPUs did not run.
+    /// Returns true where more than chance shows that CPUs did not run.
     pub(crate) fn show_stops(&self) -> bool {
         self.stolen > 0 || self.is_above_chance()
     }
 
-    /// Whether other CPUs were silent more often than by chance, as counts scatter (Poisson).
+    /// Returns true where other CPUs were silent more often than by chance, as counts scatter
+    /// (Poisson).
     fn is_above_chance(&self) -> bool {
         let (found, expected) = (f64::from(self.coincident), f64::from(self.expected));
         if expected > MANY {
@@ -112,7 +113,8 @@ impl StallSums {
     }
 }
 
-/// Of how many stretches CPU time is missing, and whether coincidences are more than chance.
+/// The number of stretches of which CPU time is missing, and whether coincidences are more than
+/// chance.
 impl fmt::Display for StallSums {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { stretches, coincident, expected, stolen } = *self;
@@ -166,8 +168,9 @@ impl StealBook {
         self.shortfalls.push_back(Shortfall { from_ns, to_ns: at_ns, missing_ns });
     }
 
-    /// Whether more than half of a stretch is missing from what was booked over it. Interrupts of
-    /// the host itself are not steal: below 100 µs nothing may be missing although it stood still.
+    /// Returns true where more than half of a stretch is missing from the CPU time booked over it.
+    /// Interrupts of the host itself are not steal: below 100 µs nothing may be missing although it
+    /// stood still.
     pub(crate) fn is_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
         self.shortfalls.iter().rev().any(|shortfall| {
             shortfall.from_ns <= from_ns
@@ -177,18 +180,18 @@ impl StealBook {
     }
 }
 
-/// What a companion saw on its CPU.
+/// The gaps that a companion saw on its CPU.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CompanionBook {
     gaps: VecDeque<CompanionGap>,
     first_ns: u64,
     last_ns: u64,
-    /// Time in gaps by octave of their length.
+    /// Time in gaps, ns, by octave of their length.
     octaves: Vec<u64>,
 }
 
 impl CompanionBook {
-    /// Of a companion that has spun since then.
+    /// The book of a companion that has spun since that instant, ns.
     pub(crate) fn new(since_ns: u64) -> Self {
         Self { first_ns: since_ns, ..Self::default() }
     }
@@ -207,8 +210,8 @@ impl CompanionBook {
         self.gaps.push_back(CompanionGap { from_ns, to_ns, ..gap });
     }
 
-    /// Whether the companion saw a gap over at least half of a stretch, and how likely that is by
-    /// chance: the share of time in gaps of that length or more.
+    /// The evidence of the companion: a gap over more than half of a stretch, and the probability
+    /// of that by chance, which is the share of time in gaps of that length or more.
     pub(crate) fn covers(&self, from_ns: u64, to_ns: u64) -> StallEvidence {
         let length_ns = to_ns - from_ns;
         let is_coincident = self.gaps.iter().rev().any(|gap| {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::CallNumbers;
 
-/// What an interrupted function is to attribution.
+/// The class of a function of the kernel, as attribution takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SymbolClass {
     /// The entry of an interrupt: frames that the interrupt itself made.
@@ -23,7 +23,7 @@ enum SymbolClass {
     Exception,
     /// Where system calls come in: what lies inside is the call, or what it was inlined into.
     SyscallRoot,
-    /// What is done before a system call, as recording it, or behind it: part of no call.
+    /// Work before a system call, as recording it, or behind it: part of no call.
     AroundSyscall,
     /// Where kernel threads begin.
     ThreadRoot,
@@ -91,14 +91,15 @@ struct Symbol {
     class: SymbolClass,
 }
 
-/// Which function an address belongs to. Copies share it: a kernel has some hundred thousand.
+/// The functions of the kernel by their addresses. Copies share them: a kernel has some hundred
+/// thousand.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SymbolMap {
     symbols: Arc<[Symbol]>,
     calls: Option<CallNumbers>,
 }
 
-/// What ran where an interrupt came, as its call chain shows it.
+/// The code that an interrupt found, as its call chain shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupted {
     /// There is no chain, or no name for it.
@@ -116,11 +117,11 @@ pub(crate) struct InterruptedCode {
     pub(crate) at: CodeAddress,
     /// The start of the first function that is more than the end of such a section.
     pub(crate) inside: CodeAddress,
-    /// Whether `at` lies in a function that ends such a section.
+    /// True where `at` lies in a function that ends such a section.
     pub(crate) is_enabling: bool,
 }
 
-/// What a thread was in that could not be preempted.
+/// The kernel code that a thread was in when it could not be preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelPlace {
@@ -147,7 +148,7 @@ impl KernelPlace {
         }
     }
 
-    /// The function's start.
+    /// The function's start; `None` where no chain shows it.
     #[must_use]
     pub const fn address(mut self) -> Option<CodeAddress> {
         match self.address_mut() {
@@ -159,9 +160,9 @@ impl KernelPlace {
 
 /// Markers between the parts of a chain (PERF_CONTEXT_*, perf_event.h): no addresses.
 const FIRST_MARKER: u64 = u64::MAX - 4094;
-/// What follows is the program's own (PERF_CONTEXT_USER).
+/// Marker of the program's own frames, which follow it (PERF_CONTEXT_USER).
 const USER_MARKER: u64 = u64::MAX - 511;
-/// Addresses of the kernel have it, where they are addresses and no numbers of names.
+/// The bit that addresses of the kernel have, where they are addresses and no numbers of names.
 const KERNEL_BIT: u64 = 1 << 63;
 
 impl SymbolMap {
@@ -191,12 +192,12 @@ impl SymbolMap {
         self.calls
     }
 
-    /// The name of a system call.
+    /// The name of a system call; `None` where no numbering is known, or none has it.
     pub(crate) fn call(&self, number: u32) -> Option<&'static str> {
         self.calls?.name(number)
     }
 
-    /// Whether it has no name at all.
+    /// Returns true where it has no name at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
@@ -223,23 +224,24 @@ impl SymbolMap {
         self.find(address).map_or(SymbolClass::Plain, |symbol| symbol.class)
     }
 
-    /// Whether a timer's function wakes the thread that programmed it; `None` where it has no name.
+    /// True where a timer's function wakes the thread that programmed it; `None` where it has no
+    /// name.
     pub(crate) fn wakes(&self, function: CodeAddress) -> Option<bool> {
         let class = self.find(function)?.class;
         Some(matches!(class, SymbolClass::WakingTimer | SymbolClass::DeadlineTimer))
     }
 
-    /// Whether it is the timer of SCHED_DEADLINE.
+    /// Returns true for the function of SCHED_DEADLINE's timer.
     pub(crate) fn is_deadline_timer(&self, function: CodeAddress) -> bool {
         self.class(function) == SymbolClass::DeadlineTimer
     }
 
-    /// Whether it is the timer that ends throttling.
+    /// Returns true for the function of the timer that ends throttling.
     pub(crate) fn is_throttle_timer(&self, function: CodeAddress) -> bool {
         self.class(function) == SymbolClass::ThrottleTimer
     }
 
-    /// What an interrupt's chain, innermost first, shows below the interrupt itself.
+    /// The code below the interrupt itself, by its chain, innermost first.
     pub(crate) fn interrupted(&self, chain: &[CodeAddress]) -> Interrupted {
         if chain.is_empty() || self.is_empty() {
             return Interrupted::Unknown;

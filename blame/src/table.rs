@@ -20,8 +20,8 @@ use crate::unseen::UnseenWakes;
 const NEEDED: u64 = 10;
 /// Causes in a sentence.
 const NAMED: usize = 3;
-/// Where less than this share of the time is of wakes on time too, or unexplained, it is one of the
-/// other causes.
+/// Share of the time below which the normal path, or what is unexplained, is one of the other
+/// causes.
 const OPEN_SHARE: f64 = 0.01;
 /// A share of the time below this is not named in a sentence.
 const NAMED_SHARE: f64 = 0.03;
@@ -33,9 +33,9 @@ pub struct CauseRow {
     pub cause: LateCause,
     /// Its name, with those of this machine.
     pub name: String,
-    /// The same without numbers of threads: what it is called in every recording.
+    /// The same without numbers of threads: its name in every recording.
     pub family: String,
-    /// What it is counted by: the cause as [`LateCause::grouped`] gives it.
+    /// The cause that it is counted by, as [`LateCause::grouped`] gives it.
     pub group: LateCause,
     /// The threads that it names.
     pub culprits: Culprits,
@@ -45,78 +45,80 @@ pub struct CauseRow {
     pub wakes: u64,
     /// Their share of all late wakes, 0..1.
     pub share_of_late: f64,
-    /// The interval of that share at 95 %, by Wilson's formula (1927); wide where wakes are few.
+    /// The lower end of the interval of that share at 95 %, by Wilson's formula (1927); wide where
+    /// wakes are few.
     pub share_low: f64,
-    /// Its upper end.
+    /// The upper end of that interval.
     pub share_high: f64,
     /// Late wakes that have it at all.
     pub touched: u64,
     /// Its time in all late wakes, ns.
     pub time_ns: u64,
-    /// The share of that, 0..1; shares of all rows make 1.
+    /// Its share of the lateness of all late wakes, 0..1; those of all rows make 1.
     pub share_of_time: f64,
     /// The most that it took of one wake, ns.
     pub worst_ns: u64,
-    /// How sure it is, 0..1: the certainty of its rules; of wakes with missing records half, times
+    /// Its confidence, 0..1: the certainty of its rules; of wakes with missing records half, times
     /// the share of each that is explained.
     pub confidence: f64,
     /// The rule that booked it first.
     pub rule: RuleId,
-    /// What shows it.
+    /// The evidence for it, in words.
     pub evidence: String,
-    /// What to do.
+    /// Advice against it; empty where too much was lost to advise anything.
     pub advice: CauseAdvice,
 }
 
 impl CauseRow {
-    /// Whether it is what the recording itself took, and none of the machine's doing.
+    /// Returns true where it is time that the recording itself took, and none of the machine's
+    /// doing.
     #[must_use]
     pub fn is_of_recording(&self) -> bool {
         self.culprits.are_the_recorder()
     }
 }
 
-/// Why shares say little yet.
+/// Late wakes that are too few for shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFewLate {
     /// Late wakes so far.
     pub late: u64,
-    /// As many are needed.
+    /// Late wakes that shares need.
     pub needed: u64,
-    /// How much longer that takes at the rate so far, ns; `None` where none was late.
+    /// The time until there are as many at the rate so far, ns; `None` where none was late.
     pub more_ns: Option<u64>,
 }
 
 /// The causes of late wakes, of one thread or of several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseTable {
-    /// From which lateness on a wake is late, ns; of several threads `None` where they differ.
+    /// The lateness beyond which a wake is late, ns; of several threads `None` where they differ.
     pub threshold_ns: Option<u64>,
-    /// All wakes.
+    /// Wakes, late or not.
     pub wakes: u64,
-    /// Late ones.
+    /// Late wakes.
     pub late: u64,
     /// Their lateness together, ns.
     pub lateness_ns: u64,
-    /// The latest of all wakes.
+    /// The lateness of the latest of all wakes, between its bounds.
     pub worst: LatenessBounds,
     /// Causes: those that took most time first, the normal path and what is unexplained last.
     pub rows: Vec<CauseRow>,
-    /// What made the latest wake late; `None` where none was.
+    /// The cause of the latest wake; `None` where none was late.
     pub worst_cause: Option<WorstCause>,
-    /// Whether there are too few late wakes for shares.
+    /// The late wakes, where they are too few for shares; else `None`.
     pub undecided: Option<TooFewLate>,
     /// Wakes across which events were lost: they are in no row. Where these are too many, nothing
     /// is decided.
     pub unseen: UnseenWakes,
-    /// It all in one sentence.
+    /// The table in a few sentences, for the user.
     pub sentence: String,
 }
 
-/// What most of the latest wake is booked to, beside the normal path.
+/// The cause that most of the latest wake is booked to, beside the normal path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstCause {
-    /// How late it was, ns.
+    /// The lateness of that wake, ns.
     pub lateness_ns: u64,
     /// Its cause, as [`CauseRow::group`] has it.
     pub group: LateCause,
@@ -126,7 +128,7 @@ pub struct WorstCause {
     pub time_ns: u64,
 }
 
-/// What a table is made of.
+/// The sums that a table is made of.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableInput {
     pub(crate) threshold_ns: Option<u64>,
@@ -171,7 +173,7 @@ fn merge(causes: &mut Causes, with: impl Iterator<Item = (LateCause, CauseSum, C
     }
 }
 
-/// Makes the table.
+/// Makes the table; `senders` are those of the whole recording.
 pub(crate) fn table(
     input: &TableInput,
     config: &BlameConfig,
@@ -333,7 +335,7 @@ pub(crate) fn name(cause: &LateCause, config: &BlameConfig) -> String {
     name_by(cause, config, |task| Who(task).to_string())
 }
 
-/// Likewise, where `who` has the words for a thread.
+/// As [`name`], where `who` has the words for a thread.
 pub(crate) fn name_by(
     cause: &LateCause,
     config: &BlameConfig,
@@ -425,7 +427,7 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
     text
 }
 
-/// What shows that a lower frequency made the kernel's own part of the way longer.
+/// Evidence that a lower frequency made the kernel's own part of the way longer, in words.
 fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
     let LateCause::Frequency { usual_khz, khz } = *cause else { return String::new() };
     let wakes = if sum.touched == 1 { "wake" } else { "wakes" };
@@ -552,7 +554,7 @@ fn share_of(part_ns: u64, whole_ns: u64) -> f64 {
     part_ns as f64 / whole_ns.max(1) as f64
 }
 
-/// That releases found it still at work, of which no wake tells.
+/// A sentence on releases that found it still at work, which no wake shows; `None` where none did.
 fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
     let BusyReleases { count, longest_ns } = busy;
     (count > 0).then(|| {
@@ -564,7 +566,7 @@ fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
     })
 }
 
-/// That some wakes are later than they count.
+/// A sentence on wakes that are later than they count; `None` where none are.
 fn reaching_out(outside: OpenWakes) -> Option<String> {
     let wakes = |count: u64| if count == 1 { "wake" } else { "wakes" };
     let OpenWakes { begun, waiting } = outside;

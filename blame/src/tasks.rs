@@ -16,14 +16,14 @@ const NAMELESS: TaskName = TaskName { tid: 0, name: ShortName::EMPTY, kernel_pri
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     task: TaskName,
-    /// What a worker runs; 0 where none is known.
+    /// The function that a worker runs; 0 where none is known.
     work: CodeAddress,
-    /// The interrupt whose thread it is began then; 0 where none is known.
+    /// The begin of the interrupt whose thread it is, ns; 0 where none is known.
     anchor_ns: u64,
     program: Option<ThreadProgram>,
 }
 
-/// What is known of threads, followed or not.
+/// Names, priorities and programs of threads, followed or not.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskTable {
     /// Chunks of places, each there from its first thread on.
@@ -76,7 +76,7 @@ impl TaskTable {
         self.place_mut(task.tid).anchor_ns = anchor_ns;
     }
 
-    /// When the interrupt began that woke this thread of an interrupt.
+    /// The begin of the interrupt that woke this thread of an interrupt, ns.
     pub(crate) fn anchor_ns(&self, tid: Tid) -> Option<u64> {
         let known = self.known(tid);
         (known.task.tid == tid && known.anchor_ns != 0).then_some(known.anchor_ns)

@@ -1,4 +1,5 @@
-//! A followed thread: what it does, what it waits for, and what is learnt of it.
+//! A followed thread: its state, the release that it waits for, and the figures that are learnt of
+//! it.
 
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
@@ -21,12 +22,13 @@ use crate::wake::{ReleaseAnchor, Wake};
 
 /// Wakes of one thread that wait for a baseline, at most.
 const PENDING_OF_THREAD: u64 = 64;
-/// How often what is on time is worked out anew, wakes.
+/// Wakes up to which the limit of being on time is worked out anew with each, and behind which with
+/// every so many.
 const STEP: u64 = 64;
 /// A wake may be chosen this long after it without that meaning anything, ns.
 const CHOICE_NS: u64 = 3_000;
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadState {
     /// Not known: before its first event, or after a loss.
@@ -44,7 +46,7 @@ pub(crate) enum ThreadState {
 }
 
 impl ThreadState {
-    /// The CPU that decides what happens to it.
+    /// The CPU that it runs on or waits for; `None` where it does neither.
     pub(crate) const fn cpu(self) -> Option<u32> {
         match self {
             Self::Running(cpu) | Self::Ready(cpu) => Some(cpu),
@@ -59,12 +61,13 @@ pub(crate) struct OwnArm {
     pub(crate) timer: u64,
     pub(crate) function: CodeAddress,
     pub(crate) expires_ns: i64,
-    /// The earliest and the latest expiry on the events' clock, as far as that clock is known.
+    /// The earliest expiry on the events' clock, ns, as far as its own clock is known; `latest_ns`
+    /// is the latest one.
     pub(crate) release_ns: u64,
     pub(crate) latest_ns: u64,
     pub(crate) armed_ns: u64,
     pub(crate) cpu: u32,
-    /// Whether it still waits: not cancelled, and its thread was not woken by something else.
+    /// True where it still waits: not cancelled, and its thread was not woken by something else.
     pub(crate) is_pending: bool,
 }
 
@@ -111,7 +114,7 @@ struct LastWake {
     kernel_priority: i32,
 }
 
-/// Who ran before a late wake: the most frequent of a few.
+/// The threads that ran before late wakes: the most frequent of a few.
 #[derive(Debug, Clone, Default)]
 struct Before {
     seen: Vec<(TaskName, u64)>,
@@ -147,28 +150,28 @@ pub struct ThreadSnapshot {
     pub cpu: u32,
     /// The median time between its releases, ns.
     pub period_ns: Option<u64>,
-    /// How long before its goal it wakes in order to spin, ns; 0 where it does not.
+    /// Its margin: the time before its goal at which it wakes in order to spin, ns; 0 where it does
+    /// not.
     pub margin_ns: u64,
     /// Wakes with a release.
     pub wakes: u64,
-    /// Half of them are at most so late.
+    /// The lateness that half of them do not exceed, between its bounds.
     pub p50: LatenessBounds,
-    /// 99 of 100 are.
+    /// The lateness that 99 of 100 do not exceed, between its bounds.
     pub p99: LatenessBounds,
-    /// The latest.
+    /// The largest lateness, between its bounds.
     pub max: LatenessBounds,
     /// Wakes beyond the absolute threshold; 0 where there is none.
     pub late: u64,
-    /// Of the time of late wakes, what passed before the interrupt, and what after it, waiting for
-    /// the CPU, ns.
+    /// The time of late wakes that passed before their interrupt, ns.
     pub delivery_ns: u64,
-    /// See `delivery_ns`.
+    /// The time of late wakes that passed after it, waiting for the CPU, ns.
     pub ready_ns: u64,
     /// The most frequent main cause of late wakes.
     pub first_cause: Option<LateCause>,
-    /// Who ran most often before late wakes.
+    /// The thread that ran most often before late wakes.
     pub ran_before: Option<TaskName>,
-    /// Whether it has ended.
+    /// True where it has ended.
     pub has_ended: bool,
     /// Wakes that no release is known of, so that none of the figures has them: by an interrupt or
     /// a timer's programming that was not recorded, or by another thread in the middle of a cycle.
@@ -176,7 +179,7 @@ pub struct ThreadSnapshot {
 }
 
 impl ThreadSnapshot {
-    /// For a capture of its late wakes alone.
+    /// The figures as a capture of its late wakes alone has them, with its threshold, ns.
     pub(crate) fn recalled(&self, threshold_ns: u64) -> RecalledThread {
         RecalledThread {
             tid: self.task.tid,
@@ -192,7 +195,7 @@ impl ThreadSnapshot {
         }
     }
 
-    /// The figures that the recording had.
+    /// Takes over the figures that the recording had.
     pub(crate) const fn restore(&mut self, recalled: &RecalledThread) {
         self.wakes = recalled.wakes;
         self.period_ns = recalled.period_ns;
@@ -208,7 +211,7 @@ impl ThreadSnapshot {
     }
 }
 
-/// The thread.
+/// A followed thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) task: TaskName,
@@ -218,11 +221,11 @@ pub(crate) struct Thread {
     state: ThreadState,
     arm: Option<OwnArm>,
     activation: Option<Activation>,
-    /// What was dropped of the wait for it.
+    /// The part of the wait for it that was judged and dropped.
     begin: Option<WakeBegin>,
     condensed: u64,
     last: Option<LastWake>,
-    /// Since when it is ready.
+    /// The instant since which it is ready, or ran last, ns.
     ready_ns: u64,
     is_passed_over: bool,
     stop_sender: Option<TaskName>,
@@ -238,25 +241,27 @@ pub(crate) struct Thread {
     ready_wait_ns: u64,
     has_ended: bool,
     unmatched: u64,
-    /// Up to which lateness a wake is on time, ns; worked out anew now and then.
+    /// The lateness up to which a wake is on time, ns; worked out anew now and then.
     on_time_ns: u64,
-    /// Beyond which it is late in the end, ns, where that is told for this thread alone.
+    /// The lateness beyond which a wake is late in the end, ns, where it is set for this thread
+    /// alone.
     threshold_ns: Option<u64>,
-    /// How often a timer released it.
+    /// Times that a timer released it.
     timer_releases: u64,
     /// The median time between its releases, ns, where known; worked out anew now and then.
     period_ns: Option<u64>,
-    /// Since when it works, having answered a release, ns; `None` once it waited since.
+    /// The instant since which it works, having answered a release, ns; `None` once it waited
+    /// since.
     works_since_ns: Option<u64>,
-    /// How long it worked without a wait after the last release that it answered, ns.
+    /// The time that it worked without a wait after the last release that it answered, ns.
     stretch_ns: u64,
     busy: BusyReleases,
-    /// When the last loss of events ended that concerns the next release that it answers, ns.
+    /// The end of the last loss of events that concerns the next release that it answers, ns.
     lost_ns: Option<u64>,
     unseen: UnseenWakes,
 }
 
-/// What it does, and what it waits for.
+/// Its state, and the release that it waits for.
 impl Thread {
     pub(crate) fn new(task: TaskName, at_ns: u64, pieces: usize, causes: usize) -> Self {
         Self {
@@ -320,12 +325,12 @@ impl Thread {
         self.last_cpu
     }
 
-    /// Who stopped it last by a signal, where that was seen.
+    /// The thread that stopped it last by a signal, where that was seen.
     pub(crate) const fn stop_sender(&self) -> Option<TaskName> {
         self.stop_sender
     }
 
-    /// What it does, as its past has it.
+    /// Its state, as its past has it.
     pub(crate) const fn phase(&self) -> WakePhase {
         let call = self.syscall;
         match self.state {
@@ -338,7 +343,7 @@ impl Thread {
         }
     }
 
-    /// What it does while it runs.
+    /// The mode in which it runs, or would run.
     pub(crate) const fn mode(&self) -> TaskMode {
         match (self.is_in_fault, self.syscall) {
             (true, _) => TaskMode::Fault,
@@ -393,7 +398,8 @@ impl Thread {
         }
     }
 
-    /// Whether what happened on this CPU up to now concerns it.
+    /// Returns true where events of this CPU up to now concern it: it is there, or its due timer
+    /// is.
     pub(crate) fn takes_from(&self, number: u32, at_ns: u64) -> bool {
         let is_due = |arm: OwnArm| arm.cpu == number && arm.release_ns < at_ns;
         self.state.cpu() == Some(number) || self.pending_arm().is_some_and(is_due)
@@ -412,12 +418,13 @@ impl Thread {
         self.activation.or_else(|| Some(Activation::of_timer(arm?)))
     }
 
-    /// What was dropped of the wait since this release, where it has one: to go on with it.
+    /// Takes out the judged part of the wait since this release, to go on with it; `None` where
+    /// nothing was dropped of it.
     pub(crate) fn take_begin(&mut self, release_ns: u64) -> Option<WakeBegin> {
         self.begin.take().filter(|begin| begin.release_ns() == release_ns)
     }
 
-    /// Drops what its past has up to there.
+    /// Drops the pieces of its past up to the end of `begin`, which has them.
     pub(crate) fn condense(&mut self, begin: WakeBegin) {
         self.past.drop_until(begin.to_ns());
         self.begin = Some(begin);
@@ -428,13 +435,13 @@ impl Thread {
         self.condensed += 1;
     }
 
-    /// How many waits were longer than its memory.
+    /// Waits that were longer than its memory.
     pub(crate) const fn condensed(&self) -> u64 {
         self.condensed
     }
 
     /// Events of a CPU were lost up to now, since `from_ns`: where it was there, what it did
-    /// meanwhile nobody saw.
+    /// meanwhile was not seen.
     pub(crate) fn lose(&mut self, number: u32, from_ns: u64, at_ns: u64) {
         let is_armed_there = self.pending_arm().is_some_and(|arm| arm.cpu == number);
         if self.last_cpu != number && !is_armed_there {
@@ -446,8 +453,9 @@ impl Thread {
         (self.works_since_ns, self.stretch_ns) = (None, 0);
     }
 
-    /// Whether events were lost between a release and its answer, which comes now; or before it,
-    /// while the thread worked up to its release: how late it began to do so nobody saw.
+    /// Returns true where events were lost between a release and its answer, which comes now; or
+    /// before it, while the thread worked up to its release: how late it began to do so was not
+    /// seen.
     pub(crate) fn takes_loss(&mut self, activation: &Activation) -> bool {
         let Activation { release_ns, armed_ns, .. } = *activation;
         let is_worked_into = armed_ns.is_some_and(|armed_ns| armed_ns > release_ns);
@@ -484,7 +492,7 @@ impl Thread {
         }
     }
 
-    /// It is woken, and nothing that was recorded tells since when it should run.
+    /// Counts a waking of a thread that sleeps where no recorded event is its release.
     pub(crate) const fn count_unmatched(&mut self) {
         // Who waits for a disk or a page is in the middle of its work; whose sleep was not seen to
         // begin is new.
@@ -501,19 +509,19 @@ impl Thread {
         (self.ready_ns, self.is_passed_over) = (at_ns, false);
     }
 
-    /// It did not wait when the recording began. Whether that was thought of it.
+    /// It did not wait when the recording began; returns true where it was taken to.
     pub(crate) fn was_not_ready(&mut self) -> bool {
         self.activation.take_if(|open| open.anchor == ReleaseAnchor::Unseen).is_some()
     }
 
-    /// Whether a release waits for its run.
+    /// Returns true where a release waits for its run.
     pub(crate) const fn has_release(&self) -> bool {
         self.activation.is_some()
     }
 
-    /// Whether an interrupt or another thread can release it: it sleeps, and no timer is what it
-    /// waits for. A timeout that never came is not what it waits for. A thread wakes one with a
-    /// timer of its own in the middle of its cycle, where it waited for a lock.
+    /// Returns true where an interrupt or another thread can release it: it sleeps, and no timer is
+    /// what it waits for. A timeout that never came is not what it waits for. A thread wakes one
+    /// with a timer of its own in the middle of its cycle, where it waited for a lock.
     pub(crate) fn awaits(&self, anchor: ReleaseAnchor) -> bool {
         let has_timer = match anchor {
             ReleaseAnchor::Thread { .. } => self.timer_releases > 0,
@@ -522,7 +530,7 @@ impl Thread {
         !has_timer && self.activation.is_none() && self.state == ThreadState::Sleeping
     }
 
-    /// What is no timer releases it, which cannot have done so before it slept.
+    /// An interrupt or another thread releases it, at `anchor_ns`, but not before it slept.
     pub(crate) fn release_at(&mut self, anchor: ReleaseAnchor, anchor_ns: u64, at_ns: u64) {
         let release_ns = anchor_ns.max(self.past.settled_ns()).min(at_ns);
         self.activation = Some(Activation {
@@ -569,8 +577,8 @@ impl Thread {
         self.busy
     }
 
-    /// What is later than this is late, ns, whatever share of its wakes is: its period, where that
-    /// is known.
+    /// The lateness beyond which a wake is late whatever share of its wakes is, ns: its period;
+    /// `u64::MAX` where that is not known.
     pub(crate) fn late_at_most_ns(&self) -> u64 {
         self.period_ns.unwrap_or(u64::MAX)
     }
@@ -581,7 +589,7 @@ impl Thread {
         self.end_arm();
     }
 
-    /// It runs no more, and was stopped by this one where it was seen.
+    /// It runs no more; `stopper` is the thread whose signal stopped it, where that was seen.
     pub(crate) const fn leave(
         &mut self,
         at_ns: u64,
@@ -603,7 +611,8 @@ impl Thread {
         }
     }
 
-    /// Whether it waits for this CPU, on which one below it runs, and was not passed over yet.
+    /// Returns true where it waits for this CPU, on which one below it runs, and was not passed
+    /// over yet.
     pub(crate) fn is_below(&self, number: u32, runner: TaskName, at_ns: u64) -> bool {
         let priority = self.task.kernel_priority;
         let is_behind = runner.tid == 0 || runner.kernel_priority > priority;
@@ -623,7 +632,7 @@ impl Thread {
         self.is_passed_over
     }
 
-    /// Who ran while it waited has another name or priority than was booked.
+    /// The thread that ran while it waited has another name or priority than was booked.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName) {
         let priority = self.task.kernel_priority;
         self.past.correct(wrong, right, priority);
@@ -631,7 +640,7 @@ impl Thread {
     }
 }
 
-/// What is learnt of it.
+/// The figures that are learnt of it.
 impl Thread {
     /// Takes in a finished wake; one on time says what is normal.
     pub(crate) fn learn(&mut self, wake: &Wake, config: &BlameConfig) {
@@ -669,7 +678,7 @@ impl Thread {
         }
     }
 
-    /// Whether a wake is late as far as is known yet: of a quantile, whether it may be.
+    /// Returns true where a wake is late as far as is known yet; of a quantile, where it may be.
     pub(crate) const fn is_late(&self, config: &BlameConfig, least_ns: u64) -> bool {
         match config.late {
             LateThreshold::Above(threshold_ns) => {
@@ -679,17 +688,19 @@ impl Thread {
         }
     }
 
-    /// Beyond which lateness a wake is late in the end, ns, where that was told for it alone.
+    /// The lateness beyond which a wake is late in the end, ns, where it was set for this thread
+    /// alone.
     pub(crate) const fn threshold_ns(&self) -> Option<u64> {
         self.threshold_ns
     }
 
-    /// Tells that.
+    /// Sets the lateness beyond which a wake is late in the end, ns.
     pub(crate) const fn set_threshold(&mut self, threshold_ns: u64) {
         self.threshold_ns = Some(threshold_ns);
     }
 
-    /// Whether too little is known of it to judge, and not for long yet.
+    /// Returns true where too few of its wakes were on time to judge others, and it has had 64 at
+    /// most.
     pub(crate) fn is_new(&self) -> bool {
         !self.normals.is_ready() && self.ledger.spread().total() <= PENDING_OF_THREAD
     }
@@ -702,7 +713,7 @@ impl Thread {
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }
 
-    /// What a wake of its is judged by, beside its window.
+    /// The facts by which a wake of its is judged, beside its window.
     pub(crate) fn facts(&self, wake: &Wake) -> WakeFacts {
         WakeFacts {
             usual: self.normals.usual(),
@@ -751,7 +762,7 @@ impl Thread {
         }
     }
 
-    /// How early it programs its wakes, and spins for the rest, ns.
+    /// Its margin: the time by which its timer expires before its goal, ns; it spins for the rest.
     pub(crate) const fn margin_ns(&self) -> u64 {
         self.pace.margin_ns()
     }

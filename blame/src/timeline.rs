@@ -1,4 +1,4 @@
-//! What a CPU did when: segments that follow each other without a gap, each with its label.
+//! The timeline of a CPU: segments that follow each other without a gap, each with its label.
 //!
 //! An event closes the segment before it, under the label that held until then, and then changes
 //! the label: it pushes or pops a frame, or another thread runs.
@@ -8,12 +8,12 @@ use punctual_trace::event::{CodeAddress, ShortName, TaskName, Vector};
 use crate::ring::Ring;
 use crate::spread::bucket;
 
-/// How deep interrupts may nest before frames are only counted.
+/// Depth of nested interrupts beyond which frames are only counted.
 const DEPTH: usize = 8;
-/// How many addresses of a call chain are kept.
+/// Addresses of a call chain that are kept, the innermost ones.
 const CHAIN: usize = 16;
 
-/// What a followed thread does while it runs. Of other threads it is always the code.
+/// The mode in which a followed thread runs. Of other threads it is always the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskMode {
     /// Its code, or kernel code that no event marks.
@@ -24,7 +24,7 @@ pub enum TaskMode {
     Syscall(u32),
 }
 
-/// What a CPU does.
+/// The activity of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// It idles, in this state of `power:cpu_idle` where that was recorded.
@@ -34,9 +34,9 @@ pub enum Activity {
     },
     /// A thread runs.
     Task {
-        /// Which.
+        /// That thread.
         task: TaskName,
-        /// In what.
+        /// The mode in which it runs.
         mode: TaskMode,
     },
     /// The handler of a device's interrupt.
@@ -61,21 +61,21 @@ pub enum Activity {
         timer: u64,
         /// The function.
         function: CodeAddress,
-        /// Who programmed it; all empty where that was not seen.
+        /// The thread that programmed it; all empty where that was not seen.
         armer: TaskName,
     },
     /// Another CPU interrupted.
     Ipi {
-        /// How.
+        /// The vector of the interrupt.
         vector: Vector,
-        /// Who.
+        /// The thread that sent it, where that is known.
         sender: Option<TaskName>,
     },
-    /// A call that another CPU asked for.
+    /// A call that another CPU queued.
     Call {
         /// The function.
         function: CodeAddress,
-        /// Who asked.
+        /// The thread that queued it, where that is known.
         sender: Option<TaskName>,
     },
     /// An interrupt that cannot be masked.
@@ -89,12 +89,12 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Whether it is a thread's turn, or nobody's: no interrupt.
+    /// Returns true where a thread runs or the CPU idles, and no interrupt is served.
     pub(crate) const fn is_task_or_idle(&self) -> bool {
         matches!(self, Self::Idle { .. } | Self::Task { .. })
     }
 
-    /// Whether another CPU caused it.
+    /// Returns true where another CPU caused it.
     pub(crate) const fn is_from_other_cpu(&self) -> bool {
         matches!(self, Self::Ipi { .. } | Self::Call { .. })
     }
@@ -108,14 +108,14 @@ pub(crate) struct Segment {
     pub(crate) activity: Activity,
     /// The number of the call chain that its first event brought, in the CPU's ring.
     pub(crate) chain: Option<u64>,
-    /// Whether the next event showed that another thread than this ran at its end.
+    /// True where the next event showed that another thread than this ran at its end.
     pub(crate) is_hole: bool,
-    /// Whether it lies before the first event of its CPU: as there was no switch, whoever that
-    /// event shows ran in it.
+    /// True where it lies before the first event of its CPU: as there was no switch, the thread
+    /// that this event shows ran in it.
     pub(crate) is_inferred: bool,
 }
 
-/// A call chain, and whom it belongs to.
+/// A call chain, and the thread that it was taken of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainRecord {
     addresses: [CodeAddress; CHAIN],
@@ -140,11 +140,11 @@ impl ChainRecord {
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     activity: Activity,
-    /// Whether its own event said that a hard or soft interrupt is served.
+    /// True where the flags of its own event show that a hard or soft interrupt is served.
     is_flagged: bool,
 }
 
-/// What went wrong on a CPU, counted.
+/// Counts of what went wrong on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimelineCounts {
     /// Events of a thread that was not the one booked as current: a switch was not recorded.
@@ -164,7 +164,7 @@ pub struct TimelineCounts {
 /// Gaps between two events of a CPU, by length: how likely a stretch without events is by chance.
 #[derive(Debug, Clone, Default)]
 struct GapDensity {
-    /// Of each eighth of an octave of ns: how many, and their time.
+    /// The gaps of each eighth of an octave of ns: their number, and their time in ns.
     eighths: Vec<(u64, u64)>,
     total_ns: u64,
 }
@@ -181,7 +181,7 @@ impl GapDensity {
         self.total_ns = self.total_ns.saturating_add(gap_ns);
     }
 
-    /// The chance that a stretch of this length, laid anywhere, lies within one gap, 0..1.
+    /// The probability that a stretch of this length, laid anywhere, lies within one gap, 0..1.
     fn chance(&self, length_ns: u64) -> f64 {
         if self.total_ns == 0 {
             return 1.0;
@@ -205,7 +205,7 @@ pub(crate) struct CpuTimeline {
     first_ns: u64,
     last_ns: u64,
     visit_ns: u64,
-    /// When the last interrupt of the present visit ended; `None` after a switch.
+    /// The end of the last interrupt of the present visit, ns; `None` after a switch.
     interrupt_end_ns: Option<u64>,
     device: ShortName,
     segments: Ring<Segment>,
@@ -213,11 +213,12 @@ pub(crate) struct CpuTimeline {
     pending_chain: Option<u64>,
     gaps: GapDensity,
     counts: TimelineCounts,
-    /// Since when the recording goes on, until the first event of this CPU shows who ran.
+    /// The instant since which the recording goes on, ns, until the first event of this CPU shows
+    /// who ran.
     since_ns: Option<u64>,
-    /// Up to which segment every followed thread has taken what concerns it.
+    /// The number of the segment up to which every followed thread has taken over what concerns it.
     taken: u64,
-    /// How many followed threads wait for this CPU.
+    /// Followed threads that wait for this CPU.
     waiting: u32,
 }
 
@@ -273,22 +274,23 @@ impl CpuTimeline {
         (first..segments.written()).filter_map(|number| segments.get(number))
     }
 
-    /// Whether followed threads have yet to take half of what there is room for.
+    /// Returns true where followed threads have yet to take over more than half of what there is
+    /// room for.
     pub(crate) fn is_half_full(&self) -> bool {
         self.segments.written() - self.taken > self.segments.capacity() as u64 / 2
     }
 
-    /// Every followed thread has taken what concerns it.
+    /// Every followed thread has taken over what concerns it.
     pub(crate) const fn set_taken(&mut self) {
         self.taken = self.segments.written();
     }
 
-    /// Whether followed threads wait for this CPU.
+    /// Returns true where followed threads wait for this CPU.
     pub(crate) const fn is_awaited(&self) -> bool {
         self.waiting > 0
     }
 
-    /// So many more of them do, or fewer.
+    /// Counts so many more of them, or fewer where `step` is negative.
     pub(crate) const fn count_waiting(&mut self, step: i32) {
         self.waiting = self.waiting.saturating_add_signed(step);
     }
@@ -307,7 +309,7 @@ impl CpuTimeline {
         }
     }
 
-    /// Whether an interrupt is served.
+    /// Returns true where an interrupt is served.
     pub(crate) fn is_interrupted(&self) -> bool {
         !self.stack.is_empty()
     }
@@ -317,7 +319,8 @@ impl CpuTimeline {
         self.stack.iter().map(|frame| &frame.activity)
     }
 
-    /// When the present visit to interrupts began: those that follow each other at once are one.
+    /// The begin of the present visit to interrupts, ns: those that follow each other at once are
+    /// one.
     pub(crate) const fn visit_ns(&self) -> u64 {
         self.visit_ns
     }
@@ -331,7 +334,8 @@ impl CpuTimeline {
         self.append(at_ns, activity);
     }
 
-    /// Closes it as one of which nothing is known, since events were lost; what was booked is void.
+    /// Closes the segment before as one of which nothing is known, since `count` events were lost;
+    /// what was booked is void.
     pub(crate) fn lose(&mut self, at_ns: u64, count: u64) {
         if at_ns > self.last_ns {
             self.append(at_ns, Activity::Lost);
@@ -377,7 +381,7 @@ impl CpuTimeline {
         self.mode = mode;
     }
 
-    /// Whether no event has shown yet who runs since the recording began.
+    /// Returns true where no event has shown yet who runs since the recording began.
     pub(crate) const fn is_untouched(&self) -> bool {
         self.since_ns.is_some()
     }
@@ -515,7 +519,7 @@ impl CpuTimeline {
         self.segments.push(Segment { from_ns, to_ns, activity: nmi, chain, is_hole, is_inferred });
     }
 
-    /// Whether no event of this CPU lies within a stretch, but for its ends' `slack_ns`.
+    /// Returns true where no event of this CPU lies within a stretch, but for its ends' `slack_ns`.
     pub(crate) fn is_silent(&self, from_ns: u64, to_ns: u64, slack_ns: u64) -> bool {
         let (from_ns, to_ns) = (from_ns + slack_ns, to_ns.saturating_sub(slack_ns));
         if self.first_ns > from_ns || from_ns >= to_ns {
@@ -537,7 +541,7 @@ impl CpuTimeline {
         true
     }
 
-    /// What it did right before the segment that holds an instant.
+    /// Its activity right before the segment that holds an instant; `None` where that is not there.
     pub(crate) fn before(&self, at_ns: u64) -> Option<Activity> {
         let mut number = self.segments.written();
         while let Some(segment) = number.checked_sub(1).and_then(|last| self.segments.get(last)) {
@@ -550,7 +554,7 @@ impl CpuTimeline {
         None
     }
 
-    /// The chance that it is silent so long by itself, 0..1.
+    /// The probability that it is silent so long by itself, 0..1.
     pub(crate) fn chance_of_silence(&self, length_ns: u64) -> f64 {
         self.gaps.chance(length_ns)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Arm {
     pub(crate) function: CodeAddress,
     /// ns of the timer's own clock.
     pub(crate) expires_ns: i64,
-    /// The earliest expiry, which was asked for.
+    /// The earliest expiry, the requested one, ns of the timer's own clock.
     pub(crate) soft_expires_ns: i64,
     pub(crate) armer: TaskName,
     pub(crate) armed_ns: u64,
@@ -50,7 +50,7 @@ impl TimerTable {
         set[way] = Some(arm);
     }
 
-    /// It expires, and is no longer programmed.
+    /// Takes out a timer that expires; `None` where it was not seen to be programmed.
     pub(crate) fn take(&mut self, timer: u64) -> Option<Arm> {
         let set = self.sets[Self::set(timer)].as_mut()?;
         set.iter_mut().find(|way| way.is_some_and(|arm| arm.timer == timer))?.take()
@@ -61,7 +61,7 @@ impl TimerTable {
         self.sets.fill(None);
     }
 
-    /// How many timers made way for others while they waited, or after a cancel that was not seen.
+    /// Timers that made way for others while they waited, or after a cancel that was not seen.
     pub(crate) const fn displaced(&self) -> u64 {
         self.displaced
     }
@@ -72,7 +72,7 @@ impl TimerTable {
     }
 }
 
-/// A clock that timers count on: how far it is ahead of the events' clock.
+/// A clock that timers count on, by its offset ahead of the events' clock.
 #[derive(Debug, Clone, Copy)]
 struct ClockBase {
     /// The largest `now` − event time that was seen. The interrupt reads its clock before the event
@@ -82,9 +82,9 @@ struct ClockBase {
 
 /// Clocks further apart than this are different ones, ns. A step of one by less shows as lateness.
 const APART_NS: i64 = 100_000_000;
-/// How many are told apart: MONOTONIC, REALTIME, TAI, BOOTTIME, and steps.
+/// Clocks that are kept apart: MONOTONIC, REALTIME, TAI, BOOTTIME, and steps.
 const BASES: usize = 8;
-/// What counts as the events' own clock, ns.
+/// Offset below which a clock counts as the events' own, ns.
 const OWN_NS: i64 = 100_000_000;
 
 /// The clocks of timers, learnt from their expiries.
@@ -93,25 +93,25 @@ pub(crate) struct ClockBases {
     known: Vec<ClockBase>,
     /// Offsets that the caller read beside the capture, exact to its reading.
     given_ns: Vec<i64>,
-    /// Whether the events have a clock that timers do not count on: then each is learnt, however
+    /// True where the events have a clock that timers do not count on: then each is learnt, however
     /// near it is. The clock of the scheduler is a few milliseconds from MONOTONIC.
     is_foreign: bool,
     steps: u64,
 }
 
 impl ClockBases {
-    /// With offsets that were read beside the capture.
+    /// The clocks, with offsets that were read beside the capture, ns.
     pub(crate) fn new(given_ns: &[i64], is_foreign: bool) -> Self {
         let given_ns = given_ns.iter().copied().take(BASES).collect();
         Self { known: Vec::new(), given_ns, is_foreign, steps: 0 }
     }
 
-    /// How many clocks beyond the room for them were seen: steps, or a broken capture.
+    /// Expiries on clocks beyond the room for them: steps, or a broken capture.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// The offset of the clock of which an expiry read `now_ns` at the event time `at_ns`.
+    /// The offset, ns, of the clock of which an expiry read `now_ns` at the event time `at_ns`.
     pub(crate) fn learn(&mut self, now_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = now_ns.saturating_sub_unsigned(at_ns);
         let near = |ahead_ns: i64| ahead_ns.abs_diff(seen_ns) < APART_NS.unsigned_abs();
@@ -135,8 +135,8 @@ impl ClockBases {
         seen_ns
     }
 
-    /// The offset of the clock that an expiry beyond now is on, as far as that can be seen before:
-    /// the one that brings it nearest to now.
+    /// The offset, ns, of the clock that an expiry beyond now is on, as far as that can be seen
+    /// before: the one that brings it nearest to now.
     pub(crate) fn guess(&self, expires_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = expires_ns.saturating_sub_unsigned(at_ns);
         let has_own = !self.is_foreign;

@@ -1,6 +1,6 @@
-//! What a recording lost: wakes of which the kernel's events are not there, and how much that is.
+//! Losses of a recording: wakes of which the kernel's events are not there, and how much that is.
 //!
-//! Such a wake is neither late nor on time: when it was released, and when it ran, nobody saw. It
+//! Such a wake is neither late nor on time: when it was released, and when it ran, was not seen. It
 //! is left out of lateness, causes and shares, and counted here.
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ const LONGEST_NS: u64 = 1 << 50;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnseenWakes {
-    /// How many are left out. Of those that lie in a loss as a whole nobody knows.
+    /// Wakes that are left out. Those that lie in a loss as a whole are not known, and not among
+    /// them.
     pub wakes: u64,
     /// The time without events on their CPUs, ns: of several threads that of the one with most.
     pub time_ns: u64,
@@ -39,7 +40,7 @@ impl UnseenWakes {
         self.seen_events = self.seen_events.max(with.seen_events);
     }
 
-    /// Whoever wrote it.
+    /// The same within bounds that sums hold, whoever wrote it.
     pub(crate) fn bounded(self) -> Self {
         let bound = |value: u64| value.min(LONGEST_NS);
         Self {
@@ -63,13 +64,13 @@ impl UnseenWakes {
         share(self.events, self.events.saturating_add(self.seen_events))
     }
 
-    /// Whether so much was lost that the rest tells no causes.
+    /// Returns true where so much was lost that the rest shows no causes: a tenth of the time.
     #[must_use]
     pub fn is_too_much(&self) -> bool {
         self.share_of_time() >= TOO_MUCH
     }
 
-    /// How much was lost, in words; `None` where the time of these threads was seen.
+    /// The loss in words; `None` where the time of these threads was seen.
     pub(crate) fn words(&self) -> Option<String> {
         if self.wakes == 0 && self.time_ns == 0 {
             return None;

@@ -12,7 +12,7 @@ use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
 use crate::timeline::Activity;
 
-/// What released a thread.
+/// The event that released a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReleaseAnchor {
@@ -36,13 +36,13 @@ pub enum ReleaseAnchor {
 }
 
 impl ReleaseAnchor {
-    /// Whether no timer is what released it.
+    /// Returns true where an interrupt or a thread released it, and no timer.
     pub(crate) const fn is_event_driven(self) -> bool {
         matches!(self, Self::Interrupt | Self::Thread { .. })
     }
 
-    /// Whether this may be the interrupt by which another thread's waking reaches its CPU: of those
-    /// that ask one CPU. Who sends is not recorded by every kernel.
+    /// Returns true where this may be the interrupt by which another thread's waking reaches its
+    /// CPU: one for a single CPU. Not every kernel records its sender.
     pub(crate) fn may_bring(self, activity: &Activity) -> bool {
         let Self::Thread { waker } = self else { return false };
         match activity {
@@ -57,10 +57,10 @@ impl ReleaseAnchor {
 /// A call chain of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WindowChain {
-    /// The piece that it came with.
+    /// The index of the piece that it came with.
     pub(crate) index: usize,
     pub(crate) cpu: u32,
-    /// Whose it is.
+    /// The thread that it was taken of.
     pub(crate) tid: u32,
     pub(crate) addresses: Box<[CodeAddress]>,
     pub(crate) interrupted: Interrupted,
@@ -75,32 +75,32 @@ pub(crate) struct Wake {
     pub(crate) task: TaskName,
     pub(crate) anchor: ReleaseAnchor,
     pub(crate) release_ns: u64,
-    /// The latest expiry that its timer slack allows.
+    /// The latest expiry that its timer slack allows, ns on the events' clock.
     pub(crate) latest_ns: u64,
-    /// When the timer was programmed.
+    /// The instant at which the timer was programmed, ns; `None` where none released it.
     pub(crate) armed_ns: Option<u64>,
     pub(crate) ran_ns: u64,
     /// The earliest instant at which it can have run: before `ran_ns` where a switch was not
     /// recorded.
     pub(crate) ran_from_ns: u64,
     pub(crate) cpu: u32,
-    /// Who ran before it.
+    /// The thread that ran before it; all empty where no switch shows that.
     pub(crate) before: TaskName,
-    /// Who stopped it by a signal last.
+    /// The thread that stopped it by a signal last, where that was seen.
     pub(crate) stop_sender: Option<TaskName>,
-    /// What came before its window, where the wait is longer than the memory.
+    /// The judged part of the wait before its window, where the wait is longer than the memory.
     pub(crate) begin: Option<WakeBegin>,
     pub(crate) window: Window,
     pub(crate) chains: Vec<WindowChain>,
-    /// By piece.
+    /// Evidence on stretches without an event, each with the index of its piece.
     pub(crate) stalls: Vec<(usize, StallEvidence)>,
-    /// By piece, where its CPU was slower than usual.
+    /// Stretches in which its CPU was slower than usual, each with the index of its piece.
     pub(crate) clocks: Vec<(usize, SlowClock)>,
-    /// What counters counted around it.
+    /// Counts of the processor around it.
     pub(crate) counts: WakeCounts,
-    /// Whether the timer that ends throttling expired just before it ran.
+    /// True where the timer that ends throttling expired just before it ran.
     pub(crate) is_unthrottled: bool,
-    /// Whether it still waited when the recording ended, which counts as its run.
+    /// True where it still waited when the recording ended, which counts as its run.
     pub(crate) is_waiting: bool,
     pub(crate) is_whole: bool,
 }
@@ -111,23 +111,23 @@ impl Wake {
         self.ran_ns - self.release_ns
     }
 
-    /// How late it was at least, ns.
+    /// Lower bound of its lateness, ns.
     pub(crate) const fn least_ns(&self) -> u64 {
         self.ran_from_ns.saturating_sub(self.release_ns)
     }
 
-    /// Whether the instant at which it ran is only bounded.
+    /// Returns true where the instant at which it ran is only bounded.
     pub(crate) const fn is_censored(&self) -> bool {
         self.ran_from_ns < self.ran_ns
     }
 
-    /// Whether it is later than what counts as its lateness: its release or its run lies outside
-    /// of the recording.
+    /// Returns true where it is later than what counts as its lateness: its release or its run lies
+    /// outside of the recording.
     pub(crate) fn is_open(&self) -> bool {
         self.is_waiting || self.anchor == ReleaseAnchor::Unseen
     }
 
-    /// Whether something of it is missing, for this reason.
+    /// Returns true where something of it is missing, for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
         let is_it = |piece: &Piece| match reason {
             Unexplained::Lost => piece.activity == Activity::Lost,
@@ -139,12 +139,12 @@ impl Wake {
             || self.begin.as_ref().is_some_and(|begin| begin.lacks(reason))
     }
 
-    /// Whether it has no timer of its own.
+    /// Returns true where an interrupt or a thread released it, and no timer.
     pub(crate) const fn is_event_driven(&self) -> bool {
         self.anchor.is_event_driven()
     }
 
-    /// The evidence about a stretch without events.
+    /// The evidence on a piece without events; empty where there is none.
     pub(crate) fn stall(&self, index: usize) -> StallEvidence {
         self.stalls
             .iter()
@@ -152,7 +152,7 @@ impl Wake {
             .map_or_else(StallEvidence::default, |(_, evidence)| *evidence)
     }
 
-    /// Whether the CPU of a piece was slower than usual.
+    /// The frequencies of a piece's CPU, where it was slower than usual.
     pub(crate) fn slow_clock(&self, index: usize) -> Option<SlowClock> {
         self.clocks.iter().find(|(piece, _)| *piece == index).map(|(_, clock)| *clock)
     }
@@ -177,19 +177,21 @@ impl Wake {
 /// A wake that was just finished, before it is known how late others will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedWake {
-    /// The thread.
+    /// The thread, as it was then.
     pub task: TaskName,
     /// Its release, ns on the events' clock.
     pub release_ns: u64,
-    /// When its timer was programmed; `None` where an interrupt or a thread released it.
+    /// The instant at which its timer was programmed, ns on the events' clock; `None` where an
+    /// interrupt or a thread released it.
     pub armed_ns: Option<u64>,
-    /// When it ran.
+    /// The first event that shows it running, ns on the events' clock.
     pub ran_ns: u64,
-    /// How late it was at least, ns.
+    /// Lower bound of its lateness, ns.
     pub least_ns: u64,
-    /// How long before its goal it wakes in order to spin, ns, as far as is known yet.
+    /// Its margin: the time before its goal at which it wakes in order to spin, ns, as far as is
+    /// known yet.
     pub margin_ns: u64,
-    /// Whether it is late as far as is known yet: of a quantile, whether it may be.
+    /// True where it is late as far as is known yet; of a quantile, where it may be.
     pub is_late: bool,
 }
 

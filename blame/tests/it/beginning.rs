@@ -1,4 +1,4 @@
-//! Who ran before the first switch, and who still waits at the end.
+//! Threads that ran before the first switch, and threads that still wait at the end.
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;

@@ -1,4 +1,4 @@
-//! What confirms the host, and what must not.
+//! Evidence that confirms the host, and evidence that must not.
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
@@ -13,7 +13,7 @@ use crate::scenario::{
     servo, task,
 };
 
-/// What CPU 1 does while CPU 0 stands still.
+/// The state of CPU 1 while CPU 0 stands still.
 #[derive(Clone, Copy, PartialEq)]
 enum Witness {
     /// It works, with an event each 20 µs, and stands still too.

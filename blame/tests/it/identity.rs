@@ -1,6 +1,6 @@
-//! Who is who: several threads of one name, a number that is given away again, names without a
-//! priority, and wakings that say no CPU, as captures of other programs have them; and whom a name
-//! or a number selects in each form of these.
+//! The identity of threads: several threads of one name, a number that is given away again, names
+//! without a priority, and wakings that say no CPU, as captures of other programs have them; and
+//! whom a name or a number selects in each form of these.
 
 use std::io::Cursor;
 

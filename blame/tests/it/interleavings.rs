@@ -48,7 +48,7 @@ struct Armed {
     cpu: usize,
 }
 
-/// What holds in one step.
+/// The state of the model in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Moment {
     labels: [Label; 2],

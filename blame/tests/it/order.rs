@@ -1,4 +1,4 @@
-//! What is named first: what took most time, and what made the latest wake late.
+//! The causes that are named first: the one that took most time, and that of the latest wake.
 
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::LateThreshold;

@@ -55,7 +55,7 @@ fn scenario() -> Scenario {
     scenario
 }
 
-/// What lies around late wakes, from a period before each.
+/// The events around late wakes, from more than a period before each.
 fn cut(events: &[TraceEvent], outcome: &BlameOutcome) -> Vec<TraceEvent> {
     let wakes = || outcome.worst.iter().chain(&outcome.sample);
     let is_near = |event: &&TraceEvent| {

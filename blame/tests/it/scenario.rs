@@ -90,7 +90,7 @@ pub(crate) struct Scenario {
     pub(crate) events: Vec<TraceEvent>,
     current: Vec<TaskName>,
     depth: Vec<u32>,
-    /// Whether the current thread is asked to make way.
+    /// Of each CPU, true where the current thread is to make way.
     pub(crate) resched: Vec<bool>,
     /// The next release.
     pub(crate) release: u64,

@@ -576,7 +576,7 @@ fn a_priority_that_is_lent_counts_from_then_on() {
     assert_eq!(row.cause.culprit(), Some(TaskName { kernel_priority: 4, ..cat() }));
 }
 
-/// What `top` records: no interrupt, no device, no thread without a real-time priority.
+/// The events that `top` records: no interrupt, no device, no thread without a real-time priority.
 fn few(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
     without(events, |event| match event.kind {
         TraceKind::TimerStart { .. }

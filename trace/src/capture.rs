@@ -1,8 +1,9 @@
 //! Captures: files of events that perf, ftrace, trace-cmd, wprof or this program wrote.
 //!
-//! Pure: readers take whatever can be read, and give events one by one, in the order of time as far
-//! as the capture has one; memory is bounded, whatever the length. Each says which format it is, in
-//! which clock, and what it cannot tell. Damage ends a capture or is counted; it is never an event.
+//! Pure: readers take any source that can be read, and give events one by one, in the order of time
+//! as far as the capture has one; memory is bounded, whatever the length. Each states its format,
+//! its clock, and the evidence that it lacks. Damage ends a capture or is counted; it is never an
+//! event.
 
 mod bytes;
 mod lines;
@@ -33,14 +34,14 @@ pub const THREAD_NAMES_MAX: usize = 1 << 16;
 /// Events that a reader holds back, so that those of slower CPUs come in their order: 40 MB.
 pub const EVENTS_HELD: usize = 1 << 18;
 
-/// In which format a capture is.
+/// The format of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CaptureFormat {
     /// `perf.data`, of `perf record` or of this program.
     PerfData,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript,
-    /// `trace` and `trace_pipe` of tracefs, or what `trace-cmd report` prints.
+    /// `trace` and `trace_pipe` of tracefs, or the output of `trace-cmd report`.
     FtraceText,
     /// `trace.dat` of trace-cmd.
     TraceDat,
@@ -65,7 +66,7 @@ impl CaptureFormat {
     }
 }
 
-/// In which clock a capture's times are.
+/// The clock of a capture's times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CaptureClock {
     /// CLOCK_MONOTONIC: that of the timers' expiries.
@@ -108,19 +109,19 @@ impl CaptureClock {
     }
 }
 
-/// What a file says, in one line and of 64 characters at most.
+/// A text out of a file, in one line and of 64 characters at most; control characters are replaced.
 fn plain(text: &str) -> String {
     const MOST: usize = 64;
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().take(MOST).map(plain).collect()
 }
 
-/// What was counted while a capture was read.
+/// Counts of a capture that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CaptureCounts {
     /// Events that were given.
     pub events: u64,
-    /// Records that the recorder says it lost.
+    /// Records that the recorder lost, as far as it counted them.
     pub lost: u64,
     /// Records or lines of no interest.
     pub skipped: u64,
@@ -130,7 +131,7 @@ pub struct CaptureCounts {
     pub out_of_order: u64,
 }
 
-/// What a capture says of itself, and what was found while it was read.
+/// The facts of a capture: those in its head, and those that were found while it was read.
 #[derive(Debug, Clone)]
 pub struct CaptureFacts {
     format: CaptureFormat,
@@ -141,7 +142,8 @@ pub struct CaptureFacts {
     machine: Option<Box<str>>,
     /// Processes with their threads.
     processes: BTreeSet<(Tid, Tid)>,
-    /// By the place of an event in the table of those that are understood.
+    /// True for each event that the capture has, by its place in the table of those that are
+    /// understood.
     recorded: [bool; RECIPES.len()],
     has_chains: bool,
     has_slack: bool,
@@ -210,8 +212,8 @@ impl CaptureFacts {
         self.machine.as_deref()
     }
 
-    /// Whether it has the processes of its threads. What this program keeps has them beside its
-    /// events, in its note.
+    /// Returns true where it has the processes of its threads; false for one that this program
+    /// kept, which has them in its note.
     #[must_use]
     pub fn has_processes(&self) -> bool {
         self.note.is_none() && !self.processes.is_empty()
@@ -229,32 +231,35 @@ impl CaptureFacts {
         of_pid.map(|(_, tid)| *tid).filter(|_| self.note.is_none())
     }
 
-    /// What was counted up to now.
+    /// Counts up to now.
     #[must_use]
     pub const fn counts(&self) -> CaptureCounts {
         self.counts
     }
 
-    /// Whether it ends within a record: its recorder was ended, or it was copied in part.
+    /// Returns true where it ends within a record: its recorder was ended, or it was copied in
+    /// part.
     #[must_use]
     pub const fn is_cut_short(&self) -> bool {
         self.is_cut_short
     }
 
-    /// The first record or line that should be an event and is none.
+    /// The first record or line that should be an event and is none, in words; `None` where each is
+    /// one.
     #[must_use]
     pub fn first_problem(&self) -> Option<&str> {
         self.first_problem.as_deref()
     }
 
-    /// What this program wrote beside the events of a `perf.data`: of whom and what it is.
+    /// The text that this program wrote beside the events of a `perf.data`; `None` where there is
+    /// none.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// What it cannot tell, and therefore nobody can who reads it. Whole once the capture was read:
-    /// text does not say beforehand which events are in it.
+    /// Evidence that it lacks. Whole once the capture was read: text does not show beforehand which
+    /// events are in it.
     #[must_use]
     pub fn untold(&self) -> Vec<Untold> {
         let mut untold = Vec::new();
@@ -297,7 +302,7 @@ impl CaptureFacts {
         self.format = format;
     }
 
-    /// A time was this coarse.
+    /// Takes in that a time had this step, ns: the largest counts.
     fn see_time_step(&mut self, step_ns: u64) {
         self.time_step_ns = self.time_step_ns.max(step_ns);
     }
@@ -310,7 +315,7 @@ impl CaptureFacts {
         self.has_context = true;
     }
 
-    /// Whether the capture has an event of this name; no two systems have the same.
+    /// Returns true where the capture has an event of this name; no two systems have the same.
     fn has_recorded(&self, name: &str) -> bool {
         RECIPES.iter().zip(self.recorded).any(|(recipe, is_there)| is_there && recipe.name == name)
     }
@@ -376,7 +381,7 @@ impl CaptureFacts {
         }
     }
 
-    /// One more record that should be an event; `why` is asked for the first of them.
+    /// Counts a record that should be an event and is none; `why` is called for the first of them.
     fn refuse(&mut self, why: impl FnOnce() -> String) {
         self.counts.undecodable += 1;
         if self.first_problem.is_none() {
@@ -397,7 +402,7 @@ fn recipe_place(system: &str, name: &str) -> Option<usize> {
     RECIPES.iter().position(|recipe| recipe.system == system && recipe.name == name)
 }
 
-/// What a capture cannot tell.
+/// Evidence that a capture lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Untold {
     /// Its times are in another clock than the timers' expiries, or in one that it does not name:
@@ -444,11 +449,11 @@ pub trait CaptureReader {
     /// Bytes that cannot be read, or that nothing can follow.
     fn next_event(&mut self) -> Result<Option<TraceEvent>, CaptureError>;
 
-    /// What is known of the capture up to now.
+    /// The facts of the capture up to now.
     fn facts(&self) -> &CaptureFacts;
 }
 
-/// Why a capture cannot be read, or not further.
+/// The reason for which a capture cannot be read, or not further.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CaptureError {
     /// The system refused.
@@ -457,25 +462,25 @@ pub enum CaptureError {
     /// It ends too early.
     #[error("ends at byte {at}, within its {part}")]
     Ended {
-        /// Where.
+        /// The byte, from the begin of the file.
         at: u64,
-        /// In which part.
+        /// The part of the file that ends there.
         part: &'static str,
     },
     /// Something in it is impossible.
     #[error("byte {at}: {why}")]
     Damaged {
-        /// Where.
+        /// The byte, from the begin of the file.
         at: u64,
-        /// What is wrong, the value, and what is accepted.
+        /// The fault in words: the value, and the accepted ones.
         why: Box<str>,
     },
     /// It is in a form that is not read.
     #[error("{form}; {way_out}")]
     Unsupported {
-        /// Which form.
+        /// The form, in words.
         form: Box<str>,
-        /// What to do instead.
+        /// The way out, in words for the user.
         way_out: &'static str,
     },
 }

@@ -15,8 +15,8 @@ const MASK_WORDS_MAX: usize = 128;
 /// Most fields that one event is made of.
 pub(crate) const PARTS_MAX: usize = 7;
 
-/// Which event a record becomes. Its fields stand in the row of [`RECIPES`], in the order in which
-/// [`Shape::event`] asks for them.
+/// The event that a record becomes. Its fields stand in the row of [`RECIPES`], in the order in
+/// which [`Shape::event`] takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     TimerStart,
@@ -52,7 +52,7 @@ pub(crate) enum Shape {
     Frequency,
 }
 
-/// How one event of the kernel becomes an event: its name, and the names of its fields. A field
+/// The way from one event of the kernel to an event: its name, and the names of its fields. A field
 /// whose name begins with `?` may be missing.
 #[derive(Debug)]
 pub(crate) struct Recipe {
@@ -166,7 +166,7 @@ pub(crate) const RECIPES: &[Recipe] = &[
     recipe("power", "cpu_frequency", Shape::Frequency, &["state", "cpu_id"]),
 ];
 
-/// Whether an event of this name is understood.
+/// Returns true where an event of this name is understood.
 #[must_use]
 pub fn is_known(system: &str, name: &str) -> bool {
     RECIPES.iter().any(|recipe| recipe.system == system && recipe.name == name)
@@ -302,7 +302,7 @@ pub(crate) fn one_cpu(cpu: u32) -> Option<Box<[u64]>> {
     Some(words.into_boxed_slice())
 }
 
-/// Where a number or a name lies in a record.
+/// The place of a number or a name in a record.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     offset: u16,
@@ -440,12 +440,12 @@ impl FieldValues for Parts<'_> {
     }
 }
 
-/// When and where a record was written: what stands beside its bytes.
+/// The instant and the CPU of a record, which stand beside its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordPlace {
-    /// When, ns of the recorder's clock.
+    /// The instant, ns of the recorder's clock.
     pub at_ns: u64,
-    /// On which CPU.
+    /// The CPU that it was written on.
     pub cpu: u32,
 }
 
@@ -497,13 +497,13 @@ impl Decoder {
         &self.unusable
     }
 
-    /// How many events are understood.
+    /// Events that are understood.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no event is understood.
+    /// Returns true where no event is understood.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -569,15 +569,15 @@ pub struct UnusableFormat {
     field: Box<str>,
 }
 
-/// Why a record is no event.
+/// The reason for which a record is no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// It ends before its last field.
     #[error("a record of {bytes} bytes; its format needs {needed}")]
     TooShort {
-        /// Its length.
+        /// Its length, bytes.
         bytes: usize,
-        /// The shortest that would do.
+        /// The least bytes that its format needs.
         needed: usize,
     },
     /// A field has a size that no number has, or lies outside of the record.

@@ -18,7 +18,7 @@ enum Part<'a> {
 /// The fields of an event, in the order of its row in the table of those that are understood.
 type Parts<'a> = [Option<Part<'a>>; PARTS_MAX];
 
-/// Which record an event becomes, and its fields; nothing for what is no tracepoint.
+/// The record that an event becomes, and its fields; `None` of one that is no tracepoint.
 fn taken_apart(kind: &TraceKind) -> Option<(Shape, Parts<'_>)> {
     let number = |number: u64| Some(Part::Number(number));
     let signed = |number: i64| Some(Part::Number(number.cast_unsigned()));
@@ -133,7 +133,7 @@ fn row<'a>(values: &[Option<Part<'a>>]) -> Parts<'a> {
     parts
 }
 
-/// Which record an event becomes; nothing for what is no tracepoint.
+/// The record that an event becomes; `None` of one that is no tracepoint.
 pub(crate) fn shape_of(kind: &TraceKind) -> Option<Shape> {
     taken_apart(kind).map(|(shape, _)| shape)
 }
@@ -172,7 +172,7 @@ fn only_cpu(cpus: &[u64]) -> Option<u32> {
     u32::try_from(cpu).ok().filter(|_| is_only)
 }
 
-/// Where the fields of one event lie.
+/// The places of one event's fields in a record.
 #[derive(Debug, Clone)]
 struct Row {
     shape: Shape,
@@ -264,7 +264,7 @@ fn put_number(raw: &mut [u8], field: &Field, number: u64) {
     raw[field.offset()..field.offset() + length].copy_from_slice(&bytes[..length]);
 }
 
-/// Puts bytes behind the record, and where they are into the field.
+/// Puts bytes behind the record, and their place into the field.
 fn put_behind(raw: &mut Vec<u8>, field: &Field, bytes: &[u8]) {
     let counted_from = match field.placement() {
         FieldPlacement::Relative => field.offset() + field.size(),
@@ -369,7 +369,7 @@ pub(crate) mod tests {
 
     const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "6.18", "7.2"];
 
-    /// What is wanted and not there, as far as its absence is a fact of the kernel.
+    /// Wanted events that are not there, as far as their absence is a fact of the kernel.
     #[test]
     fn kernels_have_what_they_have() {
         let ipi = ["ipi_send_cpu", "ipi_send_cpumask"];

@@ -1,4 +1,4 @@
-//! One event of a kernel's trace, whoever recorded it.
+//! An event of a kernel's trace, of any recorder.
 
 use std::fmt;
 
@@ -105,7 +105,8 @@ impl TaskName {
     }
 }
 
-/// What ran when an event was recorded, `common_flags` and the low nibble of `preempt_count`.
+/// The context in which an event was recorded: `common_flags`, and the low nibble of
+/// `preempt_count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ContextFlags {
     /// 0x01 interrupts off, 0x02 lazy reschedule wanted (from 6.13 on), 0x04 reschedule wanted,
@@ -118,20 +119,20 @@ pub struct ContextFlags {
 /// An address of kernel code, or a number that a reader of text gave to a function's name.
 pub type CodeAddress = u64;
 
-/// One event.
+/// An event of one CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When, in ns of CLOCK_MONOTONIC (of a foreign capture: of its own clock).
+    /// The instant, ns of CLOCK_MONOTONIC (of a foreign capture: of its own clock).
     pub at_ns: u64,
     /// The CPU that it happened on.
     pub cpu: u32,
     /// The thread that the kernel says ran (`common_pid`).
     pub tid: Tid,
-    /// In which context.
+    /// The context in which it was recorded.
     pub context: ContextFlags,
-    /// What happened.
+    /// The kind of event, with its fields.
     pub kind: TraceKind,
-    /// The kernel's call chain, innermost first; empty where none was asked for.
+    /// The kernel's call chain, innermost first; empty where none was recorded.
     pub chain: Box<[CodeAddress]>,
 }
 
@@ -168,8 +169,8 @@ impl Vector {
     }
 }
 
-/// What the counters of a processor have counted, each since its own begin: two readings of one CPU
-/// give what happened between them. `None` of a counter that was not recorded.
+/// A reading of a processor's counters, each since its own begin: the difference of two readings of
+/// one CPU is the count between them. `None` of a counter that was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorCounts {
@@ -185,16 +186,16 @@ pub struct ProcessorCounts {
     /// Cycles in which a resource was waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled_cycles: Option<u64>,
-    /// How long they have been open, ns; `None` where that was not recorded.
+    /// Time for which they have been open, ns; `None` where that was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_ns: Option<u64>,
-    /// How long of that they counted, ns: less where others wanted the same counters.
+    /// Time of that for which they counted, ns: less where others wanted the same counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_ns: Option<u64>,
 }
 
 impl ProcessorCounts {
-    /// Whether one of them was recorded.
+    /// Returns true where one of the counters was recorded.
     #[must_use]
     pub const fn is_some(&self) -> bool {
         self.cycles.is_some()
@@ -204,7 +205,7 @@ impl ProcessorCounts {
     }
 }
 
-/// What happened, with the fields that attribution uses.
+/// The kind of an event, with the fields that attribution uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TraceKind {
@@ -214,12 +215,13 @@ pub enum TraceKind {
         /// Its address.
         #[serde(with = "hex")]
         timer: u64,
-        /// What it calls.
+        /// The function that it calls.
         #[serde(with = "hex")]
         function: CodeAddress,
         /// The latest expiry, ns of the timer's own clock.
         expires_ns: i64,
-        /// The earliest expiry, the one that was asked for; the rest is timer slack.
+        /// The earliest expiry, the requested one, ns of the timer's own clock; the rest is timer
+        /// slack.
         soft_expires_ns: i64,
     },
     /// `timer:hrtimer_start_expired` (7.1 on): the timer just started had expired before; its
@@ -233,7 +235,7 @@ pub enum TraceKind {
     TimerRearm {
         /// Its next expiry, ns of CLOCK_MONOTONIC.
         next_event_ns: i64,
-        /// Whether that was put off until the interrupt's end.
+        /// True where that was put off until the interrupt's end.
         is_deferred: bool,
     },
     /// `timer:hrtimer_cancel`.
@@ -247,7 +249,7 @@ pub enum TraceKind {
         /// Its address.
         #[serde(with = "hex")]
         timer: u64,
-        /// What it calls.
+        /// The function that it calls; 0 where the record does not have it.
         #[serde(with = "hex")]
         function: CodeAddress,
         /// The timer's clock as the interrupt read it, ns.
@@ -261,27 +263,27 @@ pub enum TraceKind {
     },
     /// `sched:sched_waking`: this thread wakes another.
     Waking {
-        /// Who is woken.
+        /// The thread that is woken.
         task: TaskName,
-        /// The CPU that it shall run on; `UNKNOWN_CPU` where the capture does not say.
+        /// The CPU that it shall run on; `UNKNOWN_CPU` where the capture does not have it.
         target_cpu: u32,
     },
     /// `sched:sched_switch`.
     Switch {
-        /// Who ran.
+        /// The thread that ran.
         previous: TaskName,
         /// Its state: 0 and 0x100 preempted, 4 and 8 stopped, others asleep.
         previous_state: u64,
-        /// Who runs from now on.
+        /// The thread that runs from now on.
         next: TaskName,
     },
     /// `sched:sched_migrate_task`.
     Migrate {
-        /// Who.
+        /// The thread.
         task: TaskName,
-        /// From this CPU.
+        /// The CPU that it leaves.
         from_cpu: u32,
-        /// To this one.
+        /// The CPU that it moves to.
         to_cpu: u32,
     },
     /// `irq_vectors:*_entry`.
@@ -309,7 +311,7 @@ pub enum TraceKind {
     IpiSend {
         /// The CPUs, 64 a word, lowest first.
         targets: Box<[u64]>,
-        /// What they shall call.
+        /// The function that they shall call; 0 where the record does not have it.
         #[serde(with = "hex")]
         callback: CodeAddress,
     },
@@ -320,7 +322,7 @@ pub enum TraceKind {
         /// The address of the request, which pairs it with its call.
         #[serde(with = "hex")]
         request: u64,
-        /// What is called.
+        /// The function that is called.
         #[serde(with = "hex")]
         function: CodeAddress,
     },
@@ -329,7 +331,7 @@ pub enum TraceKind {
         /// The address of the request.
         #[serde(with = "hex")]
         request: u64,
-        /// What is called.
+        /// The function that is called.
         #[serde(with = "hex")]
         function: CodeAddress,
     },
@@ -341,14 +343,14 @@ pub enum TraceKind {
     },
     /// `nmi:nmi_handler`, recorded at its end.
     Nmi {
-        /// How long it took, ns.
+        /// The time that it took, ns.
         took_ns: u64,
     },
     /// `signal:signal_generate`.
     Signal {
         /// Its number.
         number: u8,
-        /// For whom.
+        /// The thread that it is sent to.
         task: TaskName,
     },
     /// `exceptions:page_fault_user`: this thread faults.
@@ -367,32 +369,32 @@ pub enum TraceKind {
     },
     /// `sched:sched_stat_runtime`: CPU time that the kernel books to this thread.
     RunTime {
-        /// Who.
+        /// The thread that the time is booked to.
         tid: Tid,
-        /// How long since it was booked last, ns.
+        /// CPU time that it got since it was booked last, ns.
         took_ns: u64,
     },
     /// `sched:sched_pi_setprio`.
     PriorityLent {
-        /// Who.
+        /// The thread whose priority changes.
         task: TaskName,
         /// Its kernel priority from now on.
         to_kernel_priority: i32,
     },
     /// `task:task_rename`, or a COMM record.
     Renamed {
-        /// Who, by its new name.
+        /// The thread, by its new name.
         task: TaskName,
     },
     /// `workqueue:workqueue_execute_start`: this kworker runs a function.
     WorkStart {
-        /// What it runs.
+        /// The function that it runs.
         #[serde(with = "hex")]
         function: CodeAddress,
     },
     /// `power:cpu_idle`: a state, or 0xffff_ffff for the end of one.
     CpuIdle {
-        /// The state.
+        /// The number of the state, or 0xffff_ffff.
         state: u32,
     },
     /// `power:cpu_frequency`.
@@ -401,14 +403,14 @@ pub enum TraceKind {
         /// [`Self::UNKNOWN_CPU`].
         #[serde(default = "unknown_cpu")]
         cpu: u32,
-        /// The new frequency.
+        /// The new frequency, kHz.
         khz: u32,
     },
-    /// What the counters of this CPU's processor have counted up to this instant.
+    /// A reading of the counters of this CPU's processor at this instant.
     Counters(ProcessorCounts),
     /// The recorder lost events of this CPU before this instant.
     Lost {
-        /// How many; 0 if nobody counted.
+        /// Events that were lost; 0 where they were not counted.
         count: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What a kernel says of one of its events: `events/SYSTEM/NAME/format` of tracefs.
+//! A kernel's description of one of its events: `events/SYSTEM/NAME/format` of tracefs.
 //!
 //! Pure: text in, a format or an error of one line out. It reads the fields, and keeps the text as
 //! it is, for captures have it within them. `print fmt` is not understood: nothing here needs it.
@@ -11,13 +11,13 @@ pub const FORMAT_BYTES_MAX: usize = 128 * 1024;
 /// Most fields of one event. The kernel's own largest has some fifty.
 pub const FIELDS_MAX: usize = 256;
 
-/// Where the bytes of a field lie in a record.
+/// The place of a field's bytes in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldPlacement {
     /// At its offset.
     Fixed,
-    /// `__data_loc`: at its offset lie four bytes: the lower two say where in the record the bytes
-    /// are, the upper two how many (Linux, `include/trace/stages/stage3_trace_output.h`).
+    /// `__data_loc`: at its offset lie four bytes: the lower two are the place of its bytes in the
+    /// record, the upper two their number (Linux, `include/trace/stages/stage3_trace_output.h`).
     Dynamic,
     /// `__rel_loc`: as `__data_loc`, but counted from the end of those four bytes (from 5.17 on).
     Relative,
@@ -41,32 +41,32 @@ impl Field {
         &self.name
     }
 
-    /// Where it begins in a record, bytes.
+    /// The bytes of a record before it.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many bytes it has in the fixed part of a record: for an array that of all elements, for
-    /// a dynamic one the four that say where it is.
+    /// Its bytes in the fixed part of a record: of an array those of all elements, of a dynamic one
+    /// the four that give its place.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether its number has a sign.
+    /// Returns true where its number has a sign.
     #[must_use]
     pub const fn is_signed(&self) -> bool {
         self.is_signed
     }
 
-    /// Where its bytes lie.
+    /// The place of its bytes.
     #[must_use]
     pub const fn placement(&self) -> FieldPlacement {
         self.placement
     }
 
-    /// Whether it holds several elements.
+    /// Returns true where it holds several elements.
     #[must_use]
     pub const fn is_array(&self) -> bool {
         self.is_array
@@ -87,7 +87,7 @@ impl EventFormat {
     /// Reads the text of a file `format`; the system is the name of the folder that it lies in.
     ///
     /// # Errors
-    /// What is no format, with the line that is wrong.
+    /// A text that is no format, with the line that is wrong.
     pub fn parse(system: &str, text: &str) -> Result<Self, FormatError> {
         if text.len() > FORMAT_BYTES_MAX {
             return Err(FormatError::TooLong { bytes: text.len() });
@@ -202,13 +202,13 @@ fn is_in_a_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-/// Why a text is no format.
+/// The reason for which a text is no format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FormatError {
     /// It is too long to be one.
     #[error("a format of {bytes} bytes; at most {FORMAT_BYTES_MAX} are read")]
     TooLong {
-        /// Its length.
+        /// Its length, bytes.
         bytes: usize,
     },
     /// It has too many fields.

@@ -1,4 +1,4 @@
-//! What kernels and tracers recorded, as events of one kind.
+//! Recordings of kernels and tracers, as events of one kind.
 //!
 //! Pure: bytes or text in, events or an error of one line out. Opens no file, reads no clock.
 

@@ -1,7 +1,7 @@
 //! From the events of each CPU to those of the machine, in the order of time.
 //!
-//! Pure. It holds back what a slower CPU may still precede, and no more than a bound: beyond it the
-//! oldest goes on, and what then comes too late is counted.
+//! Pure. It holds back events that a slower CPU may still precede, up to a bound: beyond it the
+//! oldest goes on, and events that then come too late are counted.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,7 +19,7 @@ pub struct Merge {
     firsts: BinaryHeap<Reverse<(u64, u32)>>,
     held: usize,
     held_max: usize,
-    /// Nothing before this instant comes any more.
+    /// The instant before which no event comes any more, ns.
     settled_ns: Option<u64>,
     last_ns: u64,
     out_of_order: u64,
@@ -76,7 +76,7 @@ impl Merge {
         self.settled_ns = Some(u64::MAX);
     }
 
-    /// Whether as many are held as may be: the next `pop` gives one whatever is settled.
+    /// Returns true where as many are held as may be: the next `pop` gives one whatever is settled.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.held >= self.held_max
@@ -108,13 +108,13 @@ impl Merge {
         }
     }
 
-    /// How many events were given after a later one.
+    /// Events that were given after a later one.
     #[must_use]
     pub const fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// How many events were dropped, for their CPU is impossible.
+    /// Events that were dropped, for their CPU is impossible.
     #[must_use]
     pub const fn foreign(&self) -> u64 {
         self.foreign

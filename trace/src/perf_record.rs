@@ -1,8 +1,8 @@
 //! The records of a ring of perf, as the kernel writes them and as a `perf.data` holds them.
 //!
 //! Pure: bytes in, records out, borrowed from them. After `perf_event_open(2)` and Linux'
-//! `include/uapi/linux/perf_event.h`. Which fields a sample has says the `sample_type` of its
-//! event; which event it belongs to says its identifier. Little-endian only.
+//! `include/uapi/linux/perf_event.h`. The `sample_type` of its event gives the fields of a sample;
+//! its identifier gives the event. Little-endian only.
 
 use thiserror::Error;
 
@@ -14,7 +14,7 @@ pub mod sample_type {
     pub const IP: u64 = 1;
     /// Process and thread.
     pub const TID: u64 = 1 << 1;
-    /// When, in the event's clock.
+    /// The instant, in the event's clock.
     pub const TIME: u64 = 1 << 2;
     /// An address.
     pub const ADDR: u64 = 1 << 3;
@@ -55,7 +55,7 @@ pub mod record_type {
     pub const EXIT: u32 = 4;
     /// An event is silenced until the next tick: it came too often.
     pub const THROTTLE: u32 = 5;
-    /// It is heard again.
+    /// It is no longer silenced.
     pub const UNTHROTTLE: u32 = 6;
     /// A thread began.
     pub const FORK: u32 = 7;
@@ -68,7 +68,7 @@ pub mod record_type {
 /// Bytes before a record's body: its type, `misc` and its whole size.
 pub const HEADER_BYTES: usize = 8;
 
-/// Where the kernel's part of a call chain begins, `PERF_CONTEXT_KERNEL`.
+/// The mark before the kernel's part of a call chain, `PERF_CONTEXT_KERNEL`.
 pub(crate) const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
 
 /// The lowest of such marks, `PERF_CONTEXT_MAX`.
@@ -87,7 +87,7 @@ pub enum HardwareCounter {
     StalledCycles,
 }
 
-/// What the records of one event of perf have: two fields of its `perf_event_attr`.
+/// The fields that the records of one event of perf have: three of its `perf_event_attr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SampleLayout {
     /// `sample_type`.
@@ -103,7 +103,7 @@ impl SampleLayout {
         self.sample_type & bit != 0
     }
 
-    /// How many bytes the stamp has at the end of what is no sample.
+    /// Bytes of the stamp at the end of a record that is no sample.
     fn stamp_bytes(&self) -> usize {
         if !self.is_stamped {
             return 0;
@@ -117,7 +117,7 @@ impl SampleLayout {
         8 * (self.sample_type & parts).count_ones() as usize
     }
 
-    /// Where the identifier is in the body of a sample, bytes.
+    /// Bytes of a sample's body before its identifier; `None` where it has none.
     fn id_in_sample(&self) -> Option<usize> {
         if self.has(sample_type::IDENTIFIER) {
             return Some(0);
@@ -129,7 +129,8 @@ impl SampleLayout {
         Some(8 * (self.sample_type & before).count_ones() as usize)
     }
 
-    /// How far from the end of what is no sample the identifier begins, bytes.
+    /// Bytes from the begin of the identifier to the end of a record that is no sample; `None`
+    /// where it has none.
     fn id_from_end(&self) -> Option<usize> {
         if !self.is_stamped {
             return None;
@@ -148,19 +149,20 @@ impl SampleLayout {
 /// One event of perf, `perf_event_attr`, and the identifiers that the kernel gave it: one a CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedEvent {
-    /// What its records have.
+    /// The fields of its records.
     pub layout: SampleLayout,
     /// Its identifiers.
     pub ids: Vec<u64>,
 }
 
-/// The events whose records share a ring or a file: which record belongs to which, and what it has.
+/// The events whose records share a ring or a file, by their identifiers, with the fields of their
+/// records.
 #[derive(Debug, Clone)]
 pub struct Layouts {
     layouts: Vec<SampleLayout>,
     /// Identifier and place in `layouts`, sorted.
     by_id: Vec<(u64, u16)>,
-    /// Where identifiers are, if they are at one place in all events.
+    /// The place of identifiers, where it is the same in all events.
     id_in_sample: Option<usize>,
     id_from_end: Option<usize>,
 }
@@ -198,7 +200,7 @@ impl Layouts {
         found.map(|&(_, place)| usize::from(place))
     }
 
-    /// Which event has this identifier; 0 is the kernel's own way to say none.
+    /// The event with this identifier; 0 is the kernel's own identifier of none.
     fn place(&self, id: Option<u64>) -> Option<u16> {
         if self.layouts.len() == 1 {
             return Some(0);
@@ -391,7 +393,7 @@ impl<'a> Words<'a> {
 pub struct RecordHeader {
     /// Its type; from 64 on those that perf adds to a file.
     pub kind: u32,
-    /// How many bytes it has with its header, from 8 on.
+    /// Its bytes with its header, 8 at least.
     pub bytes: usize,
 }
 
@@ -416,35 +418,35 @@ impl RecordHeader {
 pub struct SizedRecord<'a> {
     /// The record.
     pub record: PerfRecord<'a>,
-    /// Where the next one begins.
+    /// Its bytes with its header: there the next one begins.
     pub bytes: usize,
 }
 
-/// When and where a record was written, as far as it says so.
+/// The instant, thread and CPU of a record, as far as it has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
-    /// By a thread of which process.
+    /// The process of the thread.
     pub pid: Option<Tid>,
-    /// By which thread.
+    /// The thread that ran.
     pub tid: Option<Tid>,
-    /// When, in the event's clock.
+    /// The instant, ns of the event's clock.
     pub at_ns: Option<u64>,
-    /// On which CPU.
+    /// The CPU that it was written on.
     pub cpu: Option<u32>,
 }
 
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingSample<'a> {
-    /// Which of the events it belongs to.
+    /// The event that it belongs to, by its place in the layouts.
     pub event: u16,
-    /// When and where.
+    /// Its instant, thread and CPU.
     pub stamp: Stamp,
     /// The bytes of the tracepoint, `common_type` first; none of an event of another kind.
     pub raw: &'a [u8],
     /// The call chain as it was written, eight bytes a frame.
     chain: &'a [u8],
-    /// What its counters have counted; empty where they are not recorded.
+    /// The values of its counters; empty where they are not recorded.
     counters: CounterGroup<'a>,
 }
 
@@ -456,8 +458,8 @@ struct CounterGroup<'a> {
 }
 
 impl RingSample<'_> {
-    /// What the counters of its group have counted, those that `counter` knows by their
-    /// identifiers. Of counters without identifiers nothing.
+    /// The values of the counters in its group that `counter` knows by their identifiers; `None`
+    /// where they have none.
     pub(crate) fn counts(
         &self,
         counter: impl Fn(u64) -> Option<HardwareCounter>,
@@ -520,44 +522,44 @@ pub enum PerfRecord<'a> {
     Sample(RingSample<'a>),
     /// So many records or samples were dropped before this instant.
     Lost {
-        /// How many.
+        /// Records or samples that were dropped.
         count: u64,
-        /// When and where that was noticed.
+        /// The instant and the CPU at which that was noticed.
         stamp: Stamp,
     },
     /// A thread has this name from now on.
     Named {
-        /// Which.
+        /// The thread.
         tid: Tid,
         /// Its process.
         pid: Tid,
         /// Its name.
         name: ShortName,
-        /// When; 0 where perf made it up from /proc.
+        /// The instant and CPU; the instant is 0 where perf made it up from /proc.
         stamp: Stamp,
     },
     /// A thread began.
     Began {
-        /// Which.
+        /// The thread.
         tid: Tid,
         /// Its process.
         pid: Tid,
     },
     /// A thread ended.
     Ended {
-        /// Which.
+        /// The thread.
         tid: Tid,
-        /// When.
+        /// The instant and CPU of its end.
         stamp: Stamp,
     },
     /// The kernel silences an event that comes too often.
     Throttled {
-        /// When and where.
+        /// The instant and CPU.
         stamp: Stamp,
     },
-    /// It is heard again.
+    /// The kernel no longer silences it.
     Unthrottled {
-        /// When and where.
+        /// The instant and CPU.
         stamp: Stamp,
     },
     /// A sample of an event that is unknown.
@@ -594,7 +596,7 @@ pub struct RecordError {
     size: u16,
 }
 
-/// Why the records of a ring or file cannot be told apart.
+/// The reason for which the records of a ring or file cannot be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LayoutsError {
     /// There is no event.
@@ -603,7 +605,7 @@ pub enum LayoutsError {
     /// There are too many.
     #[error("{events} events; at most 65535 are read")]
     TooMany {
-        /// How many.
+        /// Their number.
         events: usize,
     },
     /// Several events, and their identifiers are missing or not at one place.

@@ -1,4 +1,4 @@
-//! From records of perf to events: which event of perf a sample belongs to, and what that one says.
+//! From records of perf to events: by the event of perf that a sample belongs to.
 //!
 //! Pure. For a ring that is read live as for the records of a file.
 
@@ -8,18 +8,18 @@ use crate::perf_record::{
     HardwareCounter, Layouts, LayoutsError, PerfRecord, RecordedEvent, RingSample, Stamp,
 };
 
-/// What an event of perf counts.
+/// The source of an event of perf: what it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PerfSource {
-    /// A tracepoint: a sample has its bytes, and they say which.
+    /// A tracepoint: a sample has its bytes, which begin with its number.
     Tracepoint,
     /// The software counter of page faults: each sample is the end of one.
     PageFaults,
-    /// A counter of the processor: samples of its group bring what it counted.
+    /// A counter of the processor: samples of its group bring its value.
     Hardware(HardwareCounter),
     /// A tracepoint whose samples are there for the counts that they bring alone.
     Reading,
-    /// Anything else: its samples say nothing here.
+    /// Anything else: its samples are of no interest.
     Ignored,
 }
 
@@ -59,7 +59,7 @@ pub struct PerfStream {
     decoder: Decoder,
 }
 
-/// What a record says.
+/// The item that a record becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamItem {
     /// An event.
@@ -75,7 +75,8 @@ pub enum StreamItem {
 }
 
 impl PerfStream {
-    /// For events of perf, what each counts, and the decoder of the kernel's tracepoints.
+    /// A stream of these events of perf, each with its source; `decoder` is that of the kernel's
+    /// tracepoints.
     ///
     /// # Errors
     /// Events whose records cannot be told apart.
@@ -89,7 +90,7 @@ impl PerfStream {
         Ok(Self { layouts, sources, decoder })
     }
 
-    /// How its records are told apart.
+    /// The layouts of its records, by which they are told apart.
     #[must_use]
     pub const fn layouts(&self) -> &Layouts {
         &self.layouts
@@ -101,8 +102,8 @@ impl PerfStream {
         &self.decoder
     }
 
-    /// What a record says. `ring` is where and when it is taken to have been written if it does not
-    /// say so itself: the CPU of the ring, and the time of the record before.
+    /// The item of a record. `ring` stands in for the CPU and the instant that a record lacks: the
+    /// CPU of the ring, and the time of the record before.
     #[must_use]
     pub fn item(&self, record: &PerfRecord<'_>, ring: RecordPlace) -> StreamItem {
         match *record {
@@ -130,8 +131,8 @@ impl PerfStream {
         }
     }
 
-    /// What the counters of the processor had counted when a record was written, where it is a
-    /// sample that brings them: an event before that of the record itself.
+    /// The reading of the processor's counters in a record, where it is a sample that brings them:
+    /// an event before that of the record itself.
     #[must_use]
     pub fn counters(&self, record: &PerfRecord<'_>, ring: RecordPlace) -> Option<TraceEvent> {
         let PerfRecord::Sample(sample) = record else { return None };

@@ -1,4 +1,4 @@
-//! Which function of the kernel an address belongs to.
+//! The functions of the kernel, by their addresses.
 //!
 //! Pure: the text of `/proc/kallsyms` in, names out. Captures that have names instead of addresses
 //! get a number for each name here, so that events are alike whoever recorded them.
@@ -29,14 +29,14 @@ const OFFSET_BITS: u32 = 16;
 /// Furthest that an address lies behind the beginning of its function, bytes.
 const OFFSET_MAX: u64 = 1 << 20;
 
-/// A function, and where in it.
+/// A function, and a place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CodeSymbol<'a> {
     /// Its name.
     pub name: &'a str,
     /// The module that it belongs to; nothing for the kernel itself.
     pub module: Option<&'a str>,
-    /// How many bytes behind its beginning.
+    /// Bytes behind its beginning.
     pub offset: u64,
 }
 
@@ -73,7 +73,7 @@ struct Piece {
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     text: String,
-    /// By address.
+    /// Their beginnings, in the order of addresses.
     beginnings: Vec<Beginning>,
     is_hidden: bool,
     names: Vec<Box<str>>,
@@ -131,19 +131,20 @@ impl Symbols {
         self.text.get(start..start + usize::from(piece.bytes)).unwrap_or_default()
     }
 
-    /// Whether the kernel gave 0 for each address: `kernel.kptr_restrict`, or no right to see them.
+    /// Returns true where the kernel gave 0 for each address: `kernel.kptr_restrict`, or no right
+    /// to see them.
     #[must_use]
     pub const fn is_hidden(&self) -> bool {
         self.is_hidden
     }
 
-    /// How many functions are known by address.
+    /// Functions that are known by address.
     #[must_use]
     pub fn len(&self) -> usize {
         self.beginnings.len()
     }
 
-    /// Whether no function is known by address.
+    /// Returns true where no function is known by address.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.beginnings.is_empty()
@@ -171,7 +172,7 @@ impl Symbols {
         })
     }
 
-    /// Every function: where it begins, or the number that was given for its name.
+    /// Every function: the address of its beginning, or the number that was given for its name.
     pub fn functions(&self) -> impl Iterator<Item = (CodeAddress, &str)> {
         let known = self.beginnings.iter();
         let known = known.map(|beginning| (beginning.address, self.piece(beginning.name)));
@@ -182,7 +183,7 @@ impl Symbols {
         known.chain(numbered)
     }
 
-    /// Where a function of the kernel itself begins; the first of several of that name.
+    /// The address of a function of the kernel itself; the first of several of that name.
     #[must_use]
     pub fn address_of(&self, name: &str) -> Option<CodeAddress> {
         let is_it = |beginning: &&Beginning| {
@@ -224,7 +225,7 @@ impl Symbols {
         FIRST_NAME + (u64::from(place) << OFFSET_BITS) + offset
     }
 
-    /// How often a name got no number, for there were too many.
+    /// Times that a name got no number, for there were too many.
     #[must_use]
     pub const fn unnamed(&self) -> u64 {
         self.unnamed

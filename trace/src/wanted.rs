@@ -1,24 +1,24 @@
 //! The events that attribution wants of a kernel, and what each is for.
 //!
 //! Measured on one machine with Linux 6.18 (PREEMPT_DYNAMIC none, 2 CPUs): a row's `lost_without`
-//! says what became of injected causes when that event was left out.
+//! names what became of injected causes when that event was left out.
 
 use std::fmt::Write as _;
 
 use crate::event::Tid;
 
-/// Which machines an event is opened on.
+/// The machines that an event is opened on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WantedOn {
     /// On each.
     Everywhere,
-    /// In a virtual machine: it tells how much of a gap the host took.
+    /// In a virtual machine: it shows how much of a gap the host took.
     VirtualMachine,
     /// On hardware: a virtual machine has neither idle states nor frequencies of its own.
     Metal,
 }
 
-/// Which records of an event are kept: the filter that the kernel shall apply.
+/// The records of an event that are kept: the filter that the kernel shall apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventFilter {
     /// Each.
@@ -29,7 +29,7 @@ pub enum EventFilter {
     FollowedThreads,
     /// Those about other threads than fast loops, of whose own CPU time no figure is made.
     OthersThanFastLoops,
-    /// Those of timers other than the tick, which is most of them and wakes nobody by itself.
+    /// Those of timers other than the tick, which is most of them and wakes no thread by itself.
     /// Sleeps, timerfds, timers of POSIX, of SCHED_DEADLINE and of io_uring each have a function of
     /// their own.
     NotTheTick,
@@ -38,7 +38,7 @@ pub enum EventFilter {
 /// The tick's function: from 6.9 on, and before.
 pub const TICKS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
-/// What filters need to know of the machine and of the measurement.
+/// The facts of the machine and of the measurement that filters need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FilterFacts<'a> {
     /// The followed threads.
@@ -85,17 +85,17 @@ pub struct WantedEvent {
     pub system: &'static str,
     /// Its name, `sched_switch`.
     pub name: &'static str,
-    /// Which of its records are kept; nothing if it is of the small set alone.
+    /// Those of its records that are kept; `None` where it is of the small set alone.
     pub filter: Option<EventFilter>,
-    /// Whether the kernel's call chain is recorded with it. It costs half a microsecond.
+    /// True where the kernel's call chain is recorded with it, which costs half a microsecond.
     pub has_chain: bool,
-    /// Where it is opened.
+    /// The machines that it is opened on.
     pub on: WantedOn,
     /// Its filter in the small set that shows all real-time threads; nothing if it is not in it.
     pub top: Option<EventFilter>,
-    /// Whether kernels that lack it do not do what it tells of: nothing is lost there.
+    /// True where kernels that lack it do not do what it shows: nothing is lost there.
     pub is_extra: bool,
-    /// What is not told without it.
+    /// The evidence that is lost without it, in words.
     pub lost_without: &'static str,
 }
 

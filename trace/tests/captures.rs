@@ -64,7 +64,8 @@ impl Whole {
     }
 }
 
-/// What is the same of one event in binary and in text, if the text's times have such steps.
+/// Asserts the fields that one event has in binary and in text alike, where the text's times have
+/// such steps.
 fn alike(binary: &TraceEvent, text: &TraceEvent, step_ns: u64) {
     let near = binary.at_ns.abs_diff(text.at_ns);
     assert!(near <= step_ns, "{binary:?} {text:?}");

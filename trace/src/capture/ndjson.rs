@@ -48,7 +48,7 @@ impl<R: BufRead> NdjsonReader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// What is none, or of a later form.
+    /// A text that is none, or of a later form.
     pub fn open(text: R) -> Result<Self, CaptureError> {
         let mut lines = Lines::new(text);
         let _whole = lines.next()?;

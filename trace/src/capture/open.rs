@@ -1,4 +1,4 @@
-//! Which format a capture has, and the reader for it: the table of formats.
+//! The format of a capture, and the reader for it: the table of formats.
 //!
 //! For whoever has a file and does not know who wrote it. Reads its head, then hands it on.
 
@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use super::{CaptureError, CaptureFormat, CaptureReader};
 use super::{ndjson, perf_data, text, trace_dat, tracing_data, wprof};
 
-/// How many bytes of a capture tell its format.
+/// Bytes of a capture that are read to find its format.
 const HEAD_BYTES: u64 = 64 * 1024;
 
 /// Most lines that are looked at for one that is an event.

@@ -14,7 +14,7 @@ use crate::merge::Merge;
 use crate::perf_record::{HEADER_BYTES, RecordHeader, RecordedEvent, SampleLayout, sample_type};
 use crate::perf_stream::{PerfSource, PerfStream, StreamItem};
 
-/// What a file begins with.
+/// The bytes that a file begins with.
 pub const MAGIC_PERF: &[u8; 8] = b"PERFILE2";
 
 /// Most events of perf in one file.
@@ -56,7 +56,7 @@ const FEATURE_ARCH: u32 = 6;
 /// Longest name of an architecture, bytes.
 const ARCH_BYTES_MAX: usize = 256;
 
-/// The last bit of the header, which perf passes over: what this program has to say.
+/// The part with this program's note: the last bit of the header, which perf passes over.
 pub(crate) const FEATURE_NOTE: u32 = 255;
 
 /// Longest note, bytes.
@@ -134,7 +134,7 @@ impl Section {
 #[derive(Debug)]
 pub struct PerfDataReader<R> {
     source: ByteReader<BufReader<R>>,
-    /// Where the records end; nothing of a pipe.
+    /// The byte behind the last record; `None` of a pipe.
     end: Option<u64>,
     events: Vec<FileEvent>,
     tracing: Option<TracingData>,
@@ -154,7 +154,7 @@ impl<R: Read + Seek> PerfDataReader<R> {
     /// Reads the head of a file, or of a pipe that was saved into one.
     ///
     /// # Errors
-    /// What is no `perf.data`, or none that can be read.
+    /// A file that is no `perf.data`, or none that can be read.
     pub fn open(mut file: R) -> Result<Self, CaptureError> {
         file.seek(SeekFrom::Start(0))?;
         let mut head = ByteReader::new(file, 0);
@@ -258,7 +258,7 @@ fn read_attrs<R: Read + Seek>(
     Ok(())
 }
 
-/// Which parts a file has behind its records, a bit for each.
+/// The parts that a file has behind its records, a bit for each.
 #[derive(Debug, Clone, Copy)]
 struct FeatureBits([u64; 4]);
 
@@ -271,8 +271,8 @@ impl FeatureBits {
         Ok(Self(words))
     }
 
-    /// Where a part is, and the file there: the table of them lies behind the records, one entry
-    /// for each bit that is set.
+    /// The place of a part, with the file set to it: the table of them lies behind the records, one
+    /// entry for each bit that is set.
     fn section<R: Read + Seek>(
         self,
         file: &mut R,
@@ -301,7 +301,7 @@ fn tracing_data<R: Read>(bytes: &mut ByteReader<R>) -> Result<TracingData, Captu
     TracingData::read(bytes)
 }
 
-/// The magic, and how long the header is, which tells file and pipe apart.
+/// Reads the magic, and gives the bytes of the header, which tell file and pipe apart.
 fn header<R: Read>(head: &mut ByteReader<R>) -> Result<u64, CaptureError> {
     let magic = head.array::<8>("head")?;
     if magic == *b"2ELIFREP" {
@@ -325,7 +325,7 @@ impl<R: Read> PerfDataReader<R> {
     /// Reads what `perf record -o -` writes, which cannot be read twice.
     ///
     /// # Errors
-    /// What is no such pipe.
+    /// Bytes that are no such pipe.
     pub fn open_pipe(pipe: R) -> Result<Self, CaptureError> {
         let mut head = ByteReader::new(pipe, 0);
         if header(&mut head)? == PIPE_HEADER_BYTES {
@@ -395,7 +395,7 @@ impl<R: Read> PerfDataReader<R> {
         Ok(())
     }
 
-    /// Reads one record; whether there was one.
+    /// Reads one record; returns false where there is none any more.
     fn step(&mut self) -> Result<bool, CaptureError> {
         let at = self.source.at();
         if self.end.is_some_and(|end| at >= end) {

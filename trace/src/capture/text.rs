@@ -28,7 +28,7 @@ pub struct TextReader<R> {
     /// The last event: its call chain may follow.
     pending: Option<TraceEvent>,
     frames: Vec<u64>,
-    /// Whether lines of a call chain belong to the pending event.
+    /// True where lines of a call chain belong to the pending event.
     is_in_chain: bool,
     last_ns: u64,
     is_done: bool,
@@ -189,17 +189,17 @@ impl<R: BufRead> CaptureReader for TextReader<R> {
     }
 }
 
-/// Which of both texts a line is an event of; nothing if of none.
+/// The text of which a line is an event, that of perf or of ftrace; `None` where it is no event.
 pub(super) fn format_of_line(line: &str) -> Option<CaptureFormat> {
     let head = Head::parse(line)?;
     let is_perf = head.system.is_some();
     Some(if is_perf { CaptureFormat::PerfScript } else { CaptureFormat::FtraceText })
 }
 
-/// What ftrace prints where an event and its fields belong, if a call chain follows.
+/// The text of ftrace in place of an event and its fields, before a call chain.
 const STACK: &str = "<stack trace";
 
-/// What stands before an event's fields.
+/// The parts of a line before an event's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head<'a> {
     tid: Tid,
@@ -283,7 +283,7 @@ fn parse_time(time: &str) -> Option<(u64, u64)> {
     Some((seconds.checked_mul(1_000_000_000)?.checked_add(part * step_ns)?, step_ns))
 }
 
-/// Which thread, where, in which context: what stands before the time.
+/// The parts of a line before its time: thread, CPU, context.
 struct Placed {
     tid: Tid,
     pid: Option<Tid>,
@@ -499,7 +499,7 @@ impl TextParts {
     }
 }
 
-/// Where the value of a field begins: behind `FIELD=`, `FIELD: ` or `FIELD `; of a system call's
+/// The text from a field's value on: behind `FIELD=`, `FIELD: ` or `FIELD `; of a system call's
 /// number behind `NR `.
 fn value_of<'a>(fields: &'a str, field: &str) -> Option<&'a str> {
     for separator in ["=", ": ", " "] {

@@ -46,7 +46,7 @@ mod option {
     pub(super) const BUFFER: u16 = 3;
     pub(super) const TRACECLOCK: u16 = 4;
     pub(super) const UNAME: u16 = 5;
-    /// How many CPUs, a number; of trace-cmd as gpuvis has it, `saved_tgids`, a text.
+    /// The number of CPUs; of trace-cmd as gpuvis has it, `saved_tgids`, a text.
     pub(super) const CPUCOUNT: u16 = 8;
     pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
@@ -54,7 +54,7 @@ mod option {
     pub(super) const CMDLINES: u16 = 21;
 }
 
-/// How the parts of a file are packed.
+/// The compression of a file's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -116,7 +116,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
     /// Reads the head of a file.
     ///
     /// # Errors
-    /// What is no `trace.dat`, or none that can be read.
+    /// A file that is no `trace.dat`, or none that can be read.
     pub fn open(file: R) -> Result<Self, CaptureError> {
         let mut file = BufReader::with_capacity(1 << 16, file);
         file.seek(SeekFrom::Start(0))?;
@@ -244,7 +244,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
         }
     }
 
-    /// Reads the next page of a stream; whether there was one.
+    /// Reads the next page of a stream; returns false where there is none any more.
     fn next_page(&mut self, place: usize) -> Result<bool, CaptureError> {
         let stream = &mut self.streams[place];
         let mut page = vec![0; self.page_bytes];
@@ -303,7 +303,7 @@ impl<R: Read + Seek> CaptureReader for TraceDatReader<R> {
     }
 }
 
-/// What stands before the records.
+/// The parts of a file before the records.
 #[derive(Debug)]
 struct Head {
     tracing: TracingData,
@@ -439,7 +439,7 @@ impl Head {
         Ok(head)
     }
 
-    /// Takes one section with options, and gives where the next is.
+    /// Takes one section with options, and gives the place of the next, bytes.
     fn take_options<R: Read + Seek>(
         &mut self,
         file: &mut ByteReader<R>,
@@ -582,7 +582,7 @@ impl Section {
         Self::header(file, offset).map(|(is_packed, _)| is_packed)
     }
 
-    /// Whether it is packed, and how many bytes it has in the file.
+    /// True where it is packed, with the bytes that it has in the file.
     fn header<R: Read + Seek>(
         file: &mut ByteReader<R>,
         offset: u64,

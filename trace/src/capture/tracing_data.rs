@@ -13,7 +13,7 @@ use crate::event::{ShortName, TaskName};
 use crate::format::{EventFormat, FORMAT_BYTES_MAX};
 use crate::symbols::{KALLSYMS_BYTES_MAX, Symbols};
 
-/// What both begin with.
+/// The bytes that both begin with.
 pub(crate) const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
 
 /// Longest name of a system or of a version, bytes.
@@ -22,12 +22,12 @@ const NAME_BYTES_MAX: usize = 256;
 /// Longest text of the names of threads, bytes: 65536 of them.
 const THREADS_BYTES_MAX: usize = 4 << 20;
 
-/// What a kernel says of its events.
+/// A kernel's description of its events.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracingData {
     /// Bytes of a page of ftrace's buffer.
     pub(crate) page_bytes: u32,
-    /// Where in such a page its events begin: behind its time and its `commit`.
+    /// Bytes of such a page before its events: its time and its `commit`.
     pub(crate) page_head_bytes: usize,
     pub(crate) formats: Vec<EventFormat>,
     symbols: Symbols,
@@ -38,7 +38,7 @@ impl TracingData {
     /// Reads it, behind its magic.
     ///
     /// # Errors
-    /// What is none: big-endian, cut short, or a format that cannot be read.
+    /// Bytes that are none: big-endian, cut short, or a format that cannot be read.
     pub(crate) fn read<R: Read>(bytes: &mut ByteReader<R>) -> Result<Self, CaptureError> {
         let has_threads = bytes.text(NAME_BYTES_MAX, "head")? != "0.5";
         let mut data = Self::default();
@@ -61,7 +61,7 @@ impl TracingData {
         Ok(data)
     }
 
-    /// The machine that it was written on.
+    /// Reads the machine that it was written on.
     pub(crate) fn read_machine<R: Read>(
         &mut self,
         bytes: &mut ByteReader<R>,
@@ -81,7 +81,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// How ftrace's pages look.
+    /// Reads the layout of ftrace's pages.
     pub(crate) fn read_pages<R: Read>(
         &mut self,
         bytes: &mut ByteReader<R>,
@@ -100,7 +100,7 @@ impl TracingData {
         bytes.skip(size, "head")
     }
 
-    /// The formats, system by system.
+    /// Reads the formats, system by system.
     pub(crate) fn read_formats<R: Read>(
         &mut self,
         bytes: &mut ByteReader<R>,
@@ -136,7 +136,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// So many bytes of `/proc/kallsyms`.
+    /// Reads so many bytes of `/proc/kallsyms`.
     pub(crate) fn read_symbols<R: Read>(
         &mut self,
         bytes: &mut ByteReader<R>,
@@ -147,7 +147,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// So many bytes of `saved_cmdlines`: a number and a name a line.
+    /// Reads so many bytes of `saved_cmdlines`: a number and a name a line.
     pub(crate) fn read_threads<R: Read>(
         &mut self,
         bytes: &mut ByteReader<R>,

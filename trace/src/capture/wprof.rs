@@ -83,7 +83,7 @@ impl<R: BufRead> WprofReader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// What is none, or of another version.
+    /// A text that is none, or of another version.
     pub fn open(text: R) -> Result<Self, CaptureError> {
         let mut lines = Lines::new(text);
         let _whole = lines.next()?;
@@ -104,7 +104,7 @@ impl<R: BufRead> WprofReader<R> {
         Ok(Self { lines, stacks: head.stack_cnt, merge, is_done: false, facts })
     }
 
-    /// Takes a line in; whether it was one that is understood.
+    /// Takes a line in; returns false where it is of no interest.
     fn take(&mut self, text: &str) -> Result<bool, String> {
         let line: Line = serde_json::from_str(text).map_err(|why| why.to_string())?;
         let end_ns = nanoseconds(line.ts).ok_or("an impossible time")?;

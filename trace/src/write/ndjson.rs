@@ -72,18 +72,18 @@ impl<W: Write> NdjsonWriter<W> {
     /// Begins, with the names of functions.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn new(mut out: W, clock: &CaptureClock, symbols: Symbols) -> io::Result<Self> {
         let head = json!({"punctual_trace": FORM, "clock": clock_name(clock)});
         writeln!(out, "{head}")?;
         Ok(Self { out, symbols })
     }
 
-    /// Says what a thread was called when the capture began, and which process it belongs to
-    /// where that is known.
+    /// Writes the name that a thread had when the capture began, and its process where that is
+    /// known.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn name_thread(&mut self, task: &TaskName, pid: Option<Tid>) -> io::Result<()> {
         match pid {
             Some(pid) => writeln!(self.out, "{}", json!({"thread": task, "pid": pid})),
@@ -94,7 +94,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// Writes an event.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
         let chain: Vec<_> = event.chain.iter().map(|&frame| self.function(frame)).collect();
         let line = Line {
@@ -149,7 +149,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// Ends, and gives back what was written to.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

@@ -22,7 +22,7 @@ const HEADER_BYTES: u64 = 104;
 const ATTR_BYTES: u32 = 112;
 const SECTION_BYTES: u32 = 16;
 
-/// What each sample has; without an instruction perf shows no event that has a call chain.
+/// The fields of each sample; without an instruction perf shows no event that has a call chain.
 const SAMPLE_TYPE: u64 = sample_type::IDENTIFIER
     | sample_type::IP
     | sample_type::TID
@@ -50,19 +50,19 @@ const ROUND_RECORDS: u64 = 4096;
 /// Longest call chain that fits with the rest into a record of 64 KB.
 const FRAMES_MAX: usize = 1024;
 
-/// What a kernel says of a page of ftrace, without which perf does not open the formats.
+/// A kernel's description of a page of ftrace, without which perf does not open the formats.
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-/// What it says of a record's head in such a page.
+/// A kernel's description of a record's head in such a page.
 const HEADER_EVENT: &str = "# compressed entry header\n\
     \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
     \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
     \tdata max type_len  == 28\n";
 
-/// What becomes of the kernel's addresses.
+/// The treatment of the kernel's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Addresses {
     /// They are written as they are.
@@ -72,7 +72,7 @@ pub enum Addresses {
     Numbered,
 }
 
-/// Which event of perf a record belongs to.
+/// The event of perf that a record belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Counter {
     Tracepoint { id: u16, has_chain: bool },
@@ -99,10 +99,10 @@ pub struct PerfDataWriter<W> {
     threads: Vec<TaskName>,
     symbols: Symbols,
     addresses: Addresses,
-    /// Whose keys nobody knows: from what it gives, no address can be found.
+    /// A hash with random keys: no address can be found from its values.
     hider: RandomState,
     note: String,
-    /// Of the functions that were written: number or address, and name.
+    /// The functions that were written: number or address, and name.
     functions: BTreeMap<CodeAddress, Box<str>>,
     numbers: Symbols,
     raw: Vec<u8>,
@@ -114,11 +114,11 @@ pub struct PerfDataWriter<W> {
 
 impl<W: Write + Seek> PerfDataWriter<W> {
     /// Begins a file. `recorded` are the events that were switched on, by system and name, so that
-    /// whoever reads knows what was seen even where nothing happened. `symbols` are the functions
-    /// of the events' addresses.
+    /// a reader knows them even where none of them came. `symbols` are the functions of the events'
+    /// addresses.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn new<'a>(
         mut out: W,
         recorded: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -156,10 +156,10 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         })
     }
 
-    /// Says what a thread was called when the capture began; before the first event.
+    /// Writes the name that a thread had when the capture began; before the first event.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn name_thread(&mut self, task: &TaskName) -> io::Result<()> {
         if self.threads.len() < crate::capture::THREAD_NAMES_MAX {
             self.threads.push(*task);
@@ -170,7 +170,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
     /// Writes an event. They come in the order of time.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
         match &event.kind {
             TraceKind::Lost { count } => {
@@ -191,7 +191,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         }
     }
 
-    /// How many frames of call chains were left out: beyond the first 1024 of each.
+    /// Frames of call chains that were left out: beyond the first 1024 of each.
     #[must_use]
     pub const fn lost_frames(&self) -> u64 {
         self.lost_frames
@@ -226,7 +226,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         event
     }
 
-    /// What the file has in place of the address of something that only is told apart.
+    /// The number that the file has in place of the address of a timer or a request; 0 stays 0.
     fn thing(&self, address: u64) -> u64 {
         match self.addresses {
             Addresses::Kept => address,
@@ -236,12 +236,13 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         }
     }
 
-    /// What this program shall find in the file beside its events.
+    /// Sets the text that this program shall find in the file beside its events.
     pub fn set_note(&mut self, note: String) {
         self.note = note;
     }
 
-    /// What the file has in place of a function's address.
+    /// The address or number that the file has in place of a function's address; 0 where it may
+    /// have none.
     pub fn function(&mut self, address: CodeAddress) -> CodeAddress {
         let Some(symbol) = self.symbols.find(address) else {
             let is_kept = self.addresses == Addresses::Kept;
@@ -348,10 +349,10 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         Ok(())
     }
 
-    /// Writes what stands behind the records, and the header. Without it the file is none.
+    /// Writes the parts behind the records, and the header. Without these the file cannot be read.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn finish(mut self) -> io::Result<W> {
         // A file without an event of perf is none, either.
         self.counters.entry(Counter::PageFaults).or_default();

@@ -1,4 +1,4 @@
-//! Writes Perfetto's trace: what ui.perfetto.dev and its trace_processor open.
+//! Writes Perfetto's trace, which ui.perfetto.dev and its trace_processor open.
 //!
 //! Packets of ftrace events, which Perfetto shows as a machine's scheduling, and slices on tracks
 //! of their own for what is said about them. Numbers of fields are those of Perfetto's
@@ -76,11 +76,11 @@ pub struct TrackSlice<'a> {
     pub thread: Option<TaskName>,
     /// The track's name.
     pub track: &'a str,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// From when on, ns.
+    /// Its begin, ns of the events' clock.
     pub from_ns: u64,
-    /// Until when, ns.
+    /// Its end, ns of the events' clock.
     pub to_ns: u64,
 }
 
@@ -112,10 +112,10 @@ impl<W: Write> PerfettoWriter<W> {
         }
     }
 
-    /// Says what threads are called.
+    /// Writes the names of threads.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn name_threads(&mut self, threads: &[TaskName]) -> io::Result<()> {
         let mut tree = Message::default();
         for task in threads {
@@ -132,7 +132,7 @@ impl<W: Write> PerfettoWriter<W> {
     /// Writes an event. They come in the order of time.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
         self.say_clocks(event.at_ns)?;
         if self.bundle_events > 0
@@ -159,7 +159,7 @@ impl<W: Write> PerfettoWriter<W> {
     /// Writes a slice; tracks beyond a thousand are counted instead.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn slice(&mut self, slice: &TrackSlice<'_>) -> io::Result<()> {
         self.say_clocks(slice.from_ns)?;
         let track = match self.tracks.get(slice.track) {
@@ -204,7 +204,7 @@ impl<W: Write> PerfettoWriter<W> {
         Ok(())
     }
 
-    /// How many slices were left out, for there are too many tracks.
+    /// Slices that were left out, for there are too many tracks.
     #[must_use]
     pub const fn unshown(&self) -> u64 {
         self.unshown
@@ -251,7 +251,7 @@ impl<W: Write> PerfettoWriter<W> {
     /// Ends the trace, and gives back what was written to.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.out.flush()?;

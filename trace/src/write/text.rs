@@ -1,9 +1,9 @@
 //! Writes events as ftrace prints them (`trace` of tracefs), times to the nanosecond.
 //!
 //! For eyes, `grep` and programs that read ftrace's text; `capture::text` reads it again. Each
-//! event has its fields as `name=value`, functions by name. The second line says the clock, as
-//! `trace_clock` of tracefs names it. What ftrace has no event for is counted and left out: the end
-//! of a page fault. A thread is named where that was seen, else `<...>`.
+//! event has its fields as `name=value`, functions by name. The second line has the clock, as
+//! `trace_clock` of tracefs names it. An event that ftrace does not have is counted and left out:
+//! the end of a page fault. A thread is named where that was seen, else `<...>`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::encode::{NamedValue, named_values};
 use crate::event::{CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
 
-/// What says the clock, at the begin of a line.
+/// The begin of the line that has the clock.
 pub(crate) const CLOCK: &str = "# clock: ";
 
 /// Writes ftrace's text.
@@ -30,7 +30,7 @@ impl<W: Write> TextWriter<W> {
     /// Begins, with the names of functions.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn new(mut out: W, clock: &CaptureClock, symbols: Symbols) -> io::Result<Self> {
         let clock = match clock {
             CaptureClock::Monotonic => "mono",
@@ -44,7 +44,7 @@ impl<W: Write> TextWriter<W> {
         Ok(Self { out, symbols, names: BTreeMap::new(), unwritten: 0 })
     }
 
-    /// Says what a thread is called.
+    /// Takes in the name of a thread.
     pub fn name_thread(&mut self, task: &TaskName) {
         // A name that looks like something else would take the line apart.
         let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"[](<>)".contains(byte);
@@ -59,7 +59,7 @@ impl<W: Write> TextWriter<W> {
     /// Writes an event.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
         match &event.kind {
             TraceKind::Lost { count } => {
@@ -132,7 +132,7 @@ impl<W: Write> TextWriter<W> {
     /// Ends, and gives back what was written to.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

@@ -1,12 +1,12 @@
 //! One page of the kernel's ring of ftrace.
 
-/// How many bytes of data: the lower bits of a page's `commit`.
+/// The bits of a page's `commit` that count its bytes of data.
 const COMMIT_BYTES: u64 = 0x000f_ffff;
 
 /// Records were dropped before this page, `RB_MISSED_EVENTS`.
 const COMMIT_MISSED: u64 = 1 << 31;
 
-/// How many, stands behind its data, `RB_MISSED_STORED`.
+/// The number of dropped records stands behind its data, `RB_MISSED_STORED`.
 const COMMIT_COUNTED: u64 = 1 << 30;
 
 /// `RINGBUF_TYPE_PADDING`, `_TIME_EXTEND` and `_TIME_STAMP`; below them, words of data.
@@ -17,10 +17,10 @@ const TIME_STAMP: u32 = 31;
 /// Bits of a record's head that hold the time since the record before.
 const DELTA_BITS: u32 = 27;
 
-/// What a page has next.
+/// The next item of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageItem {
-    /// Records were dropped; 0 if nobody counted.
+    /// Records were dropped; `count` is 0 where they were not counted.
     Lost { at_ns: u64, count: u64 },
     /// A record, between these bytes.
     Record { at_ns: u64, start: usize, end: usize },

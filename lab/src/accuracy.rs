@@ -318,7 +318,7 @@ struct Cell {
     cold: Cold,
     lead_ticks: f64,
     sweep: Sweep,
-    /// Where a polling loop finds its offset, in a line of its own.
+    /// The offset that a polling loop reads, in a line of its own.
     offset: Box<Line>,
     last: Option<PolledExit>,
     poll_ticks: Option<f64>,

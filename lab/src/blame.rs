@@ -71,22 +71,23 @@ use named::{CaptureThreads, NamedThreads};
 
 /// Wakes whose lateness is kept for the price, of each part.
 const PRICE_WAKES: usize = 200_000;
-/// The longest that is measured without recording.
+/// The longest time that is measured without recording.
 const UNRECORDED_MAX: Span = Span::from_ms(2_000);
-/// From the last event that is opened, while which the kernel interrupts all CPUs, to what counts.
+/// The time from the last event that is opened, while the kernel interrupts all CPUs, to the first
+/// that counts.
 pub(crate) const SETTLE: Span = Span::from_ms(200);
-/// Between two looks at the time and at the followed threads.
+/// The time between two looks at the clock and at the followed threads.
 const LOOK: Span = Span::from_ms(50);
-/// The loop's thread.
+/// The name of the loop's thread.
 const LOOP_NAME: &str = "punctual-loop";
 /// Late wakes that results have with all their parts.
 const SHOWN_WAKES: usize = 20;
-/// What is late where nobody says it: the latest hundredth.
+/// The threshold of lateness by default: the latest hundredth.
 pub const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 /// Most threads that results have.
 const SHOWN_THREADS: usize = 64;
 
-/// Whose wakes.
+/// The threads whose wakes are judged.
 #[derive(Clone, Debug)]
 pub enum BlameSubject {
     /// A loop that only wakes on time, on a thread that is made for it.
@@ -102,10 +103,10 @@ pub enum BlameSubject {
     RealTime,
 }
 
-/// What attribution must know of the machine that is recorded.
+/// The facts of a machine that attribution needs to record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedMachine {
-    /// On what the kernel runs.
+    /// The platform that the kernel runs on.
     pub platform: Platform,
     /// Major and minor of the kernel's release, where known.
     pub kernel: Option<(u32, u32)>,
@@ -114,7 +115,8 @@ pub struct RecordedMachine {
 }
 
 impl RecordedMachine {
-    /// What attribution takes of this machine as it is now: nobody is followed yet.
+    /// The configuration of attribution for this machine as it is now; the caller sets the threads
+    /// that are followed.
     pub(crate) fn config(self) -> BlameConfig {
         let Self { platform, kernel, smi_cpu: _ } = self;
         let clock_offsets_ns = ClockOffsets::take().all_ns();
@@ -141,7 +143,7 @@ impl RecordedMachine {
         SmiCount::read(&Root::live(), self.smi_cpu?)
     }
 
-    /// How many of them there were since `before`, where they are counted.
+    /// System management interrupts since `before`, where they are counted.
     pub(crate) fn smis_since(self, before: Option<SmiCount>) -> Option<u64> {
         let before = before?;
         self.smi_count().map(|now| now.since(before))
@@ -165,29 +167,29 @@ fn kernel_files(root: &Root) -> KernelFiles {
     KernelFiles::new(single.chain(of_folders).filter(|path| is_there(path)))
 }
 
-/// Why wakes were late.
+/// An experiment that finds the causes of late wakes.
 #[derive(Clone, Debug)]
 pub struct BlameExperiment {
-    /// Whose wakes.
+    /// The threads whose wakes are judged.
     pub subject: BlameSubject,
-    /// How long, in all.
+    /// The time of all, with the part of it that is not recorded.
     pub duration: Span,
-    /// What is late.
+    /// The lateness beyond which a wake is late.
     pub late: LateThreshold,
-    /// The loads that run meanwhile, and how results name them.
+    /// The name that results have for the loads, and the loads that run meanwhile.
     pub loads: (String, Vec<LoadSpec>),
     /// The machine that is recorded.
     pub machine: RecordedMachine,
     /// Ends at the first wake that is later than this, beyond the margin that its thread spins.
     pub stop_over: Option<Span>,
-    /// Whether the events around late wakes are kept.
+    /// True where the events around late wakes are kept.
     pub keeps: bool,
 }
 
-/// What `blame` gives.
+/// The result of `blame`.
 #[derive(Debug)]
 pub struct BlameResult {
-    /// Why wakes were late.
+    /// The causes of late wakes, as results have them.
     pub blamed: Blamed,
     /// The events around late wakes, where they were to be kept.
     pub kept: Option<KeptCapture>,
@@ -245,7 +247,7 @@ impl Experiment for BlameExperiment {
     }
 }
 
-/// What was recorded, and of whom.
+/// A recording that has ended: its result, and what its own loop was refused and took.
 struct Recorded {
     result: BlameResult,
     refused: Vec<Refusal>,
@@ -253,9 +255,9 @@ struct Recorded {
     end: Option<ExperimentEnd>,
 }
 
-/// What the loop's thread gives at its end.
+/// The loop's thread at its end.
 pub(crate) struct LoopEnd {
-    /// Lateness before and while it was recorded, ns.
+    /// Lateness before it was recorded, ns; `recorded_ns` is that while it was.
     pub(crate) unrecorded_ns: Vec<u64>,
     pub(crate) recorded_ns: Vec<u64>,
     refused: Vec<Refusal>,
@@ -269,9 +271,9 @@ pub(crate) struct LoopEnd {
 pub(crate) struct Orders {
     /// Its number, once it waits for its first release.
     pub(crate) tid: AtomicI32,
-    /// Whether what it sees now is recorded, and counts.
+    /// True where its wakes are recorded now, and count.
     pub(crate) is_recorded: AtomicBool,
-    /// Whether neither counts: events are being opened.
+    /// True where its wakes do not count: events are being opened or closed.
     pub(crate) is_settling: AtomicBool,
     pub(crate) stop: AtomicBool,
     /// Late wakes, where counters are all there is.
@@ -475,12 +477,12 @@ pub(crate) fn pause(length: Span) {
     let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + length.as_ns().unsigned_abs());
 }
 
-/// Whether there is such a thread.
+/// Returns true where there is such a thread.
 fn is_alive(tid: i32) -> bool {
     std::path::Path::new("/proc").join(tid.to_string()).exists()
 }
 
-/// A loop that wakes by a sleep and notes how late; on the thread that it is to have.
+/// A loop that wakes by a sleep and notes its lateness; on the thread that it is to have.
 pub(crate) fn run_loop(
     thread: RtThread,
     period: Period,
@@ -557,9 +559,9 @@ struct Recording {
 struct Accountant {
     blame: Blame,
     beginning: Arc<OnceLock<RecordingBegin>>,
-    /// Whether attribution knows of that.
+    /// True where attribution has taken `beginning`.
     has_begun: bool,
-    /// How long it counts from then on: whoever ends it may come late on a busy machine, ns.
+    /// The time that counts from then on, ns: the end may come late on a busy machine.
     length_ns: u64,
     stop_over_ns: Option<u64>,
     has_stopped: Arc<AtomicBool>,
@@ -602,7 +604,8 @@ impl Accountant {
         }
     }
 
-    /// Who still waits for a CPU does not run in this recording: its window reaches up to here.
+    /// A thread that still waits for a CPU does not run in this recording: its window reaches up to
+    /// here.
     fn end_waits(&mut self) {
         self.blame.end_waits();
         while let Some(wake) = self.blame.take_finished() {
@@ -652,13 +655,13 @@ pub(crate) fn program(process: &RunningProcess) -> ThreadProgram {
     }
 }
 
-/// What was seen of the loop of its own.
+/// The end of watching the measurement's own loop, by events or by counters.
 enum WatchedLoop {
     Events(Box<RecordingEnd>),
     Counters(CountedEnd),
 }
 
-/// What came of counters.
+/// The end of counting around late wakes.
 struct CountedEnd {
     book: CoincidenceBook,
     fallback: CounterFallback,
@@ -682,7 +685,7 @@ impl CountedEnd {
     }
 }
 
-/// As the kernel counts: 9 is SCHED_FIFO 90, 120 nice 0.
+/// The priority as the kernel counts: 9 is SCHED_FIFO 90, 120 nice 0.
 fn kernel_priority(policy: SchedPolicy) -> i32 {
     match policy {
         SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => 99 - i32::from(priority),
@@ -690,7 +693,7 @@ fn kernel_priority(policy: SchedPolicy) -> i32 {
     }
 }
 
-/// What came of a recording.
+/// The end of a recording.
 struct RecordingEnd {
     outcome: BlameOutcome,
     evidence: CaptureEvidence,
@@ -731,12 +734,12 @@ impl Recording {
         Ok(Self { capture, missing, has_stopped, begun_ns, machine, smi })
     }
 
-    /// Whether a wake was so late that nothing more counts.
+    /// Returns true where a wake was so late that nothing more counts.
     fn has_stopped(&self) -> bool {
         self.has_stopped.load(Ordering::Acquire)
     }
 
-    /// What came of it. `symbols` are for what is kept.
+    /// Ends the recording, and judges what is left. `symbols` are for the events that are kept.
     fn end(self, symbols: Symbols) -> Result<RecordingEnd, ExperimentError> {
         let Self { capture, missing, begun_ns, machine, smi, has_stopped: _ } = self;
         let smis = machine.smis_since(smi);
@@ -760,7 +763,7 @@ impl Recording {
     }
 }
 
-/// Why wakes were late, as results have it.
+/// The causes of late wakes, as results have them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blamed {
     /// The answer in a sentence.
@@ -775,11 +778,11 @@ pub struct Blamed {
     pub more_runs: u64,
     /// The latest wakes, with all their parts; at most 20.
     pub worst: Vec<BlamedWake>,
-    /// Who interrupted other CPUs, most first; at most 10.
+    /// Threads that interrupted other CPUs, most sends first; at most 10.
     pub senders: Vec<BlamedSender>,
-    /// What recording cost the loop; null for threads of others, and for a capture.
+    /// The cost of recording for the loop; null for threads of others, and for a capture.
     pub price: Option<RecordingPrice>,
-    /// What the kernel gave; null for a capture.
+    /// The recording of the kernel's events; null for a capture.
     pub evidence: Option<CaptureEvidence>,
     /// Records that the recorder dropped; wakes that they touch are not whole.
     pub lost: u64,
@@ -789,9 +792,10 @@ pub struct Blamed {
     pub unknown_releases: u64,
     /// The wake that ended the recording, as `--stop-over` asks; null where none did.
     pub stopped_by: Option<BlamedStop>,
-    /// What of the recording was kept; null where nothing was to be.
+    /// The part of the recording that was kept; null where nothing was to be.
     pub kept: Option<KeptCounts>,
-    /// Why no events were recorded, and what was used instead; null where events were.
+    /// The reason for which no events were recorded, and what was used instead; null where events
+    /// were.
     pub fallback: Option<String>,
 }
 
@@ -804,7 +808,7 @@ pub struct BlamedStop {
     pub tid: u32,
     /// Its release, ns on CLOCK_MONOTONIC.
     pub release_ns: u64,
-    /// How late it was at least.
+    /// The lower bound of its lateness, ns.
     pub lateness_ns: u64,
 }
 
@@ -830,23 +834,25 @@ pub struct BlamedRun {
     pub cpu: u32,
     /// Its priority as the kernel counts: 0 to 98 real-time (9 is SCHED_FIFO 90), from 100 on fair.
     pub kernel_priority: i32,
-    /// The median time between its releases; null where it has had too few.
+    /// The median time between its releases, ns; null where it has had too few.
     pub period_ns: Option<u64>,
-    /// How long before its goal it wakes in order to spin; 0 where it does not.
+    /// Its margin: the time before its goal at which it wakes in order to spin, ns; 0 where it does
+    /// not.
     pub margin_ns: u64,
     /// Wakes with a release.
     pub wakes: u64,
-    /// Half of them are at most so late; null where that is only bounded, by `bounds`.
+    /// The lateness that half of them do not exceed, ns; null where that is only bounded, by
+    /// `bounds`.
     pub p50_ns: Option<u64>,
-    /// 99 of 100 are at most so late; null likewise.
+    /// The lateness that 99 of 100 do not exceed, ns; null likewise.
     pub p99_ns: Option<u64>,
-    /// The latest; null likewise.
+    /// The largest lateness, ns; null likewise.
     pub max_ns: Option<u64>,
-    /// Between which instants these three lie, where the begin of wakes is not recorded; null where
-    /// all three are known.
+    /// The bounds of these three, where the begin of wakes is not recorded; null where all three
+    /// are known.
     #[serde(default)]
     pub bounds: Option<FigureBounds>,
-    /// From where on a wake is late; null where nothing was.
+    /// The lateness beyond which a wake is late, ns; null where there is none.
     pub threshold_ns: Option<u64>,
     /// Late wakes.
     pub late: u64,
@@ -854,8 +860,8 @@ pub struct BlamedRun {
     pub censored: u64,
     /// Wakes of which something is missing, though no events were lost.
     pub broken: u64,
-    /// What was lost, and the wakes across that: they are none of `wakes` and `late`; null where
-    /// nothing was.
+    /// The events that were lost, and the wakes across that: they are none of `wakes` and `late`;
+    /// null where nothing was lost.
     #[serde(default)]
     pub unseen: Option<BlamedLoss>,
     /// Late wakes of threads that waited already when the recording began, or whose timer was
@@ -873,11 +879,11 @@ pub struct BlamedRun {
     /// where there were none.
     #[serde(default)]
     pub busy_longest_ns: u64,
-    /// Whether it ended before the recording did.
+    /// True where it ended before the recording did.
     pub has_ended: bool,
     /// The answer for this thread in a sentence.
     pub sentence: String,
-    /// Late wakes that are still wanted for shares to be told; null where there are enough.
+    /// Late wakes that shares still need; null where there are enough.
     pub wanted: Option<u64>,
     /// Its causes, the one that took most time first.
     pub causes: Vec<BlamedCause>,
@@ -890,11 +896,11 @@ pub struct BlamedLoss {
     pub wakes: u64,
     /// The time that was lost on their CPUs, ns: of several threads that of the one with most.
     pub time_ns: u64,
-    /// Its share of what was recorded, in [0, 1].
+    /// Its share of the time that was recorded, in [0, 1].
     pub share_of_time: f64,
     /// The share of the events of all CPUs that was lost, in [0, 1].
     pub share_of_events: f64,
-    /// Whether that is too much to tell causes: then nothing is decided, and nothing advised.
+    /// True where that is too much to show causes: then nothing is decided, and nothing advised.
     pub is_too_much: bool,
 }
 
@@ -911,19 +917,19 @@ impl BlamedLoss {
     }
 }
 
-/// What figures of lateness are at least and at most, ns.
+/// The bounds of figures of lateness, ns: of each the lower and the upper one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureBounds {
     /// Of the median.
     pub p50_ns: (u64, u64),
-    /// Of what 99 of 100 do not exceed.
+    /// Of the lateness that 99 of 100 do not exceed.
     pub p99_ns: (u64, u64),
-    /// Of the latest.
+    /// Of the largest.
     pub max_ns: (u64, u64),
 }
 
 impl FigureBounds {
-    /// Of these figures; nothing where all are known.
+    /// The bounds of these figures; `None` where all are known.
     fn of(figures: &ThreadSnapshot) -> Option<Self> {
         let ThreadSnapshot { p50, p99, max, .. } = *figures;
         let is_open = [p50, p99, max].iter().any(|figure| figure.known_ns().is_none());
@@ -935,9 +941,10 @@ impl FigureBounds {
 /// A cause of late wakes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedCause {
-    /// Its kind, in a word: "higher", "host", "softirq".
+    /// Its kind, in a word: "higher-priority", "host-or-firmware", "softirq"; by counters "thread",
+    /// "host", "softirq", "interrupt"; "unexplained" where none is known.
     pub cause: String,
-    /// Who or what, with the number of a thread, or how many of one program there are: "hog
+    /// The cause in words, with the number of a thread, or the count of those of one program: "hog
     /// (priority 97, 311) ran above", "rustc (nice 0, 12 threads) was not preempted".
     pub name: String,
     /// The same without numbers of threads: equal in several results.
@@ -957,7 +964,7 @@ pub struct BlamedCause {
     /// not known.
     #[serde(default)]
     pub largest: Option<BlamedLargest>,
-    /// Whether these belong to the measurement itself, to a load that it runs, or to somebody else.
+    /// The owner of these: the measurement itself, a load that it runs, or somebody else.
     #[serde(default)]
     pub owner: CulpritOwner,
     /// The CPU that it was on; null where they were several.
@@ -969,26 +976,27 @@ pub struct BlamedCause {
     pub touched: u64,
     /// Their share of all late wakes, in [0, 1].
     pub share_of_late: f64,
-    /// The interval of that share at 95 %.
+    /// The interval of that share at 95 %, its lower and its upper end.
     pub share_between: (f64, f64),
-    /// The time by which it made late wakes late, also where it is not the main cause; causes stand
-    /// in the order of this.
+    /// The time by which it made late wakes late, ns, also where it is not the main cause; causes
+    /// stand in the order of this.
     #[serde(default)]
     pub time_ns: u64,
     /// Its share of the time by which late wakes were late, in [0, 1].
     pub share_of_time: f64,
-    /// The most that it took of one wake.
+    /// The most that it took of one wake, ns.
     pub worst_ns: u64,
-    /// Whether it took most of the latest wake, the normal path left out.
+    /// True where it took most of the latest wake, the normal path left out.
     #[serde(default)]
     pub is_of_latest: bool,
-    /// How sure, in [0, 1]: 0.99 events on both sides show it, 0.4 others fit nearly as well.
+    /// The confidence in it, in [0, 1]: 0.99 where events on both sides show it, 0.4 where others
+    /// fit nearly as well.
     pub confidence: f64,
     /// The rule that found it.
     pub rule: String,
-    /// What shows it.
+    /// The evidence for it, in words.
     pub evidence: String,
-    /// What to do.
+    /// The advice against it, in words; empty where nothing is decided.
     pub advice: String,
     /// The rule of `punctual tune` that would move it; null where no setting does.
     pub tune_rule: Option<String>,
@@ -1005,11 +1013,11 @@ pub struct BlamedLargest {
     pub share: f64,
 }
 
-/// Whose the threads are that a cause names.
+/// The owner of the threads that a cause names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CulpritOwner {
-    /// Somebody else's, or it names none, or nobody knows.
+    /// Somebody else's, or it names none, or that is not known.
     #[default]
     Stranger,
     /// The measurement's own.
@@ -1041,24 +1049,24 @@ pub struct BlamedWake {
     pub cpu: u32,
     /// Its release, ns on CLOCK_MONOTONIC; of a capture, on the capture's clock.
     pub release_ns: u64,
-    /// How late it ran.
+    /// Its lateness, ns.
     pub lateness_ns: u64,
     /// Its main cause.
     pub cause: String,
-    /// Whether all records of it are there.
+    /// True where all records of it are there.
     pub is_whole: bool,
-    /// From the release to its first instruction, without gaps.
+    /// Its parts, from the release to its first instruction, without gaps.
     pub parts: Vec<BlamedPart>,
     /// Functions of the kernel that the main cause was in, innermost first.
     pub chain: Vec<String>,
-    /// What counters did around it, where events were not recorded; else null.
+    /// The rises of counters around it, where events were not recorded; else null.
     pub counters: Option<BlamedCounters>,
-    /// What the processor counted around it; null where it, or the kernel, gives no such counters.
+    /// The counts of the processor around it; null where it, or the kernel, gives no such counters.
     #[serde(default)]
     pub processor: Option<CountedWake>,
 }
 
-/// What the processor counted around a late wake.
+/// The counts of the processor around a late wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedWake {
     /// On its CPU, from the last switch before its release to its own; null where that was not
@@ -1068,7 +1076,7 @@ pub struct CountedWake {
     pub cycle: Option<CountedWork>,
 }
 
-/// What the processor counted; null of what it does not count.
+/// Counts of the processor; null of a counter that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedWork {
     /// Cycles.
@@ -1082,7 +1090,7 @@ pub struct CountedWork {
 }
 
 impl CountedWake {
-    /// Nothing where nothing was counted.
+    /// The counts around a wake; `None` where nothing was counted.
     fn of(counts: WakeCounts) -> Option<Self> {
         let work = |stretch: CountedStretch| {
             let CountedStretch { cycles, instructions, cache_misses, stalled_cycles } = stretch;
@@ -1097,36 +1105,36 @@ impl CountedWake {
 /// A part of a late wake.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedPart {
-    /// Its begin after the release.
+    /// The time from the release to its begin, ns.
     pub after_ns: u64,
-    /// Its length.
+    /// Its length, ns.
     pub length_ns: u64,
-    /// The CPU.
+    /// The CPU on which it passed; 0 where it passed on none.
     pub cpu: u32,
-    /// What it is booked to.
+    /// The cause that it is booked to, in words.
     pub cause: String,
-    /// By which rule.
+    /// The rule that booked it.
     pub rule: String,
-    /// How sure that rule is, in [0, 1].
+    /// The confidence in that rule, in [0, 1].
     pub confidence: f64,
 }
 
 /// Parts of a late wake that follow each other and have the same cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WakeStretch {
-    /// Its begin after the release, ns.
+    /// The time from the release to its begin, ns.
     pub after_ns: u64,
     /// Its length, ns.
     pub length_ns: u64,
-    /// The CPU.
+    /// The CPU on which it passed; 0 where it passed on none.
     pub cpu: u32,
-    /// What it is booked to.
+    /// The cause that it is booked to, in words.
     pub cause: String,
-    /// By which rules, each once.
+    /// The rules that booked it, each once.
     pub rules: Vec<String>,
 }
 
-/// Who interrupted other CPUs.
+/// A thread that interrupted other CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedSender {
     /// The thread's name.
@@ -1139,12 +1147,13 @@ pub struct BlamedSender {
     pub function: Option<String>,
 }
 
-/// What recording cost the loop that it watched: the same loop before and while it was recorded.
+/// The cost of recording for the loop that it watched: the same loop before and while it was
+/// recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingPrice {
-    /// Lateness before.
+    /// Lateness before, ns.
     pub unrecorded_ns: SummaryStats,
-    /// Lateness meanwhile.
+    /// Lateness meanwhile, ns.
     pub recorded_ns: SummaryStats,
     /// Wakes before.
     pub unrecorded: u64,
@@ -1169,13 +1178,14 @@ impl RecordingPrice {
         }
     }
 
-    /// How much later the median wake was while it was recorded, ns; null where one part is empty.
+    /// The median lateness while it was recorded less that before, ns; `None` where one part is
+    /// empty.
     pub fn median_ns(&self) -> Option<f64> {
         Some(self.recorded_ns.p50? - self.unrecorded_ns.p50?)
     }
 }
 
-/// What the kernel gave.
+/// The recording of the kernel's events: its size, and what it lacks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureEvidence {
     /// Events that were read.
@@ -1186,7 +1196,7 @@ pub struct CaptureEvidence {
     pub lost: u64,
     /// Records that were not understood.
     pub damaged: u64,
-    /// The most bytes that were unread in one ring, and the bytes of each ring.
+    /// The most bytes that were unread in one ring.
     pub fullest_bytes: u64,
     /// Bytes of each ring.
     pub ring_bytes: u64,
@@ -1194,9 +1204,9 @@ pub struct CaptureEvidence {
     pub reader_cpu_share: Option<f64>,
     /// CPUs that were offline or not recorded.
     pub unseen_cpus: u32,
-    /// Whether the reader had to run on a measured CPU.
+    /// True where the reader had to run on a measured CPU.
     pub shares_cpu: bool,
-    /// Events that this kernel does not have, and what cannot be told without them.
+    /// Events that this kernel does not have, with the evidence that is missing without them.
     pub missing: Vec<MissingEvent>,
 }
 
@@ -1205,7 +1215,7 @@ pub struct CaptureEvidence {
 pub struct MissingEvent {
     /// "sched:sched_switch".
     pub event: String,
-    /// What cannot be told without it.
+    /// The evidence that is missing without it, in words.
     pub lost: String,
 }
 
@@ -1271,9 +1281,9 @@ impl Blamed {
 /// A capture that was read.
 #[derive(Debug)]
 pub struct ReadCapture {
-    /// Why wakes were late.
+    /// The causes of late wakes, as results have them.
     pub blamed: Blamed,
-    /// What it cannot tell, a line each.
+    /// Evidence that it lacks, a line each.
     pub untold: Vec<String>,
     outcome: BlameOutcome,
     clock: CaptureClock,
@@ -1386,8 +1396,8 @@ fn causes(table: &CauseTable) -> Vec<BlamedCause> {
 }
 
 impl BlamedCause {
-    /// Whether it is one of the machine: neither what wakes on time take too, nor what is not
-    /// explained, nor the recording itself.
+    /// Returns true where it is one of the machine: neither what wakes on time take too, nor what
+    /// is not explained, nor the recording itself.
     pub fn is_named(&self) -> bool {
         let open = [
             CauseKind::NormalPath,
@@ -1398,8 +1408,8 @@ impl BlamedCause {
         self.owner != CulpritOwner::Recording && open.iter().all(|kind| kind.word() != self.cause)
     }
 
-    /// Whether it says what made wakes late, were it that nothing was recorded meanwhile: neither
-    /// the normal path, nor what is not explained.
+    /// Returns true where it is one of the machine, or time without an event: neither the normal
+    /// path, nor what is not explained.
     pub fn is_known(&self) -> bool {
         self.is_named() || self.cause == CauseKind::NoEvent.word()
     }

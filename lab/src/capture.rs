@@ -1,4 +1,4 @@
-//! What a machine does beside a loop, as its kernel tells it: live, event by event, from all CPUs.
+//! The events of a machine's kernel, live and from all CPUs: all that it does beside a loop.
 //!
 //! For attribution. Tracepoints are recorded into a ring for each CPU (perf_event_open(2)); a
 //! thread on another CPU than the measured ones reads them every two milliseconds, puts them in
@@ -54,7 +54,7 @@ pub const RING_BYTES: usize = 16 << 20;
 /// A loop of a shorter period is a fast one, ns: at 25 µs it fills 16 MB in half a second (nine
 /// events a cycle, 94 bytes each; measured, Linux 6.18).
 pub const FAST_NS: u64 = 100_000;
-/// How many times larger the ring of its CPU is, where that is allowed: it holds the second for
+/// Factor by which the ring of its CPU is larger, where that is allowed: it holds the second for
 /// which such a loop is recorded behind a measurement, however slow the reader is.
 pub const FAST_RINGS: usize = 4;
 /// The most bytes of all rings, but for those of fast loops.
@@ -63,19 +63,19 @@ pub const RINGS_BYTES_MAX: usize = 1 << 30;
 pub const RING_BYTES_MIN: usize = 1 << 18;
 /// The most threads whose own system calls and page faults are recorded.
 pub const FOLLOWED_MAX: usize = 64;
-/// Between two looks whether the reader has done what it was asked for, ns.
+/// The time between two looks at the reader's answer to a request, ns.
 const ASKED_NS: u64 = 500_000;
-/// And the longest that is waited for it, ns.
+/// The longest time that is waited for that answer, ns.
 const ASKED_MAX_NS: u64 = 1_000_000_000;
-/// The longest that is waited until rings are empty, ns.
+/// The longest time that is waited until rings are empty, ns.
 const DRAINED_MAX_NS: u64 = 2_000_000_000;
 /// Kernel frames of a call chain.
 pub const FRAMES: u16 = 16;
 
-/// Which events.
+/// The set of events that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSet {
-    /// Whatever attribution uses.
+    /// All that attribution uses.
     Full,
     /// The few that show every real-time thread's lateness, filtered in the kernel.
     Top,
@@ -97,7 +97,7 @@ impl FastLoop {
     }
 }
 
-/// What to record, and how.
+/// The plan of a capture: its events, CPUs, threads, rings and reader.
 #[derive(Clone, Debug)]
 pub struct CapturePlan {
     set: EventSet,
@@ -164,8 +164,8 @@ impl CapturePlan {
         self
     }
 
-    /// The threads of this process are told to the consumer, new ones too; their own system calls
-    /// and page faults are those of [`Self::following`] alone, since filters are set once.
+    /// The consumer gets the threads of this process, new ones too; their own system calls and page
+    /// faults are those of [`Self::following`] alone, since filters are set once.
     #[must_use]
     pub fn of_process(mut self, pid: i32) -> Self {
         self.process = Some(pid);
@@ -179,7 +179,7 @@ impl CapturePlan {
         self
     }
 
-    /// Whether this is a virtual machine: some events tell something only in one, others only on
+    /// Sets whether this is a virtual machine: some events are of use only in one, others only on
     /// hardware.
     #[must_use]
     pub fn in_guest(mut self, in_guest: bool) -> Self {
@@ -218,7 +218,7 @@ impl CapturePlan {
     }
 }
 
-/// What a capture tells.
+/// An item that a capture gives to its consumer.
 #[derive(Clone, Copy, Debug)]
 pub enum CaptureItem<'a> {
     /// An event; those of all CPUs are in the order of time, but for what
@@ -246,7 +246,7 @@ pub enum CaptureItem<'a> {
     },
 }
 
-/// Takes what a capture tells, in its thread: it must be done in less time than passes.
+/// Takes the items of a capture, in its thread: it must be done in less time than passes.
 pub trait CaptureConsumer: Send + 'static {
     /// Takes an item.
     fn take(&mut self, item: CaptureItem<'_>);
@@ -258,7 +258,7 @@ impl<F: FnMut(CaptureItem<'_>) + Send + 'static> CaptureConsumer for F {
     }
 }
 
-/// What forbids a capture, and what would allow it.
+/// The reason for which a capture is refused, with what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureRefused {
     /// The formats of events cannot be read.
@@ -298,20 +298,20 @@ pub enum CaptureRefused {
     NoEvents,
     /// Anything else that the kernel refused.
     Kernel {
-        /// What was asked for.
+        /// The request that was refused.
         part: &'static str,
         /// Its answer.
         why: Errno,
     },
     /// No thread for the reader.
     Thread {
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
 }
 
 impl CaptureRefused {
-    /// Whether rights are what is missing: then [`counters`] can tell a part of it.
+    /// Returns true where rights are missing: then [`counters`] can show a part of it.
     pub const fn is_of_rights(&self) -> bool {
         matches!(
             self,
@@ -369,7 +369,8 @@ impl fmt::Display for CaptureRefused {
 
 impl std::error::Error for CaptureRefused {}
 
-/// Whether the reader of a capture would have to run on one of these CPUs: there is no other.
+/// Returns true where the reader of a capture would have to run on one of these CPUs: there is no
+/// other.
 pub fn must_share_cpu(measured: &[u32]) -> bool {
     reader::reader_cpus(&Root::live(), measured).1
 }
@@ -381,7 +382,7 @@ pub fn kernel_symbols() -> Symbols {
     text.ok().and_then(|text| Symbols::parse(&text).ok()).unwrap_or_default()
 }
 
-/// Stops the reader, also of a capture that nobody ends.
+/// Stops the reader, also of a capture that is dropped without an end.
 #[derive(Debug)]
 struct StopOnDrop(Arc<AtomicBool>);
 
@@ -403,20 +404,20 @@ pub struct Capture<C> {
     thread: OwnThread<()>,
 }
 
-/// What a capture gives at its end.
+/// A capture that has ended.
 #[derive(Debug)]
 pub struct EndedCapture<C> {
     /// The consumer, which has everything.
     pub consumer: C,
-    /// What was done.
+    /// The counts and times of the capture.
     pub facts: CaptureTally,
     /// The events that are still being closed.
     pub closing: ClosingCapture,
 }
 
 /// Events that a thread closes. The kernel takes some 20 ms for each, while it interrupts all CPUs
-/// (measured, Linux 6.18): what is measured next should wait for it, all else need not. Not waited
-/// for when dropped.
+/// (measured, Linux 6.18): a measurement that comes next should wait for it, all else need not. Not
+/// waited for when dropped.
 #[derive(Debug)]
 pub struct ClosingCapture {
     thread: OwnThread<()>,
@@ -434,7 +435,7 @@ impl<C: CaptureConsumer> Capture<C> {
     /// Opens all events, and begins to give them to the consumer.
     ///
     /// # Errors
-    /// Why there can be none. Events that this kernel does not have are no error:
+    /// The reason for which there can be none. Events that this kernel does not have are no error:
     /// [`Self::missing`].
     pub fn start(plan: &CapturePlan, consumer: C) -> Result<Self, CaptureRefused> {
         let root = Root::live();
@@ -463,12 +464,12 @@ impl<C: CaptureConsumer> Capture<C> {
         &self.opened
     }
 
-    /// How this kernel writes its tracepoints, for a file that others shall read.
+    /// The formats of this kernel's tracepoints, for a file that others shall read.
     pub fn formats(&self) -> &[EventFormat] {
         &self.formats
     }
 
-    /// The events that are not, and what cannot be told without them.
+    /// The events that are not recorded, with the evidence that is missing without them.
     pub fn missing(&self) -> &[MissingEvidence] {
         &self.missing
     }
@@ -507,7 +508,7 @@ impl<C: CaptureConsumer> Capture<C> {
         }
     }
 
-    /// What it did until now.
+    /// Its counts up to now.
     pub fn so_far(&self) -> CaptureSoFar {
         self.so_far.read()
     }

@@ -34,7 +34,7 @@ const TURN_MIN: Span = Span::from_ms(400);
 /// Measures the costs of releasing, dispatching and waiting.
 #[derive(Clone, Debug)]
 pub struct ExecutiveExperiment {
-    /// Where, and the policy to ask for.
+    /// The thread that it runs on: its CPU and the policy that it is to have.
     pub thread: RtThread,
     /// The numbers of tasks, all due at once.
     pub sizes: Vec<u32>,

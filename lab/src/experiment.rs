@@ -50,7 +50,7 @@ pub trait Experiment: Sized {
     /// Its conditions: the name of each, and the loads that run under it.
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)>;
 
-    /// Why it cannot run as requested, where that is known beforehand.
+    /// Refuses an experiment that cannot run as requested, where that is known beforehand.
     ///
     /// # Errors
     /// That reason.
@@ -79,13 +79,13 @@ pub struct Context<'a, 'l> {
     pub stop: &'a AtomicBool,
 }
 
-/// Where an experiment runs: the machine and what the caller lends.
+/// The machine that an experiment runs on, and the caller's observer.
 pub struct Setting<'a> {
     /// The facts of the machine that measures.
     pub facts: &'a MachineFacts,
     /// The way to start a load's process.
     pub launcher: &'a dyn Launcher,
-    /// Who learns how far it is.
+    /// The observer of its progress.
     pub observer: &'a mut dyn Observer,
 }
 
@@ -93,7 +93,7 @@ pub struct Setting<'a> {
 pub struct Measured<T> {
     /// Its own result.
     pub outcome: T,
-    /// Why it is over.
+    /// The reason for its end.
     pub end: ExperimentEnd,
     /// The clock that took its stamps.
     pub clock: ClockFacts,
@@ -118,7 +118,7 @@ impl<T> Measured<T> {
 pub struct FinishedExperiment<T> {
     /// Its own result.
     pub outcome: T,
-    /// Why it is over.
+    /// The reason for its end.
     pub end: ExperimentEnd,
     /// The clock that took its stamps.
     pub clock: ClockFacts,
@@ -138,7 +138,7 @@ pub struct FinishedExperiment<T> {
     pub taken: Vec<CpuTaken>,
 }
 
-/// Why an experiment is over.
+/// The reason for which an experiment has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExperimentEnd {
     /// It came to its end.
@@ -155,7 +155,7 @@ pub enum ExperimentEnd {
     Load(String),
 }
 
-/// Why nothing could be measured.
+/// The reason for which nothing could be measured.
 #[derive(Debug)]
 pub enum ExperimentError {
     /// It could take the machine away, or cannot run as requested.
@@ -277,7 +277,7 @@ pub enum ExperimentEvent<'a> {
     Ended,
 }
 
-/// Who takes it in.
+/// The receiver of an experiment's progress.
 pub trait Observer {
     /// Takes in an event. Called on the thread that coordinates; the loops do not wait for it.
     fn event(&mut self, event: &ExperimentEvent<'_>);
@@ -602,7 +602,7 @@ impl Lookout {
 pub struct ClockFacts {
     /// `tsc`, `cntvct` or `vdso`.
     pub name: &'static str,
-    /// Why not the counter, where it is not.
+    /// The reason for which stamps are not the counter's, where they are not.
     pub untrusted: Option<String>,
     /// The counter's rate over the whole experiment.
     pub rate: Option<CounterRate>,

@@ -140,7 +140,7 @@ const RUN_NS_MAX: u64 = 60_000_000_000;
 /// The largest part of a CPU that one with a real-time policy takes: a quarter.
 const SHARE: u64 = 4;
 
-/// Why an injection cannot be.
+/// The reason for which an injection is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectionRefused {
     /// Longer, more often, or more of a CPU than is allowed.
@@ -159,12 +159,12 @@ pub enum InjectionRefused {
     OwnProcess,
     /// No pair of devices to send through.
     Network {
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// No thread.
     Thread {
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
 }
@@ -226,7 +226,7 @@ impl InjectionPlan {
     }
 }
 
-/// When a disturbance was, on CLOCK_MONOTONIC, and the CPU that it was on.
+/// The time of a disturbance, ns on CLOCK_MONOTONIC, and the CPU that it was on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InjectedInterval {
     /// Its beginning, ns.
@@ -247,7 +247,7 @@ impl InjectedInterval {
 /// The disturbances that were done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InjectionLog {
-    /// Which kind.
+    /// Its kind.
     pub kind: Injection,
     /// The thread that did it.
     pub tid: i32,

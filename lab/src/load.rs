@@ -226,11 +226,11 @@ pub(crate) const DEATHS_MAX: usize = 16;
 /// A load's process that ended before it was to, or stood still for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadDeath {
-    /// When, on CLOCK_MONOTONIC, in ns.
+    /// The instant of that, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Time from when it was ready until then, in ns; `None` when it had not become ready again.
     pub worked_ns: Option<u64>,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub why: String,
     /// True where it was started again: once in a block.
     pub restarted: bool,

@@ -299,7 +299,7 @@ pub struct Interrupt {
 /// The longest of some gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstGap {
-    /// When it began, on CLOCK_MONOTONIC.
+    /// Its begin, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Its length.
     pub length_ns: u64,

@@ -91,7 +91,7 @@ pub(crate) struct Witness {
 /// A look at a loop.
 #[derive(Debug)]
 struct Look {
-    /// When, ns.
+    /// The instant of the look, ns.
     at_ns: u64,
     /// Its CPU time so far, ns.
     run_ns: u64,

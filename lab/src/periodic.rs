@@ -56,7 +56,7 @@ pub use stop_over::{LateRelease, StopOver};
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// Where it runs, the policy to ask for, and how it waits.
+    /// Its thread: the CPU, the policy that it is to have, and the wait.
     pub thread: RtThread,
     /// Its period.
     pub period: Period,
@@ -233,15 +233,15 @@ pub struct PeriodicExperiment<'d, D> {
     pub recording_cost: bool,
     /// The way to find the causes of late wakes; `None` to let them be.
     pub blame: Option<LoopBlamePlan>,
-    /// Who changes the machine for each condition, where somebody does.
+    /// The changes to the machine for each condition; `None` for none.
     pub changes: Option<&'d mut dyn ConditionChanges>,
-    /// Which release ends it before its time; `None` for none.
+    /// The release that ends it before its time; `None` for none.
     pub stop_over: Option<StopOver>,
-    /// Where its samples go.
+    /// The receiver of its samples.
     pub destination: &'d mut D,
 }
 
-/// Where the samples of a periodic experiment go.
+/// A receiver of the samples of a periodic experiment.
 pub trait Destination {
     /// Takes them in, on the drain's thread.
     type Sink: Sink + Send;
@@ -300,11 +300,11 @@ pub struct PeriodicOutcome<S> {
     pub followed: Option<FollowedFigures>,
     /// Cost of recording; `None` where it was not measured.
     pub recording: Option<RecordCost>,
-    /// Why its loops were late, where that was to be found.
+    /// The causes of late wakes of its loops; `None` where they were not to be found.
     pub causes: Option<LoopCauses>,
     /// The release that ended it ([`StopOver`]); `None` where none did.
     pub late: Option<LateRelease>,
-    /// Why the sample file ends early, if it does.
+    /// The error by which the sample file ends early; `None` where it does not.
     pub file_error: Option<io::Error>,
 }
 
@@ -541,9 +541,9 @@ pub struct LoopsOutcome<S> {
     pub followed: Option<FollowedFigures>,
     /// The disturbances of the machine, each with its time on CLOCK_MONOTONIC, in ns.
     pub disturbances: Vec<(u64, Disturbance)>,
-    /// Why the sample file ends early, if it does.
+    /// The error by which the sample file ends early; `None` where it does not.
     pub file_error: Option<io::Error>,
-    /// Why it is over.
+    /// The reason for its end.
     pub end: ExperimentEnd,
     /// The release that ended it ([`StopOver`]); `None` where none did.
     pub late: Option<LateRelease>,

@@ -46,7 +46,7 @@ const ANSWER_NS: f64 = 40_000.0;
 /// Measures the answers of two stages to stimuli.
 #[derive(Clone, Debug)]
 pub struct ResponseExperiment {
-    /// Where stimuli come from.
+    /// The source that stimuli come from.
     pub source: SourceName,
     /// The CPU of both stages.
     pub cpu: u32,
@@ -369,7 +369,8 @@ pub struct StageRow {
     pub trace: Option<StageTrace>,
 }
 
-/// When a stimulus was raised and answered, on CLOCK_MONOTONIC; 0 where it was not.
+/// The instants at which a stimulus was raised and answered, ns on CLOCK_MONOTONIC; 0 where it was
+/// not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     pub(crate) raised_ns: u64,
@@ -520,7 +521,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// When each stimulus was raised and answered.
+    /// The instants at which each stimulus was raised and answered.
     pub(crate) fn times(&self) -> Vec<Times> {
         self.slots.iter().map(Slot::times).collect()
     }
@@ -540,7 +541,7 @@ impl Ran {
         self.raised.counted
     }
 
-    /// Why it ended before its time.
+    /// The error by which it ended before its time; `None` where it did not.
     pub(crate) fn lost(&self) -> Option<&io::Error> {
         self.raised.lost.as_ref().or(self.stages[0].lost.as_ref())
     }
@@ -885,7 +886,7 @@ fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
     Some(StageTrace { step_ns, started, beyond: (n - by(POINTS - 1)) as u64, single_ns })
 }
 
-/// When a stimulus was raised and answered.
+/// The instants at which a stimulus was raised and answered, shared by its threads.
 #[derive(Debug, Default)]
 struct Slot {
     raised_ns: AtomicU64,
@@ -938,7 +939,7 @@ struct EndedStage {
     refused: Vec<Refusal>,
     /// Events that were no stimulus.
     unexpected: u64,
-    /// Why it ended before its time.
+    /// The error by which it ended before its time; `None` where it did not.
     lost: Option<io::Error>,
 }
 

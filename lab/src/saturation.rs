@@ -28,7 +28,7 @@ use crate::response::{Competitor, Ran, ResponseExperiment, SourceName, Times};
 /// The highest frequencies that are served.
 #[derive(Clone, Debug)]
 pub struct SaturationExperiment {
-    /// Where stimuli come from; not the kernel's timer.
+    /// The source that stimuli come from; not the kernel's timer.
     pub source: SourceName,
     /// The CPU of both stages.
     pub cpu: u32,
@@ -57,7 +57,7 @@ struct Loaded {
     rows: Vec<SaturationRow>,
     /// The background's own rate.
     rate: f64,
-    /// Why the source was lost.
+    /// The reason, in words, for which the source was lost; `None` where it was not.
     lost: Option<String>,
 }
 
@@ -352,7 +352,7 @@ struct Search<'a, 'l> {
     trials: Vec<Trial>,
     /// The last load that the generator did not keep, and how many stimuli a second it raised.
     limited: Option<(Load, f64)>,
-    /// Why there is no source any more.
+    /// The reason, in words, for which there is no source any more; `None` where there is one.
     lost: Option<String>,
 }
 

@@ -38,7 +38,7 @@ pub struct TaskFile {
     /// The thread of the supervisor's executive: its CPU, which is also that of tasks that name
     /// none, its priority, and its wait for releases.
     pub thread: RtThread,
-    /// Where the grid lies.
+    /// The phase of the grid.
     pub phase: GridPhase,
     /// True where budgets may take more than a CPU together.
     pub overload: bool,
@@ -435,7 +435,7 @@ fn surroundings(
     Ok((surroundings, places.into_iter().next()))
 }
 
-/// Where the whole grid lies on CLOCK_MONOTONIC.
+/// The place of the whole grid on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GridPhase {
     /// This many ns after its zero.
@@ -536,7 +536,7 @@ fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
     }
 }
 
-/// When a process is started again, and otherwise as by default.
+/// Reads the rule by which a process is started again; its other values are those by default.
 fn restart(text: &Text<'_>, word: &Word) -> Result<Restart, TaskFileError> {
     match word.get_ref().as_str() {
         "never" => Ok(Restart::default()),
@@ -587,7 +587,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         Ok(Self { text, place: whole.span(), left: whole.into_inner() })
     }
 
-    /// Where the table begins.
+    /// The place of the table in the text, bytes.
     fn place(&self) -> Range<usize> {
         self.place.clone()
     }
@@ -671,7 +671,7 @@ impl<'t, 'f> Keys<'t, 'f> {
         table.iter().map(variable).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Where the value of a key stands; `None` where it is not there.
+    /// The place of a key's value in the text, bytes; `None` where it is not there.
     fn place_of(&self, key: &str) -> Option<Range<usize>> {
         self.left.get(key).map(Spanned::span)
     }

@@ -210,7 +210,7 @@ pub struct TimerRow {
     pub period_ns: u64,
     /// The work on the CPU meanwhile.
     pub background: Background,
-    /// Where stamps were stored.
+    /// The store of the stamps.
     pub store: StampStore,
     /// Expiries that were stamped.
     pub n: u64,
@@ -425,7 +425,7 @@ struct Cell {
     counters: Vec<ProcessorCount>,
     used_ns: u64,
     wall_ns: u64,
-    /// Why its path was refused.
+    /// The error by which its path was refused; `None` where it was not.
     refused: Option<Errno>,
 }
 

@@ -1,4 +1,4 @@
-//! Real-time threads as they run: how late each wakes, and what kept it.
+//! Real-time threads as they run: the lateness of each, and its cause.
 //!
 //! For `punctual top`. A few events, filtered in the kernel, go into the same account as those of
 //! [`crate::blame`]. What it shows is the newest: a reader that is slow misses what came between,
@@ -32,19 +32,20 @@ use crate::capture::{
 pub const THREADS_MAX: usize = 256;
 /// Pieces of its past that are kept of each thread: 27 kB.
 const PIECES: usize = 256;
-/// What a CPU did, while one thread is watched more closely: 350 kB of a copy at each showing.
+/// Segments of a CPU that are kept while one thread is watched more closely: 350 kB of a copy at
+/// each showing.
 const SEGMENTS: usize = 4_096;
 
-/// What to show.
+/// The plan of what is shown: which threads, from which lateness on, how often.
 #[derive(Clone, Debug)]
 pub struct TopPlan {
     /// These threads; `None` for each that has a real-time policy.
     pub threads: Option<Vec<FollowedThread>>,
-    /// Later than this is late, ns.
+    /// The lateness beyond which a wake is late, ns.
     pub late_over_ns: u64,
-    /// A wake that is later than this, ns, stops it: what it showed then stays.
+    /// The lateness, ns, of a wake that stops it: the showing of then stays.
     pub stop_over_ns: Option<u64>,
-    /// From one showing to the next; what is below 100 ms is 100 ms.
+    /// The time from one showing to the next; less than 100 ms is 100 ms.
     pub interval: Span,
     /// The machine that is watched.
     pub machine: RecordedMachine,
@@ -74,7 +75,7 @@ impl TopPlan {
     }
 }
 
-/// What kept late wakes of a thread, most often.
+/// The most frequent cause of a thread's late wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopCause {
     /// A cause that the events show.
@@ -133,7 +134,7 @@ impl TopCause {
     }
 }
 
-/// Whether this is a CPU's idle thread. Causes that were put together by name have no number
+/// Returns true for a CPU's idle thread. Causes that were put together by name have no number
 /// either.
 fn is_idle(task: TaskName) -> bool {
     let name = task.name.as_bytes();
@@ -188,16 +189,16 @@ pub struct TopThread {
     pub new_wakes: u64,
     /// The late ones among them.
     pub new_late: u64,
-    /// What kept its late wakes.
+    /// The most frequent cause of its late wakes.
     pub cause: Option<TopCause>,
     /// The same in words; empty where it is not known.
     pub why: String,
 }
 
-/// What is shown at once.
+/// One showing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopFrame {
-    /// Since the begin or the last reset.
+    /// The time since the begin or the last reset.
     pub elapsed: Span,
     /// Events a second since the frame before.
     pub events_per_s: f64,
@@ -205,9 +206,9 @@ pub struct TopFrame {
     pub lost: u64,
     /// CPU time of this process over time, since the frame before; 1 is a whole CPU.
     pub own_cpu_share: f64,
-    /// Later than this is late, ns.
+    /// The lateness beyond which a wake is late, ns.
     pub late_over_ns: u64,
-    /// The thread whose wake stopped it, and how late that was, ns.
+    /// The thread whose wake stopped it, and the lateness of that, ns.
     pub stopped_by: Option<(TaskName, u64)>,
     /// Times that a thread was met for which there is no room.
     pub unfollowed: u64,
@@ -215,18 +216,18 @@ pub struct TopFrame {
     pub threads: Vec<TopThread>,
 }
 
-/// What the reader publishes.
+/// The figures that the reader publishes at once.
 #[derive(Debug)]
 struct Published {
     snapshot: TopSnapshot,
-    /// Of which reset it is.
+    /// The number of the reset that it is of.
     generation: u64,
     late_over_ns: u64,
     begun_ns: u64,
     stopped_by: Option<(TaskName, u64)>,
 }
 
-/// What the reader is told.
+/// The orders to the reader.
 #[derive(Debug, Default)]
 struct Orders {
     /// Counts resets.
@@ -234,7 +235,7 @@ struct Orders {
     late_over_ns: AtomicU64,
 }
 
-/// Takes events, and publishes what came of them.
+/// Takes events, and publishes the figures of their threads.
 #[derive(Debug)]
 struct Watcher {
     blame: Blame,
@@ -250,7 +251,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Every 100 ms, on the capture's own clock.
+    /// Publishes what is due; called every 100 ms, on the capture's own clock.
     fn look(&mut self, now_ns: u64) {
         if self.from_ns == u64::MAX {
             // What opening the events does to the machine is not counted.
@@ -321,7 +322,7 @@ impl fmt::Display for TopEnded {
 
 impl std::error::Error for TopEnded {}
 
-/// How far it was at a frame.
+/// The instant, CPU time and counts at a frame.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at_ns: u64,
@@ -353,7 +354,7 @@ impl CaptureConsumer for Examiner {
 }
 
 impl Examiner {
-    /// Every 100 ms, on the capture's own clock.
+    /// Publishes what is due; called every 100 ms, on the capture's own clock.
     fn look(&mut self, now_ns: u64) {
         if self.from_ns == u64::MAX {
             self.from_ns = now_ns + SETTLE.as_ns().unsigned_abs();
@@ -394,20 +395,21 @@ pub struct Top {
     history: History,
 }
 
-/// By what causes are told.
+/// The events and the names by which causes are shown.
 #[derive(Clone, Copy, Debug)]
 struct CauseNames<'a> {
     set: EventSet,
     symbols: &'a SymbolMap,
 }
 
-/// What frames before had.
+/// The figures of the frame before.
 #[derive(Debug, Default)]
 struct History {
     generation: u64,
     /// Wakes, and late ones among them.
     counts: HashMap<Tid, (u64, u64)>,
-    /// Whether it has SCHED_RR, where that was asked; the kernel's events do not tell.
+    /// The kernel priority of each thread, and true where that is of SCHED_RR, which the kernel's
+    /// events do not show.
     round_robin: HashMap<Tid, (i32, bool)>,
 }
 
@@ -448,7 +450,7 @@ impl Top {
     /// Opens the events. What that does to the machine, 0.2 s, is not counted.
     ///
     /// # Errors
-    /// Why the kernel gives none.
+    /// The reason for which the kernel gives none.
     pub fn start(plan: &TopPlan) -> Result<Self, CaptureRefused> {
         let symbols = kernel_symbols();
         let orders = Arc::new(Orders::default());
@@ -485,7 +487,7 @@ impl Top {
     /// was watched before is left.
     ///
     /// # Errors
-    /// Why the kernel gives no events.
+    /// The reason for which the kernel gives no events.
     pub fn examine(&mut self, tid: Tid) -> Result<(), CaptureRefused> {
         self.leave();
         let capture = self.plan.machine.capture_plan(EventSet::Full);
@@ -510,12 +512,12 @@ impl Top {
         Ok(())
     }
 
-    /// Ends what [`Self::examine`] began.
+    /// Ends the watch that [`Self::examine`] began.
     pub fn leave(&mut self) {
         self.examined = None;
     }
 
-    /// The newest that is known of the thread that is watched more closely, where it is new.
+    /// The newest figures of the thread that is watched more closely, where they are new.
     pub fn examined(&self) -> Option<BlamedRun> {
         self.examined.as_ref()?.found.try_iter().last()
     }

@@ -1,5 +1,5 @@
-//! What coincided with late wakes, where the kernel's events may not be recorded: counters around
-//! each, against what they usually do.
+//! Coincidences with late wakes, where the kernel's events may not be recorded: rises of counters
+//! around each, against their usual ones.
 //!
 //! A counter that rose around a late wake as it hardly ever does coincided with it; that it was the
 //! cause is not shown, and never said. Pure but for [`LateLog`], which the loop writes.
@@ -26,17 +26,17 @@ const WAITING: usize = 1_024;
 const USUAL: usize = 1_000;
 /// Counters that are told apart.
 const SUSPECTS: usize = 1_024;
-/// What a counter does more often than this proves nothing.
+/// Probability of a rise by chance beyond which it proves nothing.
 const RARE: f64 = 0.05;
 /// The confidence of a coincidence that never came by chance.
 const CONFIDENCE: f64 = 0.4;
 /// The length that rises of longer times are brought to, ns.
 const USUAL_NS: u64 = 10_000_000;
-/// How many of these back from now a usual time is looked for.
+/// Lengths of [`USUAL_NS`] back from now at which usual times are looked for.
 const LOOKED_BACK: std::ops::Range<u64> = 3..8;
 /// Rises of each kind that results have.
 const SHOWN_RISES: usize = 5;
-/// The kind of what nothing coincided with.
+/// The kind of wakes with which nothing coincided.
 const UNEXPLAINED: &str = "unexplained";
 /// The rule, in results.
 const RULE: &str = "coincided";
@@ -44,7 +44,7 @@ const RULE: &str = "coincided";
 /// A late wake as its loop saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SeenWake {
-    /// When it ran, ns on CLOCK_MONOTONIC.
+    /// The instant at which it ran, ns on CLOCK_MONOTONIC.
     pub(super) ran_ns: u64,
     pub(super) lateness_ns: u64,
 }
@@ -60,7 +60,7 @@ impl SeenWake {
 pub(super) struct LateLog {
     wakes: Box<[[AtomicU64; 2]]>,
     count: AtomicUsize,
-    /// Later than this is noted, ns.
+    /// The lateness beyond which wakes are noted, ns.
     over_ns: AtomicU64,
 }
 
@@ -75,17 +75,17 @@ impl Default for LateLog {
 }
 
 impl LateLog {
-    /// Notes what is later from now on.
+    /// Notes wakes that are later than this, ns, from now on.
     pub(super) fn note_over(&self, over_ns: u64) {
         self.over_ns.store(over_ns, Ordering::Relaxed);
     }
 
-    /// Whether a wake so late is to be noted; in the loop.
+    /// Returns true where a wake so late, ns, is to be noted; in the loop.
     pub(super) fn wants(&self, lateness_ns: u64) -> bool {
         lateness_ns > self.over_ns.load(Ordering::Relaxed)
     }
 
-    /// Notes one, in the loop: it alone does that. Without room it is left out.
+    /// Notes a wake, in the loop: it alone does that. Without room it is left out.
     pub(super) fn note(&self, wake: SeenWake) {
         let at = self.count.load(Ordering::Relaxed);
         let Some([ran_ns, lateness_ns]) = self.wakes.get(at) else { return };
@@ -94,7 +94,7 @@ impl LateLog {
         self.count.store(at + 1, Ordering::Release);
     }
 
-    /// Those behind the first so many.
+    /// The noted wakes behind the first so many.
     pub(super) fn since(&self, taken: usize) -> impl Iterator<Item = SeenWake> + '_ {
         let count = self.count.load(Ordering::Acquire);
         self.wakes.get(taken..count).unwrap_or_default().iter().map(|[ran_ns, lateness_ns]| {
@@ -106,12 +106,12 @@ impl LateLog {
     }
 }
 
-/// What may have coincided.
+/// A counter that may have coincided with a late wake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Suspect {
     /// The host took the CPU.
     Steal,
-    /// Another thread ran; whether it is one of this process.
+    /// Another thread ran; `is_own` where it is one of this process.
     Thread { tid: i32, name: String, is_own: bool },
     /// A soft interrupt.
     Softirq(String),
@@ -154,7 +154,7 @@ impl Suspect {
         }
     }
 
-    /// What to do about it: without events no more is known than that it came at the same time.
+    /// Advice about it: without events no more is known than that it came at the same time.
     fn advice(&self) -> &'static str {
         match self {
             Self::Thread { is_own: true, .. } => OWN_THREAD,
@@ -163,14 +163,14 @@ impl Suspect {
     }
 }
 
-/// Of what coincided.
+/// Advice about any coincidence.
 const RUN_AS_ROOT: &str =
     "Where the kernel's events may be recorded, each part of a wake has its cause: run as root.";
-/// Of a thread of the measurement.
+/// Advice about a thread of the measurement.
 const OWN_THREAD: &str = "It belongs to the measurement and ends with it: leave it a CPU beside \
                           the measured one.";
 
-/// What rose between two reads, by so much for each 10 ms; of threads ns.
+/// The counters that rose between two reads, with their rise in 10 ms; of threads in ns.
 fn rises(delta: &CounterDelta) -> Vec<(Suspect, u64)> {
     let took_ns = delta.to_ns.saturating_sub(delta.from_ns).max(USUAL_NS);
     let usual = |rise: u64| {
@@ -194,7 +194,7 @@ fn rises(delta: &CounterDelta) -> Vec<(Suspect, u64)> {
     steal.into_iter().chain(threads).chain(softirqs).chain(interrupts).collect()
 }
 
-/// What counters do while nothing is late.
+/// The rises of counters in times in which nothing was late.
 #[derive(Debug, Default)]
 struct Usual {
     times: u64,
@@ -214,7 +214,7 @@ impl Usual {
         }
     }
 
-    /// How likely it is that a counter rises by so much anyway, 0..1; never 0.
+    /// The probability that a counter rises by so much anyway, in (0, 1].
     fn chance(&self, suspect: &Suspect, rise: u64) -> f64 {
         let seen = self
             .rises
@@ -224,21 +224,21 @@ impl Usual {
     }
 }
 
-/// What coincided with a wake, and how likely that is by chance.
+/// A counter that coincided with a wake, and the probability of that by chance, in (0, 1].
 #[derive(Clone, Debug, PartialEq)]
 struct Coincidence {
     suspect: Suspect,
     chance: f64,
 }
 
-/// A late wake with what the counters did around it.
+/// A late wake with the rises of counters around it.
 #[derive(Debug, Clone)]
 struct Examined {
     wake: SeenWake,
     delta: CounterDelta,
 }
 
-/// Late wakes with their counters, and what is usual.
+/// Late wakes with the rises of counters around them, and the usual rises.
 #[derive(Debug, Default)]
 pub(super) struct CoincidenceBook {
     taken: usize,
@@ -249,8 +249,8 @@ pub(super) struct CoincidenceBook {
 }
 
 impl CoincidenceBook {
-    /// Looks at what was noted since, by what `around` gives for the time between two instants,
-    /// once it does.
+    /// Takes in the wakes that were noted since, with the rises that `around` gives between two
+    /// instants, once it does.
     pub(super) fn look(
         &mut self,
         log: &LateLog,
@@ -288,7 +288,7 @@ impl CoincidenceBook {
         }
     }
 
-    /// Whether no wake that counts as late lies in a time.
+    /// Returns true where no wake that counts as late lies in a time.
     fn is_usual(&self, delta: &CounterDelta) -> bool {
         let examined = self.examined.iter().map(|examined| &examined.wake);
         let mut late = examined.chain(&self.waiting);
@@ -302,7 +302,7 @@ impl CoincidenceBook {
         self.examined.truncate(WORST);
     }
 
-    /// What coincided with a wake; `None` where nothing did that is rare.
+    /// The rarest coincidence with a wake; `None` where none is rare.
     fn coincidence(&self, examined: &Examined) -> Option<Coincidence> {
         let lateness_ns = examined.wake.lateness_ns;
         let explains = |(suspect, rise): &(Suspect, u64)| match suspect {
@@ -318,7 +318,7 @@ impl CoincidenceBook {
         rare.min_by(|a, b| a.chance.total_cmp(&b.chance).then(a.suspect.cmp(&b.suspect)))
     }
 
-    /// The answer.
+    /// The result for a loop: its wakes, and the coincidences as causes.
     pub(super) fn blamed(&self, control_loop: CountedLoop, fallback: &CounterFallback) -> Blamed {
         let CountedLoop { name, tid, cpu, kernel_priority, period_ns, duration_ns, late, .. } =
             control_loop;
@@ -390,7 +390,7 @@ impl CoincidenceBook {
         }
     }
 
-    /// What coincided, by the time of the wakes that it did with.
+    /// The coincidences as causes, that of the most lateness first, and what is unexplained last.
     fn causes(&self, found: &[(&Examined, Option<Coincidence>)], cpu: u32) -> Vec<BlamedCause> {
         let late = found.len() as u64;
         let all_ns: u64 = found.iter().map(|(examined, _)| examined.wake.lateness_ns).sum();
@@ -460,7 +460,7 @@ pub(super) struct CountedLoop {
     pub(super) period_ns: u64,
     pub(super) duration_ns: u64,
     pub(super) late: LateThreshold,
-    /// Of each wake.
+    /// The lateness of each wake, ns.
     pub(super) lateness_ns: Vec<u64>,
 }
 
@@ -521,7 +521,7 @@ fn blamed_wake(
     }
 }
 
-/// What counters did around a late wake: from the read before it to the one behind it.
+/// The rises of counters around a late wake: from the read before it to the one behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedCounters {
     /// The time between the reads, ns.
@@ -547,7 +547,7 @@ pub struct BlamedCounters {
 pub struct CountedRise {
     /// As the kernel's file has it: `LOC Local timer interrupts`, `NET_RX`.
     pub name: String,
-    /// By so much.
+    /// Its rise.
     pub count: u64,
 }
 

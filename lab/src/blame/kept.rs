@@ -1,7 +1,7 @@
 //! A capture cut down to its late wakes, and files of captures for other programs.
 //!
 //! Writes into whatever it is given; opens nothing. A `perf.data` of it gives the same answer again
-//! ([`super::ReadCapture`]): beside the events it has what was known when wakes were judged.
+//! ([`super::ReadCapture`]): beside the events it has the facts by which wakes were judged.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
@@ -22,27 +22,27 @@ use serde::{Deserialize, Serialize};
 use super::named::NamedThreads;
 use crate::capture::KeptEvents;
 
-/// What of a recording was kept as a capture.
+/// The part of a recording that was kept as a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptCounts {
     /// Late wakes whose events are in it.
     pub wakes: u64,
-    /// Late wakes for whose events there was no room, 64 MB of all windows: a capture has what was
-    /// said of them.
+    /// Late wakes for whose events there was no room, 64 MB of all windows: a capture has them as
+    /// they were judged.
     pub dropped: u64,
-    /// Windows that lack their beginning, since too much happened meanwhile: a capture has what was
-    /// said of their wakes, and marks these as not whole.
+    /// Windows that lack their beginning, since too much happened meanwhile: a capture has their
+    /// wakes as they were judged, and marks these as not whole.
     pub cut: u64,
     /// Events, each once.
     pub events: u64,
 }
 
-/// What of a recording is kept, apart from its outcome.
+/// The part of a recording that is kept, apart from its outcome.
 #[derive(Debug)]
 pub(super) struct KeptRecording {
     pub(super) events: KeptEvents,
     pub(super) symbols: Symbols,
-    /// What was recorded, `SYSTEM:NAME`.
+    /// The events that were recorded, `SYSTEM:NAME`.
     pub(super) recorded: Vec<String>,
     /// Threads with their processes.
     pub(super) processes: BTreeMap<Tid, Tid>,
@@ -57,7 +57,7 @@ pub struct KeptCapture {
     recorded: Vec<String>,
     /// The processes of the threads that it names.
     processes: BTreeMap<Tid, Tid>,
-    /// What these were called first.
+    /// These threads, with the names that they had first, by number.
     threads: Vec<TaskName>,
 }
 
@@ -72,7 +72,7 @@ impl KeptCapture {
         Self { events, outcome, symbols, recorded, processes, threads }
     }
 
-    /// What it has.
+    /// The counts of its wakes and events.
     pub fn counts(&self) -> KeptCounts {
         KeptCounts {
             wakes: self.events.wakes(),
@@ -85,7 +85,7 @@ impl KeptCapture {
     /// Writes it as a `perf.data`.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write_perf_data<W: Write + Seek>(&self, out: W, addresses: Addresses) -> io::Result<()> {
         let recorded = self.recorded.iter().filter_map(|name| name.split_once(':'));
         let mut writer = PerfDataWriter::new(out, recorded, self.symbols.clone(), addresses)?;
@@ -106,7 +106,7 @@ impl KeptCapture {
     /// Writes it in another form.
     ///
     /// # Errors
-    /// What the system says of writing.
+    /// An error of the system while writing.
     pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
         let symbols = self.symbols.clone();
         let mut writer = EventFile::begin(form, out, &CaptureClock::Monotonic, symbols)?;
@@ -121,7 +121,7 @@ impl KeptCapture {
 /// The number of the form of [`Note`].
 const FORM: u32 = 1;
 
-/// What a `perf.data` of this program has beside its events.
+/// The note of a `perf.data` of this program, which it has beside its events.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Note {
@@ -142,13 +142,13 @@ impl Note {
         }
     }
 
-    /// What the capture recalls, and the processes of its threads.
+    /// The facts of the capture's late wakes, and the processes of its threads.
     pub(super) fn into_parts(self) -> (Recall, BTreeMap<Tid, Tid>) {
         (self.recall, self.processes)
     }
 }
 
-/// In which form events are written.
+/// The form in which events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventForm {
     /// Perfetto's trace, with late wakes and their parts as slices.
@@ -185,7 +185,8 @@ impl<W: Write> EventFile<W> {
         }))
     }
 
-    /// What threads were called first, and the processes of those of which `process` knows it.
+    /// Writes the names that threads had first, and the processes of those of which `process` knows
+    /// it.
     pub(super) fn name_threads(
         &mut self,
         threads: &[TaskName],
@@ -211,7 +212,7 @@ impl<W: Write> EventFile<W> {
         }
     }
 
-    /// Ends it, with what is said about late wakes where the form has a place for that.
+    /// Ends it, with the late wakes and their causes where the form has a place for these.
     pub(super) fn finish(self, outcome: &BlameOutcome) -> io::Result<()> {
         match self.0 {
             Writer::Perfetto(mut writer) => {

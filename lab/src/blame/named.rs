@@ -1,6 +1,6 @@
 //! The threads that a capture names, and which of them a user means.
 //!
-//! Pure: events in. What the capture cannot tell is refused, with what it can.
+//! Pure: events in. A target that the capture does not have is refused, with those that it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ const NAMED: usize = 5;
 /// The threads of a capture, by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamedThreads {
-    /// As each was called first.
+    /// The threads, each with the name that it had first.
     tasks: BTreeMap<Tid, TaskName>,
     /// Those that were seen at a real-time priority.
     real_time: BTreeSet<Tid>,
@@ -25,7 +25,7 @@ pub(super) struct NamedThreads {
 }
 
 impl NamedThreads {
-    /// Takes in what an event says of threads.
+    /// Takes in the threads that an event names.
     pub(super) fn see(&mut self, event: &TraceEvent) {
         match &event.kind {
             TraceKind::Switch { previous, next, .. } => {
@@ -51,7 +51,7 @@ impl NamedThreads {
         }
     }
 
-    /// What each was called first.
+    /// The threads, each with the name that it had first, by number.
     pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskName> {
         self.tasks.values()
     }
@@ -73,7 +73,7 @@ impl NamedThreads {
     }
 }
 
-/// A capture, as far as it says which threads there are.
+/// The threads of a capture, as far as it names them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CaptureThreads<'a> {
     pub(super) facts: &'a CaptureFacts,
@@ -85,10 +85,10 @@ pub(super) struct CaptureThreads<'a> {
 }
 
 impl CaptureThreads<'_> {
-    /// Those that are meant.
+    /// The threads of a target.
     ///
     /// # Errors
-    /// It has none of them, or does not say.
+    /// It has none of them, or does not have the processes of its threads.
     pub(super) fn follow(
         &self,
         target: &ThreadTarget,
@@ -143,7 +143,8 @@ impl CaptureThreads<'_> {
         Ok(of_pid.map(|(tid, _)| *tid).collect())
     }
 
-    /// The threads that it can tell of: of what was kept, else those at a real-time priority.
+    /// The threads that can be followed, in words: of what was kept, else those at a real-time
+    /// priority.
     fn known(&self) -> String {
         match self.kept {
             Some(kept) => self.named.words(kept),
@@ -155,7 +156,7 @@ impl CaptureThreads<'_> {
     }
 }
 
-/// Why a capture gives no answer.
+/// The reason for which a capture gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadCaptureError {
     /// It cannot be read.
@@ -164,7 +165,7 @@ pub enum ReadCaptureError {
     Thread {
         /// Its number.
         tid: Tid,
-        /// Those that it can tell of.
+        /// The threads that can be followed, in words.
         known: String,
     },
     /// It has no thread of this name.
@@ -181,11 +182,11 @@ pub enum ReadCaptureError {
         /// Likewise.
         known: String,
     },
-    /// It does not say which process its threads belong to.
+    /// It does not have the processes of its threads.
     NoProcesses {
-        /// The process that was asked for.
+        /// The process of the target.
         pid: Tid,
-        /// The format that says none.
+        /// The format of the capture.
         format: CaptureFormat,
     },
 }

@@ -1,10 +1,11 @@
-//! What can be told without rights: the kernel's counters around each late wake.
+//! Evidence without rights: the kernel's counters around each late wake.
 //!
 //! A thread on another CPU reads them every ten milliseconds: interrupts and soft interrupts of the
-//! CPU, steal, the CPU time of the measured thread and of the others. What rose around a late wake
-//! coincided with it, and no more can be said. Measured (2 CPUs, Linux 6.18): /proc/interrupts
-//! takes 24 µs, /proc/softirqs 1, /proc/stat 2, a schedstat 0.3. The wait in schedstat is a lower
-//! bound alone: it is 0 for most wakes of real-time threads, however late they were.
+//! CPU, steal, the CPU time of the measured thread and of the others. A counter that rose around a
+//! late wake coincided with it, and no more can be said. Measured (2 CPUs, Linux 6.18):
+//! /proc/interrupts takes 24 µs, /proc/softirqs 1, /proc/stat 2, a schedstat 0.3. The wait in
+//! schedstat is a lower bound alone: it is 0 for most wakes of real-time threads, however late they
+//! were.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,9 +21,9 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::CaptureRefused;
 
-/// Between two reads, ns.
+/// The time between two reads, ns.
 const EVERY_NS: u64 = 10_000_000;
-/// Between two looks at which threads there are, ns.
+/// The time between two looks at which threads there are, ns.
 const THREADS_NS: u64 = 1_000_000_000;
 /// Reads that are kept: ten seconds.
 const KEPT: usize = 1_000;
@@ -31,7 +32,7 @@ const COUNTED_MAX: usize = 64;
 /// The most kinds of interrupts.
 const KINDS_MAX: usize = 512;
 
-/// Whose late wakes are looked at.
+/// The thread whose late wakes are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterPlan {
     /// The CPU that the thread runs on.
@@ -47,7 +48,7 @@ pub struct CounterPlan {
 pub struct CounterRise {
     /// As the kernel's file has it: `LOC Local timer interrupts`, `NET_RX`.
     pub name: String,
-    /// By so much.
+    /// Its rise.
     pub count: u64,
 }
 
@@ -60,16 +61,16 @@ pub struct ThreadRise {
     pub tid: i32,
     /// Its name.
     pub name: String,
-    /// For so long, on any CPU, and so on.
+    /// The rise of its times, on any CPU, ns.
     pub times: ThreadTimes,
 }
 
-/// What rose between two reads. What could not be read is `None`, not zero.
+/// The counters that rose between two reads; `None`, not zero, of those that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterDelta {
     /// The first read, ns on CLOCK_MONOTONIC.
     pub from_ns: u64,
-    /// The second.
+    /// The second read, ns on CLOCK_MONOTONIC.
     pub to_ns: u64,
     /// Interrupts of the CPU, those that came most often first.
     pub interrupts: Option<Vec<CounterRise>>,
@@ -140,7 +141,7 @@ impl Snapshot {
     }
 }
 
-/// What rose, most first.
+/// The counters that rose, most first.
 fn rises(now: &[CounterRise], then: &[CounterRise]) -> Vec<CounterRise> {
     let mut rises: Vec<CounterRise> = now
         .iter()
@@ -186,10 +187,10 @@ fn threads_on(root: &Root, plan: &CounterPlan) -> Vec<RunningThread> {
     RunningThread::all(root).into_iter().filter(is_other).take(COUNTED_MAX).collect()
 }
 
-/// What is used instead of events, and why.
+/// The counters that are used instead of events, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterFallback {
-    /// Why there are no events.
+    /// The reason for which there are no events.
     pub why: CaptureRefused,
 }
 
@@ -225,8 +226,8 @@ impl CounterWatch {
         Ok(Self { kept, stop, thread: Some(thread) })
     }
 
-    /// What rose from the last read before an instant to the first after another; `None` where one
-    /// of them is not there: too long ago, or still to come.
+    /// The counters that rose from the last read before an instant to the first after another, ns;
+    /// `None` where one of them is not there: too long ago, or still to come.
     pub fn around(&self, from_ns: u64, to_ns: u64) -> Option<CounterDelta> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         between(&kept, from_ns, to_ns)

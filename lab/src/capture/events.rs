@@ -1,4 +1,4 @@
-//! Which of the wanted events this kernel has, and how it writes them.
+//! The wanted events that this kernel has, with their formats.
 //!
 //! Reads formats from tracefs, whose events have other numbers on each kernel.
 
@@ -23,7 +23,7 @@ pub(super) struct KernelEvent {
     pub(super) frames: u16,
 }
 
-/// All of them, with their formats.
+/// All events that are to be opened, with their formats.
 #[derive(Debug, Default)]
 pub(super) struct KernelEvents {
     pub(super) events: Vec<KernelEvent>,
@@ -31,14 +31,14 @@ pub(super) struct KernelEvents {
     pub(super) missing: Vec<MissingEvidence>,
 }
 
-/// Why an event is not recorded.
+/// The reason for which an event is not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingWhy {
     /// This kernel does not have it.
     NotInKernel,
     /// Its format is not understood.
     Format {
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// The kernel refused it.
@@ -54,9 +54,9 @@ pub struct MissingEvidence {
     pub system: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Why.
+    /// The reason for which it is not recorded.
     pub why: MissingWhy,
-    /// What cannot be told without it.
+    /// The evidence that is missing without it, in words.
     pub lost: &'static str,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for MissingEvidence {
 }
 
 impl KernelEvents {
-    /// Looks for what the plan needs.
+    /// Looks for the events that the plan needs.
     ///
     /// # Errors
     /// No tracefs, or none that may be read.

@@ -13,7 +13,7 @@ const NAME_BYTES: usize = 15;
 /// The most threads that are looked at.
 const THREADS_MAX: usize = 4_096;
 
-/// Whom to follow.
+/// The threads to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadTarget {
     /// All threads of this process.
@@ -26,7 +26,7 @@ pub enum ThreadTarget {
 }
 
 impl ThreadTarget {
-    /// The first of these that is given, as options name them; `None` for nobody in particular.
+    /// The first of these that is given, as options name them; `None` where none is given.
     pub fn given(pid: Option<i32>, tid: Option<i32>, name: Option<&str>) -> Option<Self> {
         let thread = pid.map(Self::Process).or(tid.map(Self::Thread));
         thread.or_else(|| name.map(|name| Self::Name(name.to_owned())))
@@ -42,14 +42,14 @@ pub struct FollowedThread {
     pub pid: i32,
     /// Its name, as the kernel has it.
     pub name: String,
-    /// Its policy; `None` where the kernel does not tell.
+    /// Its policy; `None` where it cannot be read.
     pub policy: Option<SchedAttributes>,
-    /// The CPUs that it may run on; empty where the kernel does not tell.
+    /// The CPUs that it may run on; empty where they cannot be read.
     pub cpus: Vec<u32>,
 }
 
 impl FollowedThread {
-    /// Whether it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
+    /// Returns true where it has a real-time policy: SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
     pub fn is_real_time(&self) -> bool {
         self.policy.is_some_and(|policy| [FIFO, ROUND_ROBIN, DEADLINE].contains(&policy.policy))
     }
@@ -64,7 +64,7 @@ impl FollowedThread {
     }
 }
 
-/// Why there is nobody to follow.
+/// The reason for which there is no thread to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadTargetError {
     /// There is no such process.

@@ -1,15 +1,15 @@
-//! How far the other clocks are from the one that events are stamped with.
+//! The offsets of the other clocks from the one that events are stamped with.
 //!
-//! Timers expire on their own clock: what `hrtimer_start` says of one for the time of day is placed
-//! by these. Reads clocks, nothing else.
+//! Timers expire on their own clock: the expiry of one for the time of day in `hrtimer_start` is
+//! placed by these. Reads clocks, nothing else.
 
 use punctual_os::clock::{ClockId, now_ns};
 
-/// What is added to CLOCK_MONOTONIC for the others, in ns, and when that was so. A step of the
-/// time of day is a step of these.
+/// The offsets of the other clocks ahead of CLOCK_MONOTONIC, ns, and the instant at which they were
+/// read. A step of the time of day is a step of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockOffsets {
-    /// When, on CLOCK_MONOTONIC.
+    /// The instant at which they were read, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// CLOCK_REALTIME.
     pub realtime_ns: i64,
@@ -17,7 +17,7 @@ pub struct ClockOffsets {
     pub tai_ns: i64,
     /// CLOCK_BOOTTIME.
     pub boottime_ns: i64,
-    /// They are right to so many ns: half of the longest time that a pair of reads took.
+    /// The bound of their error, ns: half of the longest time that a pair of reads took.
     pub uncertain_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which process each thread belongs to, as records of perf tell it.
+//! The process that each thread belongs to, as records of perf have it.
 //!
 //! Of fixed size: of two threads whose numbers share a place the later one is known, and given
 //! anew. A process is read when its first thread is met, and one that ended before that has
@@ -27,8 +27,8 @@ impl Default for ProcessBook {
 }
 
 impl ProcessBook {
-    /// A thread of a process wrote a record: with its process, where that is news. `read` gives a
-    /// process that is not known yet.
+    /// A thread of a process wrote a record: gives it with its process, where that is news. `read`
+    /// gives a process that is not known yet.
     pub(super) fn see(
         &mut self,
         tid: Tid,

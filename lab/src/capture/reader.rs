@@ -25,7 +25,7 @@ use super::processes::ProcessBook;
 use super::rings::{CpuRing, Rings, online};
 use super::{CaptureConsumer, CaptureItem, CapturePlan, EventSet};
 
-/// Between two looks at the rings, ns.
+/// The time between two looks at the rings, ns.
 const POLL_NS: u64 = 2_000_000;
 /// An event is given on when it is this old: a CPU may stamp one, and write it so much later.
 const HOLD_BACK_NS: u64 = 5_000_000;
@@ -35,14 +35,15 @@ const BUFFER_BYTES: usize = 16 * (RECORD_BYTES_MAX + 1);
 const LOOK_BYTES: u64 = 8 << 20;
 /// The most events that are held back, some 20 MB.
 const HELD_MAX: usize = 1 << 17;
-/// Between two looks at the clocks, ns.
+/// The time between two looks at the clocks, ns.
 const CLOCKS_NS: u64 = 100_000_000;
-/// Between two looks at the CPUs that are online, and at threads that nothing told of, ns.
+/// The time between two looks at the CPUs that are online, and at threads of which no event came,
+/// ns.
 const MACHINE_NS: u64 = 1_000_000_000;
-/// Between two looks at threads that may have begun or ended, ns.
+/// The time between two looks at threads that may have begun or ended, ns.
 const THREADS_NS: u64 = 100_000_000;
 
-/// What a capture did.
+/// The counts and times of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureTally {
     /// Its beginning, ns on CLOCK_MONOTONIC.
@@ -55,7 +56,7 @@ pub struct CaptureTally {
     pub bytes: u64,
     /// Records that the kernel dropped, for a ring was full.
     pub lost: u64,
-    /// Events of a thread that, by the events before, did not run: something is not seen. Of
+    /// Events of a thread that, by the events before, did not run: a switch was not recorded. Of
     /// [`EventSet::Full`] alone.
     pub holes: u64,
     /// Records that were not understood.
@@ -70,7 +71,7 @@ pub struct CaptureTally {
     pub reader_cpu_ns: u64,
     /// The longest time between two looks at the rings, ns.
     pub longest_pause_ns: u64,
-    /// Whether the reader had to run on a measured CPU.
+    /// True where the reader had to run on a measured CPU.
     pub shares_cpu: bool,
     /// The refusal of the reader's policy.
     pub policy_refused: Option<Errno>,
@@ -82,7 +83,7 @@ pub struct CaptureTally {
     pub clocks: ClockOffsets,
 }
 
-/// What a capture did until now.
+/// The counts of a capture up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureSoFar {
     /// Events that were given on.
@@ -102,11 +103,11 @@ pub(super) struct Gauge {
     bytes: AtomicU64,
     lost: AtomicU64,
     reader_cpu_ns: AtomicU64,
-    /// Whether nothing is to be recorded for a time.
+    /// True where nothing is to be recorded for a time.
     pause: AtomicBool,
-    /// Whether that is so.
+    /// True where nothing is recorded.
     is_paused: AtomicBool,
-    /// Whether a ring had something at the last look: nothing is known of it before.
+    /// True where a ring had something at the last look; false before the first one.
     has_unread: AtomicBool,
 }
 
@@ -116,12 +117,12 @@ impl Gauge {
         self.pause.store(pause, Ordering::Release);
     }
 
-    /// Whether what was asked for is so.
+    /// Returns true where recording is paused, or goes on, as was requested last.
     pub(super) fn is_as_asked(&self) -> bool {
         self.is_paused.load(Ordering::Acquire) == self.pause.load(Ordering::Acquire)
     }
 
-    /// Whether there may be something in a ring that is not read.
+    /// Returns true where a ring had something to be read at the last look.
     pub(super) fn has_unread(&self) -> bool {
         self.has_unread.load(Ordering::Acquire)
     }
@@ -143,11 +144,11 @@ impl Gauge {
     }
 }
 
-/// The thread's own.
+/// The state of the reader's thread.
 #[derive(Debug)]
 pub(super) struct Reader<C> {
     rings: Rings,
-    /// When the last record of each ring was written, in their order.
+    /// The instant of the last record of each ring, ns, in their order.
     last_ns: Vec<u64>,
     merge: Merge,
     buffer: Vec<u8>,
@@ -160,12 +161,12 @@ pub(super) struct Reader<C> {
     gauge: Arc<Gauge>,
 }
 
-/// Where events go.
+/// The consumer, with what is counted of its events.
 #[derive(Debug)]
 struct Given<C> {
     consumer: C,
     facts: CaptureTally,
-    /// Who runs on each CPU, where that is known; empty where switches are filtered.
+    /// The thread that runs on each CPU, where that is known; empty where switches are filtered.
     running: Vec<Option<Tid>>,
 }
 
@@ -182,7 +183,8 @@ impl<C: CaptureConsumer> Given<C> {
     }
 }
 
-/// Whether an event is of a thread that cannot be running; who runs after it.
+/// Returns true where an event is of a thread that cannot be running; sets `running` to the thread
+/// that runs after it.
 fn is_hole(running: &mut Option<Tid>, event: &TraceEvent) -> bool {
     match event.kind {
         TraceKind::Lost { .. } => {
@@ -207,13 +209,13 @@ struct Follow {
     root: Root,
     process: Option<i32>,
     threads: Vec<FollowedThread>,
-    /// Somebody's thread began or ended since the last look.
+    /// True where a thread of any process began or ended since the last look.
     is_stale: bool,
     looked_ns: u64,
 }
 
 impl Follow {
-    /// True where there are others than before.
+    /// Looks at the threads of the process; returns true where there are others than before.
     fn look(&mut self, now_ns: u64) -> bool {
         let Some(pid) = self.process else { return false };
         let since = now_ns.saturating_sub(self.looked_ns);
@@ -229,8 +231,9 @@ impl Follow {
     }
 }
 
-/// Where a reader keeps off these CPUs, and whether it cannot: on those of the process's first
-/// thread, else on any. The caller's own are no guide: it may be the thread that is measured.
+/// The CPUs of a reader that keeps off these, and true where it cannot keep off: those of the
+/// process's first thread, else any. The caller's own are no guide: it may be the thread that is
+/// measured.
 pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
     let mut every_cpu = CpuMask::EMPTY;
     online(root).into_iter().for_each(|cpu| every_cpu.insert(cpu));
@@ -243,7 +246,7 @@ pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
 }
 
 impl<C: CaptureConsumer> Reader<C> {
-    /// Of rings that are open. They begin to be filled when it runs.
+    /// A reader of rings that are open. They begin to be filled when it runs.
     pub(super) fn new(plan: &CapturePlan, rings: Rings, consumer: C, gauge: Arc<Gauge>) -> Self {
         let root = Root::live();
         let (cpus, shares_cpu) = reader_cpus(&root, &plan.measured);
@@ -280,7 +283,7 @@ impl<C: CaptureConsumer> Reader<C> {
         }
     }
 
-    /// Until it is stopped. The rings are what is to be closed then.
+    /// Reads until it is stopped; returns the rings, which are to be closed then.
     pub(super) fn run(mut self, stop: &AtomicBool) -> (C, CaptureTally, Rings) {
         // On a CPU that went offline meanwhile it runs where the kernel puts it.
         let _anywhere = affinity::set(0, &self.cpus);
@@ -336,7 +339,7 @@ impl<C: CaptureConsumer> Reader<C> {
         self.gauge.is_paused.store(pause, Ordering::Release);
     }
 
-    /// What is there, and no more.
+    /// Stops recording, and reads what is left in the rings.
     fn end(mut self) -> (C, CaptureTally, Rings) {
         // Room for the kernel's word about what it dropped, before nothing is written any more.
         self.look(now_ns(ClockId::Monotonic));
@@ -361,7 +364,7 @@ impl<C: CaptureConsumer> Reader<C> {
         self.given.consumer.take(CaptureItem::Clocks(clocks));
     }
 
-    /// CPUs come and go.
+    /// Counts the CPUs that are offline, or online and not recorded.
     fn count_cpus(&mut self) {
         let online = online(&self.follow.root);
         if online.is_empty() {
@@ -377,8 +380,8 @@ impl<C: CaptureConsumer> Reader<C> {
         facts.unseen_cpus = facts.unseen_cpus.max(u32::try_from(unseen).unwrap_or(u32::MAX));
     }
 
-    /// Reads each ring, and gives on what can have nothing before it. True where there was
-    /// something.
+    /// Reads each ring, and gives on the events that can have none before them. Returns true where
+    /// there was something.
     fn look(&mut self, now_ns: u64) -> bool {
         let mut settled_ns = now_ns.saturating_sub(HOLD_BACK_NS);
         let (rings, stream) = self.rings.parts();
@@ -498,8 +501,8 @@ impl<C: CaptureConsumer> Read<'_, C> {
     }
 }
 
-/// Whose thread wrote a record, where that is news: events are held back, so that it comes before
-/// them.
+/// The process of the thread that wrote a record, where that is news: events are held back, so that
+/// it comes before them.
 fn news(
     processes: &mut ProcessBook,
     root: &Root,

@@ -46,7 +46,7 @@ struct Row {
     opened: OpenedEvent,
 }
 
-/// What the processor counts on each CPU, or the event that reads it.
+/// A counter of the processor on each CPU, or the event that reads it.
 #[derive(Debug)]
 struct CounterRow {
     /// Without its subject.
@@ -54,7 +54,7 @@ struct CounterRow {
     opened: OpenedEvent,
 }
 
-/// Where a row comes from.
+/// The source of a row.
 #[derive(Debug)]
 enum RowSource {
     Tracepoint(Box<KernelEvent>),
@@ -69,7 +69,7 @@ pub(super) struct CpuRing {
     pub(super) ring: PerfRing,
     /// They begin with their owner. Dropped before it: without their leader they would go on.
     _members: Vec<PerfEvent>,
-    /// What the processor counts, read with each switch; dropped before what leads it.
+    /// Counters of the processor, read with each switch; dropped before their leader.
     _counters: Vec<PerfEvent>,
     /// The leader of those: begins behind the owner, so that it comes before the switch itself.
     reading: Option<PerfEvent>,
@@ -78,7 +78,7 @@ pub(super) struct CpuRing {
     owner: PerfEvent,
 }
 
-/// Those of all CPUs.
+/// The rings of all CPUs.
 #[derive(Debug)]
 pub(super) struct Rings {
     cpus: Vec<CpuRing>,
@@ -88,7 +88,7 @@ pub(super) struct Rings {
     missing: Vec<MissingEvidence>,
     offline: u32,
     bytes: usize,
-    /// Put back at the end.
+    /// The limit of descriptors that was there before, put back at the end.
     limit: Option<DescriptorLimit>,
 }
 
@@ -105,7 +105,7 @@ impl Rings {
     /// Opens them; nothing is recorded yet.
     ///
     /// # Errors
-    /// What the kernel does not grant.
+    /// The right or the room that the kernel does not grant.
     pub(super) fn open(
         root: &Root,
         plan: &CapturePlan,
@@ -175,7 +175,7 @@ impl Rings {
         }
     }
 
-    /// The rings, and what their records mean.
+    /// The rings, and the stream that makes events of their records.
     pub(super) fn parts(&mut self) -> (&mut [CpuRing], &PerfStream) {
         (&mut self.cpus, &self.stream)
     }
@@ -217,8 +217,8 @@ struct Opening<'a> {
     root: &'a Root,
     owner: OpenedEvent,
     rows: Vec<Row>,
-    /// What the processor is to count, led by a second event of the switches: the first goes on
-    /// whatever becomes of the group. Empty where it is not wanted, or was refused.
+    /// Counters of the processor, led by a second event of the switches: the first goes on whatever
+    /// becomes of the group. Empty where it is not wanted, or was refused.
     counters: Vec<CounterRow>,
     formats: Vec<EventFormat>,
     missing: Vec<MissingEvidence>,
@@ -238,7 +238,7 @@ fn opened(name: String, plan: &EventPlan) -> OpenedEvent {
     OpenedEvent { name, kind, config, recorded }
 }
 
-/// What its records say.
+/// The source of its records.
 fn source_of(event: &OpenedEvent) -> PerfSource {
     let source = PerfSource::new(event.kind, event.config);
     match source {
@@ -345,8 +345,8 @@ impl<'a> Opening<'a> {
         }))
     }
 
-    /// Opens what the processor is to count on a CPU, and what reads it. Where the kernel refuses
-    /// that, it is missing, on all CPUs that follow too, and nothing else.
+    /// Opens the counters of the processor on a CPU, and the event that reads them. Where the
+    /// kernel refuses that, it is missing, on all CPUs that follow too, and nothing else.
     fn counters(&mut self, cpu: u32, owner: &PerfEvent) -> (Option<PerfEvent>, Vec<PerfEvent>) {
         let mut group: Vec<PerfEvent> = Vec::new();
         let mut refused = None;
@@ -400,7 +400,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// What was opened, the owner first.
+    /// The events that were opened, the owner first.
     fn recorded(&self) -> Vec<OpenedEvent> {
         let counters = self.counters.iter().map(|row| &row.opened);
         let rows = self.rows.iter().map(|row| &row.opened).chain(counters);
@@ -450,7 +450,7 @@ impl Row {
 }
 
 impl CounterRow {
-    /// Those that say how the processor got on, behind the switch that reads them.
+    /// The counters of the processor, behind the switch that reads them.
     fn of_work(switch: u64) -> Vec<Self> {
         let leader = (EventSource::Tracepoint(switch), "sched:sched_switch");
         let counted =
@@ -476,13 +476,13 @@ impl CounterRow {
     }
 }
 
-/// Whether a refusal is not of this event, but of all.
+/// Returns true where a refusal is not of this event, but of all.
 fn is_for_all(why: Errno, is_first: bool) -> bool {
     let is_of_rights = matches!(why, Errno::PERM | Errno::ACCES);
     matches!(why, Errno::MFILE | Errno::NFILE) || is_first && is_of_rights
 }
 
-/// Why the kernel refuses all events.
+/// The reason for which the kernel refuses all events.
 fn refusal(root: &Root, why: Errno) -> CaptureRefused {
     match why {
         Errno::NOSYS => CaptureRefused::NotBuilt,

@@ -1,6 +1,7 @@
-//! Who runs, or waits for a CPU, when a recording begins: no event tells before the first switch.
+//! The threads that run, or wait for a CPU, when a recording begins: no event shows them before the
+//! first switch.
 //!
-//! Reads /proc; what a thread does meanwhile is in its events.
+//! Reads /proc; anything that a thread does meanwhile is in its events.
 
 use std::fs;
 use std::path::Path;

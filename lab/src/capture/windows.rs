@@ -93,16 +93,16 @@ struct Window {
     least_ns: u64,
     events: Vec<Arc<Numbered>>,
     bytes: usize,
-    /// Whether its begin is no longer there.
+    /// True where its begin is no longer there.
     is_cut: bool,
 }
 
-/// Holds what may have to be kept.
+/// Holds the events that may have to be kept.
 #[derive(Debug, Default)]
 pub(crate) struct WindowStore {
     recent: VecDeque<Held>,
     numbers: u64,
-    /// By CPU.
+    /// The last switch of each CPU.
     switches: Vec<Option<Arc<Numbered>>>,
     timers: Latest,
     workers: Latest,
@@ -222,7 +222,7 @@ impl WindowStore {
         }
     }
 
-    /// Whether there is no more room.
+    /// Returns true where there is no more room.
     pub(crate) const fn is_full(&self) -> bool {
         self.bytes > WINDOWS_BYTES
     }
@@ -294,7 +294,7 @@ impl KeptEvents {
         self.events.iter().map(|numbered| &numbered.event)
     }
 
-    /// Whether the window of a wake is there, with its begin.
+    /// Returns true where the window of a wake is there, with its begin.
     pub(crate) fn has_whole(&self, key: WakeKey) -> bool {
         self.wakes.contains(&key) && !self.cut.contains(&key)
     }

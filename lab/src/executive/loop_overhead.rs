@@ -145,7 +145,7 @@ impl Dispatch for Nothing {
 struct Stamped<'s> {
     wait: Adaptive,
     stamps: &'s Stamps,
-    /// When it returned last.
+    /// The stamp of its last return, in ticks.
     left: Option<u64>,
     /// From each return to the next call, in ticks.
     gaps: Vec<u64>,

@@ -22,7 +22,7 @@ pub struct Taken {
     pub period: Option<Period>,
 }
 
-/// Why an experiment is refused.
+/// The reason for which an experiment is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Risk {
     /// No CPU is left for anything but its threads, and real-time throttling is off: nothing could

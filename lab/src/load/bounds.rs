@@ -22,7 +22,7 @@ pub struct LoadBounds {
     pub cpus: Vec<u32>,
     /// Number of CPUs that are not isolated: the N of load `linuxcnc`; in [1, length of `cpus`].
     pub unisolated: usize,
-    /// Where load `disk` has its (nameless) file.
+    /// The directory in which load `disk` has its (nameless) file.
     pub temp: PathBuf,
 }
 

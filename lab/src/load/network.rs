@@ -33,7 +33,7 @@ pub(crate) struct SocketPair {
     pub(crate) sender: UdpSocket,
     /// Its reads end after a twentieth of a second, with nothing.
     pub(crate) receiver: UdpSocket,
-    /// Where they are.
+    /// The place of the sockets, in words.
     pub(crate) note: String,
 }
 

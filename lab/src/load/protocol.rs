@@ -30,7 +30,7 @@ pub(super) enum Line {
     Count {
         /// Number of units done since `ready`.
         count: u64,
-        /// When, in ns since `ready`.
+        /// The instant, ns since `ready`.
         at_ns: u64,
         /// Of what: `polygons`.
         unit: String,
@@ -94,17 +94,17 @@ fn text(raw: &str) -> String {
 /// As words: `NAME --parent PID --limit-ns N --cpus 0,1 --workers N --temp DIR [-- WORDS…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setup {
-    /// Which load: a name of [`super::LoadSpec`], `gears`, or `exec`.
+    /// The load: a name of [`super::LoadSpec`], `gears`, or `exec`.
     pub(super) name: String,
     /// The process that must be its parent.
     pub(super) parent: i32,
     /// It ends by itself after so long.
     pub(super) limit: Duration,
-    /// Where it may run; empty leaves what it inherited.
+    /// The CPUs that it may run on; empty leaves those that it inherited.
     pub(super) cpus: Vec<u32>,
     /// Its most workers, at least 1.
     pub(super) workers: usize,
-    /// Where a file may go.
+    /// The directory of its files.
     pub(super) temp: PathBuf,
     /// Words for another program.
     pub(super) words: Vec<String>,

@@ -203,7 +203,7 @@ fn option(name: &str, value: Option<&str>) -> Result<(String, String), LoadError
     Err(LoadError::stress_ng(format!("{long} needs {wanted}, not {:?}", cut(value))))
 }
 
-/// Why an option is not among the allowed ones.
+/// The reason, in words, for which an option is not among the allowed ones.
 fn refusal(name: &str) -> String {
     if matches!(name, "--timeout" | "-t") {
         return "leave out --timeout: it ends with the run".to_owned();

@@ -102,7 +102,7 @@ fn listen(source: impl Read + Send + 'static, sender: SyncSender<String>) -> io:
     spawn::plain("load-lines", pass_on).map(drop)
 }
 
-/// Where system programs are that a user's `PATH` may leave out.
+/// Directories of system programs that a user's `PATH` may leave out.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// The first executable file called `name` on `PATH`, then in the system's directories.

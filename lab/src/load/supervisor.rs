@@ -122,7 +122,7 @@ struct Process {
     cpu_ns: Option<u64>,
 }
 
-/// When a process ended.
+/// The end of a process.
 struct Ended {
     /// On CLOCK_MONOTONIC, in ns.
     at_ns: u64,
@@ -161,7 +161,7 @@ impl Load {
         Err(LoadError::Start { name: self.launch.name.clone(), why })
     }
 
-    /// Why it ended before it was ready.
+    /// The reason, in words, for which it ended before it was ready.
     fn early_end(&self) -> String {
         let failed = lock(&self.launch.observed).failed.take();
         failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
@@ -190,7 +190,7 @@ impl Load {
         self.died(&ended, why, restarted);
     }
 
-    /// Why its process ended by itself.
+    /// The reason, in words, for which its process ended by itself.
     fn reason(&self, status: Option<ExitStatus>) -> String {
         let mut observed = lock(&self.launch.observed);
         match (observed.failed.take(), status) {
@@ -590,7 +590,7 @@ struct Progress {
 /// A time without a report, longer than a busy machine makes it.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
-    /// When it began, on CLOCK_MONOTONIC in ns.
+    /// Its begin, ns on CLOCK_MONOTONIC.
     at_ns: u64,
     /// The progress of the load at the beginning and at the end.
     from: Mark,

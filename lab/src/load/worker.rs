@@ -97,7 +97,7 @@ impl Workers {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Why a worker gave up, once.
+    /// Takes out the reason for which a worker gave up, in words; `None` where none did.
     pub(super) fn take_failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -37,7 +37,7 @@ const SHARE: f64 = 0.1;
 /// Answers the stimuli of another machine.
 #[derive(Debug)]
 pub struct RespondExperiment {
-    /// Where stimuli come from.
+    /// The link that stimuli come from.
     pub link: Link,
     /// Its name.
     pub name: LinkName,

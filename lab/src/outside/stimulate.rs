@@ -237,7 +237,7 @@ const ANSWERED: u64 = u64::MAX;
 struct Answers {
     session: u64,
     period_ns: u64,
-    /// When each was sent.
+    /// The instant at which each was sent, ns.
     sent_ns: Vec<u64>,
     answered: u64,
     late: u64,

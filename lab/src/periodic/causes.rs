@@ -80,7 +80,7 @@ pub enum BlameWhen {
     Asked,
 }
 
-/// Where wakes are recorded.
+/// The blocks in which wakes are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordedWhere {
@@ -104,7 +104,7 @@ pub struct LoopBlamePlan {
     pub groups: Vec<usize>,
 }
 
-/// Why nothing was recorded.
+/// The reason for which nothing was recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotRecorded {
     /// The kernel does not allow it: what forbids it, and what would allow it.
@@ -571,7 +571,7 @@ impl PriceLoop<'_> {
     }
 }
 
-/// Why loops were late.
+/// The causes of late wakes of loops.
 #[derive(Debug)]
 pub struct LoopCauses {
     price: Option<RecordingPrice>,
@@ -599,12 +599,12 @@ impl LoopCauses {
         self.evidence.as_ref()
     }
 
-    /// Why nothing was recorded.
+    /// The reason for which nothing was recorded; `None` where something was.
     pub fn lacks(&self) -> Option<&NotRecorded> {
         self.lacks.as_ref()
     }
 
-    /// Where it was recorded, or was to be.
+    /// The blocks that were recorded, or were to be.
     pub fn place(&self) -> RecordedWhere {
         self.place
     }

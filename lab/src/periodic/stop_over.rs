@@ -32,7 +32,7 @@ pub struct LateRelease {
     pub cycle: u64,
     /// The lateness of its cycle.
     pub lateness: Span,
-    /// When it was due, on the clock of its grid.
+    /// The instant at which it was due, on the clock of its grid.
     pub release: Instant,
     /// The time of day at which it was seen, ns since 1970.
     pub seen_unix_ns: u64,

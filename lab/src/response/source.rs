@@ -1,4 +1,4 @@
-//! Where stimuli come from: one row a source, and its two ends.
+//! Sources of stimuli: one row a source, and its two ends.
 //!
 //! Help texts, errors and the documentation's table follow the rows. A source that this machine
 //! cannot have is refused with the reason. A new source that has a device is its file here, with
@@ -76,7 +76,7 @@ pub(crate) trait Device: fmt::Debug + Send + Sync {
 pub(crate) struct Stimulus {
     /// The latest stimulus, from 1 on. One that was waited for before: this event is no stimulus.
     pub(super) number: u64,
-    /// When the kernel stamped the event, on CLOCK_MONOTONIC.
+    /// The kernel's stamp of the event, ns on CLOCK_MONOTONIC.
     pub(super) kernel_ns: Option<u64>,
 }
 

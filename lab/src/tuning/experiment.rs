@@ -1,5 +1,5 @@
-//! Which settings make a loop less late, found by trying: each alone in blocks that alternate with
-//! blocks without any, then those that helped again on fresh blocks, then all that are left
+//! The settings that make a loop less late, found by trying: each alone in blocks that alternate
+//! with blocks without any, then those that helped again on fresh blocks, then all that are left
 //! together.
 //!
 //! Decides what is measured and what counts; [`Measure`] changes settings and runs loops. Pure.
@@ -44,7 +44,7 @@ pub struct SettingSets {
     pub threshold_ns: Option<i64>,
 }
 
-/// Who changes settings and measures.
+/// The caller's part of a search: it changes settings and measures.
 pub trait Measure {
     /// Why nothing was measured.
     type Error;

@@ -1,4 +1,4 @@
-//! Where settings are: this machine, or what stands for one.
+//! The files of settings: those of this machine, or of one that stands for it.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

@@ -10,7 +10,7 @@ use std::io;
 /// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
 
-/// Where the journal is kept.
+/// The store of the journal.
 pub trait TuningStore {
     /// All of it; empty where there is none.
     ///
@@ -82,7 +82,7 @@ pub struct TuningJournal {
     pub entries: Vec<JournalEntry>,
 }
 
-/// Why a journal cannot be used.
+/// The reason for which a journal cannot be used.
 #[derive(Debug)]
 pub enum JournalError {
     /// It could not be read or written.

@@ -37,7 +37,7 @@ const REQUEST_NS: u64 = 60_000;
 const STOP_NS: u64 = 10_000_000;
 /// A thread of an interrupt wakes others at most so long after that interrupt, ns.
 const IRQ_THREAD_NS: u64 = 10_000_000;
-/// Other CPUs that are looked at for silence, the first ones.
+/// Other CPUs that are looked at for silence, the first ones that have events.
 const WITNESSES: usize = 64;
 /// Functions of timers that have been seen to wake, and bear no name.
 const WAKING: usize = 16;
@@ -47,7 +47,7 @@ const OPEN_WAIT_NS: u64 = 1_000_000;
 /// Instants beyond this are refused: 146 years.
 const LAST_NS: u64 = 1 << 62;
 
-/// Finished wakes that wait to be taken: at the end one of each thread that is followed usually.
+/// Finished wakes that wait to be taken, at least: at the end one of each thread that is followed.
 const FINISHED: usize = 64;
 /// Words of the sieve, 64 bits each.
 const SIEVE: usize = 16;
@@ -577,7 +577,7 @@ impl Blame {
         let known = Known { config: &self.config, tasks: &self.tasks };
         finished.is_late = self.court.accept(wake, &mut self.threads, known);
         finished.margin_ns = self.threads[place].margin_ns();
-        if self.finished.len() == FINISHED {
+        if self.finished.len() >= self.config.bounds.threads.max(FINISHED) {
             self.finished.pop_front();
         }
         self.finished.push_back(finished);
@@ -750,7 +750,7 @@ impl Blame {
                 is_stolen: false,
             })
         };
-        let witnesses = self.cpus.iter().take(WITNESSES).enumerate().filter_map(witness);
+        let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
         let best = witnesses.min_by(|a, b| {
             b.is_coincident.cmp(&a.is_coincident).then(a.chance.total_cmp(&b.chance))
         });

@@ -33,7 +33,10 @@ fn a_recording_keeps_its_question_and_another_may_be_asked() {
     assert!(heading.starts_with("A loop that may be late by 7 ms once in 1 000"), "{heading}");
     assert_eq!(deadline_ns, 7e6);
     // Only what has such a loop can answer.
-    refused(&run(["analyse", text(&samples), "--for", "linuxcnc"]), &["data of 1 ms", "--period 25us,1ms"]);
+    refused(
+        &run(["analyse", text(&samples), "--for", "linuxcnc"]),
+        &["data of 1 ms", "--period 25us,1ms"],
+    );
     refused(&run([&measured[..], &["--period", "2ms"]].concat()), &["--for", "--period"]);
 }
 

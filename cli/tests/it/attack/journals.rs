@@ -222,7 +222,7 @@ fn judge(out: &Output, trial: (Journal, &str, &str), kept: bool, message: &str) 
         assert!(kept, "{message}: the journal was changed");
         return "another's journal refused";
     }
-    // What was not put back is not message to be as before.
+    // What was not put back is not reported to be as before.
     assert!(line != "tune revert" || code != Some(0), "{message}");
     if reads { "own journal not obeyed" } else { "nothing changed" }
 }

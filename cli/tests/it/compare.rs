@@ -175,10 +175,15 @@ fn recorded_data_are_held_against_a_baseline() {
     assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
     let page = stdout(&analyse(&[recorded]));
     assert!(page.contains("this run compared with baseline before: worse"), "{page}");
-    // A result that has its histogram alone decides nothing, and says what would.
-    let out = analyse(&[result, "-v"]);
+    // With its samples beside it a result is as good as they are.
+    let out = analyse(&[result, "-q"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    // One that has its histogram alone decides nothing, and says what would.
+    let alone = dir.path("alone.json");
+    fs::copy(result, &alone).expect("written");
+    let out = analyse(&[crate::text(&alone), "-v"]);
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
-    assert!(flowing(&stdout(&out)).contains("run.json has counts alone"), "{}", stdout(&out));
+    assert!(flowing(&stdout(&out)).contains("alone.json has counts alone"), "{}", stdout(&out));
     // What is no run of this program, or of another machine, is refused.
     let csv = dir.path("loop.csv");
     fs::write(&csv, "lateness\n5\n").expect("writable");

@@ -178,8 +178,13 @@ fn boots_are_one_campaign_and_a_new_kernel_is_kept_apart() {
         .map(|run| run["name"].as_str().expect("text"))
         .collect();
     assert_eq!(names, ["idle, setup 1", "idle, setup 2"]);
-    let first = report["runs"][0]["cycles"].as_u64().expect("a count");
-    assert!(first > report["runs"][1]["cycles"].as_u64().expect("a count"), "two boots pooled");
+    // Of releases, as a busy machine may leave two boots fewer cycles than one.
+    let count = |run: &Value, key: &str| run[key].as_u64().expect("a count");
+    let releases = |at: usize| {
+        let run = &report["runs"][at];
+        count(run, "cycles") + count(run, "missed")
+    };
+    assert!(releases(0) > releases(1), "two boots pooled: {report}");
 
     let second = machine(&dir, "d", "22222222222222222222222222222222", "boot-9", "6.1");
     let second = second.to_str().expect("UTF-8");

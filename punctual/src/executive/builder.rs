@@ -145,7 +145,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// Sets background work, in slices of at most this length, above 0: one runs where it ends
     /// before the next release, in the executive's own thread with its priority, so that ordinary
     /// threads get little of that CPU. [`Flow::Break`](crate::Flow::Break) ends it until that
-    /// release.
+    /// release. There is one: a second call replaces what the first one gave.
     ///
     /// # Real-time: setup only
     pub fn idle<R: IntoFlow>(

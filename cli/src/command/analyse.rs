@@ -191,14 +191,14 @@ impl RecordedData {
         Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
     }
 
-    /// The report, judged by the question that is asked, else by the one that was kept.
+    /// The report, judged by the question of the options, else by the one that was kept.
     ///
     /// # Errors
     /// The question is about other data, or is to decide and has no answer.
-    fn judged(self, args: &ReportArgs, asked: &QuestionArgs) -> Result<Report> {
+    fn judged(self, args: &ReportArgs, wanted: &QuestionArgs) -> Result<Report> {
         let Self { mut envelope, runs, question } = self;
-        asked.suits(&runs).map_err(|why| anyhow!(why))?;
-        let spec = asked.spec().or(question);
+        wanted.suits(&runs).map_err(|why| anyhow!(why))?;
+        let spec = wanted.spec().or(question);
         let judged = report::of_first_wait(&runs);
         let undecided = args.undecided.counts_as();
         envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete, undecided);
@@ -207,7 +207,7 @@ impl RecordedData {
         let question =
             Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
         let judged = report::judged(runs, &[], &envelope, &question);
-        if asked.is_gate() {
+        if wanted.is_gate() {
             let has_periods = judged.runs.iter().any(|run| run.setup.period_ns.is_some());
             if !has_periods && !judged.verdicts.iter().any(Verdict::is_measured) {
                 bail!(

@@ -95,16 +95,17 @@ fn csv_of_lateness_gives_its_numbers() {
     refused(&run(["analyse", file, "--column", "lateness"]), &["unit"]);
     refused(&run(["analyse", file, "--column", "other:us"]), &["other"]);
     // A deadline is answered without a period, and what has no answer is no gate.
-    let asked = |more: &[&str]| run([&["analyse", file, "--column", "lateness:us"], more].concat());
-    let answered = asked(&["--deadline", "50us", "--miss", "10%", "--gate"]);
+    let analysed =
+        |more: &[&str]| run([&["analyse", file, "--column", "lateness:us"], more].concat());
+    let answered = analysed(&["--deadline", "50us", "--miss", "10%", "--gate"]);
     assert_eq!(answered.status.code(), Some(1), "{}", stderr(&answered));
     let page = stdout(&answered);
     assert!(page.contains("wakes    no: 500 of 1 000 releases were later than 50 µs"), "{page}");
     assert!(page.lines().count() < 20, "{page}");
-    let fine = asked(&["--deadline", "100us", "--miss", "10%", "--gate"]);
+    let fine = analysed(&["--deadline", "100us", "--miss", "10%", "--gate"]);
     assert_eq!(fine.status.code(), Some(0), "{}", stdout(&fine));
-    refused(&asked(&["--gate"]), &["--gate", "--deadline TIME", "--period TIME"]);
-    assert!(stdout(&asked(&[])).contains("note: these data do not state their period"));
+    refused(&analysed(&["--gate"]), &["--gate", "--deadline TIME", "--period TIME"]);
+    assert!(stdout(&analysed(&[])).contains("note: these data do not state their period"));
     fs::write(file, "lateness\n1\nx\n").expect("writable");
     refused(&run(["analyse", file, "--column", "lateness:us"]), &[file, "line 3"]);
 }

@@ -168,10 +168,6 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
                 Decision::Run(job) => job,
             };
             let policy = schedule.policy::<UNITS, TASKS>(job.rank);
-            if policy == OnOverrun::Delay && now >= job.next {
-                // Its phase moves with its finish: from now on it has a period.
-                job.next = now + job.period.as_span();
-            }
             let stops = policy == OnOverrun::Stop;
             if stops && schedule.overran(&job, Overruns::default()) {
                 schedule.refuse(&job);
@@ -179,11 +175,16 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             }
             let start = now;
             let terminates = policy == OnOverrun::Terminate;
-            let mut cycle = Cycle::new(&job, start, job.dt()).terminating(terminates);
+            let mut dt = job.dt();
             if policy == OnOverrun::Delay {
-                // As long as the phase moved since its last release.
-                cycle.dt += schedule.shift(job.rank);
+                // Its phase moves with its finishes: since its last release, and where it starts
+                // late, so that it has a period from here.
+                dt += schedule.shift(job.rank);
+                if start >= job.next {
+                    job.next = start + job.period.as_span();
+                }
             }
+            let mut cycle = Cycle::new(&job, start, dt).terminating(terminates);
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
             now = self.clock.now();
             let overruns = schedule.finish::<UNITS, TASKS>(&job, start, now, flow);

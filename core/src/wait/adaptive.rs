@@ -880,8 +880,12 @@ mod tests {
             assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
             // With the target itself as the share four of these took all of the budget, a tenth,
             // and the others 1 to 2 %, to be late as often: the stalls are beyond what a tenth
-            // pays. Of 40 starts 33 take 0.9 to 2.3 %, and none more than 6 %.
+            // pays. After twenty seconds one of them takes 4.5 %, as a calibration shows little of
+            // what is rare; the loop learns the rest.
             assert!(learned.cpu < 0.07 && late < 4e-3, "{seed} {late} {learned:?}");
+            let late = run(&mut wait, &mut machine, 20_000);
+            let learned = status(&wait);
+            assert!(learned.cpu < 0.03 && late < 4e-3, "{seed} {late} {learned:?}");
         }
     }
 

@@ -176,7 +176,7 @@ impl CycleCounting {
     }
 }
 
-/// The keeper of the cycles of a task that runs elsewhere.
+/// The recorder of the cycles of a task that runs elsewhere.
 pub trait Keep {
     /// A cycle started `lateness` after its release; `missed` releases just before it never ran.
     ///

@@ -167,7 +167,7 @@ impl RemoteCounts {
 pub struct RemoteTask<'a, K> {
     /// Its block.
     pub server: TaskServer<'a>,
-    /// The keeper of its cycles.
+    /// The recorder of its cycles.
     pub kept: K,
     /// The gate that says which of its processes or threads may be released.
     pub admission: &'a Admission,

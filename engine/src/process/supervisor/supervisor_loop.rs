@@ -256,8 +256,8 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
                 guest.answer(None, &[self.ready.blocks[rank].memory.descriptor()]);
                 let pid = guest.peer.pid;
                 let connection = guest.keep();
-                self.processes[rank].occupant =
-                    Occupant::Joined { pid, pidfd, _connection: connection };
+                self.processes[rank].handle =
+                    ProcessHandle::Joined { pid, pidfd, _connection: connection };
                 self.say(rank, EventKind::Joined(pid));
             }
             Err(why) => {
@@ -308,7 +308,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     /// Ends the children. Those that joined are not ours to end.
     fn kill_all(&mut self) {
         for rank in 0..self.processes.len() {
-            if matches!(self.processes[rank].occupant, Occupant::Started(_)) {
+            if matches!(self.processes[rank].handle, ProcessHandle::Started(_)) {
                 let act = self.processes[rank].lifecycle.kill(Cause::Over, monotonic_now());
                 self.act(rank, act);
             }
@@ -319,7 +319,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     /// here runs.
     fn leave(&mut self, rank: usize, killed: bool) -> bool {
         let process = &mut self.processes[rank];
-        if !matches!(process.occupant, Occupant::Started(_) | Occupant::NotStarted(_)) {
+        if !matches!(process.handle, ProcessHandle::Started(_) | ProcessHandle::NotStarted(_)) {
             return false;
         }
         let Some(exit) = process.has_ended() else { return true };
@@ -332,9 +332,9 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
 
 /// The one process that a block has, if any.
 #[derive(Debug)]
-enum Occupant {
+enum ProcessHandle {
     /// None, or one whose end was taken.
-    Nothing,
+    Absent,
     /// A program that this supervisor started.
     Started(Child),
     /// A process that joined by name. Its connection stays open for as long as it has the block.
@@ -350,7 +350,7 @@ pub(super) struct TaskProcess {
     lifecycle: Lifecycle,
     /// The number of the last process of this block; each has its own.
     number: u64,
-    occupant: Occupant,
+    handle: ProcessHandle,
     policy: Option<SchedPolicy>,
     starts: u64,
     registered: u64,
@@ -369,7 +369,7 @@ impl TaskProcess {
         Self {
             lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
             number: 0,
-            occupant: Occupant::Nothing,
+            handle: ProcessHandle::Absent,
             policy: None,
             starts: 0,
             registered: 0,
@@ -382,32 +382,32 @@ impl TaskProcess {
 
     /// The end of the process; `None` while it runs, and where there is none.
     fn has_ended(&mut self) -> Option<ProcessEnd> {
-        match &mut self.occupant {
-            Occupant::Nothing => None,
-            Occupant::Started(child) => child.has_ended(monotonic_now()),
-            Occupant::Joined { pidfd, .. } => {
+        match &mut self.handle {
+            ProcessHandle::Absent => None,
+            ProcessHandle::Started(child) => child.has_ended(monotonic_now()),
+            ProcessHandle::Joined { pidfd, .. } => {
                 (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
             }
-            Occupant::NotStarted(end) => Some(*end),
+            ProcessHandle::NotStarted(end) => Some(*end),
         }
     }
 
     /// A descriptor that becomes readable when the process ends; `None` once that is known.
     fn descriptor(&self) -> Option<c_int> {
-        match &self.occupant {
-            Occupant::Started(child) => child.descriptor(),
-            Occupant::Joined { pidfd, .. } => Some(pidfd.number()),
-            Occupant::Nothing | Occupant::NotStarted(_) => None,
+        match &self.handle {
+            ProcessHandle::Started(child) => child.descriptor(),
+            ProcessHandle::Joined { pidfd, .. } => Some(pidfd.number()),
+            ProcessHandle::Absent | ProcessHandle::NotStarted(_) => None,
         }
     }
 
     /// The number of the process; `None` where there is none, for others may have that of one that
     /// is gone.
     fn pid(&self) -> Option<i32> {
-        match &self.occupant {
-            Occupant::Started(child) => Some(child.pid()),
-            Occupant::Joined { pid, .. } => Some(*pid),
-            Occupant::Nothing | Occupant::NotStarted(_) => None,
+        match &self.handle {
+            ProcessHandle::Started(child) => Some(child.pid()),
+            ProcessHandle::Joined { pid, .. } => Some(*pid),
+            ProcessHandle::Absent | ProcessHandle::NotStarted(_) => None,
         }
     }
 
@@ -422,27 +422,27 @@ impl TaskProcess {
     fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> Option<i32> {
         self.number += 1;
         self.starts += 1;
-        self.occupant = match Child::start(block, home) {
-            Ok(child) => Occupant::Started(child),
-            Err(why) => Occupant::NotStarted(ProcessEnd::NotStarted(why.0)),
+        self.handle = match Child::start(block, home) {
+            Ok(child) => ProcessHandle::Started(child),
+            Err(why) => ProcessHandle::NotStarted(ProcessEnd::NotStarted(why.0)),
         };
         self.pid().inspect(|&pid| block.others.watch(pid))
     }
 
     /// Ends the process.
     fn kill(&self) {
-        match &self.occupant {
-            Occupant::Started(child) => child.kill(),
+        match &self.handle {
+            ProcessHandle::Started(child) => child.kill(),
             // Only itself: what else is in its process group is not ours.
-            Occupant::Joined { pidfd, .. } => drop(pidfd::end(pidfd, EndSignal::Kill)),
-            Occupant::Nothing | Occupant::NotStarted(_) => {}
+            ProcessHandle::Joined { pidfd, .. } => drop(pidfd::end(pidfd, EndSignal::Kill)),
+            ProcessHandle::Absent | ProcessHandle::NotStarted(_) => {}
         }
     }
 
     /// Forgets the process, which is gone.
     fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
-        self.occupant = Occupant::Nothing;
+        self.handle = ProcessHandle::Absent;
         self.exit = Some(exit);
     }
 

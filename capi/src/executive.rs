@@ -28,7 +28,7 @@ use punctual_os::fork::Origin;
 use crate::callback::{Body, Callback, Plain};
 use crate::failure::{Failure, null};
 use crate::ffi::{self, Exclusive, Object};
-use crate::kept;
+use crate::learned_bytes;
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record, named};
 use crate::single_loop::listed;
@@ -449,7 +449,7 @@ impl Last {
         }
         Self {
             info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *wait).moved(*moves),
-            learned: kept::to_bytes(wait, wait_period),
+            learned: learned_bytes::to_bytes(wait, wait_period),
             refused: listed(refused),
             summary: text,
         }
@@ -629,10 +629,10 @@ impl Specs {
     /// The configuration of a run whose wait begins with what an earlier one learned; as it was,
     /// and the reason, where that is of no use for the releases that its loop would have.
     fn resuming(&self, mut config: Config) -> Result<(Config, Option<String>), Failure> {
-        let Some(kept) = config.kept.take() else { return Ok((config, None)) };
+        let Some(bytes) = config.learned.take() else { return Ok((config, None)) };
         let built = self.builder(&config, &Arc::default())?.build();
         let (executive, _) = built.map_err(|why| Failure::of(&why))?;
-        Ok(match kept.known(executive.wait_period()) {
+        Ok(match bytes.known(executive.wait_period()) {
             Ok(known) => {
                 let thread = config.thread.wait(config.wait.learned(known));
                 (Config { thread, ..config }, None)
@@ -1100,7 +1100,7 @@ unsafe extern "C" fn punctual_executive_learned(
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { ffi::object(executive) }?;
         // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { kept::give(to, size, || last(executive, |last| last.learned)) }
+        unsafe { learned_bytes::give(to, size, || last(executive, |last| last.learned)) }
     })
 }
 

@@ -15,9 +15,9 @@ use crate::ffi;
 
 /// Bytes of the caller's; of another length none are of use, and none are read.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept(Result<[u8; BYTES], FromBytesError>);
+pub(crate) struct LearnedBytes(Result<[u8; BYTES], FromBytesError>);
 
-impl Kept {
+impl LearnedBytes {
     /// The bytes at `bytes`, of which there are `size`.
     ///
     /// # Safety

@@ -21,7 +21,7 @@ mod executive;
 mod failure;
 mod ffi;
 mod follow;
-mod kept;
+mod learned_bytes;
 mod options;
 mod process;
 mod record;

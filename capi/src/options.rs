@@ -16,7 +16,7 @@ use punctual_engine::wait_policy::WaitKind;
 use crate::failure::Failure;
 use crate::ffi;
 use crate::follow::Follow;
-use crate::kept::Kept;
+use crate::learned_bytes::LearnedBytes;
 use crate::record::{self, Record, named};
 
 /// As in the header.
@@ -143,7 +143,7 @@ pub(crate) struct Config {
     pub(crate) samples: Option<PathBuf>,
     pub(crate) follow: Option<Follower>,
     /// The bytes that an earlier start learned.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) learned: Option<LearnedBytes>,
 }
 
 impl Options {
@@ -155,8 +155,8 @@ impl Options {
         let period = period(self.period_num_ns, self.period_den)?;
         // SAFETY: as the caller says.
         let config = unsafe { self.config() }?;
-        let Config { thread, wait, phase, samples, follow, cpus, kept, .. } = config;
-        let (thread, unusable) = match kept.map(|kept| kept.known(period)) {
+        let Config { thread, wait, phase, samples, follow, cpus, learned, .. } = config;
+        let (thread, unusable) = match learned.map(|bytes| bytes.known(period)) {
             None => (thread, None),
             Some(Ok(known)) => (thread.wait(wait.learned(known)), None),
             Some(Err(why)) => (thread, Some(why)),
@@ -193,7 +193,7 @@ impl Options {
     ///
     /// # Safety
     /// Its pointers are what the header says.
-    unsafe fn kept(&self) -> Result<Option<Kept>, Failure> {
+    unsafe fn learned_bytes(&self) -> Result<Option<LearnedBytes>, Failure> {
         match (self.learned.is_null(), self.learned_size) {
             (_, 0) => Ok(None),
             (true, _) => Err(Failure::invalid("learned is null, and learned_size is not 0")),
@@ -206,7 +206,7 @@ impl Options {
                 Err(Failure::invalid(text))
             }
             // SAFETY: not null, and then as many bytes, says the caller.
-            (false, size) => Ok(Some(unsafe { Kept::read(self.learned, size) })),
+            (false, size) => Ok(Some(unsafe { LearnedBytes::read(self.learned, size) })),
         }
     }
 
@@ -238,10 +238,10 @@ impl Options {
         let follow = (!self.follow.is_null()).then(|| unsafe { ffi::object(self.follow) });
         let follow = follow.transpose()?.map(Follow::share);
         // SAFETY: as the caller says.
-        let kept = unsafe { self.kept() }?;
+        let learned = unsafe { self.learned_bytes() }?;
         let (thread, wait) = (self.thread()?, self.wait()?);
         let grace = (self.grace_ns > 0).then(|| Duration::from_nanos(self.grace_ns));
-        Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow, kept })
+        Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow, learned })
     }
 
     /// The scheduling of the thread of a loop or of an executive.
@@ -406,9 +406,9 @@ mod tests {
             let config = unsafe { options.of_loop() }.expect("it learns anew");
             // SAFETY: likewise.
             let executive = unsafe { Options { period_num_ns: 0, ..options }.of_executive() };
-            let kept = executive.expect("it learns anew").kept.expect("given");
+            let bytes = executive.expect("it learns anew").learned.expect("given");
             let period = period(1_000_000, 1).expect("in range");
-            assert_eq!(kept.known(period).err(), config.unusable);
+            assert_eq!(bytes.known(period).err(), config.unusable);
             config.unusable.unwrap_or_default()
         };
         assert!(unusable(bytes.len()).contains("damaged"));

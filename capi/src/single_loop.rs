@@ -11,7 +11,7 @@ use punctual_os::fork::Origin;
 
 use crate::failure::{Failure, null};
 use crate::ffi::{self, Object};
-use crate::kept;
+use crate::learned_bytes;
 use crate::options::{LoopConfig, Options};
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
@@ -222,10 +222,10 @@ unsafe extern "C" fn punctual_loop_learned(
         let single = unsafe { ffi::object(single) }?;
         let bytes = || {
             let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
-            Ok(kept::to_bytes(&status, single.period))
+            Ok(learned_bytes::to_bytes(&status, single.period))
         };
         // SAFETY: null or `size` writable bytes, says the header.
-        unsafe { kept::give(to, size, bytes) }
+        unsafe { learned_bytes::give(to, size, bytes) }
     })
 }
 

@@ -1543,84 +1543,92 @@ mod tests {
     use super::*;
     use crate::capture::CaptureConsumer;
 
-    #[test]
-    fn what_comes_before_the_begin_or_after_the_end_does_not_count() {
-        let mut accountant = Accountant {
-            blame: Blame::new(BlameConfig::default()),
+    /// One that has seen nothing yet, and keeps no windows.
+    fn accountant(config: BlameConfig, length_ns: u64) -> Accountant {
+        Accountant {
+            blame: Blame::new(config),
             beginning: Arc::default(),
             has_begun: false,
-            length_ns: 100,
+            length_ns,
             stop_over_ns: None,
             has_stopped: Arc::new(AtomicBool::new(false)),
             stopped_by: None,
             processes: BTreeMap::new(),
             windows: None,
-        };
-        let see = |accountant: &mut Accountant, at_ns| {
-            let event = TraceEvent {
-                at_ns,
-                cpu: 0,
-                tid: 1,
-                context: ContextFlags::default(),
-                kind: TraceKind::TimerCancel { timer: 1 },
-                chain: Box::default(),
-            };
-            accountant.take(CaptureItem::Event(&event));
-        };
+        }
+    }
+
+    fn see(accountant: &mut Accountant, at_ns: u64, tid: Tid, kind: TraceKind) {
+        let context = ContextFlags::default();
+        let event = TraceEvent { at_ns, cpu: 0, tid, context, kind, chain: Box::default() };
+        accountant.take(CaptureItem::Event(&event));
+    }
+
+    /// The servo of [`behind_a_hog`], and the hog.
+    fn servo_and_hog() -> [TaskName; 2] {
+        [(7, &b"servo"[..], 9), (8, b"hog", 2)].map(|(tid, name, kernel_priority)| TaskName {
+            tid,
+            name: ShortName::new(name),
+            kernel_priority,
+        })
+    }
+
+    /// One that keeps windows, and has seen a servo of 1 ms released behind a hog.
+    fn behind_a_hog() -> Accountant {
+        let [servo, hog] = servo_and_hog();
+        let follow = FollowedThreads::Threads(vec![servo.tid]);
+        let late = LateThreshold::Above(50_000);
+        let config = BlameConfig { follow, late, ..BlameConfig::default() };
+        let mut accountant = accountant(config, 1_000_000_000);
+        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
+        accountant.beginning.set(beginning).expect("the first one");
+        accountant.windows = Some(WindowStore::default());
+        let (expires_ns, soft_expires_ns) = (1_000_000, 1_000_000);
+        for (at_ns, tid, kind) in [
+            (
+                10_000,
+                servo.tid,
+                TraceKind::TimerStart { timer: 1, function: 2, expires_ns, soft_expires_ns },
+            ),
+            (
+                11_000,
+                servo.tid,
+                TraceKind::Switch { previous: servo, previous_state: 1, next: hog },
+            ),
+            (
+                1_005_000,
+                hog.tid,
+                TraceKind::TimerExpireEntry { timer: 1, function: 2, now_ns: 1_005_000 },
+            ),
+            (1_006_000, hog.tid, TraceKind::Waking { task: servo, target_cpu: 0 }),
+        ] {
+            see(&mut accountant, at_ns, tid, kind);
+        }
+        accountant
+    }
+
+    #[test]
+    fn what_comes_before_the_begin_or_after_the_end_does_not_count() {
+        let mut accountant = accountant(BlameConfig::default(), 100);
+        let cancels = TraceKind::TimerCancel { timer: 1 };
         // Until it begins nothing counts.
-        see(&mut accountant, 1_050);
+        see(&mut accountant, 1_050, 1, cancels.clone());
         let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
         accountant.beginning.set(beginning).expect("the first one");
         // Whoever ends it may come late.
         for at_ns in [999, 1_000, 1_099, 1_100, 60_000] {
-            see(&mut accountant, at_ns);
+            see(&mut accountant, at_ns, 1, cancels.clone());
         }
         assert_eq!(accountant.blame.finish().counts.events, 2);
     }
 
     #[test]
     fn what_still_waits_at_the_end_has_its_window() {
-        let task = |tid, name: &[u8], kernel_priority| TaskName {
-            tid,
-            name: ShortName::new(name),
-            kernel_priority,
-        };
-        let (servo, hog) = (task(7, b"servo", 9), task(8, b"hog", 2));
-        let follow = FollowedThreads::Threads(vec![7]);
-        let late = LateThreshold::Above(50_000);
-        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
-        let mut accountant = Accountant {
-            blame: Blame::new(BlameConfig { follow, late, ..BlameConfig::default() }),
-            beginning: Arc::new(OnceLock::from(beginning)),
-            has_begun: false,
-            length_ns: 1_000_000_000,
-            stop_over_ns: None,
-            has_stopped: Arc::new(AtomicBool::new(false)),
-            stopped_by: None,
-            processes: BTreeMap::new(),
-            windows: Some(WindowStore::default()),
-        };
-        let mut see = |at_us: u64, tid, kind| {
-            let (at_ns, context) = (at_us * 1_000, ContextFlags::default());
-            let event = TraceEvent { at_ns, cpu: 0, tid, context, kind, chain: Box::default() };
-            accountant.take(CaptureItem::Event(&event));
-        };
-        let expires_ns = 1_000_000;
-        see(
-            10,
-            7,
-            TraceKind::TimerStart {
-                timer: 1,
-                function: 2,
-                expires_ns,
-                soft_expires_ns: expires_ns,
-            },
-        );
-        see(11, 7, TraceKind::Switch { previous: servo, previous_state: 1, next: hog });
-        see(1_005, 8, TraceKind::TimerExpireEntry { timer: 1, function: 2, now_ns: 1_005_000 });
-        see(1_006, 8, TraceKind::Waking { task: servo, target_cpu: 0 });
+        let mut accountant = behind_a_hog();
         // The hog never lets it run.
-        (2..=20).for_each(|tick| see(tick * 1_000, 8, TraceKind::TimerCancel { timer: 9 }));
+        for tick in 2..=20 {
+            see(&mut accountant, tick * 1_000_000, 8, TraceKind::TimerCancel { timer: 9 });
+        }
         accountant.end_waits();
         let windows = accountant.windows.take().expect("it keeps");
         let outcome = accountant.blame.finish();
@@ -1633,42 +1641,15 @@ mod tests {
 
     /// The servo waits behind a hog while more happens than is held for a window.
     fn long_hang() -> Accountant {
-        let task = |tid, name: &[u8], kernel_priority| TaskName {
-            tid,
-            name: ShortName::new(name),
-            kernel_priority,
-        };
-        let (servo, hog) = (task(7, b"servo", 9), task(8, b"hog", 2));
-        let follow = FollowedThreads::Threads(vec![7]);
-        let late = LateThreshold::Above(50_000);
-        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
-        let mut accountant = Accountant {
-            blame: Blame::new(BlameConfig { follow, late, ..BlameConfig::default() }),
-            beginning: Arc::new(OnceLock::from(beginning)),
-            has_begun: false,
-            length_ns: 1_000_000_000,
-            stop_over_ns: None,
-            has_stopped: Arc::new(AtomicBool::new(false)),
-            stopped_by: None,
-            processes: BTreeMap::new(),
-            windows: Some(WindowStore::default()),
-        };
-        let mut see = |at_us: u64, tid, kind| {
-            let (at_ns, context) = (at_us * 1_000, ContextFlags::default());
-            let event = TraceEvent { at_ns, cpu: 0, tid, context, kind, chain: Box::default() };
-            accountant.take(CaptureItem::Event(&event));
-        };
-        let (expires_ns, soft_expires_ns) = (1_000_000, 1_000_000);
-        let start = TraceKind::TimerStart { timer: 1, function: 2, expires_ns, soft_expires_ns };
-        see(10, 7, start);
-        see(11, 7, TraceKind::Switch { previous: servo, previous_state: 1, next: hog });
-        see(1_005, 8, TraceKind::TimerExpireEntry { timer: 1, function: 2, now_ns: 1_005_000 });
-        see(1_006, 8, TraceKind::Waking { task: servo, target_cpu: 0 });
+        let mut accountant = behind_a_hog();
         for step in 0..80_000 {
-            see(1_010 + step * 5, 8, TraceKind::SoftirqEntry(9));
-            see(1_011 + step * 5, 8, TraceKind::SoftirqExit(9));
+            let at_ns = 1_010_000 + step * 5_000;
+            see(&mut accountant, at_ns, 8, TraceKind::SoftirqEntry(9));
+            see(&mut accountant, at_ns + 1_000, 8, TraceKind::SoftirqExit(9));
         }
-        see(402_000, 8, TraceKind::Switch { previous: hog, previous_state: 1, next: servo });
+        let [servo, hog] = servo_and_hog();
+        let runs = TraceKind::Switch { previous: hog, previous_state: 1, next: servo };
+        see(&mut accountant, 402_000_000, 8, runs);
         accountant
     }
 

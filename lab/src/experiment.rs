@@ -11,12 +11,14 @@ mod standing;
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 use std::{io, thread};
 
 use punctual::RtThread;
+use punctual_core::ring::{self, Drain, Ring, RingView};
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::{Disturbance, Observation, compare};
@@ -662,6 +664,30 @@ fn steps(text: &str) -> HashMap<u32, u64> {
         Some((cpu, words.nth(7)?.parse().ok()?))
     };
     text.lines().filter_map(line).collect()
+}
+
+/// The ends of rings, each list in the order of the rings.
+pub(crate) struct RingEnds<'a> {
+    pub(crate) rings: Vec<Ring<'a>>,
+    pub(crate) drains: Vec<Drain<'a>>,
+    pub(crate) views: Vec<RingView<'a>>,
+}
+
+impl<'a> RingEnds<'a> {
+    /// The ends of a ring in each memory of `storage`, which are emptied.
+    ///
+    /// # Panics
+    /// A memory is too small for a ring: it is made by [`punctual_core::ring::words`].
+    pub(crate) fn of(storage: &'a [impl Deref<Target = [AtomicU64]>]) -> Self {
+        let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
+        for words in storage {
+            let (ring, drain, view) = ring::split(words).expect("memory for a ring");
+            rings.push(ring);
+            drains.push(drain);
+            views.push(view);
+        }
+        Self { rings, drains, views }
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub mod periodic;
 pub mod processor;
 pub mod quiet;
 pub mod response;
-mod ring_ends;
 pub mod saturation;
 mod serial_line;
 pub mod tasks;

@@ -38,10 +38,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Lookout, Measured, Risk, StealTicks, Taken, keep_to, usage_since,
+    ExperimentProgress, Loading, Lookout, Measured, RingEnds, Risk, StealTicks, Taken, keep_to,
+    usage_since,
 };
 use crate::load::LoadSpec;
-use crate::ring_ends::RingEnds;
 
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;

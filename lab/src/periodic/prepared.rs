@@ -38,11 +38,10 @@ use super::{
     Stream,
 };
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
-    usage_since, watchdog,
+    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, RingEnds, StealTicks,
+    keep_to, usage_since, watchdog,
 };
 use crate::others::{Census, OthersOnCpu, Witness};
-use crate::ring_ends::RingEnds;
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]

@@ -159,7 +159,7 @@ pub struct KnobVerdict {
     pub source: String,
     /// The usual gain of a loop, from 9 (stalls of milliseconds) to 0.
     pub gain: u8,
-    /// The changes that would improve it; empty where there is nothing to change.
+    /// The changes that would improve it; empty where none would.
     pub changes: Vec<KnobChange>,
 }
 

@@ -57,7 +57,7 @@ pub trait RivalExit {
     /// Its name in results.
     fn name(&self) -> &'static str;
 
-    /// A note for its row, a sentence for the user; `None` where there is nothing to say.
+    /// A note for its row, a sentence for the user; `None` where it needs none.
     fn note(&self) -> Option<String> {
         None
     }

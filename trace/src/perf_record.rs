@@ -171,7 +171,7 @@ impl Layouts {
     /// From all events of a ring or file.
     ///
     /// # Errors
-    /// No event, too many, or several that cannot be told apart.
+    /// No event, too many, or several that cannot be distinguished.
     pub fn new(events: &[RecordedEvent]) -> Result<Self, LayoutsError> {
         let layouts: Vec<_> = events.iter().map(|event| event.layout).collect();
         let first = *layouts.first().ok_or(LayoutsError::Empty)?;
@@ -596,7 +596,7 @@ pub struct RecordError {
     size: u16,
 }
 
-/// The reason for which the records of a ring or file cannot be told apart.
+/// The reason for which the records of a ring or file cannot be distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LayoutsError {
     /// There is no event.

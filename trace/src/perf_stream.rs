@@ -79,7 +79,7 @@ impl PerfStream {
     /// tracepoints.
     ///
     /// # Errors
-    /// Events whose records cannot be told apart.
+    /// Events whose records cannot be distinguished.
     pub fn new(
         events: &[(RecordedEvent, PerfSource)],
         decoder: Decoder,
@@ -90,7 +90,7 @@ impl PerfStream {
         Ok(Self { layouts, sources, decoder })
     }
 
-    /// The layouts of its records, by which they are told apart.
+    /// The layouts of its records, by which they are distinguished.
     #[must_use]
     pub const fn layouts(&self) -> &Layouts {
         &self.layouts

@@ -97,7 +97,8 @@ pub struct Writer {
     pub cannot_tell: &'static str,
 }
 
-/// The mark by which a format is recognised. No two formats claim the same file, which a test checks.
+/// The mark by which a format is recognised. No two formats claim the same file, which a test
+/// checks.
 enum Sniff {
     /// One line, wherever it stands in the head of the file; without its end.
     Line(fn(&str) -> bool),

@@ -8,15 +8,16 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::begin::WakeBegin;
-use crate::cause::LateCause;
+use crate::cause::{Certainty, LateCause, RuleId};
 use crate::config::BlameConfig;
 use crate::counters::WakeCounts;
 use crate::culprits::Culprit;
 use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
+use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::programs::ThreadPrograms;
-use crate::rules::{Certainty, PreviousWake, RootCause, RuleId, Scene, judge};
+use crate::rules::{PreviousWake, RootCause, Scene, judge};
 use crate::stall::StallEvidence;
 use crate::symbols::SymbolMap;
 use crate::timeline::Activity;
@@ -43,38 +44,6 @@ pub(crate) struct WakeFacts {
     /// The programs of the threads that its causes name.
     #[serde(default)]
     pub(crate) programs: ThreadPrograms,
-}
-
-/// A part of a wake with its cause.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WakePart {
-    /// Its begin, ns on the events' clock.
-    pub from_ns: u64,
-    /// Its end, ns on the events' clock.
-    pub to_ns: u64,
-    /// The state of its thread in it.
-    pub phase: WakePhase,
-    /// The activity of the CPU in it.
-    pub activity: Activity,
-    /// The CPU of `activity`; 0 also where that is elsewhere or unseen.
-    pub cpu: u32,
-    /// The cause that it is booked to.
-    pub cause: LateCause,
-    /// The rule that booked it.
-    pub rule: RuleId,
-    /// The certainty of that rule, lowered where `is_inferred`.
-    pub certainty: Certainty,
-    /// True where it lies before the first event of its CPU: who ran in it is inferred from that
-    /// event.
-    pub is_inferred: bool,
-}
-
-impl WakePart {
-    /// Its length, ns.
-    #[must_use]
-    pub const fn length_ns(&self) -> u64 {
-        self.to_ns - self.from_ns
-    }
 }
 
 /// Inputs of an account beside the wake itself.

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use punctual_trace::event::CodeAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::cause::Certainty;
 use crate::ledger::Booking;
-use crate::rules::Certainty;
 
 /// An address at which so many late wakes had a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,28 +3,13 @@
 //! Rules are named by their id, as `host/src/rules` has them; a test holds the two against each
 //! other.
 
-use std::collections::BTreeSet;
-
 use punctual_trace::event::TaskName;
-use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Who, softirq};
 use crate::culprits::{OwnThread, RECORDER};
+use crate::machine::{KernelFiles, Platform};
 use crate::programs::ProgramOwner;
 use crate::symbols::SymbolMap;
-
-/// The platform that the kernel runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Platform {
-    /// Not known: what depends on it is said for both.
-    #[default]
-    Unknown,
-    /// A virtual machine: what leaves no event is the host's.
-    VirtualMachine,
-    /// The machine itself: what leaves no event is the firmware's (SMI, secure monitor).
-    Metal,
-}
 
 /// Advice about a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,39 +32,6 @@ pub(crate) struct AdviceContext<'a> {
     pub(crate) owner: ProgramOwner,
     /// The files that the machine has.
     pub(crate) files: &'a KernelFiles,
-}
-
-/// Files of the kernel by which a setting is changed: advice names one only where the machine that
-/// was recorded has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct KernelFiles(BTreeSet<String>);
-
-const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
-const FAIR_SERVER_DIR: &str = "/sys/kernel/debug/sched/fair_server";
-const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
-const NMI_WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
-const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
-const GROUP_RT_RUNTIME: &str = "/sys/fs/cgroup/cpu/cpu.rt_runtime_us";
-
-impl KernelFiles {
-    /// Those that advice could name, but for files of single interrupts and CPUs.
-    pub const CANDIDATES: [&str; 5] =
-        [PREEMPT, DMA_LATENCY, NMI_WATCHDOG, RT_RUNTIME, GROUP_RT_RUNTIME];
-    /// Directories with a folder for each CPU or each interrupt, and the name of the file in it.
-    pub const FOLDERS: [(&str, &str); 2] =
-        [(FAIR_SERVER_DIR, "runtime"), ("/proc/irq", "smp_affinity_list")];
-
-    /// The files at these paths, which the machine has.
-    #[must_use]
-    pub fn new(there: impl IntoIterator<Item = String>) -> Self {
-        Self(there.into_iter().collect())
-    }
-
-    /// The path, where the machine has it.
-    fn find(&self, path: impl AsRef<str>) -> Option<&str> {
-        self.0.get(path.as_ref()).map(String::as_str)
-    }
 }
 
 /// Rules of `tune` that advice names.
@@ -199,14 +151,15 @@ fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
 }
 
 fn nmi(context: AdviceContext<'_>) -> String {
-    match context.files.find(NMI_WATCHDOG) {
+    match context.files.find(KernelFiles::NMI_WATCHDOG) {
         Some(path) => format!("Watchdogs and profilers use it: write 0 to {path} and end perf."),
         None => "Watchdogs and profilers use it: end perf.".to_owned(),
     }
 }
 
 fn throttled(context: AdviceContext<'_>) -> String {
-    let files = [GROUP_RT_RUNTIME, RT_RUNTIME].map(|path| context.files.find(path));
+    let files = [KernelFiles::GROUP_RT_RUNTIME, KernelFiles::RT_RUNTIME]
+        .map(|path| context.files.find(path));
     let files: Vec<&str> = files.into_iter().flatten().collect();
     let more = match files[..] {
         [] => ".".to_owned(),
@@ -218,7 +171,7 @@ fn throttled(context: AdviceContext<'_>) -> String {
 }
 
 fn fair_server(context: AdviceContext<'_>) -> String {
-    let file = context.cpu.map(|cpu| format!("{FAIR_SERVER_DIR}/cpu{cpu}/runtime"));
+    let file = context.cpu.map(|cpu| format!("{}/cpu{cpu}/runtime", KernelFiles::FAIR_SERVER_DIR));
     let more = match file.as_ref().and_then(|file| context.files.find(file)) {
         Some(path) => format!(", or write 0 to {path}."),
         None => ".".to_owned(),
@@ -244,7 +197,7 @@ fn no_event(context: AdviceContext<'_>) -> Advised {
 fn idle_exit(context: AdviceContext<'_>) -> Advised {
     let guest = "The host was slow to run the idle CPU again: pin the vCPU to a CPU of its own, \
                  and raise halt_poll_ns of kvm on the host, or of haltpoll in the guest.";
-    let metal = match context.files.find(DMA_LATENCY) {
+    let metal = match context.files.find(KernelFiles::DMA_LATENCY) {
         Some(path) => format!("The CPU left a deep idle state: hold 0 in {path} while it counts."),
         None => "The CPU left a deep idle state: switch those off while it counts.".to_owned(),
     };
@@ -412,7 +365,7 @@ fn not_preempted(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
                     the thread to another CPU.";
         return (text.to_owned(), Some("scheduler.preempt_rt"));
     }
-    let full = match context.files.find(PREEMPT) {
+    let full = match context.files.find(KernelFiles::PREEMPT) {
         Some(path) => format!("`echo full > {path}`, "),
         None => String::new(),
     };
@@ -437,6 +390,7 @@ mod tests {
     use crate::cause::Unexplained;
     use crate::symbols::KernelPlace;
     use punctual_trace::event::{ShortName, TaskName};
+    use std::collections::BTreeSet;
 
     const OWNERS: [ProgramOwner; 3] =
         [ProgramOwner::Stranger, ProgramOwner::Measurement, ProgramOwner::Load];
@@ -537,12 +491,12 @@ mod tests {
         let fair_server = "/sys/kernel/debug/sched/fair_server/cpu3/runtime";
         let irq = LateCause::HardIrq { irq: 9, name: ShortName::default() };
         for (cause, path) in [
-            (LateCause::NotPreempted { task, place }, PREEMPT),
+            (LateCause::NotPreempted { task, place }, KernelFiles::PREEMPT),
             (LateCause::FairServer { task }, fair_server),
-            (LateCause::IdleExit { state: None }, DMA_LATENCY),
-            (LateCause::Nmi, NMI_WATCHDOG),
-            (LateCause::Throttled { task }, RT_RUNTIME),
-            (LateCause::Throttled { task }, GROUP_RT_RUNTIME),
+            (LateCause::IdleExit { state: None }, KernelFiles::DMA_LATENCY),
+            (LateCause::Nmi, KernelFiles::NMI_WATCHDOG),
+            (LateCause::Throttled { task }, KernelFiles::RT_RUNTIME),
+            (LateCause::Throttled { task }, KernelFiles::GROUP_RT_RUNTIME),
             (irq, "/proc/irq/9/smp_affinity_list"),
         ] {
             let text = |files: &KernelFiles| {

@@ -9,21 +9,23 @@ use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::begin::WakeBegin;
 use crate::cause::Unexplained;
-use crate::config::{BlameConfig, FollowedThreads, RecordingBegin, RunnableThread};
+use crate::config::{BlameConfig, FollowedThreads};
 use crate::counters::{CounterBook, WakeCounts};
 use crate::court::{Court, Known};
 use crate::frequency::{ClockBook, SlowClock};
+use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::{JudgedWake, Recall};
+use crate::release::{Activation, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
-use crate::thread::{Activation, OwnArm, Thread, ThreadState};
+use crate::thread::{OwnArm, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
-use crate::wake::{FinishedWake, ReleaseAnchor, Wake, WindowChain};
+use crate::wake::{FinishedWake, Wake, WindowChain};
 
 /// Reschedule wanted (`common_flags`, trace_events.h), at once or at the next tick.
 const NEED_RESCHED: u8 = 0x04 | 0x02;

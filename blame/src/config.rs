@@ -2,11 +2,10 @@
 //! bounds of memory.
 
 use punctual_trace::event::{ShortName, TaskName, Tid};
-use serde::{Deserialize, Serialize};
 
 use crate::recall::Recall;
 
-pub use crate::advice::{KernelFiles, Platform};
+pub use crate::machine::{KernelFiles, Platform, RecordingBegin, RunnableThread};
 use crate::symbols::SymbolMap;
 
 /// The threads that are followed.
@@ -177,26 +176,6 @@ impl Default for BlameConfig {
             bounds: BlameBounds::default(),
         }
     }
-}
-
-/// A thread that ran, or waited for a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunnableThread {
-    /// The thread.
-    pub task: TaskName,
-    /// The CPU that it ran on last.
-    pub cpu: u32,
-}
-
-/// A look at the threads of the machine, right before the first event that counts.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RecordingBegin {
-    /// The instant at which recording began, ns on the events' clock.
-    pub at_ns: u64,
-    /// The threads that ran or waited for a CPU then.
-    pub runnable: Vec<RunnableThread>,
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{Account, Judgement, WakeFacts, WakePart, account, account_until};
+use crate::account::{Account, Judgement, WakeFacts, account, account_until};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
 use crate::begin::WakeBegin;
-use crate::cause::{CauseKind, LateCause};
+use crate::cause::{CauseKind, LateCause, RuleId};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
+use crate::part::WakePart;
 use crate::programs::ThreadPrograms;
 use crate::recall::Recall;
-use crate::rules::RuleId;
 use crate::stall::STALL_NS;
 use crate::tasks::TaskTable;
 use crate::thread::Thread;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{Priority, Who};
 use crate::programs::{ProgramOwner, ThreadProgram};
-use crate::table::per_cent;
+use crate::share::per_cent;
 
 /// Threads of one cause that are kept apart.
 const ROOM: usize = 64;

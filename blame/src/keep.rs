@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
-use crate::account::{WakeFacts, WakePart};
-use crate::begin::PartSums;
-use crate::cause::LateCause;
+use crate::account::WakeFacts;
+use crate::cause::{Certainty, LateCause};
 use crate::counters::WakeCounts;
 use crate::culprits::Culprits;
+use crate::part::{PartSums, WakePart};
 use crate::programs::ProgramOwner;
-use crate::rules::Certainty;
-use crate::wake::{ReleaseAnchor, Wake};
+use crate::release::ReleaseAnchor;
+use crate::wake::Wake;
 
 /// Parts of a kept wake; of more, the middle ones are added up.
 const PARTS: usize = 256;
@@ -245,8 +245,8 @@ impl Keep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::RuleId;
     use crate::past::WakePhase;
-    use crate::rules::RuleId;
     use crate::timeline::Activity;
 
     fn part(from_ns: u64, to_ns: u64) -> WakePart {

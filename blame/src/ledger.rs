@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::{Account, WakeFacts, WakePart, main_cause, sums};
-use crate::cause::{LateCause, Unexplained};
+use crate::account::{Account, WakeFacts, main_cause, sums};
+use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::culprits::{Culprit, CulpritBook, Culprits};
+use crate::part::WakePart;
 use crate::programs::ThreadPrograms;
-use crate::rules::{Certainty, RuleId};
+use crate::release::ReleaseAnchor;
 use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
 use crate::stall::StallSums;
 use crate::timeline::Activity;
-use crate::wake::{ReleaseAnchor, Wake};
+use crate::wake::Wake;
 
 /// Buckets an octave of lateness, as a power of two: 16, each at most 6.3 % wide.
 const COARSE: u32 = 4;

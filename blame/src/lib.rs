@@ -8,20 +8,20 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`blame`] | events in, outcome out: [`blame::Blame`] |
-//! | [`config`] | who is followed, what is late, bounds; who ran before the first event |
+//! | [`config`], `machine` | who is followed, what is late, bounds; the machine, who ran at first |
 //! | [`symbols`], [`calls`] | names of kernel addresses and system calls; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
-//! | [`wake`], `begin`, `normal` | a wait cut out, or summed up; what is usual |
+//! | [`wake`], [`release`], `begin`, `normal` | a wait cut out, or summed up; what is usual |
 //! | [`counters`] | what a processor counted around a wake |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
-//! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
+//! | `rules`, `account`, [`part`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
 //! | [`unseen`] | wakes across which events were lost |
 //! | [`recall`] | what a capture of late wakes alone needs beside its events |
-//! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
+//! | [`table`], [`share`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
 //!
 //! ```
 //! use punctual_blame::blame::Blame;
@@ -34,7 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod account;
+mod account;
 mod addresses;
 pub mod advice;
 mod begin;
@@ -48,15 +48,19 @@ pub mod culprits;
 mod frequency;
 pub mod keep;
 mod ledger;
+mod machine;
 mod normal;
 pub mod outcome;
 mod pace;
+pub mod part;
 pub mod past;
 pub mod programs;
 pub mod recall;
+pub mod release;
 mod ring;
-pub mod rules;
+mod rules;
 pub mod senders;
+pub mod share;
 mod spread;
 pub mod stall;
 pub mod symbols;

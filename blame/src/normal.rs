@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::past::{Piece, WakePhase, Window};
+use crate::release::ReleaseAnchor;
 use crate::spread::Spread;
 use crate::timeline::Activity;
-use crate::wake::ReleaseAnchor;
 
 /// Wakes on time that are needed before a baseline counts.
 pub(crate) const NEEDED: u64 = 16;

@@ -4,11 +4,12 @@ use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::addresses::RepeatedAddress;
 use crate::cause::LateCause;
-use crate::config::{BlameConfig, LateThreshold, RecordingBegin};
+use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
+use crate::machine::RecordingBegin;
 use crate::recall::{JudgedWake, Recall, RecalledThread, RecalledWake};
 use crate::senders::{SenderCount, Senders};
 use crate::stall::StallSums;

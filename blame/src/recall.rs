@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{WakeFacts, WakePart};
+use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
-use crate::advice::{KernelFiles, Platform};
 use crate::begin::WakeBegin;
 use crate::calls::CallNumbers;
-use crate::cause::LateCause;
-use crate::config::RecordingBegin;
+use crate::cause::{Certainty, LateCause, RuleId};
 use crate::keep::LateWake;
+use crate::machine::{KernelFiles, Platform, RecordingBegin};
 use crate::normal::WakeTimes;
+use crate::part::WakePart;
 use crate::past::{WakePhase, Window};
-use crate::rules::{Certainty, RuleId};
+use crate::release::ReleaseAnchor;
 use crate::timeline::Activity;
 use crate::unseen::UnseenWakes;
-use crate::wake::{ReleaseAnchor, Wake};
+use crate::wake::Wake;
 
 /// Longer times than these are taken for these, ns: 13 days.
 const LONGEST_NS: u64 = 1 << 50;

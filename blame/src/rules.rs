@@ -6,175 +6,15 @@
 use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{CauseKind, LateCause, Unexplained};
+use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Unexplained};
 use crate::culprits::Culprit;
 use crate::frequency::SlowClock;
 use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::past::{Piece, WakePhase};
+use crate::release::ReleaseAnchor;
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
-use crate::wake::{ReleaseAnchor, Wake};
-
-/// The certainty of a rule, which is that of its kind of evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Certainty {
-    /// There is nothing to be sure of.
-    Open,
-    /// Other causes fit nearly as well.
-    Weak,
-    /// The evidence points there; its opposite was seen too.
-    Fair,
-    /// Two kinds of evidence agree.
-    Strong,
-    /// Events on both sides show it.
-    Certain,
-}
-
-impl Certainty {
-    /// As a number, 0..1.
-    #[must_use]
-    pub const fn confidence(self) -> f64 {
-        match self {
-            Self::Open => 0.0,
-            Self::Weak => 0.4,
-            Self::Fair => 0.7,
-            Self::Strong => 0.9,
-            Self::Certain => 0.99,
-        }
-    }
-}
-
-/// The name of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RuleId {
-    /// Time that wakes on time take too.
-    Normal,
-    /// Nothing is known of it.
-    Unseen,
-    /// A signal stopped it.
-    Stopped,
-    /// Before the latest expiry that was allowed.
-    Slack,
-    /// The interrupt that brings its waking to its CPU.
-    OwnIpi,
-    /// An interrupt with a name.
-    Interrupt,
-    /// The kernel's own part of the way, longer in proportion to a lower frequency.
-    SlowClock,
-    /// Its own timer's function stood still, and the CPU did not run.
-    CallbackStallConfirmed,
-    /// Its own timer's function stood still.
-    CallbackStall,
-    /// Its own timer's function.
-    OwnCallback,
-    /// Another timer's function.
-    OtherTimer,
-    /// Between two functions of timers.
-    BetweenTimers,
-    /// The timer interrupt stood still, and the CPU did not run.
-    TimerStallConfirmed,
-    /// The timer interrupt stood still.
-    TimerStall,
-    /// The timer interrupt.
-    TimerInterrupt,
-    /// A short gap beside an interrupt from another CPU.
-    IpiGap,
-    /// Idle until the timer came.
-    IdleExit,
-    /// The timer found a program's own code, and a second kind of evidence agrees.
-    UserStallConfirmed,
-    /// The timer found a program's own code.
-    UserStall,
-    /// The timer found the kernel, and the CPU did not run.
-    KernelStallConfirmed,
-    /// The timer found the end of a section with interrupts off.
-    Enabling,
-    /// The timer found kernel code; decided by whether the address comes again.
-    KernelGap,
-    /// Nothing shows what the timer found.
-    UnknownGap,
-    /// The switch to it.
-    Switch,
-    /// The thread that ran is above.
-    Higher,
-    /// The thread that ran is its equal.
-    Equal,
-    /// The thread that ran is an ordinary one as it is.
-    Fair,
-    /// The scheduler chose a lower one, and the timer that ends throttling let it run.
-    Unthrottled,
-    /// The scheduler chose an ordinary thread, on a kernel that reserves time for those.
-    FairServer,
-    /// The scheduler chose a lower one.
-    PassedOver,
-    /// The thread that ran is below, and the scheduler did not choose anew.
-    NotPreempted,
-    /// The wake before was late by more than this one's own delay.
-    Follows,
-    /// Its own doing.
-    Own,
-    /// None fits.
-    NoRule,
-    /// The address of a gap came at least twice, which a host does not do.
-    RepeatedAddress,
-}
-
-impl RuleId {
-    /// The rule that is left where its second kind of evidence is no more than chance.
-    pub(crate) const fn unconfirmed(self) -> Self {
-        match self {
-            Self::CallbackStallConfirmed => Self::CallbackStall,
-            Self::TimerStallConfirmed => Self::TimerStall,
-            Self::UserStallConfirmed => Self::UserStall,
-            Self::KernelStallConfirmed => Self::UnknownGap,
-            other => other,
-        }
-    }
-
-    /// Its name in results; stable.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Unseen => "unseen",
-            Self::Stopped => "stopped",
-            Self::Slack => "slack",
-            Self::OwnIpi => "own-ipi",
-            Self::Interrupt => "interrupt",
-            Self::SlowClock => "slow-clock",
-            Self::CallbackStallConfirmed => "callback-stall-confirmed",
-            Self::CallbackStall => "callback-stall",
-            Self::OwnCallback => "own-callback",
-            Self::OtherTimer => "other-timer",
-            Self::BetweenTimers => "between-timers",
-            Self::TimerStallConfirmed => "timer-stall-confirmed",
-            Self::TimerStall => "timer-stall",
-            Self::TimerInterrupt => "timer-interrupt",
-            Self::IpiGap => "ipi-gap",
-            Self::IdleExit => "idle-exit",
-            Self::UserStallConfirmed => "user-stall-confirmed",
-            Self::UserStall => "user-stall",
-            Self::KernelStallConfirmed => "kernel-stall-confirmed",
-            Self::Enabling => "enabling",
-            Self::KernelGap => "kernel-gap",
-            Self::UnknownGap => "unknown-gap",
-            Self::Switch => "switch",
-            Self::Higher => "higher",
-            Self::Equal => "equal",
-            Self::Fair => "fair",
-            Self::Unthrottled => "unthrottled",
-            Self::FairServer => "fair-server",
-            Self::PassedOver => "passed-over",
-            Self::NotPreempted => "not-preempted",
-            Self::Follows => "follows",
-            Self::Own => "own",
-            Self::NoRule => "no-rule",
-            Self::RepeatedAddress => "repeated-address",
-        }
-    }
-}
+use crate::wake::Wake;
 
 /// The latest wake of the same thread before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -649,14 +489,5 @@ mod tests {
         assert_eq!(ids.len(), RULES.len());
         let words: BTreeSet<&str> = RULES.iter().map(|rule| rule.id.word()).collect();
         assert_eq!(words.len(), RULES.len());
-    }
-
-    #[test]
-    fn certainties_are_those_of_the_design() {
-        let numbers = [Certainty::Certain, Certainty::Strong, Certainty::Fair, Certainty::Weak]
-            .map(Certainty::confidence);
-        assert_eq!(numbers, [0.99, 0.9, 0.7, 0.4]);
-        assert_eq!(Certainty::Open.confidence(), 0.0);
-        assert!(Certainty::Open < Certainty::Weak && Certainty::Strong < Certainty::Certain);
     }
 }

@@ -6,13 +6,14 @@ use punctual_trace::event::TaskName;
 
 use crate::addresses::{REPEATED, repeated_certainty};
 use crate::advice::{AdviceContext, CauseAdvice, advice};
-use crate::cause::{CauseKind, LateCause, Who};
-use crate::config::{BlameConfig, LateThreshold, Platform};
+use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Who};
+use crate::config::{BlameConfig, LateThreshold};
 use crate::culprits::{Culprits, who};
 use crate::frequency::SlowClock;
 use crate::ledger::{BusyReleases, CauseDetail, CauseSum, LatePart, OpenWakes};
-use crate::rules::{Certainty, RuleId};
+use crate::machine::Platform;
 use crate::senders::SenderCount;
+use crate::share::{per_cent, wilson};
 use crate::spread::LatenessBounds;
 use crate::unseen::UnseenWakes;
 
@@ -439,19 +440,6 @@ fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
     )
 }
 
-/// Wilson's interval (1927) of a share at 95 %, in [0, 1]; all of that where there is nothing.
-#[must_use]
-pub fn wilson(part: u64, whole: u64) -> (f64, f64) {
-    if whole == 0 {
-        return (0.0, 1.0);
-    }
-    const Z: f64 = 1.959_964;
-    let (n, share) = (whole as f64, part as f64 / whole as f64);
-    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    ((middle - half).max(0.0), (middle + half).min(1.0))
-}
-
 /// A duration in a unit that suits it.
 #[must_use]
 pub fn shown_duration(duration_ns: u64) -> String {
@@ -539,15 +527,6 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
 /// The rows of what the recording itself took.
 fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
     table.rows.iter().filter(|row| row.is_of_recording())
-}
-
-/// A share in [0, 1], as a sentence has it.
-pub(crate) fn per_cent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        ..1.0 => "<1 %".to_owned(),
-        percent => format!("{percent:.0} %"),
-    }
 }
 
 fn share_of(part_ns: u64, whole_ns: u64) -> f64 {
@@ -645,15 +624,5 @@ mod tests {
         let shown =
             [0, 999, 1_500, 50_000, 2_400_000, 12_000_000, 3_000_000_000].map(shown_duration);
         assert_eq!(shown, ["0 ns", "999 ns", "1.5 µs", "50 µs", "2.4 ms", "12 ms", "3 s"]);
-    }
-
-    #[test]
-    fn wilson_is_wide_where_wakes_are_few() {
-        assert_eq!(wilson(0, 0), (0.0, 1.0));
-        let (low, high) = wilson(3, 4);
-        assert!(low > 0.29 && low < 0.31 && high > 0.95 && high < 0.96, "{low} {high}");
-        let (low, high) = wilson(7_500, 10_000);
-        assert!(low > 0.74 && high < 0.76);
-        assert!(wilson(10, 10).1 <= 1.0 && wilson(0, 10).0 >= 0.0);
     }
 }

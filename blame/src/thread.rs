@@ -3,7 +3,7 @@
 
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
-use crate::account::{WakeFacts, WakePart};
+use crate::account::WakeFacts;
 use crate::begin::WakeBegin;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
@@ -11,14 +11,16 @@ use crate::counters::WorkCounts;
 use crate::ledger::{BusyReleases, Ledger};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
+use crate::part::WakePart;
 use crate::past::{Past, WakePhase};
 use crate::programs::ThreadPrograms;
 use crate::recall::RecalledThread;
+use crate::release::{Activation, ReleaseAnchor};
 use crate::rules::{PreviousWake, RootCause};
 use crate::spread::LatenessBounds;
 use crate::timeline::TaskMode;
 use crate::unseen::UnseenWakes;
-use crate::wake::{ReleaseAnchor, Wake};
+use crate::wake::Wake;
 
 /// Wakes of one thread that wait for a baseline, at most.
 const PENDING_OF_THREAD: u64 = 64;
@@ -71,35 +73,14 @@ pub(crate) struct OwnArm {
     pub(crate) is_pending: bool,
 }
 
-/// A release that its thread has not answered yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Activation {
-    pub(crate) anchor: ReleaseAnchor,
-    pub(crate) release_ns: u64,
-    pub(crate) latest_ns: u64,
-    pub(crate) armed_ns: Option<u64>,
-    pub(crate) is_whole: bool,
-}
-
-impl Activation {
-    /// By the expiry of its own timer.
-    const fn of_timer(arm: OwnArm) -> Self {
-        Self {
-            anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
-            release_ns: arm.release_ns,
-            latest_ns: arm.latest_ns,
-            armed_ns: Some(arm.armed_ns),
-            is_whole: true,
-        }
-    }
-
-    /// One that came before what is recorded, of a thread that is ready at this instant.
-    pub(crate) const fn unseen(at_ns: u64) -> Self {
-        Self {
-            anchor: ReleaseAnchor::Unseen,
-            release_ns: at_ns,
-            latest_ns: at_ns,
-            armed_ns: None,
+impl OwnArm {
+    /// The release by its expiry.
+    const fn activation(self) -> Activation {
+        Activation {
+            anchor: ReleaseAnchor::Timer { timer: self.timer, function: self.function },
+            release_ns: self.release_ns,
+            latest_ns: self.latest_ns,
+            armed_ns: Some(self.armed_ns),
             is_whole: true,
         }
     }
@@ -415,7 +396,7 @@ impl Thread {
     pub(crate) fn due(&self, at_ns: u64) -> Option<Activation> {
         let is_asleep = self.is_asleep();
         let arm = self.pending_arm().filter(|arm| arm.release_ns < at_ns && is_asleep);
-        self.activation.or_else(|| Some(Activation::of_timer(arm?)))
+        self.activation.or_else(|| Some(arm?.activation()))
     }
 
     /// Takes out the judged part of the wait since this release, to go on with it; `None` where
@@ -480,7 +461,7 @@ impl Thread {
             self.count_unmatched();
         }
         if let Some(arm) = due.filter(|_| self.activation.is_none()) {
-            self.activation = Some(Activation { is_whole: false, ..Activation::of_timer(arm) });
+            self.activation = Some(Activation { is_whole: false, ..arm.activation() });
         }
     }
 

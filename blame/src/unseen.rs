@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::table::per_cent;
+use crate::share::per_cent;
 
 /// From this share of a thread's time on too much is lost to tell causes: what is lost comes where
 /// most happens, so that the rest is no fair sample.

@@ -1,58 +1,16 @@
 //! A finished wait of a followed thread, cut out and ready to be judged.
 
-use punctual_trace::event::{CodeAddress, TaskName, Tid, Vector};
-use serde::{Deserialize, Serialize};
+use punctual_trace::event::{CodeAddress, TaskName};
 
 use crate::begin::WakeBegin;
 use crate::cause::Unexplained;
 use crate::counters::WakeCounts;
 use crate::frequency::SlowClock;
 use crate::past::{Piece, Window};
+use crate::release::ReleaseAnchor;
 use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
 use crate::timeline::Activity;
-
-/// The event that released a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ReleaseAnchor {
-    /// The expiry of a timer.
-    Timer {
-        /// Its address.
-        timer: u64,
-        /// Its function; 0 where it was not seen to be programmed.
-        function: CodeAddress,
-    },
-    /// The entry of an interrupt, for a thread without a timer of its own.
-    Interrupt,
-    /// Its waking by another thread, for one that no timer ever released.
-    Thread {
-        /// The other thread.
-        waker: Tid,
-    },
-    /// Not recorded: it waited for its CPU already when the recording began, or its timer was
-    /// programmed before that. The release is no later than what counts as it.
-    Unseen,
-}
-
-impl ReleaseAnchor {
-    /// Returns true where an interrupt or a thread released it, and no timer.
-    pub(crate) const fn is_event_driven(self) -> bool {
-        matches!(self, Self::Interrupt | Self::Thread { .. })
-    }
-
-    /// Returns true where this may be the interrupt by which another thread's waking reaches its
-    /// CPU: one for a single CPU. Not every kernel records its sender.
-    pub(crate) fn may_bring(self, activity: &Activity) -> bool {
-        let Self::Thread { waker } = self else { return false };
-        match activity {
-            Activity::Ipi { vector: Vector::Reschedule | Vector::CallFunctionSingle, sender } => {
-                sender.is_none_or(|sender| sender.tid == waker)
-            }
-            _ => false,
-        }
-    }
-}
 
 /// A call chain of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use punctual_blame::account::WakePart;
+use punctual_blame::part::WakePart;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};

@@ -4,7 +4,7 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::wake::ReleaseAnchor;
+use punctual_blame::release::ReleaseAnchor;
 use punctual_trace::event::{TaskName, TraceEvent, TraceKind};
 
 use crate::scenario::{

@@ -1,12 +1,11 @@
 //! Each cause, and both sides of each rule's threshold.
 
 use punctual_blame::calls::CallNumbers;
-use punctual_blame::cause::{CauseKind, LateCause};
+use punctual_blame::cause::{CauseKind, LateCause, RuleId};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::rules::RuleId;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 

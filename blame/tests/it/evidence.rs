@@ -1,10 +1,9 @@
 //! Evidence that confirms the host, and evidence that must not.
 
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::CauseKind;
+use punctual_blame::cause::{CauseKind, RuleId};
 use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::rules::RuleId;
 use punctual_blame::stall::CompanionGap;
 use punctual_trace::event::TraceKind;
 

@@ -1,13 +1,12 @@
 //! A capture that was cut down to its late wakes gives the answer that the whole one gave.
 
-use punctual_blame::account::WakePart;
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::{CauseKind, LateCause};
+use punctual_blame::cause::{CauseKind, LateCause, RuleId};
 use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::part::WakePart;
 use punctual_blame::recall::Recall;
-use punctual_blame::rules::RuleId;
 use punctual_trace::event::{TraceEvent, TraceKind};
 
 use crate::scenario::{

@@ -1,11 +1,10 @@
 //! Streams that are not whole: holes, losses, bounds, disorder, other clocks.
 
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::{CauseKind, LateCause, Unexplained};
+use punctual_blame::cause::{CauseKind, Certainty, LateCause, RuleId, Unexplained};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::rules::{Certainty, RuleId};
 use punctual_blame::table::CauseRow;
 use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 

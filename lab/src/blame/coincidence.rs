@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use punctual_blame::config::LateThreshold;
-use punctual_blame::table::wilson;
+use punctual_blame::share::wilson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,78 @@
+//! The machine that is recorded, beside its events: its platform, its files, and the threads that ran
+//! when the recording began.
+
+use std::collections::BTreeSet;
+
+use punctual_trace::event::TaskName;
+use serde::{Deserialize, Serialize};
+
+/// The platform that the kernel runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Platform {
+    /// Not known: what depends on it is said for both.
+    #[default]
+    Unknown,
+    /// A virtual machine: what leaves no event is the host's.
+    VirtualMachine,
+    /// The machine itself: what leaves no event is the firmware's (SMI, secure monitor).
+    Metal,
+}
+
+/// Files of the kernel by which a setting is changed: advice names one only where the machine that
+/// was recorded has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KernelFiles(BTreeSet<String>);
+
+impl KernelFiles {
+    pub(crate) const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
+    pub(crate) const FAIR_SERVER_DIR: &str = "/sys/kernel/debug/sched/fair_server";
+    pub(crate) const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+    pub(crate) const NMI_WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+    pub(crate) const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    pub(crate) const GROUP_RT_RUNTIME: &str = "/sys/fs/cgroup/cpu/cpu.rt_runtime_us";
+
+    /// Those that advice could name, but for files of single interrupts and CPUs.
+    pub const CANDIDATES: [&str; 5] = [
+        Self::PREEMPT,
+        Self::DMA_LATENCY,
+        Self::NMI_WATCHDOG,
+        Self::RT_RUNTIME,
+        Self::GROUP_RT_RUNTIME,
+    ];
+    /// Directories with a folder for each CPU or each interrupt, and the name of the file in it.
+    pub const FOLDERS: [(&str, &str); 2] =
+        [(Self::FAIR_SERVER_DIR, "runtime"), ("/proc/irq", "smp_affinity_list")];
+
+    /// The files at these paths, which the machine has.
+    #[must_use]
+    pub fn new(there: impl IntoIterator<Item = String>) -> Self {
+        Self(there.into_iter().collect())
+    }
+
+    /// The path, where the machine has it.
+    pub(crate) fn find(&self, path: impl AsRef<str>) -> Option<&str> {
+        self.0.get(path.as_ref()).map(String::as_str)
+    }
+}
+
+/// A thread that ran, or waited for a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunnableThread {
+    /// The thread.
+    pub task: TaskName,
+    /// The CPU that it ran on last.
+    pub cpu: u32,
+}
+
+/// A look at the threads of the machine, right before the first event that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingBegin {
+    /// The instant at which recording began, ns on the events' clock.
+    pub at_ns: u64,
+    /// The threads that ran or waited for a CPU then.
+    pub runnable: Vec<RunnableThread>,
+}

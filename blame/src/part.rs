@@ -1,0 +1,170 @@
+//! A part of a wake with what it is booked to, and the sums of many.
+
+use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
+use crate::past::WakePhase;
+use crate::programs::ThreadPrograms;
+use crate::timeline::Activity;
+
+/// A part of a wake with its cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WakePart {
+    /// Its begin, ns on the events' clock.
+    pub from_ns: u64,
+    /// Its end, ns on the events' clock.
+    pub to_ns: u64,
+    /// The state of its thread in it.
+    pub phase: WakePhase,
+    /// The activity of the CPU in it.
+    pub activity: Activity,
+    /// The CPU of `activity`; 0 also where that is elsewhere or unseen.
+    pub cpu: u32,
+    /// The cause that it is booked to.
+    pub cause: LateCause,
+    /// The rule that booked it.
+    pub rule: RuleId,
+    /// The certainty of that rule, lowered where `is_inferred`.
+    pub certainty: Certainty,
+    /// True where it lies before the first event of its CPU: who ran in it is inferred from that
+    /// event.
+    pub is_inferred: bool,
+}
+
+impl WakePart {
+    /// Its length, ns.
+    #[must_use]
+    pub const fn length_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// Parts of a wake, added up by what they are booked to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct PartSums {
+    /// Each from 0 to its length.
+    parts: Vec<WakePart>,
+}
+
+impl PartSums {
+    /// Sums that are kept apart. Of more, threads of one name are one, and the rest is open.
+    pub(crate) const ROOM: usize = 96;
+
+    pub(crate) fn add(&mut self, part: &WakePart) {
+        let length_ns = part.length_ns();
+        let is_like = |sum: &WakePart| sum.cause == part.cause && is_beside(sum, part);
+        if let Some(sum) = self.parts.iter_mut().find(|sum| is_like(sum)) {
+            sum.to_ns += length_ns;
+            return;
+        }
+        let of_name = |part: &WakePart| part.cause.grouped(&ThreadPrograms::default());
+        let new = WakePart { from_ns: 0, to_ns: length_ns, ..*part };
+        if self.parts.len() < Self::ROOM {
+            self.parts.push(new);
+            return;
+        }
+        let is_akin = |sum: &WakePart| of_name(sum) == of_name(part) && is_beside(sum, part);
+        if let Some(sum) = self.parts.iter_mut().find(|sum| is_akin(sum)) {
+            sum.to_ns += length_ns;
+            return;
+        }
+        let cause = LateCause::Unexplained(Unexplained::TooMany);
+        match self.parts.iter_mut().find(|sum| sum.cause == cause) {
+            Some(sum) => sum.to_ns += length_ns,
+            None => {
+                let (rule, certainty) = (RuleId::NoRule, Certainty::Open);
+                self.parts.push(WakePart { cause, rule, certainty, ..new });
+            }
+        }
+    }
+
+    /// These parts, each a sum of its own.
+    pub(crate) fn apart(parts: &[WakePart]) -> Self {
+        let laid = |part: &WakePart| WakePart { from_ns: 0, to_ns: part.length_ns(), ..*part };
+        Self { parts: parts.iter().map(laid).collect() }
+    }
+
+    /// Returns true where one of them is booked to this cause.
+    pub(crate) fn have(&self, cause: LateCause) -> bool {
+        self.parts.iter().any(|part| part.cause == cause)
+    }
+
+    /// The sums as parts that follow each other without a gap, from an instant on, ns.
+    pub(crate) fn laid(&self, from_ns: u64) -> impl Iterator<Item = WakePart> + '_ {
+        let mut at_ns = from_ns;
+        self.parts.iter().map(move |sum| {
+            let from_ns = at_ns;
+            at_ns += sum.length_ns();
+            WakePart { from_ns, to_ns: at_ns, ..*sum }
+        })
+    }
+}
+
+/// Returns true where two parts differ in nothing but their times, cause and activity.
+fn is_beside(sum: &WakePart, part: &WakePart) -> bool {
+    (sum.phase, sum.cpu, sum.rule) == (part.phase, part.cpu, part.rule)
+        && (sum.certainty, sum.is_inferred) == (part.certainty, part.is_inferred)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+    use punctual_trace::event::{ShortName, TaskName};
+    use std::collections::BTreeMap;
+
+    fn part(length_ns: u64, cause: LateCause) -> WakePart {
+        WakePart {
+            from_ns: 0,
+            to_ns: length_ns,
+            phase: WakePhase::Ready,
+            activity: Activity::Nmi,
+            cpu: 0,
+            cause,
+            rule: RuleId::NotPreempted,
+            certainty: Certainty::Certain,
+            is_inferred: false,
+        }
+    }
+
+    fn ran(tid: u32, name: &[u8]) -> LateCause {
+        let name = ShortName::new(name);
+        LateCause::HigherPriority { task: TaskName { tid, name, kernel_priority: 3 } }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn sums_are_those_of_the_parts(
+            parts in proptest::collection::vec((1u64..50, 0u32..200), 1..400),
+        ) {
+            let mut sums = PartSums::default();
+            let mut wanted: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut apart: Vec<u32> = Vec::new();
+            for &(length_ns, number) in &parts {
+                let tid = number + 1;
+                sums.add(&part(length_ns, ran(tid, format!("t{tid}").as_bytes())));
+                if !apart.contains(&tid) && apart.len() < PartSums::ROOM {
+                    apart.push(tid);
+                }
+                *wanted.entry(if apart.contains(&tid) { tid } else { 0 }).or_default() += length_ns;
+            }
+            let mut edge = 1_000;
+            let mut found: BTreeMap<u32, u64> = BTreeMap::new();
+            for sum in sums.laid(1_000) {
+                prop_assert_eq!(sum.from_ns, edge);
+                edge = sum.to_ns;
+                let tid = sum.cause.culprit().map_or(0, |task| task.tid);
+                *found.entry(tid).or_default() += sum.length_ns();
+            }
+            prop_assert_eq!(&found, &wanted);
+            prop_assert!(sums.parts.len() <= PartSums::ROOM + 1);
+        }
+    }
+
+    #[test]
+    fn beyond_the_room_threads_of_one_name_are_one() {
+        let mut sums = PartSums::default();
+        (1..=1_000).for_each(|tid| sums.add(&part(10, ran(tid, b"cc1"))));
+        assert_eq!(sums.parts.len(), PartSums::ROOM);
+        assert_eq!(sums.laid(5).last().map(|last| last.to_ns), Some(10_005));
+    }
+}

@@ -1,0 +1,71 @@
+//! The release of a thread: the event by which it is due to run.
+
+use punctual_trace::event::{CodeAddress, Tid, Vector};
+use serde::{Deserialize, Serialize};
+
+use crate::timeline::Activity;
+
+/// The event that released a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ReleaseAnchor {
+    /// The expiry of a timer.
+    Timer {
+        /// Its address.
+        timer: u64,
+        /// Its function; 0 where it was not seen to be programmed.
+        function: CodeAddress,
+    },
+    /// The entry of an interrupt, for a thread without a timer of its own.
+    Interrupt,
+    /// Its waking by another thread, for one that no timer ever released.
+    Thread {
+        /// The other thread.
+        waker: Tid,
+    },
+    /// Not recorded: it waited for its CPU already when the recording began, or its timer was
+    /// programmed before that. The release is no later than what counts as it.
+    Unseen,
+}
+
+impl ReleaseAnchor {
+    /// Returns true where an interrupt or a thread released it, and no timer.
+    pub(crate) const fn is_event_driven(self) -> bool {
+        matches!(self, Self::Interrupt | Self::Thread { .. })
+    }
+
+    /// Returns true where this may be the interrupt by which another thread's waking reaches its
+    /// CPU: one for a single CPU. Not every kernel records its sender.
+    pub(crate) fn may_bring(self, activity: &Activity) -> bool {
+        let Self::Thread { waker } = self else { return false };
+        match activity {
+            Activity::Ipi { vector: Vector::Reschedule | Vector::CallFunctionSingle, sender } => {
+                sender.is_none_or(|sender| sender.tid == waker)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A release that its thread has not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Activation {
+    pub(crate) anchor: ReleaseAnchor,
+    pub(crate) release_ns: u64,
+    pub(crate) latest_ns: u64,
+    pub(crate) armed_ns: Option<u64>,
+    pub(crate) is_whole: bool,
+}
+
+impl Activation {
+    /// One that came before what is recorded, of a thread that is ready at this instant.
+    pub(crate) const fn unseen(at_ns: u64) -> Self {
+        Self {
+            anchor: ReleaseAnchor::Unseen,
+            release_ns: at_ns,
+            latest_ns: at_ns,
+            armed_ns: None,
+            is_whole: true,
+        }
+    }
+}

@@ -88,17 +88,9 @@ mod tests {
     use punctual_trace::event::TaskName;
 
     fn part(length_ns: u64, cause: LateCause) -> WakePart {
-        WakePart {
-            from_ns: 0,
-            to_ns: length_ns,
-            phase: WakePhase::Ready,
-            activity: Activity::Nmi,
-            cpu: 0,
-            cause,
-            rule: RuleId::NotPreempted,
-            certainty: Certainty::Certain,
-            is_inferred: false,
-        }
+        let piece =
+            Piece { phase: WakePhase::Ready, activity: Activity::Nmi, ..unseen(0, length_ns) };
+        WakePart::new(&piece, cause, RuleId::NotPreempted, Certainty::Certain)
     }
 
     #[test]

@@ -12,20 +12,22 @@ use crate::cause::Unexplained;
 use crate::config::{BlameConfig, FollowedThreads};
 use crate::counters::{CounterBook, WakeCounts};
 use crate::court::{Court, Known};
+use crate::facts::WakeFacts;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
-use crate::past::{Piece, WakePhase, Window, unseen};
+use crate::past::{ByPiece, Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::{JudgedWake, Recall};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
+use crate::symbols::KernelPlace;
 use crate::tasks::TaskTable;
 use crate::thread::{OwnArm, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
-use crate::wake::{FinishedWake, Wake, WindowChain};
+use crate::wake::{FinishedWake, Run, Wake, WindowChain};
 
 /// Reschedule wanted (`common_flags`, trace_events.h), at once or at the next tick.
 const NEED_RESCHED: u8 = 0x04 | 0x02;
@@ -450,7 +452,7 @@ impl Blame {
         self.threads[place].adopt(at_ns);
         self.settle(place, at_ns, Some(number));
         let before = TaskName::default();
-        self.complete(place, Run { cpu: number, from_ns, at_ns, before, is_end: false });
+        self.complete(place, Run { cpu: number, from_ns, at_ns, before, is_waiting: false });
         self.set_state(place, ThreadState::Running(number));
     }
 
@@ -550,7 +552,7 @@ impl Blame {
         let thread = &mut self.threads[place];
         let Some(activation) = thread.answer(run.at_ns) else { return };
         let is_lost = thread.takes_loss(&activation);
-        if run.is_end || activation.anchor == ReleaseAnchor::Unseen {
+        if run.is_waiting || activation.anchor == ReleaseAnchor::Unseen {
             let threshold_ns = match self.config.late.absolute_ns() {
                 u64::MAX => OPEN_WAIT_NS,
                 threshold_ns => threshold_ns.max(OPEN_WAIT_NS),
@@ -568,8 +570,8 @@ impl Blame {
         }
         let mut wake = self.cut_out(place, activation, begin, run);
         let book = self.known_cpu(run.cpu).map(|cpu| &cpu.counters);
-        let wait = book.and_then(|book| book.since(wake.release_ns, run.at_ns));
-        wake.counts = WakeCounts { wait, cycle: self.threads[place].work.next_cycle() };
+        let wait = book.and_then(|book| book.since(wake.activation.release_ns, run.at_ns));
+        wake.facts.counts = WakeCounts { wait, cycle: self.threads[place].work.next_cycle() };
         // How late it was is not known: neither its release nor its run need be what they seem.
         if is_lost || wake.lacks(Unexplained::Lost) {
             self.threads[place].count_unseen();
@@ -594,8 +596,8 @@ impl Blame {
         run: Run,
     ) -> Wake {
         let thread = &self.threads[place];
-        let release_ns = activation.release_ns.min(run.at_ns);
-        let from_ns = begin.as_ref().map_or(release_ns, WakeBegin::to_ns);
+        let wake = Wake::new(place, thread.task, activation, run);
+        let from_ns = begin.as_ref().map_or(wake.activation.release_ns, WakeBegin::to_ns);
         let mut window = thread.past.window(from_ns, run.at_ns);
         window.lead = match &begin {
             Some(begin) => begin.last(),
@@ -603,29 +605,16 @@ impl Blame {
         };
         let is_unthrottled =
             self.unthrottle_ns.is_some_and(|at_ns| run.at_ns - at_ns <= UNTHROTTLE_NS);
-        let mut wake = Wake {
-            thread: place,
-            task: thread.task,
-            anchor: activation.anchor,
-            release_ns,
-            latest_ns: activation.latest_ns.max(release_ns),
-            armed_ns: activation.armed_ns,
-            ran_ns: run.at_ns,
-            ran_from_ns: run.from_ns.clamp(release_ns, run.at_ns),
-            cpu: run.cpu,
-            before: run.before,
-            stop_sender: thread.stop_sender(),
-            chains: self.chains(&window),
+        let facts = WakeFacts {
             stalls: self.stalls(&window),
             clocks: self.slow_clocks(&window),
-            begin,
-            window,
-            counts: WakeCounts::default(),
-            is_unthrottled,
-            is_waiting: run.is_end,
-            is_whole: activation.is_whole,
+            stop_sender: thread.stop_sender(),
+            ..WakeFacts::default()
         };
-        wake.is_whole &= !wake.lacks(Unexplained::Hole) && !wake.lacks(Unexplained::Unrecorded);
+        let chains = self.chains(&window);
+        let mut wake = Wake { begin, window, chains, facts, is_unthrottled, ..wake };
+        wake.activation.is_whole &=
+            !wake.lacks(Unexplained::Hole) && !wake.lacks(Unexplained::Unrecorded);
         wake
     }
 
@@ -649,10 +638,10 @@ impl Blame {
         };
         let begin = thread.take_begin(activation.release_ns);
         let (cpu, task) = (thread.last_cpu(), thread.task);
-        let run = Run { cpu, from_ns: at_ns, at_ns, before: task, is_end: false };
+        let run = Run { cpu, from_ns: at_ns, at_ns, before: task, is_waiting: false };
         let wake = self.cut_out(place, activation, begin, run);
         let known = Known { config: &self.config, tasks: &self.tasks };
-        let begin = Court::begin(&wake, &self.threads[place], known, to_ns);
+        let begin = Court::begin(wake, &self.threads[place], known, to_ns);
         self.threads[place].condense(begin);
     }
 
@@ -678,30 +667,29 @@ impl Blame {
         self.finished.pop_front()
     }
 
-    fn chains(&self, window: &Window) -> Vec<WindowChain> {
+    fn chains(&self, window: &Window) -> ByPiece<WindowChain> {
         let found = window.pieces.iter().enumerate().filter_map(|(index, piece)| {
             let record = self.known_cpu(piece.cpu)?.timeline.chain(piece.chain?)?;
             let addresses = record.addresses();
             let symbols = &self.config.symbols;
             let place = match self.tasks.work(record.tid) {
-                Some(function) => crate::symbols::KernelPlace::Work(symbols.start(function)),
+                Some(function) => KernelPlace::Work(symbols.start(function)),
                 None => symbols.place(addresses),
             };
-            Some(WindowChain {
-                index,
+            let chain = WindowChain {
                 cpu: piece.cpu,
                 tid: record.tid,
                 addresses: addresses.into(),
                 interrupted: symbols.interrupted(addresses),
                 place,
-            })
+            };
+            Some((index, chain))
         });
         found.collect()
     }
 
-    /// Evidence on each stretch without an event, silence of other CPUs and missing CPU time, with
-    /// the index of its piece.
-    fn stalls(&self, window: &Window) -> Vec<(usize, StallEvidence)> {
+    /// Evidence on each stretch without an event: silence of other CPUs and missing CPU time.
+    fn stalls(&self, window: &Window) -> ByPiece<StallEvidence> {
         let is_stretch = |piece: &Piece| {
             let is_silent = match piece.phase {
                 WakePhase::Delivery => {
@@ -717,10 +705,10 @@ impl Blame {
         stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
     }
 
-    /// The indices of pieces whose CPU was slower than usual, with its frequencies.
-    fn slow_clocks(&self, window: &Window) -> Vec<(usize, SlowClock)> {
+    /// The frequencies of pieces whose CPU was slower than usual.
+    fn slow_clocks(&self, window: &Window) -> ByPiece<SlowClock> {
         if self.clocks.is_empty() {
-            return Vec::new();
+            return ByPiece::default();
         }
         let pieces = window.pieces.iter().enumerate();
         let slow = pieces.filter_map(|(index, piece)| {
@@ -1170,7 +1158,10 @@ impl Blame {
         if let Some(expiring) = own {
             self.release(place, number, at_ns, expiring);
             let cpu = self.threads[place].state().cpu().unwrap_or(number);
-            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before: task, is_end: false });
+            self.complete(
+                place,
+                Run { cpu, from_ns: at_ns, at_ns, before: task, is_waiting: false },
+            );
         }
     }
 
@@ -1228,7 +1219,7 @@ impl Blame {
             self.threads[place].adopt(at_ns);
             self.settle(place, at_ns, Some(number));
             let (cpu, from_ns, before) = (number, at_ns, previous);
-            let run = Run { cpu, from_ns, at_ns, before, is_end: false };
+            let run = Run { cpu, from_ns, at_ns, before, is_waiting: false };
             self.complete(place, run);
             if let ThreadState::Running(elsewhere) = self.threads[place].state()
                 && elsewhere != number
@@ -1325,7 +1316,7 @@ impl Blame {
                 continue;
             }
             self.settle(place, at_ns, None);
-            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before, is_end: true });
+            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before, is_waiting: true });
         }
     }
 }
@@ -1336,18 +1327,6 @@ struct Chosen {
     runner: TaskName,
     /// True where it ran already when the others became ready, and was not chosen just now.
     is_since_ready: bool,
-}
-
-/// A run that ends a wait.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    cpu: u32,
-    /// The earliest instant at which it can have begun.
-    from_ns: u64,
-    at_ns: u64,
-    before: TaskName,
-    /// True where the thread still waits, and the end of the recording stands for its run.
-    is_end: bool,
 }
 
 /// An expiry as it was recorded.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{Account, Judgement, WakeFacts, account, account_until};
+use crate::account::{account, account_until};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
 use crate::begin::WakeBegin;
 use crate::cause::{CauseKind, LateCause, RuleId};
@@ -17,6 +17,7 @@ use crate::ledger::Ledger;
 use crate::part::WakePart;
 use crate::programs::ThreadPrograms;
 use crate::recall::Recall;
+use crate::rules::Kernel;
 use crate::stall::STALL_NS;
 use crate::tasks::TaskTable;
 use crate::thread::Thread;
@@ -34,11 +35,10 @@ pub(crate) struct Known<'a> {
     pub(crate) tasks: &'a TaskTable,
 }
 
-/// The facts by which a wake is judged, and whether it is late as far as is known yet.
-#[derive(Debug)]
-struct Judged {
-    facts: WakeFacts,
-    is_late: bool,
+impl Known<'_> {
+    const fn kernel(&self) -> Kernel<'_> {
+        Kernel { symbols: &self.config.symbols, release: self.config.kernel }
+    }
 }
 
 /// The state of judging: wakes that wait for a baseline, kept late wakes, addresses of gaps.
@@ -91,43 +91,41 @@ impl Court {
         threads: &mut [Thread],
         known: Known<'_>,
     ) -> bool {
-        let facts = recall.facts(wake.task.tid, wake.release_ns, wake.least_ns());
+        let release_ns = wake.activation.release_ns;
+        let facts = recall.facts(wake.task.tid, release_ns, wake.least_ns());
         let Some(facts) = facts.cloned() else { return false };
         // Whoever wrote them: those of pieces that are there.
-        let pieces = wake.window.pieces.len();
-        let stalls = facts.stalls.iter().filter(|(index, _)| *index < pieces);
-        wake.stalls = stalls.copied().collect();
-        let clocks = facts.clocks.iter().filter(|(index, _)| *index < pieces);
-        wake.clocks = clocks.copied().collect();
-        wake.stop_sender = facts.stop_sender;
-        self.accept_judged((wake, facts), threads, known);
+        wake.facts = facts.within(wake.window.pieces.len());
+        self.accept_judged(wake, threads, known);
         true
     }
 
-    /// Takes a late wake, with the facts by which it was judged.
-    pub(crate) fn accept_judged(
-        &mut self,
-        (wake, facts): (Wake, WakeFacts),
-        threads: &mut [Thread],
-        known: Known<'_>,
-    ) {
+    /// Takes a late wake that has the facts by which it was judged.
+    pub(crate) fn accept_judged(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) {
         threads[wake.thread].ledger.note(&wake, known.config.late.absolute_ns());
-        self.judge_by(wake, Judged { facts, is_late: true }, threads, known);
+        self.book(wake, true, threads, known);
     }
 
     /// The begin of a wait that goes on, with what of its window ends by then: that is judged now.
-    pub(crate) fn begin(wake: &Wake, thread: &Thread, known: Known<'_>, to_ns: u64) -> WakeBegin {
-        let Wake { task, release_ns, .. } = *wake;
-        let config = known.config;
-        let facts = match &config.recall {
-            Some(recall) => recall.facts(task.tid, release_ns, u64::MAX).cloned(),
-            None => Some(thread.facts(wake)),
-        };
-        let facts = facts.unwrap_or_default();
-        let mut begin =
-            wake.begin.clone().unwrap_or_else(|| WakeBegin::new(release_ns, facts.usual));
+    pub(crate) fn begin(
+        mut wake: Wake,
+        thread: &Thread,
+        known: Known<'_>,
+        to_ns: u64,
+    ) -> WakeBegin {
+        let release_ns = wake.activation.release_ns;
+        match &known.config.recall {
+            Some(recall) => {
+                let facts = recall.facts(wake.task.tid, release_ns, u64::MAX);
+                let past = facts.map(|facts| (facts.usual, facts.previous));
+                (wake.facts.usual, wake.facts.previous) = past.unwrap_or_default();
+            }
+            None => thread.inform(&mut wake),
+        }
+        let begin = wake.begin.clone();
+        let mut begin = begin.unwrap_or_else(|| WakeBegin::new(release_ns, wake.facts.usual));
         let mut left = begin.left();
-        let parts = account_until(wake, to_ns, Judgement::new(&facts, config), &mut left);
+        let parts = account_until(&wake, to_ns, known.kernel(), &mut left);
         begin.add(&parts, left);
         begin
     }
@@ -151,18 +149,18 @@ impl Court {
         }
     }
 
-    fn judge(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) {
+    fn judge(&mut self, mut wake: Wake, threads: &mut [Thread], known: Known<'_>) {
         let thread = &threads[wake.thread];
         let is_late = thread.is_late(known.config, wake.least_ns());
-        let facts = thread.facts(&wake);
-        self.judge_by(wake, Judged { facts, is_late }, threads, known);
+        thread.inform(&mut wake);
+        self.book(wake, is_late, threads, known);
     }
 
-    fn judge_by(&mut self, wake: Wake, judged: Judged, threads: &mut [Thread], known: Known<'_>) {
-        let Judged { mut facts, is_late } = judged;
+    /// Books a wake by its facts, `is_late` as far as is known yet.
+    fn book(&mut self, mut wake: Wake, is_late: bool, threads: &mut [Thread], known: Known<'_>) {
         let config = known.config;
         let number = wake.thread;
-        let mut parts = account(&wake, Judgement::new(&facts, config));
+        let mut parts = account(&wake, known.kernel());
         debug_assert_eq!(
             parts.iter().map(WakePart::length_ns).sum::<u64>(),
             wake.lateness_ns(),
@@ -171,32 +169,31 @@ impl Court {
         if config.recall.is_none() {
             let culprits = parts.iter().filter_map(|part| part.cause.culprit());
             let tids = culprits.map(|task| task.tid);
-            facts.programs = ThreadPrograms::of(tids, |tid| known.tasks.program(tid));
+            wake.facts.programs = ThreadPrograms::of(tids, |tid| known.tasks.program(tid));
         }
         // What is kept has its addresses still: how often each came is known in the end.
         let has_address = is_late && parts.iter().any(|part| address(part).is_some());
         let unsettled = has_address.then(|| parts.clone());
-        let programs = &facts.programs;
+        let programs = &wake.facts.programs;
         let counted = match is_late {
             true => self.addresses_of(&mut parts, threads, programs),
             false => Vec::new(),
         };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
-        let account = Account { wake: &wake, parts: &parts, facts: &facts };
-        let main = thread.ledger.add(&account, threshold_ns);
+        let main = thread.ledger.add(&wake, &parts, threshold_ns);
         for Counted { at, times, cause } in counted {
             if times >= REPEATED {
                 thread.ledger.note_repeats(cause, times);
             } else if let Some(part) = parts.iter().find(|part| address(part) == Some(at)) {
-                let booking = Ledger::booking(&account, part, threshold_ns);
+                let booking = Ledger::booking(&wake, &parts, part, threshold_ns);
                 self.addresses.set_first(at, FirstWake { thread: number, booking });
             }
         }
-        thread.remember(&wake, main, facts.root_of(&parts, main));
+        thread.remember(&wake, &parts, main);
         if is_late {
             thread.count_late(&wake, &parts, main);
-            self.keep.offer(LateWake::new(&wake, parts, unsettled, main, facts));
+            self.keep.offer(LateWake::new(wake, parts, unsettled, main));
         }
     }
 
@@ -249,7 +246,7 @@ impl Court {
 
     /// Threads and releases of the wakes that are kept now, or may be.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (Tid, u64)> + '_ {
-        let pending = self.pending.iter().map(|wake| (wake.task.tid, wake.release_ns));
+        let pending = self.pending.iter().map(|wake| (wake.task.tid, wake.activation.release_ns));
         self.keep.keys().chain(pending)
     }
 

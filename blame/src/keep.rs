@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
-use crate::account::WakeFacts;
 use crate::cause::{Certainty, LateCause};
 use crate::counters::WakeCounts;
 use crate::culprits::Culprits;
+use crate::facts::WakeFacts;
 use crate::part::{PartSums, WakePart};
 use crate::programs::ProgramOwner;
 use crate::release::ReleaseAnchor;
@@ -59,12 +59,12 @@ impl LateWake {
     /// the account before addresses that came again were taken for causes, where there are any:
     /// their number is known in the end.
     pub(crate) fn new(
-        wake: &Wake,
+        wake: Wake,
         parts: Vec<WakePart>,
         unsettled: Option<Vec<WakePart>>,
         main: LateCause,
-        facts: WakeFacts,
     ) -> Self {
+        let facts = &wake.facts;
         let is_main = |part: &&WakePart| facts.counted(part) == main;
         let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
         let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
@@ -77,20 +77,20 @@ impl LateWake {
         let is_long = parts.len() > PARTS;
         Self {
             task: wake.task,
-            anchor: wake.anchor,
-            release_ns: wake.release_ns,
-            ran_ns: wake.ran_ns,
-            ran_from_ns: wake.ran_from_ns,
-            cpu: wake.cpu,
-            before: wake.before,
+            anchor: wake.activation.anchor,
+            release_ns: wake.activation.release_ns,
+            ran_ns: wake.run.at_ns,
+            ran_from_ns: wake.run.from_ns,
+            cpu: wake.run.cpu,
+            before: wake.run.before,
             main,
             main_ns,
-            is_whole: wake.is_whole,
-            is_waiting: wake.is_waiting,
+            is_whole: wake.activation.is_whole,
+            is_waiting: wake.run.is_waiting,
             chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
             parts: if is_long { condensed(&parts) } else { parts },
             is_condensed: is_long || wake.begin.is_some(),
-            facts,
+            facts: wake.facts,
         }
     }
 
@@ -246,21 +246,13 @@ impl Keep {
 mod tests {
     use super::*;
     use crate::cause::RuleId;
-    use crate::past::WakePhase;
+    use crate::past::{Piece, WakePhase, unseen};
     use crate::timeline::Activity;
 
     fn part(from_ns: u64, to_ns: u64) -> WakePart {
-        WakePart {
-            from_ns,
-            to_ns,
-            phase: WakePhase::Ready,
-            activity: Activity::Nmi,
-            cpu: 0,
-            cause: LateCause::Nmi,
-            rule: RuleId::Interrupt,
-            certainty: Certainty::Certain,
-            is_inferred: false,
-        }
+        let piece =
+            Piece { phase: WakePhase::Ready, activity: Activity::Nmi, ..unseen(from_ns, to_ns) };
+        WakePart::new(&piece, LateCause::Nmi, RuleId::Interrupt, Certainty::Certain)
     }
 
     fn wake(release_ns: u64, lateness_ns: u64) -> LateWake {

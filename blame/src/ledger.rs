@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::{Account, WakeFacts, main_cause, sums};
+use crate::account::{main_cause, sums};
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::culprits::{Culprit, CulpritBook, Culprits};
+use crate::facts::WakeFacts;
 use crate::part::WakePart;
 use crate::programs::ThreadPrograms;
 use crate::release::ReleaseAnchor;
@@ -61,11 +62,7 @@ impl CauseSum {
                     part.activity,
                     Activity::TimerInterrupt | Activity::TimerCallback { .. }
                 );
-            let evidence = wake.stalls.iter().find(|(piece, _)| {
-                let piece = &wake.window.pieces[*piece];
-                is_stretch && piece.from_ns <= part.from_ns && part.to_ns <= piece.to_ns
-            });
-            if let Some((_, evidence)) = evidence {
+            if let Some(evidence) = wake.stall_around(&part).filter(|_| is_stretch) {
                 self.stalls.add(evidence);
             }
         }
@@ -322,9 +319,9 @@ impl Ledger {
         self.most.add(wake.lateness_ns());
         self.over += u64::from(wake.least_ns() > threshold_ns);
         self.censored += u64::from(wake.is_censored());
-        self.broken += u64::from(!wake.is_whole);
-        self.begun += u64::from(wake.anchor == ReleaseAnchor::Unseen);
-        self.waiting += u64::from(wake.is_waiting);
+        self.broken += u64::from(!wake.activation.is_whole);
+        self.begun += u64::from(wake.activation.anchor == ReleaseAnchor::Unseen);
+        self.waiting += u64::from(wake.run.is_waiting);
     }
 
     fn cell(wake: &Wake, threshold_ns: u64) -> Cell {
@@ -333,15 +330,20 @@ impl Ledger {
     }
 
     /// The booking of a part of a wake that was just added.
-    pub(crate) fn booking(account: &Account<'_>, part: &WakePart, threshold_ns: u64) -> Booking {
-        let Account { wake, parts, facts } = *account;
+    pub(crate) fn booking(
+        wake: &Wake,
+        parts: &[WakePart],
+        part: &WakePart,
+        threshold_ns: u64,
+    ) -> Booking {
+        let facts = &wake.facts;
         let sums = sums(parts, facts);
         let cause = part.cause.grouped(&facts.programs);
         let is_at = |other: &&WakePart| other.cause == part.cause;
         let time_ns = parts.iter().filter(is_at).map(WakePart::length_ns).sum();
         Booking {
             cell: Self::cell(wake, threshold_ns),
-            release_ns: wake.release_ns,
+            release_ns: wake.activation.release_ns,
             cause,
             is_main: main_cause(&sums, wake.lateness_ns()) == cause,
             sum_ns: sums.iter().find(|(known, _)| *known == cause).map_or(0, |(_, sum)| *sum),
@@ -400,8 +402,8 @@ impl Ledger {
     }
 
     /// Adds the causes of a wake, and returns the main one.
-    pub(crate) fn add(&mut self, account: &Account<'_>, threshold_ns: u64) -> LateCause {
-        let Account { wake, parts, facts } = *account;
+    pub(crate) fn add(&mut self, wake: &Wake, parts: &[WakePart], threshold_ns: u64) -> LateCause {
+        let facts = &wake.facts;
         let lateness_ns = wake.lateness_ns();
         let cell = Self::cell(wake, threshold_ns);
         let sums = sums(parts, facts);
@@ -413,11 +415,11 @@ impl Ledger {
         let is_latest = self.worst.is_none_or(|worst| wake.least_ns() > worst.least_ns);
         let longest = sums.iter().find(|(cause, _)| cause.is_nameable());
         if let Some(&(cause, time_ns)) = longest.filter(|_| is_latest) {
-            let (release_ns, least_ns) = (wake.release_ns, wake.least_ns());
+            let (release_ns, least_ns) = (wake.activation.release_ns, wake.least_ns());
             let worst = WorstWake { cell, release_ns, least_ns, lateness_ns, cause, time_ns };
             self.worst = Some(worst);
         }
-        let sound = if wake.is_whole { 1.0 } else { sound(parts, lateness_ns) };
+        let sound = if wake.activation.is_whole { 1.0 } else { sound(parts, lateness_ns) };
         for (cause, time_ns) in sums {
             let of_cause =
                 || parts.iter().copied().filter(move |part| facts.counted(part) == cause);

@@ -14,7 +14,7 @@
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
-//! | [`wake`], [`release`], `begin`, `normal` | a wait cut out, or summed up; what is usual |
+//! | [`wake`], [`release`], `facts`, `begin`, `normal` | a wait cut out, or summed up; what is usual |
 //! | [`counters`] | what a processor counted around a wake |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
 //! | `rules`, `account`, [`part`], [`cause`] | each stretch to a cause, exactly |
@@ -45,6 +45,7 @@ pub mod config;
 pub mod counters;
 mod court;
 pub mod culprits;
+mod facts;
 mod frequency;
 pub mod keep;
 mod ledger;

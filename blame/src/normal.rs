@@ -34,6 +34,17 @@ pub(crate) struct WakeTimes {
 }
 
 impl WakeTimes {
+    /// Each of them, but no longer than this, ns.
+    pub(crate) fn at_most(self, longest_ns: u64) -> Self {
+        Self {
+            delivery_ns: self.delivery_ns.min(longest_ns),
+            timer_ns: self.timer_ns.min(longest_ns),
+            callback_ns: self.callback_ns.min(longest_ns),
+            idle_ready_ns: self.idle_ready_ns.min(longest_ns),
+            own_interrupt_ns: self.own_interrupt_ns.min(longest_ns),
+        }
+    }
+
     /// The times of a window.
     pub(crate) fn new(window: &Window, anchor: ReleaseAnchor) -> Self {
         let mut times = Self::default();

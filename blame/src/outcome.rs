@@ -157,11 +157,7 @@ impl BlameOutcome {
         for wake in self.worst.iter().chain(&self.sample) {
             let (tid, release_ns) = (wake.task.tid, wake.release_ns);
             let is_there = has(tid, release_ns);
-            let mut facts = wake.facts.clone();
-            let root = facts.previous.as_mut().and_then(|previous| previous.root.as_mut());
-            if let Some(root) = root {
-                root.cause = root.cause.renamed(&mut renamed);
-            }
+            let facts = wake.facts.clone().renamed(&mut renamed);
             if is_there && !wake.is_condensed {
                 wakes.push(RecalledWake { tid, release_ns, facts });
             } else if let Some(left) = parts_left.checked_sub(wake.parts.len()) {

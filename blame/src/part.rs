@@ -1,7 +1,7 @@
 //! A part of a wake with what it is booked to, and the sums of many.
 
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
-use crate::past::WakePhase;
+use crate::past::{Piece, WakePhase};
 use crate::programs::ThreadPrograms;
 use crate::timeline::Activity;
 
@@ -30,6 +30,27 @@ pub struct WakePart {
 }
 
 impl WakePart {
+    /// A piece that a rule books to a cause. Where only a later event of the CPU shows who ran, it
+    /// is strong at most, and weak for a thread without a name, whose priority is not known either.
+    pub(crate) fn new(piece: &Piece, cause: LateCause, rule: RuleId, certainty: Certainty) -> Self {
+        let Piece { from_ns, to_ns, phase, activity, cpu, is_inferred, .. } = *piece;
+        let is_nameless = cause.culprit().is_some_and(|task| task.name.as_bytes().is_empty());
+        let most = match (is_inferred, is_nameless) {
+            (false, _) => Certainty::Certain,
+            (true, false) => Certainty::Strong,
+            (true, true) => Certainty::Weak,
+        };
+        let certainty = certainty.min(most);
+        Self { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred }
+    }
+
+    /// Returns true where the next part differs in its times and certainty at most.
+    pub(crate) fn is_like(&self, next: &Self) -> bool {
+        (self.phase, self.activity, self.cpu) == (next.phase, next.activity, next.cpu)
+            && (self.cause, self.rule, self.is_inferred)
+                == (next.cause, next.rule, next.is_inferred)
+    }
+
     /// Its length, ns.
     #[must_use]
     pub const fn length_ns(&self) -> u64 {
@@ -107,22 +128,15 @@ fn is_beside(sum: &WakePart, part: &WakePart) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::past::unseen;
     use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
     use punctual_trace::event::{ShortName, TaskName};
     use std::collections::BTreeMap;
 
     fn part(length_ns: u64, cause: LateCause) -> WakePart {
-        WakePart {
-            from_ns: 0,
-            to_ns: length_ns,
-            phase: WakePhase::Ready,
-            activity: Activity::Nmi,
-            cpu: 0,
-            cause,
-            rule: RuleId::NotPreempted,
-            certainty: Certainty::Certain,
-            is_inferred: false,
-        }
+        let piece =
+            Piece { phase: WakePhase::Ready, activity: Activity::Nmi, ..unseen(0, length_ns) };
+        WakePart::new(&piece, cause, RuleId::NotPreempted, Certainty::Certain)
     }
 
     fn ran(tid: u32, name: &[u8]) -> LateCause {

@@ -78,7 +78,7 @@ pub(crate) struct Past {
 }
 
 /// A wait cut out of the past.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Window {
     /// Without gaps, up to the end.
     pub(crate) pieces: Vec<Piece>,
@@ -93,6 +93,39 @@ impl Window {
             Some(before) => self.pieces.get(before),
             None => self.lead.as_ref(),
         }
+    }
+}
+
+/// Values of some pieces of a window, each with the index of its piece.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ByPiece<T>(Vec<(usize, T)>);
+
+impl<T> ByPiece<T> {
+    /// The value of the piece at this index; `None` where it has none.
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        self.iter().find(|(piece, _)| *piece == index).map(|(_, value)| value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.0.iter().map(|(index, value)| (*index, value))
+    }
+
+    /// Drops the values of pieces beyond so many.
+    pub(crate) fn truncate(&mut self, pieces: usize) {
+        self.0.retain(|(index, _)| *index < pieces);
+    }
+}
+
+impl<T> Default for ByPiece<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FromIterator<(usize, T)> for ByPiece<T> {
+    fn from_iter<I: IntoIterator<Item = (usize, T)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
     }
 }
 

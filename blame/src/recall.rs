@@ -11,20 +11,19 @@ use std::collections::BTreeMap;
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 use serde::{Deserialize, Serialize};
 
-use crate::account::WakeFacts;
 use crate::addresses::RepeatedAddress;
 use crate::begin::WakeBegin;
 use crate::calls::CallNumbers;
 use crate::cause::{Certainty, LateCause, RuleId};
+use crate::facts::WakeFacts;
 use crate::keep::LateWake;
 use crate::machine::{KernelFiles, Platform, RecordingBegin};
-use crate::normal::WakeTimes;
 use crate::part::WakePart;
-use crate::past::{WakePhase, Window};
-use crate::release::ReleaseAnchor;
+use crate::past::WakePhase;
+use crate::release::{Activation, ReleaseAnchor};
 use crate::timeline::Activity;
 use crate::unseen::UnseenWakes;
-use crate::wake::Wake;
+use crate::wake::{Run, Wake};
 
 /// Longer times than these are taken for these, ns: 13 days.
 const LONGEST_NS: u64 = 1 << 50;
@@ -56,6 +55,28 @@ struct JudgedPart {
     is_inferred: bool,
 }
 
+impl JudgedPart {
+    /// A part as it was judged.
+    fn of(part: &WakePart, renamed: impl FnMut(CodeAddress) -> CodeAddress) -> Self {
+        Self {
+            length_ns: part.length_ns(),
+            phase: part.phase,
+            cpu: part.cpu,
+            cause: part.cause.renamed(renamed),
+            rule: part.rule,
+            certainty: part.certainty,
+            is_inferred: part.is_inferred,
+        }
+    }
+
+    /// The part from an instant on, ns: the activity in it was not kept.
+    const fn from(&self, from_ns: u64) -> WakePart {
+        let Self { length_ns, phase, cpu, cause, rule, certainty, is_inferred } = *self;
+        let (to_ns, activity) = (from_ns + length_ns, Activity::Unseen);
+        WakePart { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred }
+    }
+}
+
 /// A wake whose events the capture does not have, or that is too long to be judged in one piece: as
 /// it was judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,15 +103,7 @@ impl JudgedWake {
         facts: WakeFacts,
         mut renamed: impl FnMut(CodeAddress) -> CodeAddress,
     ) -> Self {
-        let parts = wake.parts.iter().map(|part| JudgedPart {
-            length_ns: part.length_ns(),
-            phase: part.phase,
-            cpu: part.cpu,
-            cause: part.cause.renamed(&mut renamed),
-            rule: part.rule,
-            certainty: part.certainty,
-            is_inferred: part.is_inferred,
-        });
+        let parts = wake.parts.iter().map(|part| JudgedPart::of(part, &mut renamed));
         Self {
             task: wake.task,
             anchor: match wake.anchor {
@@ -107,7 +120,7 @@ impl JudgedWake {
             is_whole: wake.is_whole && is_whole,
             parts: parts.collect(),
             // Of pieces that are no longer there.
-            facts: WakeFacts { stalls: Vec::new(), clocks: Vec::new(), ..facts },
+            facts: facts.within(0),
         }
     }
 
@@ -126,51 +139,34 @@ impl JudgedWake {
         self.task
     }
 
-    /// A finished wake of the thread at this place, with the facts by which it was judged.
-    pub(crate) fn finished(&self, thread: usize) -> (Wake, WakeFacts) {
+    /// The finished wake of the thread at this place, with the facts by which it was judged.
+    pub(crate) fn finished(&self, thread: usize) -> Wake {
         let mut from_ns = self.release_ns;
-        let parts = self.parts.iter().map(|part| {
-            let JudgedPart { length_ns, phase, cpu, cause, rule, certainty, is_inferred } = *part;
-            let to_ns = from_ns + length_ns;
-            let activity = Activity::Unseen;
-            let part = WakePart {
-                from_ns,
-                to_ns,
-                phase,
-                activity,
-                cpu,
-                cause,
-                rule,
-                certainty,
-                is_inferred,
-            };
-            from_ns = to_ns;
+        let parts = self.parts.iter().map(|judged| {
+            let part = judged.from(from_ns);
+            from_ns = part.to_ns;
             part
         });
         let parts: Vec<WakePart> = parts.collect();
-        let wake = Wake {
-            thread,
-            task: self.task,
+        let activation = Activation {
             anchor: self.anchor,
             release_ns: self.release_ns,
             latest_ns: self.release_ns,
             armed_ns: None,
-            ran_ns: self.ran_ns,
-            ran_from_ns: self.ran_from_ns,
-            cpu: self.cpu,
-            before: self.before,
-            stop_sender: self.facts.stop_sender,
-            begin: Some(WakeBegin::judged(self.release_ns, &parts)),
-            window: Window { pieces: Vec::new(), lead: None },
-            chains: Vec::new(),
-            stalls: Vec::new(),
-            clocks: Vec::new(),
-            counts: self.facts.counts,
-            is_unthrottled: false,
-            is_waiting: self.is_waiting,
             is_whole: self.is_whole,
         };
-        (wake, self.facts.clone())
+        let run = Run {
+            cpu: self.cpu,
+            from_ns: self.ran_from_ns,
+            at_ns: self.ran_ns,
+            before: self.before,
+            is_waiting: self.is_waiting,
+        };
+        Wake {
+            begin: Some(WakeBegin::judged(self.release_ns, &parts)),
+            facts: self.facts.clone().within(0),
+            ..Wake::new(thread, self.task, activation, run)
+        }
     }
 }
 
@@ -242,12 +238,7 @@ impl Recall {
         self.judged.retain(JudgedWake::is_sound);
         let facts = self.wakes.iter_mut().map(|wake| &mut wake.facts);
         for facts in facts.chain(self.judged.iter_mut().map(|wake| &mut wake.facts)) {
-            let WakeTimes { delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns } =
-                &mut facts.usual;
-            [delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns]
-                .into_iter()
-                .for_each(bound);
-            facts.previous.iter_mut().for_each(|previous| bound(&mut previous.lateness_ns));
+            facts.limit(LONGEST_NS);
         }
         self.wakes.sort_by_key(|wake| (wake.tid, wake.release_ns));
         self

@@ -4,60 +4,42 @@
 //! (blame.md §6). What is normal was taken off before: rules see what is beyond it.
 
 use punctual_trace::event::TaskName;
-use serde::{Deserialize, Serialize};
 
-use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Unexplained};
-use crate::culprits::Culprit;
+use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
-use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
+use crate::normal::{awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
+use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::release::ReleaseAnchor;
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
 use crate::wake::Wake;
 
-/// The latest wake of the same thread before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PreviousWake {
-    pub(crate) lateness_ns: u64,
-    pub(crate) kind: CauseKind,
-    /// The root of its lateness; `None` where it has no single cause, or that was not written.
-    #[serde(default)]
-    pub(crate) root: Option<RootCause>,
-}
-
-/// The root of a wake's lateness: its main cause, or where it was late by the wake before it, the
-/// root of that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RootCause {
-    /// The cause, as rows have it.
-    pub(crate) cause: LateCause,
-    /// The thread that it names.
-    pub(crate) culprit: Option<Culprit>,
+/// The kernel that was recorded, as rules look at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<'a> {
+    pub(crate) symbols: &'a SymbolMap,
+    /// Major and minor of its release, where known.
+    pub(crate) release: Option<(u32, u32)>,
 }
 
 /// A part of a wake that is judged, with all that rules look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene<'a> {
-    pub(crate) wake: &'a Wake,
+    wake: &'a Wake,
     /// The index of its piece in the window.
-    pub(crate) index: usize,
+    index: usize,
     /// The part of that piece that is judged.
-    pub(crate) part: Piece,
-    pub(crate) usual: WakeTimes,
-    pub(crate) previous: Option<PreviousWake>,
-    pub(crate) symbols: &'a SymbolMap,
-    pub(crate) kernel: Option<(u32, u32)>,
+    part: Piece,
+    kernel: Kernel<'a>,
 }
 
 /// A stretch of the kernel's own that took longer since its CPU was slower.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SlowedPath {
+struct SlowedPath {
     clock: SlowClock,
     /// Its usual time, ns.
-    pub(crate) usual_ns: u64,
+    usual_ns: u64,
 }
 
 /// A rule: a name, a certainty, and the test that gives a cause where it fits.
@@ -117,16 +99,24 @@ const RULES: &[Rule] = &[
     rule(RuleId::Own, Certainty::Certain, own),
 ];
 
-/// The first rule that fits: cause, name, certainty.
-pub(crate) fn judge(scene: &Scene<'_>) -> (LateCause, RuleId, Certainty) {
-    RULES.iter().find_map(|rule| Some(((rule.judge)(scene)?, rule.id, rule.certainty))).unwrap_or((
-        LateCause::Unexplained(Unexplained::NoRule),
-        RuleId::NoRule,
-        Certainty::Open,
-    ))
-}
+impl<'a> Scene<'a> {
+    /// A part of the piece at `index` of the window of a wake.
+    pub(crate) const fn new(wake: &'a Wake, index: usize, part: Piece, kernel: Kernel<'a>) -> Self {
+        Self { wake, index, part, kernel }
+    }
 
-impl Scene<'_> {
+    /// Books the part by the first rule that fits.
+    pub(crate) fn judge(&self) -> WakePart {
+        let found = RULES.iter().find_map(|rule| {
+            let cause = (rule.judge)(self)?;
+            Some(WakePart::new(&self.part, cause, rule.id, rule.certainty))
+        });
+        found.unwrap_or_else(|| {
+            let cause = LateCause::Unexplained(Unexplained::NoRule);
+            WakePart::new(&self.part, cause, RuleId::NoRule, Certainty::Open)
+        })
+    }
+
     fn pieces(&self) -> &[Piece] {
         &self.wake.window.pieces
     }
@@ -145,7 +135,7 @@ impl Scene<'_> {
     fn ready_behind(&self) -> Option<TaskName> {
         let is_ready = match self.part.phase {
             WakePhase::Ready => true,
-            WakePhase::Delivery => self.wake.is_event_driven(),
+            WakePhase::Delivery => self.wake.activation.anchor.is_event_driven(),
             _ => false,
         };
         // Itself, where a switch was not recorded: that explains nothing.
@@ -154,7 +144,7 @@ impl Scene<'_> {
     }
 
     fn is_own(&self, timer: u64, armer: TaskName) -> bool {
-        let own = match self.wake.anchor {
+        let own = match self.wake.activation.anchor {
             ReleaseAnchor::Timer { timer: own, .. } => own == timer,
             ReleaseAnchor::Interrupt | ReleaseAnchor::Thread { .. } | ReleaseAnchor::Unseen => {
                 false
@@ -174,15 +164,15 @@ impl Scene<'_> {
 
     /// A stretch of the kernel's own that a lower frequency than usual explains; `None` where more
     /// shows that the CPU did not run, or where the ratio of both is too small for it.
-    pub(crate) fn slowed(&self) -> Option<SlowedPath> {
-        let clock = self.wake.slow_clock(self.index)?;
+    fn slowed(&self) -> Option<SlowedPath> {
+        let clock = *self.wake.facts.clocks.get(self.index)?;
         let usual_ns = match (self.part.phase, self.part.activity) {
-            (_, Activity::TimerInterrupt) => self.usual.timer_ns,
+            (_, Activity::TimerInterrupt) => self.wake.facts.usual.timer_ns,
             (_, Activity::TimerCallback { timer, armer, .. }) if self.is_own(timer, armer) => {
-                self.usual.callback_ns
+                self.wake.facts.usual.callback_ns
             }
             (WakePhase::Ready, Activity::Idle { .. }) if !self.part.is_passed_over => {
-                self.usual.idle_ready_ns
+                self.wake.facts.usual.idle_ready_ns
             }
             _ => return None,
         };
@@ -193,14 +183,20 @@ impl Scene<'_> {
         is_explained.then_some(SlowedPath { clock, usual_ns })
     }
 
+    /// The usual time of a stretch of the kernel's own that a lower frequency explains, ns; `None`
+    /// of any other.
+    pub(crate) fn usual_ns_of_slowed(&self) -> Option<u64> {
+        self.slowed().map(|slowed| slowed.usual_ns)
+    }
+
     /// The thread and the code that the timer's interrupt found, for a stretch in which a thread
     /// ran while the timer was due, or the interrupt of its waking.
     fn found(&self) -> Option<(TaskName, Interrupted)> {
         let Activity::Task { task, .. } = self.part.activity else { return None };
         let is_due = match self.part.phase {
-            WakePhase::Delivery => !self.wake.is_event_driven(),
+            WakePhase::Delivery => !self.wake.activation.anchor.is_event_driven(),
             _ => {
-                awaits_own_ipi(&self.wake.window, self.wake.anchor, self.index)
+                awaits_own_ipi(&self.wake.window, self.wake.activation.anchor, self.index)
                     && self.is_below(task)
             }
         };
@@ -229,18 +225,18 @@ fn unseen(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn stopped(scene: &Scene<'_>) -> Option<LateCause> {
     (scene.part.phase == WakePhase::Stopped)
-        .then_some(LateCause::Stopped { sender: scene.wake.stop_sender })
+        .then_some(LateCause::Stopped { sender: scene.wake.facts.stop_sender })
 }
 
 fn slack(scene: &Scene<'_>) -> Option<LateCause> {
     let is_slack = scene.part.phase == WakePhase::Delivery
-        && scene.part.to_ns <= scene.wake.latest_ns
+        && scene.part.to_ns <= scene.wake.activation.latest_ns
         && scene.part.activity.is_task_or_idle();
     is_slack.then_some(LateCause::TimerSlack)
 }
 
 fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
-    let own = own_ipi_of(&scene.wake.window, scene.wake.anchor);
+    let own = own_ipi_of(&scene.wake.window, scene.wake.activation.anchor);
     (own == Some(scene.index)).then_some(LateCause::NormalPath)
 }
 
@@ -269,7 +265,7 @@ fn slow_clock(scene: &Scene<'_>) -> Option<LateCause> {
 /// Waking a thread and programming the next timer are some µs of the kernel's own code: what takes
 /// longer did not run.
 fn callback_stall(scene: &Scene<'_>) -> Option<LateCause> {
-    let usual_ns = scene.usual.callback_ns;
+    let usual_ns = scene.wake.facts.usual.callback_ns;
     // As long as nothing is known of it, it is what it is.
     let is_long = usual_ns > 0 && scene.part.length_ns() > usual_ns + TIMER_STALL_NS;
     (is_long && own_callback(scene).is_some()).then_some(LateCause::NoEvent)
@@ -304,9 +300,9 @@ fn of_other_timer(scene: &Scene<'_>, activity: &Activity) -> Option<LateCause> {
         return None;
     }
     // Who happened to run when the kernel programmed a timer of its own has no part in it.
-    let is_kernels = scene.symbols.wakes(function) == Some(false);
+    let is_kernels = scene.kernel.symbols.wakes(function) == Some(false);
     let armer = if is_kernels || armer.tid == 0 { TaskName::default() } else { armer };
-    Some(LateCause::OtherTimers { function: scene.symbols.start(function), armer })
+    Some(LateCause::OtherTimers { function: scene.kernel.symbols.start(function), armer })
 }
 
 fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
@@ -323,7 +319,7 @@ fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn timer_stall(scene: &Scene<'_>) -> Option<LateCause> {
     let is_long = scene.part.activity == Activity::TimerInterrupt
-        && scene.part.length_ns() > scene.usual.timer_ns + TIMER_STALL_NS;
+        && scene.part.length_ns() > scene.wake.facts.usual.timer_ns + TIMER_STALL_NS;
     is_long.then_some(LateCause::NoEvent)
 }
 
@@ -346,7 +342,7 @@ fn ipi_gap(scene: &Scene<'_>) -> Option<LateCause> {
     if !is_due || !is_beside_ipi(&scene.wake.window, scene.index) {
         return None;
     }
-    let own = own_ipi_of(&scene.wake.window, scene.wake.anchor);
+    let own = own_ipi_of(&scene.wake.window, scene.wake.activation.anchor);
     if own.is_some_and(|own| own.abs_diff(scene.index) == 1) {
         return None;
     }
@@ -402,7 +398,8 @@ fn unknown_gap(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn switch(scene: &Scene<'_>) -> Option<LateCause> {
-    let is_armed = scene.wake.armed_ns.is_none_or(|armed_ns| scene.part.from_ns >= armed_ns);
+    let is_armed =
+        scene.wake.activation.armed_ns.is_none_or(|armed_ns| scene.part.from_ns >= armed_ns);
     let is_short = scene.part.length_ns() < SWITCH_NS;
     let is_switch = match scene.part.phase {
         WakePhase::Ready => scene.part.activity.is_task_or_idle(),
@@ -438,7 +435,7 @@ fn unthrottled(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn fair_server(scene: &Scene<'_>) -> Option<LateCause> {
     let task = scene.ready_behind().filter(|task| task.tid != 0 && task.kernel_priority >= 100)?;
-    let has_server = scene.kernel.is_none_or(|kernel| kernel >= (6, 12));
+    let has_server = scene.kernel.release.is_none_or(|release| release >= (6, 12));
     (scene.part.is_passed_over && has_server).then_some(LateCause::FairServer { task })
 }
 
@@ -455,13 +452,13 @@ fn not_preempted(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn follows(scene: &Scene<'_>) -> Option<LateCause> {
-    let armed_ns = scene.wake.armed_ns?;
-    let previous = scene.previous?;
-    let overrun_ns = armed_ns.checked_sub(scene.wake.release_ns)?;
+    let armed_ns = scene.wake.activation.armed_ns?;
+    let previous = scene.wake.facts.previous?;
+    let overrun_ns = armed_ns.checked_sub(scene.wake.activation.release_ns)?;
     let is_own_time = matches!(scene.part.phase, WakePhase::Running | WakePhase::Waiting { .. })
         && scene.part.to_ns <= armed_ns;
-    (is_own_time && previous.lateness_ns >= overrun_ns)
-        .then_some(LateCause::Follows { kind: previous.kind })
+    let kind = previous.explains(overrun_ns).filter(|_| is_own_time)?;
+    Some(LateCause::Follows { kind })
 }
 
 fn own(scene: &Scene<'_>) -> Option<LateCause> {

@@ -3,20 +3,18 @@
 
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
-use crate::account::WakeFacts;
 use crate::begin::WakeBegin;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::counters::WorkCounts;
+use crate::facts::PreviousWake;
 use crate::ledger::{BusyReleases, Ledger};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
 use crate::past::{Past, WakePhase};
-use crate::programs::ThreadPrograms;
 use crate::recall::RecalledThread;
 use crate::release::{Activation, ReleaseAnchor};
-use crate::rules::{PreviousWake, RootCause};
 use crate::spread::LatenessBounds;
 use crate::timeline::TaskMode;
 use crate::unseen::UnseenWakes;
@@ -625,8 +623,9 @@ impl Thread {
 impl Thread {
     /// Takes in a finished wake; one on time says what is normal.
     pub(crate) fn learn(&mut self, wake: &Wake, config: &BlameConfig) {
-        if wake.anchor != ReleaseAnchor::Unseen {
-            self.pace.release(wake.release_ns);
+        let Activation { anchor, release_ns, is_whole, .. } = wake.activation;
+        if anchor != ReleaseAnchor::Unseen {
+            self.pace.release(release_ns);
         }
         self.ledger.note(wake, config.late.absolute_ns());
         let count = self.ledger.spread().total();
@@ -634,12 +633,9 @@ impl Thread {
             self.period_ns = self.pace.period_ns();
             self.on_time_ns = self.on_time_ns(config);
         }
-        if wake.least_ns() <= self.on_time_ns
-            && wake.is_whole
-            && !wake.is_censored()
-            && !wake.is_open()
+        if wake.least_ns() <= self.on_time_ns && is_whole && !wake.is_censored() && !wake.is_open()
         {
-            self.normals.learn(WakeTimes::new(&wake.window, wake.anchor));
+            self.normals.learn(WakeTimes::new(&wake.window, anchor));
         }
     }
 
@@ -694,33 +690,22 @@ impl Thread {
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }
 
-    /// The facts by which a wake of its is judged, beside its window.
-    pub(crate) fn facts(&self, wake: &Wake) -> WakeFacts {
-        WakeFacts {
-            usual: self.normals.usual(),
-            previous: self.previous,
-            stalls: wake.stalls.clone(),
-            clocks: wake.clocks.clone(),
-            stop_sender: wake.stop_sender,
-            counts: wake.counts,
-            programs: ThreadPrograms::default(),
-        }
+    /// Gives a wake of its the facts that are learnt of it up to now, by which it is judged.
+    pub(crate) const fn inform(&self, wake: &mut Wake) {
+        (wake.facts.usual, wake.facts.previous) = (self.normals.usual(), self.previous);
     }
 
     /// Remembers a judged wake, for the next one.
-    pub(crate) fn remember(&mut self, wake: &Wake, main: LateCause, root: Option<RootCause>) {
-        let kind = match main {
-            LateCause::Follows { kind } => kind,
-            _ => main.kind(),
-        };
-        self.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind, root });
+    pub(crate) fn remember(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
+        let root = wake.facts.root_of(parts, main);
+        self.previous = Some(PreviousWake::new(wake.lateness_ns(), main, root));
     }
 
     /// Counts a late wake, for the live view.
     pub(crate) fn count_late(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
         self.count_main(main);
-        if wake.before.tid != wake.task.tid {
-            self.before.add(wake.before);
+        if wake.run.before.tid != wake.task.tid {
+            self.before.add(wake.run.before);
         }
         for part in parts {
             match part.phase {

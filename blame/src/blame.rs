@@ -9,10 +9,11 @@ use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::begin::WakeBegin;
 use crate::cause::Unexplained;
-use crate::config::{BlameConfig, FollowedThreads};
+use crate::config::BlameConfig;
 use crate::counters::{CounterBook, WakeCounts};
 use crate::court::{Court, Known};
 use crate::facts::WakeFacts;
+use crate::followed::FollowedBook;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
@@ -53,8 +54,6 @@ const LAST_NS: u64 = 1 << 62;
 
 /// Finished wakes that wait to be taken, at least: at the end one of each thread that is followed.
 const FINISHED: usize = 64;
-/// Words of the sieve, 64 bits each.
-const SIEVE: usize = 16;
 
 /// A timer whose function is called just now.
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +83,7 @@ struct Cpu {
 pub struct Blame {
     config: BlameConfig,
     cpus: Vec<Option<Box<Cpu>>>,
-    threads: Vec<Thread>,
-    /// Numbers of threads with their place, sorted.
-    places: Vec<(Tid, usize)>,
-    /// A bit for the last digits of each of those numbers: most events concern none of them.
-    sieve: [u64; SIEVE],
+    threads: FollowedBook,
     timers: TimerTable,
     bases: ClockBases,
     tasks: TaskTable,
@@ -117,9 +112,7 @@ impl Blame {
         let recalled = config.recall.as_ref().and_then(|recall| recall.beginning.clone());
         let mut blame = Self {
             cpus: Vec::new(),
-            threads: Vec::new(),
-            places: Vec::new(),
-            sieve: [0; SIEVE],
+            threads: FollowedBook::default(),
             timers: TimerTable::default(),
             bases: ClockBases::new(&config.clock_offsets_ns, config.is_clock_foreign),
             tasks: TaskTable::default(),
@@ -155,7 +148,7 @@ impl Blame {
     /// that came in already: causes of all wakes are summed up. One that is not followed is left
     /// out.
     pub fn set_threshold(&mut self, tid: Tid, threshold_ns: u64) {
-        if let Some(place) = self.place(tid) {
+        if let Some(place) = self.threads.place(tid) {
             self.threads[place].set_threshold(threshold_ns);
         }
     }
@@ -181,7 +174,7 @@ impl Blame {
                 cpu.first = Some(task);
             }
             self.tasks.see(task);
-            if let Some(place) = self.follow(task, at_ns) {
+            if let Some(place) = self.threads.follow(task, at_ns, &self.config) {
                 self.threads[place].find_ready(at_ns);
                 self.set_state(place, ThreadState::Ready(number));
             }
@@ -353,55 +346,12 @@ impl Blame {
         current.filter(|task| task.tid == event.tid).unwrap_or_else(|| self.tasks.get(event.tid))
     }
 
-    fn place(&self, tid: Tid) -> Option<usize> {
-        let bit = tid as usize % (SIEVE * 64);
-        if self.sieve[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
-        }
-        let found = self.places.binary_search_by_key(&tid, |(known, _)| *known).ok()?;
-        Some(self.places[found].1)
-    }
-
-    /// The place of a thread that is followed, from now on where it is one of those.
-    fn follow(&mut self, task: TaskName, at_ns: u64) -> Option<usize> {
-        match self.places.binary_search_by_key(&task.tid, |(known, _)| *known) {
-            Ok(found) => {
-                let place = self.places[found].1;
-                self.threads[place].task = task;
-                Some(place)
-            }
-            Err(behind) => {
-                if task.tid == 0 || !self.config.follow.includes(task) || self.is_successor(task) {
-                    return None;
-                }
-                let bounds = self.config.bounds;
-                if self.threads.len() >= bounds.threads {
-                    self.counts.unfollowed += 1;
-                    return None;
-                }
-                let place = self.threads.len();
-                self.threads.push(Thread::new(task, at_ns, bounds.pieces, bounds.causes));
-                self.places.insert(behind, (task.tid, place));
-                let bit = task.tid as usize % (SIEVE * 64);
-                self.sieve[bit / 64] |= 1 << (bit % 64);
-                Some(place)
-            }
-        }
-    }
-
-    /// Returns true where the thread of this number was followed by number and has ended: another
-    /// has the number now.
-    fn is_successor(&self, task: TaskName) -> bool {
-        let is_by_number = matches!(self.config.follow, FollowedThreads::Threads(_));
-        is_by_number && self.threads.iter().any(|thread| thread.task.tid == task.tid)
-    }
-
     /// Holds who the event says ran against who is booked.
     fn check_current(&mut self, event: &TraceEvent, at_ns: u64) {
         let Some(cpu) = self.known_cpu(event.cpu) else { return };
         let current = cpu.timeline.current();
         let from_ns = cpu.before_ns;
-        let place = self.place(event.tid);
+        let place = self.threads.place(event.tid);
         if current.is_some_and(|task| task.tid == event.tid) {
             let is_running =
                 |place: &usize| self.threads[*place].state() == ThreadState::Running(event.cpu);
@@ -429,7 +379,7 @@ impl Blame {
             }
             cpu.steal.begin(task.tid, at_ns);
         }
-        if let Some(old) = current.and_then(|task| self.place(task.tid))
+        if let Some(old) = current.and_then(|task| self.threads.place(task.tid))
             && self.threads[old].state() == ThreadState::Running(event.cpu)
         {
             self.settle(old, at_ns, None);
@@ -651,7 +601,9 @@ impl Blame {
         let judged: Vec<JudgedWake> =
             recall.map_or_else(Vec::new, |recall| recall.judged().cloned().collect());
         for judged in judged {
-            let Some(place) = self.follow(judged.task(), self.now_ns) else { continue };
+            let Some(place) = self.threads.follow(judged.task(), self.now_ns, &self.config) else {
+                continue;
+            };
             let known = Known { config: &self.config, tasks: &self.tasks };
             self.court.accept_judged(judged.finished(place), &mut self.threads, known);
         }
@@ -777,7 +729,7 @@ impl Blame {
                 self.enter(event.cpu, at_ns, previous, next);
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
-                if let Some(place) = self.place(task.tid)
+                if let Some(place) = self.threads.place(task.tid)
                     && let ThreadState::Ready(_) = self.threads[place].state()
                 {
                     self.settle(place, at_ns, None);
@@ -836,14 +788,14 @@ impl Blame {
         if task.kernel_priority != TaskName::UNKNOWN_PRIORITY {
             return task;
         }
-        let followed = self.place(task.tid).map(|place| self.threads[place].task);
+        let followed = self.threads.place(task.tid).map(|place| self.threads[place].task);
         let known = followed.unwrap_or_else(|| self.tasks.get(task.tid));
         TaskName { kernel_priority: known.kernel_priority, ..task }
     }
 
     fn name(&mut self, task: TaskName) {
         self.tasks.see(task);
-        if let Some(place) = self.place(task.tid) {
+        if let Some(place) = self.threads.place(task.tid) {
             self.threads[place].task = task;
         }
         for cpu in self.cpus.iter_mut().flatten() {
@@ -853,7 +805,7 @@ impl Blame {
 
     /// A followed thread enters or leaves a fault or a system call.
     fn set_mode(&mut self, event: &TraceEvent) {
-        let Some(place) = self.place(event.tid) else { return };
+        let Some(place) = self.threads.place(event.tid) else { return };
         let thread = &mut self.threads[place];
         thread.change_mode(&event.kind);
         let mode = thread.mode();
@@ -949,7 +901,8 @@ impl Blame {
     fn program(&mut self, event: &TraceEvent, at_ns: u64) {
         // What is known of a followed thread is not overwritten by what may have been forgotten.
         let who = self.who(event);
-        let place = self.place(event.tid).or_else(|| self.follow(who, at_ns));
+        let place =
+            self.threads.place(event.tid).or_else(|| self.threads.follow(who, at_ns, &self.config));
         let (timer, function, expires_ns, soft_expires_ns) = match event.kind {
             TraceKind::TimerStart { timer, function, expires_ns, soft_expires_ns } => {
                 (timer, function, expires_ns, soft_expires_ns)
@@ -1015,7 +968,7 @@ impl Blame {
             self.unthrottle_ns = Some(at_ns);
         }
         if self.config.symbols.is_deadline_timer(function)
-            && let Some(place) = arm.and_then(|arm| self.place(arm.armer.tid))
+            && let Some(place) = arm.and_then(|arm| self.threads.place(arm.armer.tid))
             && !matches!(self.threads[place].state(), ThreadState::Running(_))
         {
             // SCHED_DEADLINE wakes without `sched_waking`, and sleeps in a state that looks ready.
@@ -1065,7 +1018,7 @@ impl Blame {
         if is_interrupted && task.name.as_bytes().starts_with(b"irq/") {
             self.tasks.set_anchor(task, visit_ns);
         }
-        let Some(place) = self.follow(task, at_ns) else { return };
+        let Some(place) = self.threads.follow(task, at_ns, &self.config) else { return };
         if let Some(expiring) = expiring {
             self.learn_waking(expiring.function);
         }
@@ -1185,7 +1138,7 @@ impl Blame {
 
     /// A thread stops to run.
     fn leave(&mut self, number: u32, at_ns: u64, previous: TaskName, previous_state: u64) {
-        let Some(place) = self.follow(previous, at_ns) else { return };
+        let Some(place) = self.threads.follow(previous, at_ns, &self.config) else { return };
         self.settle(place, at_ns, None);
         // The bits of task_state_to_char (sched.h): 0x100 preempted, T 4, t 8, X 0x10, Z 0x20, D 2.
         let state = match previous_state {
@@ -1202,14 +1155,13 @@ impl Blame {
         self.threads[place].leave(at_ns, state, stop.map(|(_, sender)| sender));
         self.set_state(place, state);
         if state == ThreadState::Unknown {
-            // It has ended: whoever has its number from now on is another.
-            self.places.retain(|(tid, _)| *tid != previous.tid);
+            self.threads.end(previous.tid);
         }
     }
 
     /// A thread begins to run.
     fn enter(&mut self, number: u32, at_ns: u64, previous: TaskName, next: TaskName) {
-        let place = self.follow(next, at_ns);
+        let place = self.threads.follow(next, at_ns, &self.config);
         let mut mode = TaskMode::Code;
         if let Some(place) = place {
             if self.threads[place].state() == ThreadState::Ready(TraceKind::UNKNOWN_CPU) {
@@ -1270,6 +1222,7 @@ impl Blame {
                 counts.timeline.lost_events.saturating_add(seen.lost_events);
         }
         counts.displaced_timers = self.timers.displaced();
+        counts.unfollowed = self.threads.unfollowed();
         counts.clock_steps = self.bases.steps();
         counts.condensed = self.threads.iter().map(|thread| thread.condensed()).sum();
         counts.uncounted = self.threads.iter().map(|thread| thread.ledger.uncounted()).sum();

@@ -26,14 +26,10 @@ use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBo
 use crate::symbols::KernelPlace;
 use crate::tasks::TaskTable;
 use crate::thread::{OwnArm, Thread, ThreadState};
-use crate::timeline::{Activity, CpuTimeline, TaskMode};
+use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{FinishedWake, Run, Wake, WindowChain};
 
-/// Reschedule wanted (`common_flags`, trace_events.h), at once or at the next tick.
-const NEED_RESCHED: u8 = 0x04 | 0x02;
-/// A hard or a soft interrupt is served.
-const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// The timer that ends throttling expired at most so long before its thread runs, ns.
 const UNTHROTTLE_NS: u64 = 300_000;
 /// Another CPU's request to choose again arrives within this, ns.
@@ -250,6 +246,7 @@ impl Blame {
         let at_ns = event.at_ns.max(self.now_ns);
         self.now_ns = at_ns;
         self.first_ns.get_or_insert(at_ns);
+        let now = Moment { cpu: event.cpu, at_ns };
         let Some(cpu) = self.cpu(event.cpu, at_ns) else {
             self.counts.beyond_cpus += 1;
             return;
@@ -262,19 +259,19 @@ impl Blame {
         cpu.before_ns = cpu.timeline.last_ns();
         if let TraceKind::Lost { count } = event.kind {
             cpu.timeline.lose(at_ns, count);
-            self.lose(event.cpu, at_ns);
+            self.lose(now);
             return;
         }
         cpu.timeline.close(at_ns);
         if cpu.timeline.is_half_full() {
-            self.take(event.cpu, at_ns);
+            self.take(now);
         }
         self.has_flags |= event.context.flags != 0;
-        self.check_current(event, at_ns);
-        if self.has_flags && event.context.flags & IN_INTERRUPT == 0 {
-            self.in_task_context(event, at_ns);
+        self.check_current(event, now);
+        if self.has_flags && !event.context.is_interrupt() {
+            self.in_task_context(event, now);
         }
-        self.handle(event, at_ns);
+        self.handle(event, now);
     }
 
     /// Nothing was recorded since the last event, and that is no loss: what is open then is left
@@ -306,20 +303,20 @@ impl Blame {
     }
 
     /// Every thread takes what concerns it out of a CPU's ring before that is overwritten.
-    fn take(&mut self, number: u32, at_ns: u64) {
+    fn take(&mut self, now: Moment) {
         for place in 0..self.threads.len() {
-            if self.threads[place].takes_from(number, at_ns) {
-                self.settle(place, at_ns, None);
+            if self.threads[place].takes_from(now) {
+                self.settle(place, now.at_ns, None);
             }
         }
-        if let Some(cpu) = self.known_cpu_mut(number) {
+        if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             cpu.timeline.set_taken();
         }
     }
 
     /// Events of a CPU were lost: what its threads did since is not known.
-    fn lose(&mut self, number: u32, at_ns: u64) {
-        let from_ns = self.known_cpu(number).map_or(at_ns, |cpu| cpu.before_ns);
+    fn lose(&mut self, now: Moment) {
+        let from_ns = self.known_cpu(now.cpu).map_or(now.at_ns, |cpu| cpu.before_ns);
         // Whichever CPU records it, a change of any CPU's frequency may be among them.
         self.clocks.iter_mut().for_each(|clock| clock.forget(from_ns));
         // Between the wakes of a capture that was cut down to them nothing is known anyway.
@@ -327,14 +324,14 @@ impl Blame {
         for place in 0..self.threads.len() {
             let thread = &mut self.threads[place];
             if is_whole {
-                thread.lose(number, from_ns, at_ns);
+                thread.lose(from_ns, now);
             }
-            if thread.state() == ThreadState::Running(number) {
-                self.settle(place, at_ns, None);
+            if thread.state() == ThreadState::Running(now.cpu) {
+                self.settle(place, now.at_ns, None);
                 self.set_state(place, ThreadState::Unknown);
             }
         }
-        if let Some(cpu) = self.known_cpu_mut(number) {
+        if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             cpu.expiring = None;
             cpu.counters.forget();
         }
@@ -347,16 +344,16 @@ impl Blame {
     }
 
     /// Holds who the event says ran against who is booked.
-    fn check_current(&mut self, event: &TraceEvent, at_ns: u64) {
-        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+    fn check_current(&mut self, event: &TraceEvent, now: Moment) {
+        let Some(cpu) = self.known_cpu(now.cpu) else { return };
         let current = cpu.timeline.current();
         let from_ns = cpu.before_ns;
         let place = self.threads.place(event.tid);
         if current.is_some_and(|task| task.tid == event.tid) {
             let is_running =
-                |place: &usize| self.threads[*place].state() == ThreadState::Running(event.cpu);
+                |place: &usize| self.threads[*place].state() == ThreadState::Running(now.cpu);
             if let Some(place) = place.filter(|place| !is_running(place)) {
-                self.seen_running(place, event.cpu, from_ns, at_ns);
+                self.seen_running(place, from_ns, now);
             }
             return;
         }
@@ -371,47 +368,46 @@ impl Blame {
         {
             self.set_state(place, ThreadState::Unknown);
         }
-        if let Some(cpu) = self.known_cpu_mut(event.cpu) {
+        if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             if is_first {
                 cpu.timeline.discover_first(task, mode);
             } else {
                 cpu.timeline.discover(task, mode);
             }
-            cpu.steal.begin(task.tid, at_ns);
+            cpu.steal.begin(task.tid, now.at_ns);
         }
         if let Some(old) = current.and_then(|task| self.threads.place(task.tid))
-            && self.threads[old].state() == ThreadState::Running(event.cpu)
+            && self.threads[old].state() == ThreadState::Running(now.cpu)
         {
-            self.settle(old, at_ns, None);
+            self.settle(old, now.at_ns, None);
             self.set_state(old, ThreadState::Unknown);
         }
         if let Some(place) = place {
-            self.seen_running(place, event.cpu, from_ns, at_ns);
+            self.seen_running(place, from_ns, now);
         }
     }
 
     /// A thread runs of which the switch was not recorded: some time since `from_ns`.
-    fn seen_running(&mut self, place: usize, number: u32, from_ns: u64, at_ns: u64) {
+    fn seen_running(&mut self, place: usize, from_ns: u64, now: Moment) {
         let old = self.threads[place].state();
         if let ThreadState::Running(elsewhere) = old
             && let Some(cpu) = self.known_cpu_mut(elsewhere)
-            && elsewhere != number
+            && elsewhere != now.cpu
         {
             cpu.timeline.forget_current();
         }
-        self.threads[place].adopt(at_ns);
-        self.settle(place, at_ns, Some(number));
-        let before = TaskName::default();
-        self.complete(place, Run { cpu: number, from_ns, at_ns, before, is_waiting: false });
-        self.set_state(place, ThreadState::Running(number));
+        self.threads[place].adopt(now.at_ns);
+        self.settle(place, now.at_ns, Some(now.cpu));
+        self.complete(place, Run { from_ns, ..Run::new(now, TaskName::default()) });
+        self.set_state(place, ThreadState::Running(now.cpu));
     }
 
     /// Takes in an event from no interrupt: interrupts that began before have ended, and threads
     /// that still wait for the CPU may be passed over.
-    fn in_task_context(&mut self, event: &TraceEvent, at_ns: u64) {
-        let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
+    fn in_task_context(&mut self, event: &TraceEvent, now: Moment) {
+        let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
         cpu.timeline.end_flagged();
-        let is_asked = event.context.flags & NEED_RESCHED != 0;
+        let is_asked = event.context.is_reschedule_wanted();
         if is_asked || !cpu.timeline.is_awaited() || matches!(event.kind, TraceKind::Switch { .. })
         {
             return;
@@ -420,31 +416,32 @@ impl Blame {
         // The scheduler has chosen, and nobody asks it to choose again: it leaves those out that
         // wait although they are above.
         let chosen = Chosen { runner: current, is_since_ready: true };
-        self.pass_over(event.cpu, chosen, at_ns);
+        self.pass_over(chosen, now);
     }
 
     /// Takes in that the timer's interrupt found a thread running, before it does anything: no
     /// other event shows one that only computes.
-    fn found_by_timer(&mut self, event: &TraceEvent, at_ns: u64) {
-        let is_asked = event.context.flags & NEED_RESCHED != 0;
-        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+    fn found_by_timer(&mut self, event: &TraceEvent, now: Moment) {
+        let is_asked = event.context.is_reschedule_wanted();
+        let Some(cpu) = self.known_cpu(now.cpu) else { return };
         let timeline = &cpu.timeline;
         if is_asked || !timeline.is_awaited() || timeline.is_interrupted() {
             return;
         }
         let Some(runner) = timeline.current() else { return };
         // A request from another CPU may still be on its way.
-        if let Some(settled_ns) = at_ns.checked_sub(REQUEST_NS) {
-            self.pass_over(event.cpu, Chosen { runner, is_since_ready: true }, settled_ns);
+        if let Some(settled_ns) = now.at_ns.checked_sub(REQUEST_NS) {
+            let settled = Moment { at_ns: settled_ns, ..now };
+            self.pass_over(Chosen { runner, is_since_ready: true }, settled);
         }
     }
 
     /// Marks threads that wait for a CPU, while one below them runs.
-    fn pass_over(&mut self, number: u32, chosen: Chosen, at_ns: u64) {
+    fn pass_over(&mut self, chosen: Chosen, now: Moment) {
         let Chosen { runner, is_since_ready } = chosen;
         for place in 0..self.threads.len() {
-            if self.threads[place].is_below(number, runner, at_ns) {
-                self.settle(place, at_ns, None);
+            if self.threads[place].is_below(runner, now) {
+                self.settle(place, now.at_ns, None);
                 self.threads[place].pass_over(is_since_ready);
             }
         }
@@ -464,36 +461,11 @@ impl Blame {
 
     /// Completes a thread's past up to now.
     fn settle(&mut self, place: usize, at_ns: u64, delivery_cpu: Option<u32>) {
-        self.complete_past(place, at_ns, delivery_cpu);
+        let Self { threads, cpus, .. } = self;
+        let timeline = |number: u32| Some(&cpus.get(number as usize)?.as_deref()?.timeline);
+        threads[place].settle(at_ns, delivery_cpu, timeline);
         if self.threads[place].past.is_full() {
             self.condense(place);
-        }
-    }
-
-    fn complete_past(&mut self, place: usize, at_ns: u64, delivery_cpu: Option<u32>) {
-        let Self { threads, cpus, .. } = self;
-        let thread = &mut threads[place];
-        let from_ns = thread.past.settled_ns();
-        if at_ns <= from_ns {
-            return;
-        }
-        let phase = thread.phase();
-        let known = |number: u32| cpus.get(number as usize).and_then(|cpu| cpu.as_deref());
-        if let Some(number) = thread.state().cpu() {
-            pull(known(number), thread, Pull { cpu: number, at_ns, phase });
-            return;
-        }
-        let release_ns = thread.release_ns().filter(|_| thread.is_asleep());
-        let arm_cpu = thread.pending_arm().map(|arm| arm.cpu);
-        let due = release_ns.filter(|&release_ns| release_ns < at_ns);
-        let waits_to_ns = due
-            .zip(delivery_cpu.or(arm_cpu))
-            .map_or(at_ns, |(release_ns, _)| release_ns.max(from_ns));
-        let activity = Activity::Elsewhere;
-        let piece = Piece { phase, activity, ..unseen(from_ns, waits_to_ns) };
-        thread.past.append(piece);
-        if let Some(number) = delivery_cpu.or(arm_cpu).filter(|_| waits_to_ns < at_ns) {
-            pull(known(number), thread, Pull { cpu: number, at_ns, phase: WakePhase::Delivery });
         }
     }
 
@@ -587,8 +559,7 @@ impl Blame {
             return;
         };
         let begin = thread.take_begin(activation.release_ns);
-        let (cpu, task) = (thread.last_cpu(), thread.task);
-        let run = Run { cpu, from_ns: at_ns, at_ns, before: task, is_waiting: false };
+        let run = Run::new(Moment { cpu: thread.last_cpu(), at_ns }, thread.task);
         let wake = self.cut_out(place, activation, begin, run);
         let known = Known { config: &self.config, tasks: &self.tasks };
         let begin = Court::begin(wake, &self.threads[place], known, to_ns);
@@ -701,58 +672,58 @@ impl Blame {
         StallEvidence { is_stolen, ..best.unwrap_or_default() }
     }
 
-    fn handle(&mut self, event: &TraceEvent, at_ns: u64) {
+    fn handle(&mut self, event: &TraceEvent, now: Moment) {
         match &event.kind {
             TraceKind::TimerStart { .. } | TraceKind::TimerCancel { .. } => {
-                self.program(event, at_ns);
+                self.program(event, now);
             }
             TraceKind::TimerExpireEntry { timer, function, now_ns } => {
                 let arm = self.timers.take(*timer);
-                let ahead_ns = self.bases.learn(*now_ns, at_ns);
+                let ahead_ns = self.bases.learn(*now_ns, now.at_ns);
                 self.expire(
                     event,
-                    at_ns,
+                    now,
                     Expiry { timer: *timer, function: *function, arm, ahead_ns },
                 );
             }
             TraceKind::Waking { task, target_cpu } => {
                 let task = self.with_priority(*task);
                 self.tasks.see(task);
-                self.waking(event, at_ns, task, *target_cpu);
+                self.waking(event, now, task, *target_cpu);
             }
             TraceKind::Switch { previous, previous_state, next } => {
                 let [previous, next] = [*previous, *next].map(|task| self.with_priority(task));
                 self.tasks.see(previous);
                 self.tasks.see(next);
-                self.correct(event.cpu, at_ns, previous);
-                self.leave(event.cpu, at_ns, previous, *previous_state);
-                self.enter(event.cpu, at_ns, previous, next);
+                self.correct(now, previous);
+                self.leave(now, previous, *previous_state);
+                self.enter(now, previous, next);
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
                 if let Some(place) = self.threads.place(task.tid)
                     && let ThreadState::Ready(_) = self.threads[place].state()
                 {
-                    self.settle(place, at_ns, None);
+                    self.settle(place, now.at_ns, None);
                     self.set_state(place, ThreadState::Ready(*to_cpu));
                 }
             }
             TraceKind::IpiSend { targets, callback } => {
                 let sender = self.who(event);
-                self.senders.send(at_ns, sender, targets, *callback);
+                self.senders.send(now.at_ns, sender, targets, *callback);
             }
             TraceKind::CallQueued { target_cpu, request, .. } => {
                 let sender = self.who(event);
-                self.senders.queue(at_ns, sender, *target_cpu, *request);
+                self.senders.queue(now.at_ns, sender, *target_cpu, *request);
             }
             TraceKind::Signal { number, .. } => {
                 // SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
                 if (19..=22).contains(number) {
-                    self.last_stop = Some((at_ns, self.who(event)));
+                    self.last_stop = Some((now.at_ns, self.who(event)));
                 }
             }
             TraceKind::RunTime { tid, took_ns } => {
-                if let Some(cpu) = self.known_cpu_mut(event.cpu) {
-                    cpu.steal.book(*tid, at_ns, *took_ns);
+                if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+                    cpu.steal.book(*tid, now.at_ns, *took_ns);
                 }
             }
             TraceKind::PriorityLent { task, to_kernel_priority } => {
@@ -760,27 +731,29 @@ impl Blame {
             }
             TraceKind::Renamed { task } => self.name(self.with_priority(*task)),
             TraceKind::Frequency { cpu: TraceKind::UNKNOWN_CPU, khz } => {
-                self.change_frequency(event.cpu, at_ns, *khz);
+                self.change_frequency(now, *khz);
             }
-            TraceKind::Frequency { cpu, khz } => self.change_frequency(*cpu, at_ns, *khz),
+            TraceKind::Frequency { cpu, khz } => {
+                self.change_frequency(Moment { cpu: *cpu, ..now }, *khz)
+            }
             TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
             TraceKind::PageFaultEntry
             | TraceKind::PageFaultExit
             | TraceKind::SyscallEntry { .. }
             | TraceKind::SyscallExit { .. } => self.set_mode(event),
-            _ => self.frame(event, at_ns),
+            _ => self.frame(event, now),
         }
     }
 
-    fn change_frequency(&mut self, number: u32, at_ns: u64, khz: u32) {
-        let place = number as usize;
+    fn change_frequency(&mut self, now: Moment, khz: u32) {
+        let place = now.cpu as usize;
         if place >= self.config.bounds.cpus {
             return;
         }
         if self.clocks.len() <= place {
             self.clocks.resize_with(place + 1, ClockBook::default);
         }
-        self.clocks[place].change(at_ns, khz);
+        self.clocks[place].change(now.at_ns, khz);
     }
 
     /// A thread that an event names without a priority has the one that it had.
@@ -814,80 +787,28 @@ impl Blame {
         }
     }
 
-    /// Events that only begin or end an interrupt.
-    fn frame(&mut self, event: &TraceEvent, at_ns: u64) {
+    /// Takes in an event that only begins or ends an interrupt.
+    fn frame(&mut self, event: &TraceEvent, now: Moment) {
         let sender = match event.kind {
-            TraceKind::VectorEntry(_) => self.senders.of_interrupt(event.cpu, at_ns),
-            TraceKind::CallEntry { request, .. } => self.senders.of_call(event.cpu, request, at_ns),
+            TraceKind::VectorEntry(_) => self.senders.of_interrupt(now.cpu, now.at_ns),
+            TraceKind::CallEntry { request, .. } => {
+                self.senders.of_call(now.cpu, request, now.at_ns)
+            }
             _ => None,
         };
-        let is_flagged = event.context.flags & IN_INTERRUPT != 0;
-        self.has_timer_ends |= matches!(
+        if event.kind == TraceKind::VectorEntry(Vector::LocalTimer) {
+            self.found_by_timer(event, now);
+        }
+        let is_timer_end = matches!(
             event.kind,
             TraceKind::VectorExit(Vector::LocalTimer) | TraceKind::TimerExpireExit { .. }
         );
-        if event.kind == TraceKind::VectorEntry(Vector::LocalTimer) {
-            self.found_by_timer(event, at_ns);
+        self.has_timer_ends |= is_timer_end;
+        let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
+        if is_timer_end {
+            cpu.expiring = None;
         }
-        let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
-        let timeline = &mut cpu.timeline;
-        match event.kind {
-            TraceKind::VectorEntry(vector) => match vector {
-                Vector::LocalTimer => {
-                    timeline.push(Activity::TimerInterrupt, is_flagged);
-                    timeline.keep_chain(&event.chain, event.tid);
-                }
-                // Its end is refused to perf (EPERM): it would stay for ever.
-                Vector::IrqWork => {}
-                Vector::Platform => {
-                    let name = punctual_trace::event::ShortName::new(b"platform");
-                    timeline.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
-                }
-                Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
-                    timeline.push(Activity::Ipi { vector, sender }, is_flagged);
-                }
-            },
-            TraceKind::VectorExit(Vector::LocalTimer) => {
-                cpu.expiring = None;
-                timeline.pop(|frame| *frame == Activity::TimerInterrupt);
-            }
-            TraceKind::VectorExit(Vector::Platform) => {
-                timeline.pop(|frame| matches!(frame, Activity::HardIrq { irq: u32::MAX, .. }));
-            }
-            TraceKind::VectorExit(Vector::IrqWork) => {}
-            TraceKind::VectorExit(ended) => timeline
-                .pop(|frame| matches!(frame, Activity::Ipi { vector, .. } if *vector == ended)),
-            TraceKind::IrqEntry { irq, name } => {
-                timeline.push(Activity::HardIrq { irq, name }, is_flagged);
-            }
-            TraceKind::IrqExit { irq: ended } => {
-                timeline
-                    .pop(|frame| matches!(frame, Activity::HardIrq { irq, .. } if *irq == ended));
-            }
-            TraceKind::SoftirqEntry(number) => {
-                let device = timeline.device();
-                timeline.push(Activity::Softirq { number, device }, is_flagged);
-            }
-            TraceKind::SoftirqExit(ended) => timeline
-                .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
-            TraceKind::CallEntry { function, .. } => {
-                timeline.push(Activity::Call { function, sender }, is_flagged);
-            }
-            TraceKind::CallExit { .. } => {
-                timeline.pop(|frame| matches!(frame, Activity::Call { .. }));
-            }
-            TraceKind::TimerExpireExit { timer: ended } => {
-                cpu.expiring = None;
-                timeline.pop(|frame| {
-                    matches!(frame, Activity::TimerCallback { timer, .. } if *timer == ended)
-                });
-            }
-            TraceKind::Nmi { took_ns } => timeline.cut_nmi(took_ns),
-            TraceKind::CpuIdle { state } if state != u32::MAX => {
-                timeline.set_idle_state(Some(state));
-            }
-            _ => {}
-        }
+        cpu.timeline.frame(event, sender);
     }
 
     fn wakes(&self, function: u64) -> bool {
@@ -898,11 +819,13 @@ impl Blame {
     }
 
     /// A timer is programmed, or no longer.
-    fn program(&mut self, event: &TraceEvent, at_ns: u64) {
+    fn program(&mut self, event: &TraceEvent, now: Moment) {
         // What is known of a followed thread is not overwritten by what may have been forgotten.
         let who = self.who(event);
-        let place =
-            self.threads.place(event.tid).or_else(|| self.threads.follow(who, at_ns, &self.config));
+        let place = self
+            .threads
+            .place(event.tid)
+            .or_else(|| self.threads.follow(who, now.at_ns, &self.config));
         let (timer, function, expires_ns, soft_expires_ns) = match event.kind {
             TraceKind::TimerStart { timer, function, expires_ns, soft_expires_ns } => {
                 (timer, function, expires_ns, soft_expires_ns)
@@ -917,11 +840,11 @@ impl Blame {
             _ => return,
         };
         let soft_expires_ns = soft_expires_ns.min(expires_ns);
-        let is_task = event.context.flags & IN_INTERRUPT == 0
-            && self.known_cpu(event.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
+        let is_task = !event.context.is_interrupt()
+            && self.known_cpu(now.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
         let own = place.filter(|_| is_task && self.wakes(function));
         let again = own.and_then(|place| self.threads[place].same_arm(function, expires_ns));
-        let armed_ns = again.map_or(at_ns, |old| old.armed_ns);
+        let armed_ns = again.map_or(now.at_ns, |old| old.armed_ns);
         self.timers.insert(Arm {
             timer,
             function,
@@ -929,10 +852,10 @@ impl Blame {
             soft_expires_ns,
             armer: who,
             armed_ns,
-            cpu: event.cpu,
+            cpu: now.cpu,
         });
         let Some(place) = own else { return };
-        let ahead_ns = self.bases.guess(expires_ns, at_ns);
+        let ahead_ns = self.bases.guess(expires_ns, now.at_ns);
         let arm = OwnArm {
             timer,
             function,
@@ -940,16 +863,15 @@ impl Blame {
             release_ns: on_events_clock(soft_expires_ns, ahead_ns),
             latest_ns: on_events_clock(expires_ns, ahead_ns),
             armed_ns,
-            cpu: event.cpu,
+            cpu: now.cpu,
             is_pending: true,
         };
-        self.threads[place].program(arm, at_ns);
+        self.threads[place].program(arm, now.at_ns);
     }
 
     /// A timer's function is called.
-    fn expire(&mut self, event: &TraceEvent, at_ns: u64, expiry: Expiry) {
+    fn expire(&mut self, event: &TraceEvent, now: Moment, expiry: Expiry) {
         let Expiry { timer, function, arm, ahead_ns } = expiry;
-        let is_flagged = event.context.flags & IN_INTERRUPT != 0;
         let armer = arm.map_or_else(TaskName::default, |arm| arm.armer);
         let function = if function == 0 { arm.map_or(0, |arm| arm.function) } else { function };
         let expiring = Expiring {
@@ -959,13 +881,13 @@ impl Blame {
             release_ns: arm.map_or(0, |arm| on_events_clock(arm.soft_expires_ns, ahead_ns)),
             latest_ns: arm.map_or(0, |arm| on_events_clock(arm.expires_ns, ahead_ns)),
         };
-        if let Some(cpu) = self.known_cpu_mut(event.cpu) {
-            cpu.timeline.end_callback();
-            cpu.timeline.push(Activity::TimerCallback { timer, function, armer }, is_flagged);
+        if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+            let callback = Activity::TimerCallback { timer, function, armer };
+            cpu.timeline.begin_callback(callback, event.context);
             cpu.expiring = Some(expiring);
         }
         if self.config.symbols.is_throttle_timer(function) {
-            self.unthrottle_ns = Some(at_ns);
+            self.unthrottle_ns = Some(now.at_ns);
         }
         if self.config.symbols.is_deadline_timer(function)
             && let Some(place) = arm.and_then(|arm| self.threads.place(arm.armer.tid))
@@ -976,19 +898,19 @@ impl Blame {
                 self.set_state(place, ThreadState::Sleeping);
             }
             let target = self.threads[place].last_cpu();
-            self.release(place, event.cpu, at_ns, expiring);
-            self.make_ready(place, target, at_ns);
+            self.release(place, now, expiring);
+            self.make_ready(place, target, now.at_ns);
         }
     }
 
     /// The expiry of a timer releases a thread.
-    fn release(&mut self, place: usize, number: u32, at_ns: u64, expiring: Expiring) {
+    fn release(&mut self, place: usize, now: Moment, expiring: Expiring) {
         let Expiring { timer, function, arm, release_ns, latest_ns } = expiring;
         match arm {
             None => {
                 self.counts.unknown_releases += 1;
                 self.threads[place].count_unmatched();
-                self.threads[place].find_ready(at_ns);
+                self.threads[place].find_ready(now.at_ns);
             }
             Some(arm) => self.threads[place].release(Activation {
                 anchor: ReleaseAnchor::Timer { timer, function },
@@ -998,7 +920,7 @@ impl Blame {
                 is_whole: true,
             }),
         }
-        self.settle(place, at_ns, Some(number));
+        self.settle(place, now.at_ns, Some(now.cpu));
     }
 
     fn make_ready(&mut self, place: usize, target: u32, at_ns: u64) {
@@ -1007,8 +929,8 @@ impl Blame {
     }
 
     /// A thread is woken.
-    fn waking(&mut self, event: &TraceEvent, at_ns: u64, task: TaskName, target: u32) {
-        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+    fn waking(&mut self, event: &TraceEvent, now: Moment, task: TaskName, target: u32) {
+        let Some(cpu) = self.known_cpu(now.cpu) else { return };
         let is_interrupted = cpu.timeline.is_interrupted();
         let visit_ns = cpu.timeline.visit_ns();
         let inner = cpu.timeline.frames().next_back().copied();
@@ -1018,12 +940,12 @@ impl Blame {
         if is_interrupted && task.name.as_bytes().starts_with(b"irq/") {
             self.tasks.set_anchor(task, visit_ns);
         }
-        let Some(place) = self.threads.follow(task, at_ns, &self.config) else { return };
+        let Some(place) = self.threads.follow(task, now.at_ns, &self.config) else { return };
         if let Some(expiring) = expiring {
             self.learn_waking(expiring.function);
         }
         if let ThreadState::Running(_) = self.threads[place].state() {
-            self.woken_while_running(place, event.cpu, at_ns, expiring);
+            self.woken_while_running(place, now, expiring);
             return;
         }
         if let ThreadState::Ready(_) = self.threads[place].state() {
@@ -1031,11 +953,11 @@ impl Blame {
                 return;
             }
             // Who is woken slept: so it did not wait since the recording began.
-            self.settle(place, at_ns, None);
+            self.settle(place, now.at_ns, None);
             self.set_state(place, ThreadState::Sleeping);
         }
         match expiring {
-            Some(expiring) => self.release(place, event.cpu, at_ns, expiring),
+            Some(expiring) => self.release(place, now, expiring),
             None => {
                 let cause = if is_interrupted && !is_timer {
                     // The timer wheel and the load balancer bring nothing from outside.
@@ -1045,23 +967,23 @@ impl Blame {
                     let interrupt_ns = self
                         .tasks
                         .anchor_ns(event.tid)
-                        .filter(|&anchor_ns| at_ns.saturating_sub(anchor_ns) <= IRQ_THREAD_NS);
+                        .filter(|&anchor_ns| now.at_ns.saturating_sub(anchor_ns) <= IRQ_THREAD_NS);
                     match interrupt_ns {
                         Some(anchor_ns) => Some((ReleaseAnchor::Interrupt, anchor_ns)),
                         None => (event.tid != 0 && !is_interrupted)
-                            .then_some((ReleaseAnchor::Thread { waker: event.tid }, at_ns)),
+                            .then_some((ReleaseAnchor::Thread { waker: event.tid }, now.at_ns)),
                     }
                 };
-                self.release_by(place, event.cpu, at_ns, cause);
+                self.release_by(place, now, cause);
             }
         }
-        self.make_ready(place, target, at_ns);
+        self.make_ready(place, target, now.at_ns);
         // Where neither interrupts of the timer nor ends of its functions are recorded, a function
         // is taken to end with the waking.
         if is_timer
             && !has_entry
             && !self.has_timer_ends
-            && let Some(cpu) = self.known_cpu_mut(event.cpu)
+            && let Some(cpu) = self.known_cpu_mut(now.cpu)
         {
             cpu.timeline.end_callback();
         }
@@ -1069,23 +991,17 @@ impl Blame {
 
     /// A thread without a timer of its own is released by an interrupt or another thread: by what,
     /// and when that was, ns.
-    fn release_by(
-        &mut self,
-        place: usize,
-        number: u32,
-        at_ns: u64,
-        cause: Option<(ReleaseAnchor, u64)>,
-    ) {
+    fn release_by(&mut self, place: usize, now: Moment, cause: Option<(ReleaseAnchor, u64)>) {
         let thread = &mut self.threads[place];
         let cause = cause.filter(|&(anchor, _)| self.config.event_driven && thread.awaits(anchor));
         if let Some((anchor, anchor_ns)) = cause {
-            thread.release_at(anchor, anchor_ns, at_ns);
+            thread.release_at(anchor, anchor_ns, now.at_ns);
         } else {
             thread.count_unmatched();
         }
         // Of a waking by a thread nothing passed before it.
         let interrupted = cause.filter(|(anchor, _)| *anchor == ReleaseAnchor::Interrupt);
-        self.settle(place, at_ns, interrupted.map(|_| number));
+        self.settle(place, now.at_ns, interrupted.map(|_| now.cpu));
     }
 
     fn learn_waking(&mut self, function: u64) {
@@ -1095,13 +1011,7 @@ impl Blame {
     }
 
     /// Its timer expires while it still runs: it overran, or slept so shortly that it never left.
-    fn woken_while_running(
-        &mut self,
-        place: usize,
-        number: u32,
-        at_ns: u64,
-        expiring: Option<Expiring>,
-    ) {
+    fn woken_while_running(&mut self, place: usize, now: Moment, expiring: Option<Expiring>) {
         let task = self.threads[place].task;
         let own = expiring.filter(|expiring| {
             let own = self.threads[place].pending_arm();
@@ -1109,19 +1019,16 @@ impl Blame {
                 || own.is_some_and(|arm| arm.timer == expiring.timer)
         });
         if let Some(expiring) = own {
-            self.release(place, number, at_ns, expiring);
-            let cpu = self.threads[place].state().cpu().unwrap_or(number);
-            self.complete(
-                place,
-                Run { cpu, from_ns: at_ns, at_ns, before: task, is_waiting: false },
-            );
+            self.release(place, now, expiring);
+            let cpu = self.threads[place].state().cpu().unwrap_or(now.cpu);
+            self.complete(place, Run::new(Moment { cpu, ..now }, task));
         }
     }
 
     /// The thread that ran has another name or priority than when it began: threads that wait for
     /// its CPU wait behind that one.
-    fn correct(&mut self, number: u32, at_ns: u64, right: TaskName) {
-        let Some(cpu) = self.known_cpu(number).filter(|cpu| cpu.timeline.is_awaited()) else {
+    fn correct(&mut self, now: Moment, right: TaskName) {
+        let Some(cpu) = self.known_cpu(now.cpu).filter(|cpu| cpu.timeline.is_awaited()) else {
             return;
         };
         let booked = cpu.timeline.current();
@@ -1129,30 +1036,30 @@ impl Blame {
             return;
         };
         for place in 0..self.threads.len() {
-            if self.threads[place].state() == ThreadState::Ready(number) {
-                self.settle(place, at_ns, None);
+            if self.threads[place].state() == ThreadState::Ready(now.cpu) {
+                self.settle(place, now.at_ns, None);
                 self.threads[place].correct(wrong, right);
             }
         }
     }
 
     /// A thread stops to run.
-    fn leave(&mut self, number: u32, at_ns: u64, previous: TaskName, previous_state: u64) {
-        let Some(place) = self.threads.follow(previous, at_ns, &self.config) else { return };
-        self.settle(place, at_ns, None);
+    fn leave(&mut self, now: Moment, previous: TaskName, previous_state: u64) {
+        let Some(place) = self.threads.follow(previous, now.at_ns, &self.config) else { return };
+        self.settle(place, now.at_ns, None);
         // The bits of task_state_to_char (sched.h): 0x100 preempted, T 4, t 8, X 0x10, Z 0x20, D 2.
         let state = match previous_state {
-            0 => ThreadState::Ready(number),
-            bits if bits & 0x100 != 0 => ThreadState::Ready(number),
+            0 => ThreadState::Ready(now.cpu),
+            bits if bits & 0x100 != 0 => ThreadState::Ready(now.cpu),
             bits if bits & 0xc != 0 => ThreadState::Stopped,
             bits if bits & 0x30 != 0 => ThreadState::Unknown,
             bits if bits & 0x2 != 0 => ThreadState::Blocked,
             _ => ThreadState::Sleeping,
         };
-        let stop = self.last_stop.filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS);
-        let counts = self.known_cpu(number).and_then(|cpu| cpu.counters.at(at_ns));
+        let stop = self.last_stop.filter(|(sent_ns, _)| now.at_ns - sent_ns <= STOP_NS);
+        let counts = self.known_cpu(now.cpu).and_then(|cpu| cpu.counters.at(now.at_ns));
         self.threads[place].work.end(counts);
-        self.threads[place].leave(at_ns, state, stop.map(|(_, sender)| sender));
+        self.threads[place].leave(now.at_ns, state, stop.map(|(_, sender)| sender));
         self.set_state(place, state);
         if state == ThreadState::Unknown {
             self.threads.end(previous.tid);
@@ -1160,38 +1067,36 @@ impl Blame {
     }
 
     /// A thread begins to run.
-    fn enter(&mut self, number: u32, at_ns: u64, previous: TaskName, next: TaskName) {
-        let place = self.threads.follow(next, at_ns, &self.config);
+    fn enter(&mut self, now: Moment, previous: TaskName, next: TaskName) {
+        let place = self.threads.follow(next, now.at_ns, &self.config);
         let mut mode = TaskMode::Code;
         if let Some(place) = place {
             if self.threads[place].state() == ThreadState::Ready(TraceKind::UNKNOWN_CPU) {
                 // Its waking said no CPU: it waited for the one on which it runs now.
-                self.set_state(place, ThreadState::Ready(number));
+                self.set_state(place, ThreadState::Ready(now.cpu));
             }
-            self.threads[place].adopt(at_ns);
-            self.settle(place, at_ns, Some(number));
-            let (cpu, from_ns, before) = (number, at_ns, previous);
-            let run = Run { cpu, from_ns, at_ns, before, is_waiting: false };
-            self.complete(place, run);
+            self.threads[place].adopt(now.at_ns);
+            self.settle(place, now.at_ns, Some(now.cpu));
+            self.complete(place, Run::new(now, previous));
             if let ThreadState::Running(elsewhere) = self.threads[place].state()
-                && elsewhere != number
+                && elsewhere != now.cpu
                 && let Some(cpu) = self.known_cpu_mut(elsewhere)
             {
                 cpu.timeline.forget_current();
             }
-            self.set_state(place, ThreadState::Running(number));
-            let counts = self.known_cpu(number).and_then(|cpu| cpu.counters.at(at_ns));
+            self.set_state(place, ThreadState::Running(now.cpu));
+            let counts = self.known_cpu(now.cpu).and_then(|cpu| cpu.counters.at(now.at_ns));
             self.threads[place].work.begin(counts);
             mode = self.threads[place].mode();
         }
-        let Some(cpu) = self.known_cpu_mut(number) else { return };
-        cpu.steal.begin(next.tid, at_ns);
+        let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
+        cpu.steal.begin(next.tid, now.at_ns);
         cpu.expiring = None;
         if cpu.timeline.is_awaited() {
             let chosen = Chosen { runner: next, is_since_ready: false };
-            self.pass_over(number, chosen, at_ns);
+            self.pass_over(chosen, now);
         }
-        if let Some(cpu) = self.known_cpu_mut(number) {
+        if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             cpu.timeline.switch(next, mode);
         }
     }
@@ -1269,7 +1174,8 @@ impl Blame {
                 continue;
             }
             self.settle(place, at_ns, None);
-            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before, is_waiting: true });
+            let run = Run::new(Moment { cpu, at_ns }, before);
+            self.complete(place, Run { is_waiting: true, ..run });
         }
     }
 }
@@ -1294,59 +1200,4 @@ struct Expiry {
 /// An instant of a timer's clock on the events' clock; before its begin, its begin.
 fn on_events_clock(expires_ns: i64, ahead_ns: i64) -> u64 {
     u64::try_from(expires_ns.saturating_sub(ahead_ns)).unwrap_or(0).min(LAST_NS)
-}
-
-/// A stretch of a CPU's ring that a thread takes over: up to `at_ns`, in this phase.
-#[derive(Debug, Clone, Copy)]
-struct Pull {
-    cpu: u32,
-    at_ns: u64,
-    phase: WakePhase,
-}
-
-/// Completes a thread's past from the segments of a CPU.
-fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
-    let Pull { cpu: number, at_ns, phase } = pull;
-    let is_passed_over = thread.is_passed_over() && phase == WakePhase::Ready;
-    let piece = |from_ns, to_ns, activity| Piece {
-        phase,
-        activity,
-        cpu: number,
-        is_passed_over,
-        ..unseen(from_ns, to_ns)
-    };
-    let Some(timeline) = cpu.map(|cpu| &cpu.timeline) else {
-        let from_ns = thread.past.settled_ns();
-        thread.past.append(piece(from_ns, at_ns, Activity::Unseen));
-        return;
-    };
-    for segment in timeline.since(thread.past.settled_ns()) {
-        let begin_ns = segment.from_ns.min(at_ns);
-        let settled_ns = thread.past.settled_ns();
-        if begin_ns > settled_ns {
-            thread.past.append(piece(settled_ns, begin_ns, Activity::Unseen));
-        }
-        let (from_ns, to_ns) = (thread.past.settled_ns(), segment.to_ns.min(at_ns));
-        let is_end = to_ns == segment.to_ns;
-        let whole = Piece {
-            chain: segment.chain,
-            is_hole: segment.is_hole && is_end,
-            is_inferred: segment.is_inferred,
-            ..piece(from_ns, to_ns, segment.activity)
-        };
-        if to_ns > from_ns {
-            thread.past.append(whole);
-        }
-    }
-    let last_ns = timeline.last_ns().min(at_ns);
-    let settled_ns = thread.past.settled_ns();
-    if settled_ns < last_ns {
-        // Before the first event of that CPU.
-        thread.past.append(piece(settled_ns, last_ns, Activity::Unseen));
-    }
-    let from_ns = thread.past.settled_ns();
-    if from_ns < at_ns {
-        let open = Piece { is_open: true, ..piece(from_ns, at_ns, timeline.activity()) };
-        thread.past.append(open);
-    }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
-use crate::timeline::Activity;
+use crate::timeline::{Activity, CpuTimeline, Moment};
 
 /// The state of a followed thread in a piece of its past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,8 +139,63 @@ impl Past {
         self.settled_ns
     }
 
+    /// Completes it up to a moment, by what its CPU did. Of a thread in this
+    /// phase, which the scheduler has passed over where `is_passed_over`.
+    pub(crate) fn pull(
+        &mut self,
+        now: Moment,
+        timeline: Option<&CpuTimeline>,
+        phase: WakePhase,
+        is_passed_over: bool,
+    ) {
+        let Moment { cpu, at_ns } = now;
+        let piece = |from_ns, to_ns, activity| Piece {
+            phase,
+            activity,
+            cpu,
+            is_passed_over,
+            ..unseen(from_ns, to_ns)
+        };
+        let Some(timeline) = timeline else {
+            self.append(piece(self.settled_ns, at_ns, Activity::Unseen));
+            return;
+        };
+        for segment in timeline.since(self.settled_ns) {
+            let begin_ns = segment.from_ns.min(at_ns);
+            if begin_ns > self.settled_ns {
+                self.append(piece(self.settled_ns, begin_ns, Activity::Unseen));
+            }
+            let (from_ns, to_ns) = (self.settled_ns, segment.to_ns.min(at_ns));
+            let is_end = to_ns == segment.to_ns;
+            let whole = Piece {
+                chain: segment.chain,
+                is_hole: segment.is_hole && is_end,
+                is_inferred: segment.is_inferred,
+                ..piece(from_ns, to_ns, segment.activity)
+            };
+            if to_ns > from_ns {
+                self.append(whole);
+            }
+        }
+        let last_ns = timeline.last_ns().min(at_ns);
+        if self.settled_ns < last_ns {
+            // Before the first event of that CPU.
+            self.append(piece(self.settled_ns, last_ns, Activity::Unseen));
+        }
+        if self.settled_ns < at_ns {
+            let open = piece(self.settled_ns, at_ns, timeline.activity());
+            self.append(Piece { is_open: true, ..open });
+        }
+    }
+
+    /// Completes it up to an instant, ns, as time in which the thread was on no CPU.
+    pub(crate) fn wait(&mut self, to_ns: u64, phase: WakePhase) {
+        let activity = Activity::Elsewhere;
+        self.append(Piece { phase, activity, ..unseen(self.settled_ns, to_ns) });
+    }
+
     /// Adds a piece that begins where the last one ended; one without length is left out.
-    pub(crate) fn append(&mut self, piece: Piece) {
+    fn append(&mut self, piece: Piece) {
         debug_assert_eq!(piece.from_ns, self.settled_ns);
         if piece.to_ns <= piece.from_ns {
             return;

@@ -16,7 +16,7 @@ use crate::past::{Past, WakePhase};
 use crate::recall::RecalledThread;
 use crate::release::{Activation, ReleaseAnchor};
 use crate::spread::LatenessBounds;
-use crate::timeline::TaskMode;
+use crate::timeline::{CpuTimeline, Moment, TaskMode};
 use crate::unseen::UnseenWakes;
 use crate::wake::Wake;
 
@@ -295,7 +295,7 @@ impl Thread {
         }
     }
 
-    pub(crate) const fn is_asleep(&self) -> bool {
+    const fn is_asleep(&self) -> bool {
         matches!(self.state, ThreadState::Sleeping | ThreadState::Blocked)
     }
 
@@ -310,7 +310,7 @@ impl Thread {
     }
 
     /// Its state, as its past has it.
-    pub(crate) const fn phase(&self) -> WakePhase {
+    const fn phase(&self) -> WakePhase {
         let call = self.syscall;
         match self.state {
             ThreadState::Unknown => WakePhase::Unseen,
@@ -353,6 +353,34 @@ impl Thread {
         self.arm.filter(|arm| arm.expires_ns == expires_ns && arm.function == function)
     }
 
+    /// Completes its past up to an instant, by what the CPUs did. `delivery_cpu` is the one that
+    /// brings its release; where that is not known, a timer that waits is due on its own.
+    pub(crate) fn settle<'a>(
+        &mut self,
+        at_ns: u64,
+        delivery_cpu: Option<u32>,
+        timeline: impl Fn(u32) -> Option<&'a CpuTimeline>,
+    ) {
+        let from_ns = self.past.settled_ns();
+        if at_ns <= from_ns {
+            return;
+        }
+        let phase = self.phase();
+        if let Some(cpu) = self.state.cpu() {
+            let is_passed_over = self.is_passed_over && phase == WakePhase::Ready;
+            self.past.pull(Moment { cpu, at_ns }, timeline(cpu), phase, is_passed_over);
+            return;
+        }
+        let due_ns = self.release_ns().filter(|&due_ns| self.is_asleep() && due_ns < at_ns);
+        let cpu = delivery_cpu.or_else(|| self.pending_arm().map(|arm| arm.cpu));
+        let waits_to_ns = due_ns.zip(cpu).map_or(at_ns, |(due_ns, _)| due_ns.max(from_ns));
+        self.past.wait(waits_to_ns, phase);
+        if let Some(cpu) = cpu.filter(|_| waits_to_ns < at_ns) {
+            let now = Moment { cpu, at_ns };
+            self.past.pull(now, timeline(cpu), WakePhase::Delivery, false);
+        }
+    }
+
     /// Programs a timer of its own at `at_ns`; one for another expiry than before ends a cycle.
     pub(crate) fn program(&mut self, arm: OwnArm, at_ns: u64) {
         let is_again = self.same_arm(arm.function, arm.expires_ns).is_some();
@@ -379,13 +407,13 @@ impl Thread {
 
     /// Returns true where events of this CPU up to now concern it: it is there, or its due timer
     /// is.
-    pub(crate) fn takes_from(&self, number: u32, at_ns: u64) -> bool {
-        let is_due = |arm: OwnArm| arm.cpu == number && arm.release_ns < at_ns;
-        self.state.cpu() == Some(number) || self.pending_arm().is_some_and(is_due)
+    pub(crate) fn takes_from(&self, now: Moment) -> bool {
+        let is_due = |arm: OwnArm| arm.cpu == now.cpu && arm.release_ns < now.at_ns;
+        self.state.cpu() == Some(now.cpu) || self.pending_arm().is_some_and(is_due)
     }
 
     /// The release that its past must reach back to, ns.
-    pub(crate) fn release_ns(&self) -> Option<u64> {
+    fn release_ns(&self) -> Option<u64> {
         let open = self.activation.map(|activation| activation.release_ns);
         open.or_else(|| self.pending_arm().map(|arm| arm.release_ns))
     }
@@ -421,9 +449,10 @@ impl Thread {
 
     /// Events of a CPU were lost up to now, since `from_ns`: where it was there, what it did
     /// meanwhile was not seen.
-    pub(crate) fn lose(&mut self, number: u32, from_ns: u64, at_ns: u64) {
-        let is_armed_there = self.pending_arm().is_some_and(|arm| arm.cpu == number);
-        if self.last_cpu != number && !is_armed_there {
+    pub(crate) fn lose(&mut self, from_ns: u64, now: Moment) {
+        let Moment { cpu, at_ns } = now;
+        let is_armed_there = self.pending_arm().is_some_and(|arm| arm.cpu == cpu);
+        if self.last_cpu != cpu && !is_armed_there {
             return;
         }
         self.lost_ns = Some(at_ns);
@@ -592,11 +621,11 @@ impl Thread {
 
     /// Returns true where it waits for this CPU, on which one below it runs, and was not passed
     /// over yet.
-    pub(crate) fn is_below(&self, number: u32, runner: TaskName, at_ns: u64) -> bool {
+    pub(crate) fn is_below(&self, runner: TaskName, now: Moment) -> bool {
         let priority = self.task.kernel_priority;
         let is_behind = runner.tid == 0 || runner.kernel_priority > priority;
-        let is_waiting = self.state == ThreadState::Ready(number) && !self.is_passed_over;
-        is_behind && is_waiting && priority < 100 && at_ns >= self.ready_ns + CHOICE_NS
+        let is_waiting = self.state == ThreadState::Ready(now.cpu) && !self.is_passed_over;
+        is_behind && is_waiting && priority < 100 && now.at_ns >= self.ready_ns + CHOICE_NS
     }
 
     /// It is passed over from now on, or was since it became ready.
@@ -605,10 +634,6 @@ impl Thread {
         if is_since_ready {
             self.past.mark_passed_over(self.ready_ns);
         }
-    }
-
-    pub(crate) const fn is_passed_over(&self) -> bool {
-        self.is_passed_over
     }
 
     /// The thread that ran while it waited has another name or priority than was booked.

@@ -3,7 +3,9 @@
 //! An event closes the segment before it, under the label that held until then, and then changes
 //! the label: it pushes or pops a frame, or another thread runs.
 
-use punctual_trace::event::{CodeAddress, ShortName, TaskName, Vector};
+use punctual_trace::event::{
+    CodeAddress, ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector,
+};
 
 use crate::ring::Ring;
 use crate::spread::bucket;
@@ -98,6 +100,13 @@ impl Activity {
     pub(crate) const fn is_from_other_cpu(&self) -> bool {
         matches!(self, Self::Ipi { .. } | Self::Call { .. })
     }
+}
+
+/// An instant on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) cpu: u32,
+    pub(crate) at_ns: u64,
 }
 
 /// A stretch of one CPU under one label.
@@ -427,10 +436,6 @@ impl CpuTimeline {
         self.current = None;
     }
 
-    pub(crate) const fn set_idle_state(&mut self, state: Option<u32>) {
-        self.idle_state = state;
-    }
-
     /// The priority of the thread that runs was changed.
     pub(crate) fn rename_current(&mut self, task: TaskName) {
         if self.current.is_some_and(|current| current.tid == task.tid) {
@@ -438,8 +443,69 @@ impl CpuTimeline {
         }
     }
 
+    /// Takes in an event that begins or ends an interrupt, which this thread sent where it is
+    /// another CPU's. Of other events it takes no notice.
+    pub(crate) fn frame(&mut self, event: &TraceEvent, sender: Option<TaskName>) {
+        let is_flagged = event.context.is_interrupt();
+        match event.kind {
+            TraceKind::VectorEntry(vector) => match vector {
+                Vector::LocalTimer => {
+                    self.push(Activity::TimerInterrupt, is_flagged);
+                    self.keep_chain(&event.chain, event.tid);
+                }
+                // Its end is refused to perf (EPERM): it would stay for ever.
+                Vector::IrqWork => {}
+                Vector::Platform => {
+                    let name = ShortName::new(b"platform");
+                    self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
+                }
+                Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
+                    self.push(Activity::Ipi { vector, sender }, is_flagged);
+                }
+            },
+            TraceKind::VectorExit(Vector::LocalTimer) => {
+                self.pop(|frame| *frame == Activity::TimerInterrupt);
+            }
+            TraceKind::VectorExit(Vector::Platform) => {
+                self.pop(|frame| matches!(frame, Activity::HardIrq { irq: u32::MAX, .. }));
+            }
+            TraceKind::VectorExit(Vector::IrqWork) => {}
+            TraceKind::VectorExit(ended) => {
+                self.pop(|frame| matches!(frame, Activity::Ipi { vector, .. } if *vector == ended))
+            }
+            TraceKind::IrqEntry { irq, name } => {
+                self.push(Activity::HardIrq { irq, name }, is_flagged);
+            }
+            TraceKind::IrqExit { irq: ended } => {
+                self.pop(|frame| matches!(frame, Activity::HardIrq { irq, .. } if *irq == ended));
+            }
+            TraceKind::SoftirqEntry(number) => {
+                let device = self.device();
+                self.push(Activity::Softirq { number, device }, is_flagged);
+            }
+            TraceKind::SoftirqExit(ended) => self
+                .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
+            TraceKind::CallEntry { function, .. } => {
+                self.push(Activity::Call { function, sender }, is_flagged);
+            }
+            TraceKind::CallExit { .. } => {
+                self.pop(|frame| matches!(frame, Activity::Call { .. }));
+            }
+            TraceKind::TimerExpireExit { timer: ended } => {
+                self.pop(|frame| {
+                    matches!(frame, Activity::TimerCallback { timer, .. } if *timer == ended)
+                });
+            }
+            TraceKind::Nmi { took_ns } => self.cut_nmi(took_ns),
+            TraceKind::CpuIdle { state } if state != u32::MAX => {
+                self.idle_state = Some(state);
+            }
+            _ => {}
+        }
+    }
+
     /// An interrupt begins.
-    pub(crate) fn push(&mut self, activity: Activity, is_flagged: bool) {
+    fn push(&mut self, activity: Activity, is_flagged: bool) {
         if self.stack.is_empty() {
             let follows = self
                 .interrupt_end_ns
@@ -460,12 +526,12 @@ impl CpuTimeline {
     }
 
     /// The device whose interrupt came last in this visit.
-    pub(crate) const fn device(&self) -> ShortName {
+    const fn device(&self) -> ShortName {
         self.device
     }
 
     /// The innermost frame that `is_it` accepts ends, and with it what is above.
-    pub(crate) fn pop(&mut self, is_it: impl Fn(&Activity) -> bool) {
+    fn pop(&mut self, is_it: impl Fn(&Activity) -> bool) {
         match self.stack.iter().rposition(|frame| is_it(&frame.activity)) {
             Some(depth) => {
                 self.stack.truncate(depth);
@@ -475,6 +541,12 @@ impl CpuTimeline {
             }
             None => self.counts.unopened += 1,
         }
+    }
+
+    /// A timer's function is called, and the one before has ended.
+    pub(crate) fn begin_callback(&mut self, callback: Activity, context: ContextFlags) {
+        self.end_callback();
+        self.push(callback, context.is_interrupt());
     }
 
     /// A timer's function ends with the next one, where no event marks its end.
@@ -493,7 +565,7 @@ impl CpuTimeline {
     }
 
     /// Keeps a call chain with the segment that begins now.
-    pub(crate) fn keep_chain(&mut self, chain: &[CodeAddress], tid: u32) {
+    fn keep_chain(&mut self, chain: &[CodeAddress], tid: u32) {
         if !chain.is_empty() {
             self.pending_chain = Some(self.chains.push(ChainRecord::new(chain, tid)));
         }
@@ -501,7 +573,7 @@ impl CpuTimeline {
 
     /// Cuts the last `took_ns` before now out of the segment that was just closed, as an NMI, whose
     /// only event comes at its end.
-    pub(crate) fn cut_nmi(&mut self, took_ns: u64) {
+    fn cut_nmi(&mut self, took_ns: u64) {
         let Some(segment) = self.segments.newest_mut() else { return };
         if took_ns == 0 || segment.to_ns != self.last_ns {
             return;

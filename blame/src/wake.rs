@@ -10,7 +10,7 @@ use crate::past::{ByPiece, Piece, Window};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
-use crate::timeline::Activity;
+use crate::timeline::{Activity, Moment};
 
 /// A call chain of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub(crate) struct Run {
     pub(crate) before: TaskName,
     /// True where the thread still waits, and the end of the recording stands for its run.
     pub(crate) is_waiting: bool,
+}
+
+impl Run {
+    /// A run that begins at this moment.
+    pub(crate) const fn new(now: Moment, before: TaskName) -> Self {
+        let Moment { cpu, at_ns } = now;
+        Self { cpu, from_ns: at_ns, at_ns, before, is_waiting: false }
+    }
 }
 
 /// A wait, from the release to the first instruction.

@@ -116,6 +116,20 @@ pub struct ContextFlags {
     pub preempt_depth: u8,
 }
 
+impl ContextFlags {
+    /// Returns true where a hard or a soft interrupt is served.
+    #[must_use]
+    pub const fn is_interrupt(self) -> bool {
+        self.flags & (0x08 | 0x10) != 0
+    }
+
+    /// Returns true where a reschedule is wanted, at once or at the next tick.
+    #[must_use]
+    pub const fn is_reschedule_wanted(self) -> bool {
+        self.flags & (0x04 | 0x02) != 0
+    }
+}
+
 /// An address of kernel code, or a number that a reader of text gave to a function's name.
 pub type CodeAddress = u64;
 

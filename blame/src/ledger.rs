@@ -43,7 +43,7 @@ pub(crate) struct CauseSum {
 }
 
 impl CauseSum {
-    pub(crate) fn merge(&mut self, from: &Self) {
+    fn merge(&mut self, from: &Self) {
         self.main += from.main;
         self.touched += from.touched;
         self.time_ns = self.time_ns.saturating_add(from.time_ns);
@@ -81,9 +81,11 @@ struct CauseMemory {
     repeats: u64,
 }
 
-/// Details of a cause beside its sums, over the late wakes.
+/// A cause among the late wakes, with its sums and details.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CauseDetail {
+pub(crate) struct BookedCause {
+    pub(crate) cause: LateCause,
+    pub(crate) sum: CauseSum,
     /// The threads that it names.
     pub(crate) culprits: Culprits,
     /// The only CPU that it was on; `None` for several.
@@ -93,8 +95,22 @@ pub(crate) struct CauseDetail {
     pub(crate) repeats: u64,
 }
 
-impl CauseDetail {
-    pub(crate) fn merge(&mut self, from: &Self) {
+impl BookedCause {
+    /// Of so many wakes, that none of their causes has a fifth of them.
+    pub(crate) fn no_single(wakes: u64) -> Self {
+        Self {
+            cause: LateCause::NoSingle,
+            sum: CauseSum { main: wakes, touched: wakes, ..CauseSum::default() },
+            culprits: Culprits::default(),
+            cpu: None,
+            rule: RuleId::NoRule,
+            repeats: 0,
+        }
+    }
+
+    /// Adds the same cause of other wakes.
+    fn merge(&mut self, from: &Self) {
+        self.sum.merge(&from.sum);
         self.repeats = self.repeats.max(from.repeats);
         self.culprits.merge(&from.culprits);
         self.cpu = self.cpu.filter(|_| self.cpu == from.cpu);
@@ -107,7 +123,7 @@ pub(crate) struct WorstWake {
     cell: Cell,
     release_ns: u64,
     /// Lower bound of its lateness, ns: by this it is the latest.
-    pub(crate) least_ns: u64,
+    least_ns: u64,
     pub(crate) lateness_ns: u64,
     /// Its cause with most time beside the normal path.
     pub(crate) cause: LateCause,
@@ -140,7 +156,6 @@ pub(crate) struct Booking {
 #[derive(Debug, Clone, Copy, Default)]
 struct Total {
     wakes: u64,
-    lateness_ns: u64,
     no_single: u64,
 }
 
@@ -172,39 +187,48 @@ impl Selection {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LatePart {
     pub(crate) late: u64,
-    pub(crate) lateness_ns: u64,
     pub(crate) no_single: u64,
-    pub(crate) causes: Vec<(LateCause, CauseSum, CauseDetail)>,
+    pub(crate) causes: Vec<BookedCause>,
     pub(crate) worst: Option<WorstWake>,
 }
 
 impl LatePart {
+    /// Adds that of another thread.
+    pub(crate) fn merge(&mut self, with: &Self) {
+        self.late += with.late;
+        self.no_single += with.no_single;
+        with.causes.iter().cloned().for_each(|booked| self.add(booked));
+        let worst = [self.worst, with.worst].into_iter().flatten();
+        self.worst = worst.max_by_key(|worst| worst.least_ns);
+    }
+
+    fn add(&mut self, booked: BookedCause) {
+        match self.causes.iter_mut().find(|known| known.cause == booked.cause) {
+            Some(known) => known.merge(&booked),
+            None => self.causes.push(booked),
+        }
+    }
+
     /// Sums of the evidence that CPUs did not run, over all stretches that could be that.
     pub(crate) fn stalls(&self) -> StallSums {
         let mut sums = StallSums::default();
-        let could_be =
-            |cause: &LateCause| matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
-        let found = self.causes.iter().filter(|(cause, ..)| could_be(cause));
-        found.for_each(|(_, sum, _)| sums.merge(&sum.stalls));
+        let could_be = |booked: &&BookedCause| {
+            matches!(booked.cause, LateCause::HostOrFirmware | LateCause::NoEvent)
+        };
+        self.causes.iter().filter(could_be).for_each(|booked| sums.merge(&booked.sum.stalls));
         sums
     }
 
     /// Moves the time of CPUs that did not run to time without an event: for no more than chance
     /// shows that they did not.
     pub(crate) fn take_back_stops(&mut self) {
-        let is_stop =
-            |(cause, ..): &(LateCause, CauseSum, CauseDetail)| *cause == LateCause::HostOrFirmware;
+        let is_stop = |booked: &BookedCause| booked.cause == LateCause::HostOrFirmware;
         let Some(at) = self.causes.iter().position(is_stop) else { return };
-        let (_, mut sum, mut detail) = self.causes.swap_remove(at);
-        sum.trust_ns = sum.time_ns as f64 * Certainty::Weak.confidence();
-        detail.rule = detail.rule.unconfirmed();
-        match self.causes.iter_mut().find(|(cause, ..)| *cause == LateCause::NoEvent) {
-            Some((_, known, of_known)) => {
-                known.merge(&sum);
-                of_known.merge(&detail);
-            }
-            None => self.causes.push((LateCause::NoEvent, sum, detail)),
-        }
+        let mut stop = self.causes.swap_remove(at);
+        stop.cause = LateCause::NoEvent;
+        stop.sum.trust_ns = stop.sum.time_ns as f64 * Certainty::Weak.confidence();
+        stop.rule = stop.rule.unconfirmed();
+        self.add(stop);
         if let Some(worst) = &mut self.worst {
             worst.cause = worst.cause.unconfirmed();
         }
@@ -261,8 +285,7 @@ pub(crate) struct Ledger {
     most: Spread,
     censored: u64,
     broken: u64,
-    begun: u64,
-    waiting: u64,
+    open: OpenWakes,
     over: u64,
     uncounted: u64,
 }
@@ -300,7 +323,7 @@ impl Ledger {
 
     /// Wakes that waited before the recording began, and those that still did at its end.
     pub(crate) const fn open(&self) -> OpenWakes {
-        OpenWakes { begun: self.begun, waiting: self.waiting }
+        self.open
     }
 
     /// Wakes beyond the absolute threshold.
@@ -320,8 +343,8 @@ impl Ledger {
         self.over += u64::from(wake.least_ns() > threshold_ns);
         self.censored += u64::from(wake.is_censored());
         self.broken += u64::from(!wake.activation.is_whole);
-        self.begun += u64::from(wake.activation.anchor == ReleaseAnchor::Unseen);
-        self.waiting += u64::from(wake.run.is_waiting);
+        self.open.begun += u64::from(wake.activation.anchor == ReleaseAnchor::Unseen);
+        self.open.waiting += u64::from(wake.run.is_waiting);
     }
 
     fn cell(wake: &Wake, threshold_ns: u64) -> Cell {
@@ -410,7 +433,6 @@ impl Ledger {
         let main = main_cause(&sums, lateness_ns);
         let total = self.totals.entry(cell).or_default();
         total.wakes += 1;
-        total.lateness_ns = total.lateness_ns.saturating_add(lateness_ns);
         total.no_single += u64::from(main == LateCause::NoSingle);
         let is_latest = self.worst.is_none_or(|worst| wake.least_ns() > worst.least_ns);
         let longest = sums.iter().find(|(cause, _)| cause.is_nameable());
@@ -437,7 +459,7 @@ impl Ledger {
             sum.examine(wake, of_cause());
             let Some(first) = of_cause().next() else { continue };
             let index = self.index(cause, &first, cell.is_over || threshold_ns == u64::MAX);
-            self.remember(index, of_cause(), (cell, facts));
+            self.remember(index, of_cause(), cell, facts);
             let is_known = self.cells.contains_key(&(cell, index));
             if is_known || self.cells.len() < CELLS {
                 self.cells.entry((cell, index)).or_default().merge(&sum);
@@ -478,7 +500,8 @@ impl Ledger {
         &mut self,
         index: u16,
         parts: impl Iterator<Item = WakePart>,
-        (cell, facts): (Cell, &WakeFacts),
+        cell: Cell,
+        facts: &WakeFacts,
     ) {
         let memory = &mut self.causes[usize::from(index)].1;
         for part in parts {
@@ -499,7 +522,6 @@ impl Ledger {
         let selected = self.totals.iter().filter(|(cell, _)| selection.includes(**cell));
         for (_, total) in selected {
             late.late += total.wakes;
-            late.lateness_ns = late.lateness_ns.saturating_add(total.lateness_ns);
             late.no_single += total.no_single;
         }
         let mut sums: BTreeMap<u16, CauseSum> = BTreeMap::new();
@@ -508,17 +530,18 @@ impl Ledger {
                 sums.entry(*index).or_default().merge(sum);
             }
         }
-        late.causes = sums
-            .into_iter()
-            .filter(|(_, sum)| sum.touched > 0)
-            .map(|(index, sum)| {
-                let (cause, memory) = &self.causes[usize::from(index)];
-                let CauseMemory { threads, cpu, rule, repeats } = memory;
-                let culprits = threads.of(|cell| selection.includes(cell));
-                let detail = CauseDetail { culprits, cpu: *cpu, rule: *rule, repeats: *repeats };
-                (*cause, sum, detail)
-            })
-            .collect();
+        let booked = sums.into_iter().filter(|(_, sum)| sum.touched > 0).map(|(index, sum)| {
+            let (cause, memory) = &self.causes[usize::from(index)];
+            BookedCause {
+                cause: *cause,
+                sum,
+                culprits: memory.threads.of(|cell| selection.includes(cell)),
+                cpu: memory.cpu,
+                rule: memory.rule,
+                repeats: memory.repeats,
+            }
+        });
+        late.causes = booked.collect();
         late.worst = self.worst.filter(|worst| selection.includes(worst.cell));
         late
     }

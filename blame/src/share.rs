@@ -1,5 +1,10 @@
 //! Shares of a whole: in words, and how sure one is.
 
+/// The share of a part in a whole, 0..1; 0 of an empty whole.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) }
+}
+
 /// A share in [0, 1], as a sentence has it.
 pub(crate) fn per_cent(share: f64) -> String {
     match share * 100.0 {

@@ -10,10 +10,10 @@ use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Who};
 use crate::config::{BlameConfig, LateThreshold};
 use crate::culprits::{Culprits, who};
 use crate::frequency::SlowClock;
-use crate::ledger::{BusyReleases, CauseDetail, CauseSum, LatePart, OpenWakes};
+use crate::ledger::{BookedCause, BusyReleases, CauseSum, LatePart, OpenWakes};
 use crate::machine::Platform;
 use crate::senders::SenderCount;
-use crate::share::{per_cent, wilson};
+use crate::share::{per_cent, share, wilson};
 use crate::spread::LatenessBounds;
 use crate::unseen::UnseenWakes;
 
@@ -151,26 +151,7 @@ impl TableInput {
         self.open.merge(with.open);
         self.busy.merge(with.busy);
         self.unseen.merge(with.unseen);
-        self.late.late += with.late.late;
-        self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
-        self.late.no_single += with.late.no_single;
-        merge(&mut self.late.causes, with.late.causes.iter().cloned());
-        let worst = [self.late.worst, with.late.worst].into_iter().flatten();
-        self.late.worst = worst.max_by_key(|worst| worst.least_ns);
-    }
-}
-
-type Causes = Vec<(LateCause, CauseSum, CauseDetail)>;
-
-fn merge(causes: &mut Causes, with: impl Iterator<Item = (LateCause, CauseSum, CauseDetail)>) {
-    for (cause, sum, detail) in with {
-        match causes.iter_mut().find(|(known, ..)| *known == cause) {
-            Some((_, known, of_known)) => {
-                known.merge(&sum);
-                of_known.merge(&detail);
-            }
-            None => causes.push((cause, sum, detail)),
-        }
+        self.late.merge(&with.late);
     }
 }
 
@@ -180,26 +161,13 @@ pub(crate) fn table(
     config: &BlameConfig,
     senders: &[SenderCount],
 ) -> CauseTable {
-    let mut causes = input.late.causes.clone();
-    for (_, sum, detail) in &mut causes {
-        // That an address came often holds for its first wakes too.
-        if detail.repeats >= REPEATED {
-            let often = repeated_certainty(detail.repeats).confidence();
-            sum.trust_ns = sum.trust_ns.max(sum.time_ns as f64 * often);
-        }
-    }
     let LatePart { late, no_single, worst, .. } = input.late;
-    if no_single > 0 {
-        causes.push((LateCause::NoSingle, no_single_sum(no_single), no_detail()));
-    }
-    let lateness_ns: u64 = causes.iter().map(|(_, sum, _)| sum.time_ns).sum();
-    let mut rows: Vec<CauseRow> = causes
-        .iter()
-        .map(|(cause, sum, detail)| {
-            let bare = Bare { cause: *cause, sum: *sum, detail };
-            row(&bare, Shares { late, lateness_ns }, config, senders)
-        })
-        .collect();
+    let mut causes = input.late.causes.clone();
+    causes.extend((no_single > 0).then(|| BookedCause::no_single(no_single)));
+    let lateness_ns: u64 = causes.iter().map(|booked| booked.sum.time_ns).sum();
+    let shares = Shares { late, lateness_ns };
+    let rows = causes.iter().map(|booked| row(booked, shares, config, senders));
+    let mut rows: Vec<CauseRow> = rows.collect();
     rows.sort_by(|a, b| {
         let rank = |row: &CauseRow| match row.cause.kind() {
             CauseKind::NormalPath => 3,
@@ -261,40 +229,28 @@ fn with_unseen(unseen: &UnseenWakes, seen: String) -> String {
     }
 }
 
-fn no_detail() -> CauseDetail {
-    CauseDetail { culprits: Culprits::default(), cpu: None, rule: RuleId::NoRule, repeats: 0 }
-}
-
-fn no_single_sum(wakes: u64) -> CauseSum {
-    CauseSum { main: wakes, touched: wakes, ..CauseSum::default() }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Bare<'a> {
-    cause: LateCause,
-    sum: CauseSum,
-    detail: &'a CauseDetail,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Shares {
     late: u64,
     lateness_ns: u64,
 }
 
-fn row(bare: &Bare<'_>, shares: Shares, config: &BlameConfig, senders: &[SenderCount]) -> CauseRow {
-    let Bare { cause: group, sum, detail } = *bare;
-    let culprits = &detail.culprits;
+fn row(
+    booked: &BookedCause,
+    shares: Shares,
+    config: &BlameConfig,
+    senders: &[SenderCount],
+) -> CauseRow {
+    let BookedCause { cause: group, sum, culprits, cpu, rule, .. } = booked;
+    let (group, cpu) = (*group, *cpu);
     let only = culprits.only().map_or(0, |only| only.task.tid);
     let cause = group.with_tid(only);
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let (share_low, share_high) = wilson(sum.main, shares.late);
-    let confidence = if sum.time_ns == 0 { 0.0 } else { sum.trust_ns / sum.time_ns as f64 };
     let context = AdviceContext {
         platform: config.platform,
         kernel: config.kernel,
         symbols: &config.symbols,
-        cpu: detail.cpu,
+        cpu,
         owner: culprits.owner(),
         files: &config.kernel_files,
     };
@@ -304,7 +260,7 @@ fn row(bare: &Bare<'_>, shares: Shares, config: &BlameConfig, senders: &[SenderC
         family: name_by(&group, config, |task| who(TaskName { tid: 0, ..task }, culprits.owner())),
         group,
         culprits: culprits.clone(),
-        cpu: detail.cpu,
+        cpu,
         wakes: sum.main,
         share_of_late: share(sum.main, shares.late),
         share_low,
@@ -313,11 +269,26 @@ fn row(bare: &Bare<'_>, shares: Shares, config: &BlameConfig, senders: &[SenderC
         time_ns: sum.time_ns,
         share_of_time: share(sum.time_ns, shares.lateness_ns),
         worst_ns: sum.worst_ns,
-        confidence: confidence.min(most_confident(&cause, config)),
-        rule: detail.rule,
-        evidence: evidence(bare, config, senders),
+        confidence: confidence(booked).min(most_confident(&cause, config)),
+        rule: *rule,
+        evidence: evidence(booked, config, senders),
         advice: advice(&cause, context),
     }
+}
+
+/// The confidence in a cause by its rules, 0..1. That an address came often holds for its first
+/// wakes too.
+fn confidence(booked: &BookedCause) -> f64 {
+    let BookedCause { sum, repeats, .. } = booked;
+    if sum.time_ns == 0 {
+        return 0.0;
+    }
+    let time_ns = sum.time_ns as f64;
+    let often = match *repeats >= REPEATED {
+        true => repeated_certainty(*repeats).confidence(),
+        false => 0.0,
+    };
+    sum.trust_ns.max(time_ns * often) / time_ns
 }
 
 /// On the machine itself only a count of system management interrupts can confirm the firmware; one
@@ -355,8 +326,8 @@ pub(crate) fn name_by(
     }
 }
 
-fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> String {
-    let Bare { cause, sum, detail } = bare;
+fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount]) -> String {
+    let BookedCause { cause, sum, culprits, .. } = booked;
     let touched = sum.touched;
     let wakes = if touched == 1 { "wake" } else { "wakes" };
     let mut text = match cause.kind() {
@@ -415,7 +386,7 @@ fn evidence(bare: &Bare<'_>, config: &BlameConfig, senders: &[SenderCount]) -> S
         ));
     }
     if let LateCause::Ipi { sender: Some(_) } = cause {
-        let is_it = |count: &&SenderCount| detail.culprits.have(count.sender);
+        let is_it = |count: &&SenderCount| culprits.have(count.sender);
         let sent: Vec<&SenderCount> = senders.iter().filter(is_it).collect();
         let sends: u64 = sent.iter().map(|count| count.sends).sum();
         if let Some(first) = sent.first() {
@@ -441,8 +412,7 @@ fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
 }
 
 /// A duration in a unit that suits it.
-#[must_use]
-pub fn shown_duration(duration_ns: u64) -> String {
+fn shown_duration(duration_ns: u64) -> String {
     let value = duration_ns as f64;
     let with = |value: f64, unit: &str| {
         let decimals = if value < 10.0 && value.fract() != 0.0 { 1 } else { 0 };
@@ -515,7 +485,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
     });
     // Less than 1 % is nothing to say.
     let own = (own_ns > 0 && own_ns >= table.lateness_ns / 100).then(|| {
-        let share = per_cent(share_of(own_ns, table.lateness_ns));
+        let share = per_cent(share(own_ns, table.lateness_ns));
         let own = shown_duration(own_ns);
         format!(
             " Beside that, the recording itself took {own} ({share} of all), which is its price."
@@ -527,10 +497,6 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
 /// The rows of what the recording itself took.
 fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
     table.rows.iter().filter(|row| row.is_of_recording())
-}
-
-fn share_of(part_ns: u64, whole_ns: u64) -> f64 {
-    part_ns as f64 / whole_ns.max(1) as f64
 }
 
 /// A sentence on releases that found it still at work, which no wake shows; `None` where none did.
@@ -577,14 +543,13 @@ impl fmt::Display for NamedShare {
 fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let whole_ns = table.lateness_ns.saturating_sub(own_ns);
-    let per_cent = |time_ns: u64| per_cent(share_of(time_ns, whole_ns));
+    let per_cent = |time_ns: u64| per_cent(share(time_ns, whole_ns));
     let is_open = |row: &&CauseRow| {
         let kind = row.cause.kind();
         matches!(kind, CauseKind::Unexplained | CauseKind::NoSingle | CauseKind::NormalPath)
     };
     let is_named = |row: &&CauseRow| {
-        let share = row.time_ns as f64 / whole_ns.max(1) as f64;
-        share >= NAMED_SHARE && !is_open(row) && !row.is_of_recording()
+        share(row.time_ns, whole_ns) >= NAMED_SHARE && !is_open(row) && !row.is_of_recording()
     };
     let mut parts = Vec::new();
     let mut rest = whole_ns;

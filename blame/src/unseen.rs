@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::share::per_cent;
+use crate::share::{per_cent, share};
 
 /// From this share of a thread's time on too much is lost to tell causes: what is lost comes where
 /// most happens, so that the rest is no fair sample.
@@ -88,10 +88,6 @@ impl UnseenWakes {
             per_cent(self.share_of_events()),
         ))
     }
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) }
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@
 use crate::begin::WakeBegin;
 use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
-use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
+use crate::normal::WakeTimes;
 use crate::part::WakePart;
-use crate::past::{Piece, WakePhase};
+use crate::past::Piece;
 use crate::rules::{Kernel, Scene};
-use crate::timeline::Activity;
 use crate::wake::Wake;
 
 /// Books a wake: its parts in the order of time, which add up to its lateness.
@@ -40,7 +39,7 @@ pub(crate) fn account_until(
                     let usual_to_ns = piece.from_ns + usual_ns;
                     usual_to_ns.saturating_sub(part.from_ns).min(part.length_ns())
                 }
-                _ => take_normal(left, wake, index, &part),
+                _ => left.take(&wake.window, &wake.activation, index, &part),
             };
             let normal_to_ns = part.from_ns + normal_ns;
             if normal_ns > 0 {
@@ -76,35 +75,6 @@ fn split(piece: Piece, wake: &Wake) -> impl Iterator<Item = Piece> {
         .into_iter()
         .filter(|(from_ns, to_ns)| from_ns < to_ns)
         .map(move |(from_ns, to_ns)| Piece { from_ns, to_ns, ..piece })
-}
-
-/// The normal time of a part, ns, its length at most; it is taken off `left`.
-fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) -> u64 {
-    if part.is_hole || wake.activation.armed_ns.is_some_and(|armed_ns| part.from_ns < armed_ns) {
-        return 0;
-    }
-    let is_gap = part.activity.is_task_or_idle();
-    let budget = match (part.phase, part.activity) {
-        (_, Activity::Lost | Activity::Unseen) => return 0,
-        (WakePhase::Delivery, _) if wake.activation.anchor.is_event_driven() => {
-            &mut left.own_interrupt_ns
-        }
-        // The slack is asked for: it is no part of the way.
-        (WakePhase::Delivery, _) if is_gap && part.to_ns <= wake.activation.latest_ns => return 0,
-        (WakePhase::Delivery, _) if is_gap && !is_beside_ipi(&wake.window, index) => {
-            &mut left.delivery_ns
-        }
-        (WakePhase::Ready, Activity::Idle { .. }) if !part.is_passed_over => {
-            &mut left.idle_ready_ns
-        }
-        _ if is_gap && awaits_own_ipi(&wake.window, wake.activation.anchor, index) => {
-            &mut left.delivery_ns
-        }
-        _ => return 0,
-    };
-    let normal_ns = part.length_ns().min(*budget);
-    *budget -= normal_ns;
-    normal_ns
 }
 
 /// The time of each cause in a wake, ns, longest first.

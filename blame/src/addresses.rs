@@ -22,7 +22,7 @@ pub(crate) struct RepeatedAddress {
 /// Addresses that are remembered.
 const ADDRESSES: usize = 1_024;
 /// Late wakes with a gap at one address from which on interrupts count as off there.
-pub(crate) const REPEATED: u64 = 2;
+const REPEATED: u64 = 2;
 /// Late wakes from which on that is strong evidence, and no longer fair.
 const OFTEN: u64 = 3;
 
@@ -114,9 +114,14 @@ impl AddressBook {
     }
 }
 
-/// The certainty that interrupts are off at an address that came so many times.
-pub(crate) const fn repeated_certainty(times: u64) -> Certainty {
-    if times >= OFTEN { Certainty::Strong } else { Certainty::Fair }
+/// The certainty that interrupts are off at an address that came so many times; `None` where that
+/// shows nothing yet.
+pub(crate) const fn repeated_certainty(times: u64) -> Option<Certainty> {
+    match times {
+        0..REPEATED => None,
+        REPEATED..OFTEN => Some(Certainty::Fair),
+        OFTEN.. => Some(Certainty::Strong),
+    }
 }
 
 #[cfg(test)]
@@ -151,7 +156,8 @@ mod tests {
 
     #[test]
     fn three_are_surer_than_two() {
-        assert_eq!(repeated_certainty(2), Certainty::Fair);
-        assert_eq!(repeated_certainty(3), Certainty::Strong);
+        assert_eq!(repeated_certainty(1), None);
+        assert_eq!(repeated_certainty(2), Some(Certainty::Fair));
+        assert_eq!(repeated_certainty(3), Some(Certainty::Strong));
     }
 }

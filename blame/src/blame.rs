@@ -20,12 +20,11 @@ use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{ByPiece, Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::{JudgedWake, Recall};
-use crate::release::{Activation, ReleaseAnchor};
+use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
-use crate::symbols::KernelPlace;
 use crate::tasks::TaskTable;
-use crate::thread::{OwnArm, Thread, ThreadState};
+use crate::thread::{Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{FinishedWake, Run, Wake, WindowChain};
@@ -45,20 +44,28 @@ const WAKING: usize = 16;
 /// A wait that began before the recording, or goes on at its end, counts from this length on, ns:
 /// of a shorter one it is open whether it is late.
 const OPEN_WAIT_NS: u64 = 1_000_000;
-/// Instants beyond this are refused: 146 years.
-const LAST_NS: u64 = 1 << 62;
 
 /// Finished wakes that wait to be taken, at least: at the end one of each thread that is followed.
 const FINISHED: usize = 64;
 
-/// A timer whose function is called just now.
+/// An expiry of a timer, whose function is called.
 #[derive(Debug, Clone, Copy)]
-struct Expiring {
+struct Expiry {
     timer: u64,
     function: u64,
+    /// How it was programmed; `None` where that was not seen.
     arm: Option<Arm>,
-    release_ns: u64,
-    latest_ns: u64,
+    /// The offset of its clock ahead of that of the events, ns.
+    ahead_ns: i64,
+}
+
+impl Expiry {
+    /// The release by it; `None` where the timer was not seen to be programmed.
+    fn activation(&self) -> Option<Activation> {
+        let Self { timer, function, arm, ahead_ns } = *self;
+        let anchor = ReleaseAnchor::Timer { timer, function };
+        Some(Activation { anchor, ..arm?.activation(ahead_ns) })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +74,7 @@ struct Cpu {
     steal: StealBook,
     counters: CounterBook,
     companion: Option<CompanionBook>,
-    expiring: Option<Expiring>,
+    expiring: Option<Expiry>,
     /// The highest of the threads in [`RecordingBegin::runnable`] that were on this CPU.
     first: Option<TaskName>,
     /// The end of the segment before the event that is handled.
@@ -593,19 +600,8 @@ impl Blame {
     fn chains(&self, window: &Window) -> ByPiece<WindowChain> {
         let found = window.pieces.iter().enumerate().filter_map(|(index, piece)| {
             let record = self.known_cpu(piece.cpu)?.timeline.chain(piece.chain?)?;
-            let addresses = record.addresses();
-            let symbols = &self.config.symbols;
-            let place = match self.tasks.work(record.tid) {
-                Some(function) => KernelPlace::Work(symbols.start(function)),
-                None => symbols.place(addresses),
-            };
-            let chain = WindowChain {
-                cpu: piece.cpu,
-                tid: record.tid,
-                addresses: addresses.into(),
-                interrupted: symbols.interrupted(addresses),
-                place,
-            };
+            let work = self.tasks.work(record.tid);
+            let chain = WindowChain::new(record, piece.cpu, work, &self.config.symbols);
             Some((index, chain))
         });
         found.collect()
@@ -651,25 +647,17 @@ impl Blame {
 
     fn stall(&self, piece: &Piece) -> StallEvidence {
         let (from_ns, to_ns) = (piece.from_ns, piece.to_ns);
-        let slack_ns = (to_ns - from_ns) / 10;
         let witness = |(number, cpu): (usize, &Option<Box<Cpu>>)| {
             let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
-            if let Some(companion) = &cpu.companion {
-                return Some(companion.covers(from_ns, to_ns));
-            }
-            Some(StallEvidence {
-                is_coincident: cpu.timeline.is_silent(from_ns, to_ns, slack_ns),
-                chance: cpu.timeline.chance_of_silence(to_ns - from_ns - 2 * slack_ns),
-                is_stolen: false,
+            Some(match &cpu.companion {
+                Some(companion) => companion.covers(from_ns, to_ns),
+                None => cpu.timeline.silence(from_ns, to_ns),
             })
         };
         let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
-        let best = witnesses.min_by(|a, b| {
-            b.is_coincident.cmp(&a.is_coincident).then(a.chance.total_cmp(&b.chance))
-        });
         let is_stolen =
             self.known_cpu(piece.cpu).is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
-        StallEvidence { is_stolen, ..best.unwrap_or_default() }
+        StallEvidence { is_stolen, ..StallEvidence::rarest(witnesses) }
     }
 
     fn handle(&mut self, event: &TraceEvent, now: Moment) {
@@ -843,48 +831,33 @@ impl Blame {
         let is_task = !event.context.is_interrupt()
             && self.known_cpu(now.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
         let own = place.filter(|_| is_task && self.wakes(function));
-        let again = own.and_then(|place| self.threads[place].same_arm(function, expires_ns));
-        let armed_ns = again.map_or(now.at_ns, |old| old.armed_ns);
-        self.timers.insert(Arm {
+        let again_ns = own.and_then(|place| self.threads[place].armed_ns(function, expires_ns));
+        let arm = Arm {
             timer,
             function,
             expires_ns,
             soft_expires_ns,
             armer: who,
-            armed_ns,
+            armed_ns: again_ns.unwrap_or(now.at_ns),
             cpu: now.cpu,
-        });
-        let Some(place) = own else { return };
-        let ahead_ns = self.bases.guess(expires_ns, now.at_ns);
-        let arm = OwnArm {
-            timer,
-            function,
-            expires_ns,
-            release_ns: on_events_clock(soft_expires_ns, ahead_ns),
-            latest_ns: on_events_clock(expires_ns, ahead_ns),
-            armed_ns,
-            cpu: now.cpu,
-            is_pending: true,
         };
-        self.threads[place].program(arm, now.at_ns);
+        self.timers.insert(arm);
+        if let Some(place) = own {
+            let ahead_ns = self.bases.guess(expires_ns, now.at_ns);
+            self.threads[place].program(arm, ahead_ns, now.at_ns);
+        }
     }
 
     /// A timer's function is called.
     fn expire(&mut self, event: &TraceEvent, now: Moment, expiry: Expiry) {
-        let Expiry { timer, function, arm, ahead_ns } = expiry;
+        let Expiry { timer, function, arm, .. } = expiry;
         let armer = arm.map_or_else(TaskName::default, |arm| arm.armer);
         let function = if function == 0 { arm.map_or(0, |arm| arm.function) } else { function };
-        let expiring = Expiring {
-            timer,
-            function,
-            arm,
-            release_ns: arm.map_or(0, |arm| on_events_clock(arm.soft_expires_ns, ahead_ns)),
-            latest_ns: arm.map_or(0, |arm| on_events_clock(arm.expires_ns, ahead_ns)),
-        };
+        let expiry = Expiry { function, ..expiry };
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             let callback = Activity::TimerCallback { timer, function, armer };
             cpu.timeline.begin_callback(callback, event.context);
-            cpu.expiring = Some(expiring);
+            cpu.expiring = Some(expiry);
         }
         if self.config.symbols.is_throttle_timer(function) {
             self.unthrottle_ns = Some(now.at_ns);
@@ -898,27 +871,21 @@ impl Blame {
                 self.set_state(place, ThreadState::Sleeping);
             }
             let target = self.threads[place].last_cpu();
-            self.release(place, now, expiring);
+            self.release(place, now, expiry);
             self.make_ready(place, target, now.at_ns);
         }
     }
 
     /// The expiry of a timer releases a thread.
-    fn release(&mut self, place: usize, now: Moment, expiring: Expiring) {
-        let Expiring { timer, function, arm, release_ns, latest_ns } = expiring;
-        match arm {
+    fn release(&mut self, place: usize, now: Moment, expiry: Expiry) {
+        let thread = &mut self.threads[place];
+        match expiry.activation() {
             None => {
                 self.counts.unknown_releases += 1;
-                self.threads[place].count_unmatched();
-                self.threads[place].find_ready(now.at_ns);
+                thread.count_unmatched();
+                thread.find_ready(now.at_ns);
             }
-            Some(arm) => self.threads[place].release(Activation {
-                anchor: ReleaseAnchor::Timer { timer, function },
-                release_ns,
-                latest_ns,
-                armed_ns: Some(arm.armed_ns),
-                is_whole: true,
-            }),
+            Some(activation) => thread.release(activation),
         }
         self.settle(place, now.at_ns, Some(now.cpu));
     }
@@ -1011,12 +978,11 @@ impl Blame {
     }
 
     /// Its timer expires while it still runs: it overran, or slept so shortly that it never left.
-    fn woken_while_running(&mut self, place: usize, now: Moment, expiring: Option<Expiring>) {
+    fn woken_while_running(&mut self, place: usize, now: Moment, expiring: Option<Expiry>) {
         let task = self.threads[place].task;
         let own = expiring.filter(|expiring| {
-            let own = self.threads[place].pending_arm();
             expiring.arm.is_some_and(|arm| arm.armer.tid == task.tid)
-                || own.is_some_and(|arm| arm.timer == expiring.timer)
+                || self.threads[place].awaits_timer(expiring.timer)
         });
         if let Some(expiring) = own {
             self.release(place, now, expiring);
@@ -1186,18 +1152,4 @@ struct Chosen {
     runner: TaskName,
     /// True where it ran already when the others became ready, and was not chosen just now.
     is_since_ready: bool,
-}
-
-/// An expiry as it was recorded.
-#[derive(Debug, Clone, Copy)]
-struct Expiry {
-    timer: u64,
-    function: u64,
-    arm: Option<Arm>,
-    ahead_ns: i64,
-}
-
-/// An instant of a timer's clock on the events' clock; before its begin, its begin.
-fn on_events_clock(expires_ns: i64, ahead_ns: i64) -> u64 {
-    u64::try_from(expires_ns.saturating_sub(ahead_ns)).unwrap_or(0).min(LAST_NS)
 }

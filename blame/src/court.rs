@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::account::{account, account_until};
-use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
+use crate::addresses::{AddressBook, FirstWake, RepeatedAddress, repeated_certainty};
 use crate::begin::WakeBegin;
-use crate::cause::{CauseKind, LateCause, RuleId};
+use crate::cause::{CauseKind, Certainty, LateCause, RuleId};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
@@ -183,7 +183,7 @@ impl Court {
         let thread = &mut threads[number];
         let main = thread.ledger.add(&wake, &parts, threshold_ns);
         for Counted { at, times, cause } in counted {
-            if times >= REPEATED {
+            if repeated_certainty(times).is_some() {
                 thread.ledger.note_repeats(cause, times);
             } else if let Some(part) = parts.iter().find(|part| address(part) == Some(at)) {
                 let booking = Ledger::booking(&wake, &parts, part, threshold_ns);
@@ -212,8 +212,8 @@ impl Court {
             };
             let known = counted.iter().find(|known| known.at == at).map(|known| known.times);
             let times = known.unwrap_or_else(|| self.addresses.count(at));
-            if times >= REPEATED {
-                rewrite(part, times);
+            if let Some(certainty) = repeated_certainty(times) {
+                rewrite(part, certainty);
                 if let Some(FirstWake { thread, booking }) = self.addresses.take_first(at) {
                     threads[thread].ledger.rebook(&booking, part, programs);
                 }
@@ -230,10 +230,11 @@ impl Court {
         let mut longest: Option<WakePart> = None;
         for part in &mut wake.parts {
             let times = address(part).map_or(0, |at| self.addresses.times(at));
-            if times < REPEATED || part.length_ns() < STALL_NS {
+            let Some(certainty) = repeated_certainty(times) else { continue };
+            if part.length_ns() < STALL_NS {
                 continue;
             }
-            rewrite(part, times);
+            rewrite(part, certainty);
             if longest.is_none_or(|longest| longest.length_ns() < part.length_ns()) {
                 longest = Some(*part);
             }
@@ -277,11 +278,11 @@ fn address(part: &WakePart) -> Option<CodeAddress> {
     }
 }
 
-/// A gap at an address that came so often is one with interrupts off.
-fn rewrite(part: &mut WakePart, times: u64) {
+/// A gap at an address that came often is one with interrupts off.
+fn rewrite(part: &mut WakePart, certainty: Certainty) {
     if let LateCause::HostOrInterruptsOff { task, inside, .. } = part.cause {
         part.cause = LateCause::InterruptsOff { task, inside };
         part.rule = RuleId::RepeatedAddress;
-        part.certainty = repeated_certainty(times);
+        part.certainty = certainty;
     }
 }

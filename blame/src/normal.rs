@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::past::{Piece, WakePhase, Window};
-use crate::release::ReleaseAnchor;
+use crate::release::{Activation, ReleaseAnchor};
 use crate::spread::Spread;
 use crate::timeline::Activity;
 
@@ -21,7 +21,7 @@ const IPI_GAP_NS: u64 = 60_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct WakeTimes {
     /// From the release to the interrupt that brings it, interrupts of others aside.
-    pub(crate) delivery_ns: u64,
+    delivery_ns: u64,
     /// The longest stretch inside the timer interrupt without an event.
     pub(crate) timer_ns: u64,
     /// The longest stretch inside a timer's function without an event, with what the kernel does
@@ -30,7 +30,7 @@ pub(crate) struct WakeTimes {
     /// Idle although it was ready: another CPU woke it.
     pub(crate) idle_ready_ns: u64,
     /// Within the interrupt that wakes an event-driven thread.
-    pub(crate) own_interrupt_ns: u64,
+    own_interrupt_ns: u64,
 }
 
 impl WakeTimes {
@@ -68,6 +68,40 @@ impl WakeTimes {
             }
         }
         times
+    }
+
+    /// Takes the normal time of a part of the piece at `index` off these, ns, its length at most;
+    /// returns it.
+    pub(crate) fn take(
+        &mut self,
+        window: &Window,
+        release: &Activation,
+        index: usize,
+        part: &Piece,
+    ) -> u64 {
+        if part.is_hole || release.armed_ns.is_some_and(|armed_ns| part.from_ns < armed_ns) {
+            return 0;
+        }
+        let is_gap = part.activity.is_task_or_idle();
+        let left_ns = match (part.phase, part.activity) {
+            (_, Activity::Lost | Activity::Unseen) => return 0,
+            (WakePhase::Delivery, _) if release.anchor.is_event_driven() => {
+                &mut self.own_interrupt_ns
+            }
+            // The slack is asked for: it is no part of the way.
+            (WakePhase::Delivery, _) if is_gap && part.to_ns <= release.latest_ns => return 0,
+            (WakePhase::Delivery, _) if is_gap && !is_beside_ipi(window, index) => {
+                &mut self.delivery_ns
+            }
+            (WakePhase::Ready, Activity::Idle { .. }) if !part.is_passed_over => {
+                &mut self.idle_ready_ns
+            }
+            _ if is_gap && awaits_own_ipi(window, release.anchor, index) => &mut self.delivery_ns,
+            _ => return 0,
+        };
+        let normal_ns = part.length_ns().min(*left_ns);
+        *left_ns -= normal_ns;
+        normal_ns
     }
 }
 

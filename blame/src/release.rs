@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::timeline::Activity;
 
+/// Instants beyond this are none, ns: 146 years.
+pub(crate) const LAST_NS: u64 = 1 << 62;
+
 /// The event that released a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

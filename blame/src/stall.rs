@@ -45,6 +45,14 @@ pub(crate) struct StallEvidence {
 }
 
 impl StallEvidence {
+    /// The evidence of the witness whose silence is least by chance; empty where there is none.
+    pub(crate) fn rarest(witnesses: impl Iterator<Item = Self>) -> Self {
+        let rarest = witnesses.min_by(|a, b| {
+            b.is_coincident.cmp(&a.is_coincident).then(a.chance.total_cmp(&b.chance))
+        });
+        rarest.unwrap_or_default()
+    }
+
     /// Returns true where it confirms that the CPU did not run at all.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.is_stolen || self.is_coincident && self.chance <= RARE

@@ -4,7 +4,7 @@ use std::fmt;
 
 use punctual_trace::event::TaskName;
 
-use crate::addresses::{REPEATED, repeated_certainty};
+use crate::addresses::repeated_certainty;
 use crate::advice::{AdviceContext, CauseAdvice, advice};
 use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Who};
 use crate::config::{BlameConfig, LateThreshold};
@@ -284,10 +284,7 @@ fn confidence(booked: &BookedCause) -> f64 {
         return 0.0;
     }
     let time_ns = sum.time_ns as f64;
-    let often = match *repeats >= REPEATED {
-        true => repeated_certainty(*repeats).confidence(),
-        false => 0.0,
-    };
+    let often = repeated_certainty(*repeats).map_or(0.0, Certainty::confidence);
     sum.trust_ns.max(time_ns * often) / time_ns
 }
 

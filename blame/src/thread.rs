@@ -17,6 +17,7 @@ use crate::recall::RecalledThread;
 use crate::release::{Activation, ReleaseAnchor};
 use crate::spread::LatenessBounds;
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
+use crate::timers::Arm;
 use crate::unseen::UnseenWakes;
 use crate::wake::Wake;
 
@@ -55,33 +56,14 @@ impl ThreadState {
     }
 }
 
-/// A timer of its own that waits.
+/// A timer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OwnArm {
-    pub(crate) timer: u64,
-    pub(crate) function: CodeAddress,
-    pub(crate) expires_ns: i64,
-    /// The earliest expiry on the events' clock, ns, as far as its own clock is known; `latest_ns`
-    /// is the latest one.
-    pub(crate) release_ns: u64,
-    pub(crate) latest_ns: u64,
-    pub(crate) armed_ns: u64,
-    pub(crate) cpu: u32,
+struct OwnArm {
+    arm: Arm,
+    /// The release by its expiry, as far as its clock is known.
+    activation: Activation,
     /// True where it still waits: not cancelled, and its thread was not woken by something else.
-    pub(crate) is_pending: bool,
-}
-
-impl OwnArm {
-    /// The release by its expiry.
-    const fn activation(self) -> Activation {
-        Activation {
-            anchor: ReleaseAnchor::Timer { timer: self.timer, function: self.function },
-            release_ns: self.release_ns,
-            latest_ns: self.latest_ns,
-            armed_ns: Some(self.armed_ns),
-            is_whole: true,
-        }
-    }
+    is_pending: bool,
 }
 
 /// The last release that was answered.
@@ -344,13 +326,20 @@ impl Thread {
     }
 
     /// Its own timer that still waits.
-    pub(crate) fn pending_arm(&self) -> Option<OwnArm> {
+    fn pending_arm(&self) -> Option<OwnArm> {
         self.arm.filter(|arm| arm.is_pending)
     }
 
-    /// Its own timer, where that was programmed for the same expiry before.
-    pub(crate) fn same_arm(&self, function: CodeAddress, expires_ns: i64) -> Option<OwnArm> {
-        self.arm.filter(|arm| arm.expires_ns == expires_ns && arm.function == function)
+    /// Returns true where this timer is its own, and waits.
+    pub(crate) fn awaits_timer(&self, timer: u64) -> bool {
+        self.pending_arm().is_some_and(|own| own.arm.timer == timer)
+    }
+
+    /// The instant at which its own timer was programmed for this expiry before, ns; `None` where
+    /// it was for another.
+    pub(crate) fn armed_ns(&self, function: CodeAddress, expires_ns: i64) -> Option<u64> {
+        let arm = self.arm?.arm;
+        (arm.expires_ns == expires_ns && arm.function == function).then_some(arm.armed_ns)
     }
 
     /// Completes its past up to an instant, by what the CPUs did. `delivery_cpu` is the one that
@@ -372,7 +361,7 @@ impl Thread {
             return;
         }
         let due_ns = self.release_ns().filter(|&due_ns| self.is_asleep() && due_ns < at_ns);
-        let cpu = delivery_cpu.or_else(|| self.pending_arm().map(|arm| arm.cpu));
+        let cpu = delivery_cpu.or_else(|| self.pending_arm().map(|own| own.arm.cpu));
         let waits_to_ns = due_ns.zip(cpu).map_or(at_ns, |(due_ns, _)| due_ns.max(from_ns));
         self.past.wait(waits_to_ns, phase);
         if let Some(cpu) = cpu.filter(|_| waits_to_ns < at_ns) {
@@ -381,19 +370,20 @@ impl Thread {
         }
     }
 
-    /// Programs a timer of its own at `at_ns`; one for another expiry than before ends a cycle.
-    pub(crate) fn program(&mut self, arm: OwnArm, at_ns: u64) {
-        let is_again = self.same_arm(arm.function, arm.expires_ns).is_some();
+    /// Programs a timer of its own at `at_ns`, whose clock is ahead of the events' by so much, ns;
+    /// one for another expiry than before ends a cycle.
+    pub(crate) fn program(&mut self, arm: Arm, ahead_ns: i64, at_ns: u64) {
+        let is_again = self.armed_ns(arm.function, arm.expires_ns).is_some();
         if let Some(last) = self.last.filter(|_| !is_again) {
             let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.release_ns);
             self.pace.cycle(last.lateness_ns, end_ns);
         }
-        self.arm = Some(arm);
+        self.arm = Some(OwnArm { arm, activation: arm.activation(ahead_ns), is_pending: true });
     }
 
     /// This timer is cancelled.
     pub(crate) fn cancel(&mut self, timer: u64) {
-        if self.arm.is_some_and(|arm| arm.timer == timer) {
+        if self.arm.is_some_and(|own| own.arm.timer == timer) {
             self.end_arm();
         }
     }
@@ -408,21 +398,21 @@ impl Thread {
     /// Returns true where events of this CPU up to now concern it: it is there, or its due timer
     /// is.
     pub(crate) fn takes_from(&self, now: Moment) -> bool {
-        let is_due = |arm: OwnArm| arm.cpu == now.cpu && arm.release_ns < now.at_ns;
+        let is_due = |own: OwnArm| own.arm.cpu == now.cpu && own.activation.release_ns < now.at_ns;
         self.state.cpu() == Some(now.cpu) || self.pending_arm().is_some_and(is_due)
     }
 
     /// The release that its past must reach back to, ns.
     fn release_ns(&self) -> Option<u64> {
         let open = self.activation.map(|activation| activation.release_ns);
-        open.or_else(|| self.pending_arm().map(|arm| arm.release_ns))
+        open.or_else(|| self.pending_arm().map(|own| own.activation.release_ns))
     }
 
     /// The release that it waits for since before `at_ns`, answered or not.
     pub(crate) fn due(&self, at_ns: u64) -> Option<Activation> {
         let is_asleep = self.is_asleep();
-        let arm = self.pending_arm().filter(|arm| arm.release_ns < at_ns && is_asleep);
-        self.activation.or_else(|| Some(arm?.activation()))
+        let timer = self.pending_arm().map(|own| own.activation);
+        self.activation.or(timer.filter(|due| due.release_ns < at_ns && is_asleep))
     }
 
     /// Takes out the judged part of the wait since this release, to go on with it; `None` where
@@ -451,7 +441,7 @@ impl Thread {
     /// meanwhile was not seen.
     pub(crate) fn lose(&mut self, from_ns: u64, now: Moment) {
         let Moment { cpu, at_ns } = now;
-        let is_armed_there = self.pending_arm().is_some_and(|arm| arm.cpu == cpu);
+        let is_armed_there = self.pending_arm().is_some_and(|own| own.arm.cpu == cpu);
         if self.last_cpu != cpu && !is_armed_there {
             return;
         }
@@ -483,12 +473,13 @@ impl Thread {
     /// It runs, and its waking was not recorded: its own timer released it, where that was due.
     pub(crate) fn adopt(&mut self, at_ns: u64) {
         let is_asleep = self.is_asleep();
-        let due = self.pending_arm().filter(|arm| arm.release_ns <= at_ns && is_asleep);
+        let timer = self.pending_arm().map(|own| own.activation);
+        let due = timer.filter(|due| due.release_ns <= at_ns && is_asleep);
         if due.is_none() {
             self.count_unmatched();
         }
-        if let Some(arm) = due.filter(|_| self.activation.is_none()) {
-            self.activation = Some(Activation { is_whole: false, ..arm.activation() });
+        if let Some(due) = due.filter(|_| self.activation.is_none()) {
+            self.activation = Some(Activation { is_whole: false, ..due });
         }
     }
 

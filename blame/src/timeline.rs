@@ -9,6 +9,7 @@ use punctual_trace::event::{
 
 use crate::ring::Ring;
 use crate::spread::bucket;
+use crate::stall::StallEvidence;
 
 /// Depth of nested interrupts beyond which frames are only counted.
 const DEPTH: usize = 8;
@@ -591,8 +592,19 @@ impl CpuTimeline {
         self.segments.push(Segment { from_ns, to_ns, activity: nmi, chain, is_hole, is_inferred });
     }
 
+    /// The evidence of its silence in a stretch, but for a tenth of that at each end.
+    pub(crate) fn silence(&self, from_ns: u64, to_ns: u64) -> StallEvidence {
+        let length_ns = to_ns - from_ns;
+        let slack_ns = length_ns / 10;
+        StallEvidence {
+            is_coincident: self.is_silent(from_ns, to_ns, slack_ns),
+            chance: self.chance_of_silence(length_ns - 2 * slack_ns),
+            is_stolen: false,
+        }
+    }
+
     /// Returns true where no event of this CPU lies within a stretch, but for its ends' `slack_ns`.
-    pub(crate) fn is_silent(&self, from_ns: u64, to_ns: u64, slack_ns: u64) -> bool {
+    fn is_silent(&self, from_ns: u64, to_ns: u64, slack_ns: u64) -> bool {
         let (from_ns, to_ns) = (from_ns + slack_ns, to_ns.saturating_sub(slack_ns));
         if self.first_ns > from_ns || from_ns >= to_ns {
             return false;
@@ -627,7 +639,7 @@ impl CpuTimeline {
     }
 
     /// The probability that it is silent so long by itself, 0..1.
-    pub(crate) fn chance_of_silence(&self, length_ns: u64) -> f64 {
+    fn chance_of_silence(&self, length_ns: u64) -> f64 {
         self.gaps.chance(length_ns)
     }
 }

@@ -5,6 +5,8 @@
 
 use punctual_trace::event::{CodeAddress, TaskName};
 
+use crate::release::{Activation, LAST_NS, ReleaseAnchor};
+
 /// Sets of the table, each of four timers: some 0.7 MB.
 const SETS: usize = 1 << 11;
 const WAYS: usize = 4;
@@ -21,6 +23,24 @@ pub(crate) struct Arm {
     pub(crate) armer: TaskName,
     pub(crate) armed_ns: u64,
     pub(crate) cpu: u32,
+}
+
+impl Arm {
+    /// The release by its expiry, where its clock is ahead of the events' by so much, ns.
+    pub(crate) fn activation(&self, ahead_ns: i64) -> Activation {
+        let on_events_clock = |expires_ns: i64| {
+            // Before the begin of the events' clock, its begin.
+            let at_ns = u64::try_from(expires_ns.saturating_sub(ahead_ns)).unwrap_or(0);
+            at_ns.min(LAST_NS)
+        };
+        Activation {
+            anchor: ReleaseAnchor::Timer { timer: self.timer, function: self.function },
+            release_ns: on_events_clock(self.soft_expires_ns),
+            latest_ns: on_events_clock(self.expires_ns),
+            armed_ns: Some(self.armed_ns),
+            is_whole: true,
+        }
+    }
 }
 
 /// All timers that wait.

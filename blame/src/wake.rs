@@ -9,18 +9,40 @@ use crate::part::WakePart;
 use crate::past::{ByPiece, Piece, Window};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::stall::StallEvidence;
-use crate::symbols::{Interrupted, KernelPlace};
-use crate::timeline::{Activity, Moment};
+use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
+use crate::timeline::{Activity, ChainRecord, Moment};
 
 /// A call chain of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WindowChain {
-    pub(crate) cpu: u32,
+    cpu: u32,
     /// The thread that it was taken of.
-    pub(crate) tid: u32,
+    tid: u32,
     pub(crate) addresses: Box<[CodeAddress]>,
     pub(crate) interrupted: Interrupted,
     pub(crate) place: KernelPlace,
+}
+
+impl WindowChain {
+    /// The chain that was taken on a CPU, of a thread that runs this work of the kernel's.
+    pub(crate) fn new(
+        record: &ChainRecord,
+        cpu: u32,
+        work: Option<CodeAddress>,
+        symbols: &SymbolMap,
+    ) -> Self {
+        let addresses = record.addresses();
+        Self {
+            cpu,
+            tid: record.tid,
+            addresses: addresses.into(),
+            interrupted: symbols.interrupted(addresses),
+            place: match work {
+                Some(function) => KernelPlace::Work(symbols.start(function)),
+                None => symbols.place(addresses),
+            },
+        }
+    }
 }
 
 /// A run that ends a wait.

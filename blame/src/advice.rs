@@ -7,7 +7,7 @@ use punctual_trace::event::TaskName;
 
 use crate::cause::{CauseKind, LateCause, Who, softirq};
 use crate::culprits::{OwnThread, RECORDER};
-use crate::machine::{KernelFiles, Platform};
+use crate::machine::{KernelFiles, MachineFacts, Platform};
 use crate::programs::ProgramOwner;
 use crate::symbols::SymbolMap;
 
@@ -23,15 +23,12 @@ pub struct CauseAdvice {
 /// The machine that the advice is for, and the place and owner of the cause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdviceContext<'a> {
-    pub(crate) platform: Platform,
-    pub(crate) kernel: Option<(u32, u32)>,
+    pub(crate) machine: &'a MachineFacts,
     pub(crate) symbols: &'a SymbolMap,
     /// The CPU that the cause was on, where it was only one.
     pub(crate) cpu: Option<u32>,
     /// The owner of the threads that it names.
     pub(crate) owner: ProgramOwner,
-    /// The files that the machine has.
-    pub(crate) files: &'a KernelFiles,
 }
 
 /// Rules of `tune` that advice names.
@@ -151,7 +148,7 @@ fn of_measurement(task: TaskName, context: AdviceContext<'_>) -> String {
 }
 
 fn nmi(context: AdviceContext<'_>) -> String {
-    match context.files.find(KernelFiles::NMI_WATCHDOG) {
+    match context.machine.files.find(KernelFiles::NMI_WATCHDOG) {
         Some(path) => format!("Watchdogs and profilers use it: write 0 to {path} and end perf."),
         None => "Watchdogs and profilers use it: end perf.".to_owned(),
     }
@@ -159,7 +156,7 @@ fn nmi(context: AdviceContext<'_>) -> String {
 
 fn throttled(context: AdviceContext<'_>) -> String {
     let files = [KernelFiles::GROUP_RT_RUNTIME, KernelFiles::RT_RUNTIME]
-        .map(|path| context.files.find(path));
+        .map(|path| context.machine.files.find(path));
     let files: Vec<&str> = files.into_iter().flatten().collect();
     let more = match files[..] {
         [] => ".".to_owned(),
@@ -172,7 +169,7 @@ fn throttled(context: AdviceContext<'_>) -> String {
 
 fn fair_server(context: AdviceContext<'_>) -> String {
     let file = context.cpu.map(|cpu| format!("{}/cpu{cpu}/runtime", KernelFiles::FAIR_SERVER_DIR));
-    let more = match file.as_ref().and_then(|file| context.files.find(file)) {
+    let more = match file.as_ref().and_then(|file| context.machine.files.find(file)) {
         Some(path) => format!(", or write 0 to {path}."),
         None => ".".to_owned(),
     };
@@ -188,7 +185,7 @@ fn no_event(context: AdviceContext<'_>) -> Advised {
                  together.";
     let metal = "Nothing shows who had the CPU: `punctual measure noise` spins on all CPUs and \
                  tells whether they stand still together, as they do for the firmware.";
-    match context.platform {
+    match context.machine.platform {
         Platform::Metal => (metal.to_owned(), None),
         Platform::VirtualMachine | Platform::Unknown => (guest.to_owned(), None),
     }
@@ -197,11 +194,11 @@ fn no_event(context: AdviceContext<'_>) -> Advised {
 fn idle_exit(context: AdviceContext<'_>) -> Advised {
     let guest = "The host was slow to run the idle CPU again: pin the vCPU to a CPU of its own, \
                  and raise halt_poll_ns of kvm on the host, or of haltpoll in the guest.";
-    let metal = match context.files.find(KernelFiles::DMA_LATENCY) {
+    let metal = match context.machine.files.find(KernelFiles::DMA_LATENCY) {
         Some(path) => format!("The CPU left a deep idle state: hold 0 in {path} while it counts."),
         None => "The CPU left a deep idle state: switch those off while it counts.".to_owned(),
     };
-    match context.platform {
+    match context.machine.platform {
         Platform::VirtualMachine => (guest.to_owned(), None),
         Platform::Metal => (metal, Some("idle.cpu_dma_latency")),
         Platform::Unknown => (format!("In a virtual machine: {guest} Else: {metal}"), None),
@@ -213,7 +210,7 @@ fn host(context: AdviceContext<'_>) -> Advised {
                  that nothing else uses.";
     let metal = "The firmware took the CPU: look in its setup for USB legacy support, power and \
                  thermal management, and ECC logging.";
-    match context.platform {
+    match context.machine.platform {
         Platform::VirtualMachine => (guest.to_owned(), None),
         Platform::Metal => (metal.to_owned(), None),
         Platform::Unknown => (format!("In a virtual machine: {guest} Else: {metal}"), None),
@@ -249,7 +246,7 @@ fn hard_irq(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         return (text.to_owned(), None);
     }
     let cpu = on_cpu(context);
-    let text = match context.files.find(format!("/proc/irq/{irq}/smp_affinity_list")) {
+    let text = match context.machine.files.find(format!("/proc/irq/{irq}/smp_affinity_list")) {
         Some(path) => format!("Move it off {cpu}: write other CPUs to {path}."),
         None => format!("Keep it off {cpu}, where its driver allows that."),
     };
@@ -360,12 +357,12 @@ fn not_preempted(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
                     preempts.";
         return (text.to_owned(), Some("interrupts.workqueue"));
     }
-    if context.kernel.is_some_and(|kernel| kernel >= (7, 0)) {
+    if context.machine.kernel.is_some_and(|kernel| kernel >= (7, 0)) {
         let text = "The kernel was in a section that it does not leave: take PREEMPT_RT, or move \
                     the thread to another CPU.";
         return (text.to_owned(), Some("scheduler.preempt_rt"));
     }
-    let full = match context.files.find(KernelFiles::PREEMPT) {
+    let full = match context.machine.files.find(KernelFiles::PREEMPT) {
         Some(path) => format!("`echo full > {path}`, "),
         None => String::new(),
     };
@@ -395,9 +392,12 @@ mod tests {
     const OWNERS: [ProgramOwner; 3] =
         [ProgramOwner::Stranger, ProgramOwner::Measurement, ProgramOwner::Load];
 
-    fn plain<'a>(symbols: &'a SymbolMap, files: &'a KernelFiles) -> AdviceContext<'a> {
-        let (platform, owner) = (Platform::Metal, ProgramOwner::Stranger);
-        AdviceContext { platform, kernel: None, symbols, cpu: None, owner, files }
+    fn plain<'a>(symbols: &'a SymbolMap, machine: &'a MachineFacts) -> AdviceContext<'a> {
+        AdviceContext { machine, symbols, cpu: None, owner: ProgramOwner::Stranger }
+    }
+
+    fn metal() -> MachineFacts {
+        MachineFacts { platform: Platform::Metal, ..MachineFacts::default() }
     }
 
     fn every() -> Vec<LateCause> {
@@ -459,19 +459,14 @@ mod tests {
                 .map(|(address, name)| (address, name.to_owned())),
         );
         let mut used = BTreeSet::new();
-        let files = KernelFiles::default();
         for platform in [Platform::Unknown, Platform::VirtualMachine, Platform::Metal] {
             for kernel in [None, Some((6, 1)), Some((7, 2))] {
+                let machine = MachineFacts { platform, kernel, ..metal() };
                 for (cause, owner) in
                     every().into_iter().flat_map(|cause| OWNERS.map(|o| (cause, o)))
                 {
-                    let context = AdviceContext {
-                        platform,
-                        kernel,
-                        cpu: Some(1),
-                        owner,
-                        ..plain(&symbols, &files)
-                    };
+                    let context =
+                        AdviceContext { cpu: Some(1), owner, ..plain(&symbols, &machine) };
                     let CauseAdvice { text, rule } = advice(&cause, context);
                     assert!(text.ends_with('.') && text.len() > 20, "{cause:?}: {text}");
                     assert!(!text.contains("  ") && !text.contains('\n'), "{text}");
@@ -499,22 +494,24 @@ mod tests {
             (LateCause::Throttled { task }, KernelFiles::GROUP_RT_RUNTIME),
             (irq, "/proc/irq/9/smp_affinity_list"),
         ] {
-            let text = |files: &KernelFiles| {
-                advice(&cause, AdviceContext { cpu: Some(3), ..plain(&symbols, files) }).text
+            let text = |files: KernelFiles| {
+                let machine = MachineFacts { files, ..metal() };
+                advice(&cause, AdviceContext { cpu: Some(3), ..plain(&symbols, &machine) }).text
             };
-            let without = text(&KernelFiles::default());
+            let without = text(KernelFiles::default());
             assert!(!without.contains(path), "{without}");
-            let with = text(&KernelFiles::new([path.to_owned()]));
+            let with = text(KernelFiles::new([path.to_owned()]));
             assert!(with.contains(path), "{with}");
         }
     }
 
     #[test]
     fn no_advice_names_a_file_that_is_not_there() {
-        let (symbols, files) = (SymbolMap::default(), KernelFiles::default());
+        let symbols = SymbolMap::default();
         for cause in every() {
             for kernel in [None, Some((6, 1)), Some((7, 2))] {
-                let text = advice(&cause, AdviceContext { kernel, ..plain(&symbols, &files) }).text;
+                let machine = MachineFacts { kernel, ..metal() };
+                let text = advice(&cause, plain(&symbols, &machine)).text;
                 let named = ["/proc/", "/sys/kernel", "/sys/fs", "/dev/"];
                 assert!(named.iter().all(|path| !text.contains(path)), "{text}");
             }
@@ -523,10 +520,10 @@ mod tests {
 
     #[test]
     fn threads_of_the_measurement_have_advice_of_their_own() {
-        let (symbols, files) = (SymbolMap::default(), KernelFiles::default());
+        let (symbols, machine) = (SymbolMap::default(), metal());
         let text = |name: &[u8], owner| {
             let task = TaskName { tid: 5, name: ShortName::new(name), kernel_priority: 9 };
-            let context = AdviceContext { owner, ..plain(&symbols, &files) };
+            let context = AdviceContext { owner, ..plain(&symbols, &machine) };
             [
                 LateCause::HigherPriority { task },
                 LateCause::EqualPriority { task },
@@ -551,8 +548,8 @@ mod tests {
     #[test]
     fn who_is_above_an_ordinary_thread_alone_need_not_be_lowered() {
         let symbols = SymbolMap::default();
-        let files = KernelFiles::default();
-        let context = plain(&symbols, &files);
+        let machine = metal();
+        let context = plain(&symbols, &machine);
         let above = |name: &[u8], kernel_priority| {
             let task = TaskName { tid: 5, name: ShortName::new(name), kernel_priority };
             advice(&LateCause::HigherPriority { task }, context).text
@@ -565,8 +562,8 @@ mod tests {
     #[test]
     fn a_console_is_told_apart_from_other_code() {
         let symbols = SymbolMap::new([(0x100, "console_flush_all".to_owned())]);
-        let files = KernelFiles::default();
-        let context = plain(&symbols, &files);
+        let machine = metal();
+        let context = plain(&symbols, &machine);
         let task = TaskName::default();
         let text = |inside| advice(&LateCause::InterruptsOff { task, inside }, context).text;
         assert!(text(0x110).contains("dmesg -n 1"));

@@ -19,7 +19,7 @@ use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{ByPiece, Piece, WakePhase, Window, unseen};
 use crate::programs::ThreadProgram;
-use crate::recall::{JudgedWake, Recall};
+use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
@@ -117,7 +117,7 @@ impl Blame {
             cpus: Vec::new(),
             threads: FollowedBook::default(),
             timers: TimerTable::default(),
-            bases: ClockBases::new(&config.clock_offsets_ns, config.is_clock_foreign),
+            bases: ClockBases::new(&config.machine.clock_offsets_ns, config.is_clock_foreign),
             tasks: TaskTable::default(),
             senders: Senders::new(config.bounds.cpus),
             clocks: Vec::new(),
@@ -143,7 +143,7 @@ impl Blame {
 
     /// Counts system management interrupts of the capture, which are read when it ends.
     pub const fn set_smi_count(&mut self, count: u64) {
-        self.config.smi_count = Some(count);
+        self.config.machine.smi_count = Some(count);
     }
 
     /// Sets the lateness beyond which wakes of a thread are late, ns, in place of the
@@ -242,7 +242,7 @@ impl Blame {
             self.counts.refused += 1;
             return;
         }
-        let ended_ns = self.config.recall.as_ref().and_then(Recall::ended_ns);
+        let ended_ns = self.config.recall.as_ref().and_then(|recall| recall.ended_ns);
         if ended_ns.is_some_and(|ended_ns| event.at_ns > ended_ns) {
             // Behind the end of the recording, in the window of the last wakes.
             return;
@@ -1121,7 +1121,7 @@ impl Blame {
     /// Ends the waits of those who wait for a CPU since long, and whose wait no event ends: as
     /// finished wakes, before [`Self::finish`], which does it too.
     pub fn end_waits(&mut self) {
-        let ended_ns = self.config.recall.as_ref().and_then(Recall::ended_ns);
+        let ended_ns = self.config.recall.as_ref().and_then(|recall| recall.ended_ns);
         self.now_ns = self.now_ns.max(ended_ns.unwrap_or(0));
         for cpu in self.cpus.iter_mut().flatten() {
             // Not one event came from it.

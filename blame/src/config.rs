@@ -5,7 +5,7 @@ use punctual_trace::event::{ShortName, TaskName, Tid};
 
 use crate::recall::Recall;
 
-pub use crate::machine::{KernelFiles, Platform, RecordingBegin, RunnableThread};
+pub use crate::machine::{KernelFiles, MachineFacts, Platform, RecordingBegin, RunnableThread};
 use crate::symbols::SymbolMap;
 
 /// The threads that are followed.
@@ -115,17 +115,8 @@ pub struct BlameConfig {
     pub follow: FollowedThreads,
     /// The lateness beyond which a wake is late.
     pub late: LateThreshold,
-    /// The platform that the kernel runs on.
-    pub platform: Platform,
-    /// Major and minor of the kernel's release, where known.
-    pub kernel: Option<(u32, u32)>,
-    /// System management interrupts during the capture (`msr/smi/`), where they were counted.
-    pub smi_count: Option<u64>,
-    /// The files of the machine that advice may name.
-    pub kernel_files: KernelFiles,
-    /// Offsets of timers' clocks ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. Those
-    /// that are missing are learnt from expiries, to about a microsecond.
-    pub clock_offsets_ns: Vec<i64>,
+    /// The facts of the machine that was recorded.
+    pub machine: MachineFacts,
     /// True where the events have another clock than CLOCK_MONOTONIC, which sleeps expire on. Then
     /// the offset of that one is learnt from expiries too.
     pub is_clock_foreign: bool,
@@ -147,12 +138,8 @@ impl BlameConfig {
     pub fn recalling(self, recall: Recall) -> Self {
         let recall = recall.sorted();
         Self {
-            platform: recall.platform,
-            kernel: recall.kernel,
-            smi_count: recall.smi_count,
+            machine: recall.machine.clone(),
             symbols: self.symbols.clone().with_calls(recall.calls),
-            kernel_files: recall.kernel_files.clone(),
-            clock_offsets_ns: recall.clock_offsets_ns.clone(),
             recall: Some(recall),
             ..self
         }
@@ -164,11 +151,7 @@ impl Default for BlameConfig {
         Self {
             follow: FollowedThreads::RealTime,
             late: LateThreshold::Above(50_000),
-            platform: Platform::Unknown,
-            kernel: None,
-            smi_count: None,
-            kernel_files: KernelFiles::default(),
-            clock_offsets_ns: Vec::new(),
+            machine: MachineFacts::default(),
             is_clock_foreign: false,
             symbols: SymbolMap::default(),
             event_driven: true,

@@ -37,7 +37,7 @@ pub(crate) struct Known<'a> {
 
 impl Known<'_> {
     const fn kernel(&self) -> Kernel<'_> {
-        Kernel { symbols: &self.config.symbols, release: self.config.kernel }
+        Kernel { symbols: &self.config.symbols, release: self.config.machine.kernel }
     }
 }
 

@@ -57,6 +57,24 @@ impl KernelFiles {
     }
 }
 
+/// The facts of a machine by which causes are named and judged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// The platform that the kernel runs on.
+    pub platform: Platform,
+    /// Major and minor of the kernel's release, where known.
+    pub kernel: Option<(u32, u32)>,
+    /// System management interrupts during the capture (`msr/smi/`), where they were counted.
+    #[serde(default)]
+    pub smi_count: Option<u64>,
+    /// The files of the machine that advice may name.
+    #[serde(default, rename = "kernel_files")]
+    pub files: KernelFiles,
+    /// Offsets of timers' clocks ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. Those
+    /// that are missing are learnt from expiries, to about a microsecond.
+    pub clock_offsets_ns: Vec<i64>,
+}
+
 /// A thread that ran, or waited for a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -173,13 +173,9 @@ impl BlameOutcome {
         let addresses = addresses
             .map(|&RepeatedAddress { at, times }| RepeatedAddress { at: renamed(at), times });
         let recall = Recall {
-            platform: self.config.platform,
-            kernel: self.config.kernel,
-            smi_count: self.config.smi_count,
+            machine: self.config.machine.clone(),
             calls: self.config.symbols.calls(),
             shows_stops: Some(self.shows_stops),
-            kernel_files: self.config.kernel_files.clone(),
-            clock_offsets_ns: self.config.clock_offsets_ns.clone(),
             beginning: self.beginning.clone(),
             ended_ns: Some(self.ended_ns),
             duration_ns: self.duration_ns,
@@ -203,7 +199,7 @@ pub(crate) fn outcome(
 ) -> BlameOutcome {
     let senders = senders.counts();
     let recall = config.recall.as_ref();
-    let duration_ns = recall.map_or(duration_ns, Recall::duration_ns);
+    let duration_ns = recall.map_or(duration_ns, |recall| recall.duration_ns);
     let mut inputs = Vec::new();
     let mut thresholds = Vec::new();
     let mut stalls = StallSums::default();
@@ -240,7 +236,8 @@ pub(crate) fn outcome(
         inputs.push((thread, figures, input));
     }
     // Of a few wakes alone it cannot be judged anew.
-    let shows_stops = recall.and_then(Recall::shows_stops).unwrap_or_else(|| stalls.show_stops());
+    let shows_stops =
+        recall.and_then(|recall| recall.shows_stops).unwrap_or_else(|| stalls.show_stops());
     let mut together: Option<TableInput> = None;
     let mut outcomes = Vec::new();
     for (thread, figures, mut input) in inputs {

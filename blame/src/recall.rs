@@ -17,7 +17,7 @@ use crate::calls::CallNumbers;
 use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
 use crate::keep::LateWake;
-use crate::machine::{KernelFiles, Platform, RecordingBegin};
+use crate::machine::{MachineFacts, RecordingBegin};
 use crate::part::WakePart;
 use crate::past::WakePhase;
 use crate::release::{Activation, ReleaseAnchor};
@@ -194,19 +194,14 @@ pub(crate) struct RecalledThread {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recall {
-    pub(crate) platform: Platform,
-    pub(crate) kernel: Option<(u32, u32)>,
-    #[serde(default)]
-    pub(crate) smi_count: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) machine: MachineFacts,
     /// The numbers that system calls had; `None` where that was not written.
     #[serde(default)]
     pub(crate) calls: Option<CallNumbers>,
     /// True where more than chance shows that CPUs did not run; `None` where that was not written.
     #[serde(default)]
     pub(crate) shows_stops: Option<bool>,
-    #[serde(default)]
-    pub(crate) kernel_files: KernelFiles,
-    pub(crate) clock_offsets_ns: Vec<i64>,
     /// The threads that ran or waited when it was begun; `None` where that was not looked at.
     #[serde(default)]
     pub(crate) beginning: Option<RecordingBegin>,
@@ -285,18 +280,6 @@ impl Recall {
 
     pub(crate) fn thread(&self, tid: Tid) -> Option<&RecalledThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
-    }
-
-    pub(crate) const fn shows_stops(&self) -> Option<bool> {
-        self.shows_stops
-    }
-
-    pub(crate) const fn ended_ns(&self) -> Option<u64> {
-        self.ended_ns
-    }
-
-    pub(crate) const fn duration_ns(&self) -> u64 {
-        self.duration_ns
     }
 
     pub(crate) fn addresses(&self) -> BTreeMap<CodeAddress, u64> {

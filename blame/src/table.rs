@@ -247,12 +247,10 @@ fn row(
     let cause = group.with_tid(only);
     let (share_low, share_high) = wilson(sum.main, shares.late);
     let context = AdviceContext {
-        platform: config.platform,
-        kernel: config.kernel,
+        machine: &config.machine,
         symbols: &config.symbols,
         cpu,
         owner: culprits.owner(),
-        files: &config.kernel_files,
     };
     CauseRow {
         cause,
@@ -291,7 +289,7 @@ fn confidence(booked: &BookedCause) -> f64 {
 /// On the machine itself only a count of system management interrupts can confirm the firmware; one
 /// that stayed at 0 speaks against it.
 fn most_confident(cause: &LateCause, config: &BlameConfig) -> f64 {
-    match (cause, config.platform, config.smi_count) {
+    match (cause, config.machine.platform, config.machine.smi_count) {
         (LateCause::HostOrFirmware, Platform::VirtualMachine, _) => 1.0,
         (LateCause::HostOrFirmware, _, None) => Certainty::Fair.confidence(),
         (LateCause::HostOrFirmware, Platform::Metal, Some(0)) => Certainty::Weak.confidence(),
@@ -310,9 +308,9 @@ pub(crate) fn name_by(
     config: &BlameConfig,
     who: impl Fn(TaskName) -> String,
 ) -> String {
-    match (cause, config.platform) {
+    match (cause, config.machine.platform) {
         (LateCause::HostOrFirmware, Platform::VirtualMachine) => "host took the CPU".to_owned(),
-        (LateCause::HostOrFirmware, Platform::Metal) => match config.smi_count {
+        (LateCause::HostOrFirmware, Platform::Metal) => match config.machine.smi_count {
             Some(0) => "CPU stood still, without an SMI".to_owned(),
             _ => "firmware took the CPU".to_owned(),
         },
@@ -364,7 +362,7 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         text.push_str(&format!("; {}", sum.stalls));
     }
     let is_silent = matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
-    if let Some(count) = config.smi_count.filter(|_| is_silent) {
+    if let Some(count) = config.machine.smi_count.filter(|_| is_silent) {
         text.push_str(&format!("; {count} SMIs counted"));
     }
     if sum.followed > 0 {

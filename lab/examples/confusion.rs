@@ -18,12 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use punctual_blame::part::WakePart;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause};
-use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{
+    BlameBounds, BlameConfig, FollowedThreads, LateThreshold, MachineFacts, Platform,
+};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::part::WakePart;
 use punctual_blame::symbols::SymbolMap;
 use punctual_engine::spawn;
 use punctual_lab::capture::{
@@ -155,8 +157,11 @@ fn config(tid: i32, kind: Injection) -> BlameConfig {
     BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
         late: LateThreshold::Above(late_ns(kind)),
-        platform: Platform::VirtualMachine,
-        clock_offsets_ns: clocks.all_ns(),
+        machine: MachineFacts {
+            platform: Platform::VirtualMachine,
+            clock_offsets_ns: clocks.all_ns(),
+            ..MachineFacts::default()
+        },
         symbols: SymbolMap::new(functions),
         bounds: BlameBounds { worst: CYCLES as usize, reservoir: 0, ..BlameBounds::default() },
         ..BlameConfig::default()

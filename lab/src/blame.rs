@@ -21,7 +21,8 @@ use punctual_blame::blame::Blame;
 use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{
-    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform, RecordingBegin,
+    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, MachineFacts, Platform,
+    RecordingBegin,
 };
 use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
@@ -119,15 +120,14 @@ impl RecordedMachine {
     /// that are followed.
     pub(crate) fn config(self) -> BlameConfig {
         let Self { platform, kernel, smi_cpu: _ } = self;
-        let clock_offsets_ns = ClockOffsets::take().all_ns();
-        BlameConfig {
+        let machine = MachineFacts {
             platform,
             kernel,
-            clock_offsets_ns,
-            event_driven: true,
-            kernel_files: kernel_files(&Root::live()),
-            ..BlameConfig::default()
-        }
+            smi_count: None,
+            files: kernel_files(&Root::live()),
+            clock_offsets_ns: ClockOffsets::take().all_ns(),
+        };
+        BlameConfig { machine, event_driven: true, ..BlameConfig::default() }
     }
 
     /// A capture by a reader that every loop is above. A loop that only wakes is not followed in

@@ -11,8 +11,8 @@ use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, Tr
 
 use crate::scenario::{
     APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, UNLOCK, UNTHROTTLE, US,
-    WAKEUP, cat, config, disturbed, disturbed_on, equal, hog, idle, only_cause, run, sender, servo,
-    symbols, task,
+    WAKEUP, cat, config, config_of, disturbed, disturbed_on, equal, hog, idle, only_cause, run,
+    sender, servo, symbols, task,
 };
 
 #[test]
@@ -211,7 +211,7 @@ fn an_idle_cpu_that_wakes_late() {
     let row = only_cause(&outcome, CauseKind::IdleExit);
     assert_eq!(row.cause, LateCause::IdleExit { state: Some(2) });
     assert_eq!((row.time_ns, row.name.as_str()), (12 * 115 * US, "host woke the idle CPU late"));
-    let metal = BlameConfig { platform: Platform::Metal, ..config() };
+    let metal = config_of(|machine| machine.platform = Platform::Metal);
     let outcome = disturbed_on(metal, |scenario| {
         let release = scenario.sleep(idle());
         scenario.fire(release + 120 * US).start(release + 122 * US);
@@ -439,7 +439,7 @@ fn throttling_is_seen_by_the_timer_that_ends_it() {
 
 #[test]
 fn a_kernel_without_a_fair_server_throttles() {
-    let old = BlameConfig { kernel: Some((6, 11)), ..config() };
+    let old = config_of(|machine| machine.kernel = Some((6, 11)));
     for (kernel, kind) in [(old, CauseKind::Throttled), (config(), CauseKind::FairServer)] {
         let outcome = disturbed_on(kernel, |scenario| {
             let release = scenario.sleep(idle());

@@ -8,8 +8,8 @@ use punctual_blame::stall::CompanionGap;
 use punctual_trace::event::TraceKind;
 
 use crate::scenario::{
-    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, equal, hog, only_cause,
-    servo, task,
+    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, config_of, equal, hog,
+    only_cause, servo, task,
 };
 
 /// The state of CPU 1 while CPU 0 stands still.
@@ -157,8 +157,9 @@ fn missing_cpu_time_is_steal_beyond_half_of_the_gap() {
 fn on_metal_only_a_count_of_smis_confirms_the_firmware() {
     let scenario = stalls(Witness::Silent, &[APIC], None);
     let confidence = |smi_count| {
-        let outcome =
-            scenario.run(BlameConfig { platform: Platform::Metal, smi_count, ..config() });
+        let outcome = scenario.run(config_of(|machine| {
+            (machine.platform, machine.smi_count) = (Platform::Metal, smi_count);
+        }));
         let row = only_cause(&outcome, CauseKind::HostOrFirmware);
         (row.confidence, row.name.clone(), row.evidence.clone())
     };
@@ -176,7 +177,7 @@ fn on_metal_only_a_count_of_smis_confirms_the_firmware() {
 #[test]
 fn a_count_of_smis_may_come_at_the_end() {
     let scenario = stalls(Witness::Silent, &[APIC], None);
-    let mut blame = Blame::new(BlameConfig { platform: Platform::Metal, ..config() });
+    let mut blame = Blame::new(config_of(|machine| machine.platform = Platform::Metal));
     scenario.sorted().iter().for_each(|event| blame.push(event));
     blame.set_smi_count(3);
     assert!((blame.finish().table.rows[0].confidence - 0.9).abs() < 1e-9);

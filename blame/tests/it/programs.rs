@@ -2,12 +2,12 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::BlameConfig;
+use punctual_blame::config::Platform;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::programs::{ProgramOwner, ThreadProgram};
 use punctual_trace::event::{ShortName, TaskName};
 
-use crate::scenario::{Scenario, US, assert_exact, config, hog, run, servo, task};
+use crate::scenario::{Scenario, US, assert_exact, config, config_of, hog, run, servo, task};
 
 /// Late wakes behind each of these threads, one after the other, each `rounds` times.
 fn behind(tasks: &[TaskName], rounds: usize) -> Scenario {
@@ -162,7 +162,7 @@ fn what_is_kept_names_the_same_programs() {
     let outcome = judged(&scenario, &programs);
     let recall = outcome.recall(|_, _| true, |address| address);
     let recall = serde_json::from_str(&serde_json::to_string(&recall).expect("plain data"));
-    let plain = BlameConfig { platform: Default::default(), ..config() };
+    let plain = config_of(|machine| machine.platform = Platform::Unknown);
     let again = run(&scenario.sorted(), plain.recalling(recall.expect("what was written")));
     assert_eq!(again.worst, outcome.worst);
     let names = |outcome: &BlameOutcome| -> Vec<String> {

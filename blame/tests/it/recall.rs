@@ -2,7 +2,9 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause, RuleId};
-use punctual_blame::config::{BlameConfig, LateThreshold, RecordingBegin, RunnableThread};
+use punctual_blame::config::{
+    BlameConfig, LateThreshold, Platform, RecordingBegin, RunnableThread,
+};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::part::WakePart;
@@ -10,7 +12,8 @@ use punctual_blame::recall::Recall;
 use punctual_trace::event::{TraceEvent, TraceKind};
 
 use crate::scenario::{
-    APIC, CONSOLE, MS, PERIOD, Scenario, TIMER, UNLOCK, US, WAKEUP, cat, config, hog, run, servo,
+    APIC, CONSOLE, MS, PERIOD, Scenario, TIMER, UNLOCK, US, WAKEUP, cat, config, config_of, hog,
+    run, servo,
 };
 
 /// Forty wakes on time, then late ones: behind a hog, after a gap of the host, and twice at one
@@ -81,7 +84,8 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
         assert_eq!(recall.tids(), [servo().tid]);
         let events = cut(&scenario.events, &outcome);
         assert!(events.len() < scenario.events.len() / 2);
-        let plain = BlameConfig { late, platform: Default::default(), ..config() };
+        let plain = config_of(|machine| machine.platform = Platform::Unknown);
+        let plain = BlameConfig { late, ..plain };
         let alone = run(&events, plain.clone());
         assert_ne!(alone.worst, outcome.worst, "without what was known it is another answer");
         let again = run(&events, plain.recalling(recall));
@@ -185,6 +189,20 @@ fn an_address_that_came_again_is_named_as_the_file_has_it() {
     let recall = outcome.recall(|_, _| true, |address| address + 0x10_0000);
     let again = run(&scenario.events, config().recalling(recall));
     assert!(again.worst.iter().filter(is_off).count() < off);
+}
+
+#[test]
+fn a_file_keeps_the_machine_beside_the_rest_and_nothing_else() {
+    let outcome = run(&scenario().events, config());
+    let recall = outcome.recall(|_, _| true, |address| address);
+    let mut value = serde_json::to_value(&recall).expect("plain data");
+    let machine = ["platform", "kernel", "smi_count", "kernel_files", "clock_offsets_ns"];
+    assert!(machine.iter().all(|key| value.get(key).is_some()), "{value}");
+    let read = |value: &serde_json::Value| serde_json::from_value::<Recall>(value.clone());
+    assert_eq!(read(&value).expect("what was written"), recall);
+    value["machine"] = serde_json::json!({});
+    let error = read(&value).expect_err("an unknown key").to_string();
+    assert!(error.contains("unknown field `machine`"), "{error}");
 }
 
 #[test]

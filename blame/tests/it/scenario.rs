@@ -5,7 +5,9 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, FollowedThreads, KernelFiles, LateThreshold, Platform};
+use punctual_blame::config::{
+    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, MachineFacts, Platform,
+};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::CauseRow;
@@ -77,11 +79,21 @@ pub(crate) fn config() -> BlameConfig {
     BlameConfig {
         follow: FollowedThreads::Threads(vec![servo().tid]),
         late: LateThreshold::Above(50 * US),
-        platform: Platform::VirtualMachine,
+        machine: MachineFacts {
+            platform: Platform::VirtualMachine,
+            files: KernelFiles::new(["/proc/irq/31/smp_affinity_list".to_owned()]),
+            ..MachineFacts::default()
+        },
         symbols: symbols(),
-        kernel_files: KernelFiles::new(["/proc/irq/31/smp_affinity_list".to_owned()]),
         ..BlameConfig::default()
     }
+}
+
+/// The same of another machine.
+pub(crate) fn config_of(change: impl FnOnce(&mut MachineFacts)) -> BlameConfig {
+    let mut config = config();
+    change(&mut config.machine);
+    config
 }
 
 /// Events, and what the kernel would know.

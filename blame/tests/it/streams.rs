@@ -10,7 +10,7 @@ use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
     APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config,
-    disturbed, hog, idle, only_cause, run, servo, task,
+    config_of, disturbed, hog, idle, only_cause, run, servo, task,
 };
 
 /// Without the events of a kind on CPU 0.
@@ -349,7 +349,7 @@ fn timers_on_another_clock_are_brought_to_the_events() {
     let learnt = run(&events, config());
     // Learnt from interrupts that read their clock 300 ns before the event.
     assert_eq!((learnt.table.wakes, learnt.table.worst.least_ns()), (60, 14 * US - 300));
-    let given = BlameConfig { clock_offsets_ns: vec![37_000_000_000, ahead], ..config() };
+    let given = config_of(|machine| machine.clock_offsets_ns = vec![37_000_000_000, ahead]);
     assert_eq!(run(&events, given).table.worst.least_ns(), 14 * US);
 }
 

@@ -471,8 +471,8 @@ impl Blame {
         let Self { threads, cpus, .. } = self;
         let timeline = |number: u32| Some(&cpus.get(number as usize)?.as_deref()?.timeline);
         threads[place].settle(at_ns, delivery_cpu, timeline);
-        if self.threads[place].past.is_full() {
-            self.condense(place);
+        if let Some(to_ns) = self.threads[place].past.surplus_to_ns() {
+            self.condense(place, to_ns);
         }
     }
 
@@ -555,12 +555,11 @@ impl Blame {
         Some(Piece { activity, cpu: first.cpu, ..unseen(first.from_ns, first.from_ns) })
     }
 
-    /// Judges the older half of a past that is full, as far as it belongs to a wait, and drops it:
-    /// what shows its causes is still there.
-    fn condense(&mut self, place: usize) {
+    /// Judges the older half of a past that is full, up to `to_ns`, as far as it belongs to a wait,
+    /// and drops it: what shows its causes is still there.
+    fn condense(&mut self, place: usize, to_ns: u64) {
         let thread = &mut self.threads[place];
         let at_ns = thread.past.settled_ns();
-        let to_ns = thread.past.surplus_to_ns();
         let Some(activation) = thread.due(at_ns).filter(|due| due.release_ns < to_ns) else {
             thread.past.drop_until(to_ns);
             return;

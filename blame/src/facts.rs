@@ -25,15 +25,6 @@ pub(crate) struct PreviousWake {
 }
 
 impl PreviousWake {
-    /// A wake so late, by this main cause.
-    pub(crate) const fn new(lateness_ns: u64, main: LateCause, root: Option<RootCause>) -> Self {
-        let kind = match main {
-            LateCause::Follows { kind } => kind,
-            _ => main.kind(),
-        };
-        Self { lateness_ns, kind, root }
-    }
-
     /// The kind of its cause, where its lateness alone made the cycle behind it overrun by so much,
     /// ns.
     pub(crate) fn explains(&self, overrun_ns: u64) -> Option<CauseKind> {
@@ -45,7 +36,7 @@ impl PreviousWake {
 /// root of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RootCause {
+struct RootCause {
     /// The cause, as rows have it.
     cause: LateCause,
     /// The thread that it names.
@@ -100,8 +91,13 @@ impl WakeFacts {
         }
     }
 
+    /// Returns true where a part counts for the root of the wake before, from which it follows.
+    pub(crate) fn has_root(&self, part: &WakePart) -> bool {
+        self.root(part).is_some()
+    }
+
     /// The root cause of a part that follows from the wake before; `None` of other parts.
-    pub(crate) fn root(&self, part: &WakePart) -> Option<RootCause> {
+    fn root(&self, part: &WakePart) -> Option<RootCause> {
         let follows = matches!(part.cause, LateCause::Follows { .. });
         self.previous.filter(|_| follows)?.root
     }
@@ -121,13 +117,23 @@ impl WakeFacts {
         Some(Culprit { task, program: self.programs.find(task.tid) })
     }
 
-    /// The root for the wakes that follow this one; `None` where its main cause is none of its own.
-    pub(crate) fn root_of(&self, parts: &[WakePart], main: LateCause) -> Option<RootCause> {
-        if matches!(main, LateCause::NoSingle | LateCause::Follows { .. }) {
-            return None;
-        }
-        let of_main = parts.iter().filter(|part| self.counted(part) == main);
-        let culprit = of_main.filter_map(|part| self.culprit(part)).next();
-        Some(RootCause { cause: main, culprit })
+    /// What the wake behind this one has to know of it, which is so late, by this main cause.
+    pub(crate) fn for_next(
+        &self,
+        lateness_ns: u64,
+        parts: &[WakePart],
+        main: LateCause,
+    ) -> PreviousWake {
+        // A wake that follows has the kind of its root, and is no root itself.
+        let (kind, is_root) = match main {
+            LateCause::Follows { kind } => (kind, false),
+            _ => (main.kind(), main != LateCause::NoSingle),
+        };
+        let root = is_root.then(|| {
+            let of_main = parts.iter().filter(|part| self.counted(part) == main);
+            let culprit = of_main.filter_map(|part| self.culprit(part)).next();
+            RootCause { cause: main, culprit }
+        });
+        PreviousWake { lateness_ns, kind, root }
     }
 }

@@ -133,7 +133,7 @@ pub(crate) struct WorstWake {
 
 /// A place in the spread of lateness: on which side of the absolute threshold, and the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cell {
+struct Cell {
     is_over: bool,
     bucket: u16,
 }
@@ -453,7 +453,7 @@ impl Ledger {
                 worst_ns: time_ns,
                 trust_ns: of_cause().map(trust).sum::<f64>() * sound,
                 inferred: u64::from(of_cause().any(|part| part.is_inferred)),
-                followed: u64::from(of_cause().any(|part| facts.root(&part).is_some())),
+                followed: u64::from(of_cause().any(|part| facts.has_root(&part))),
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());

@@ -13,7 +13,7 @@
 //! | [`timeline`] | what a CPU did when |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
-//! | `followed`, `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
+//! | `followed`, `thread`, `figures`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
 //! | [`wake`], [`release`], `facts`, `begin`, `normal` | a wait cut out, or summed up; what is usual |
 //! | [`counters`] | what a processor counted around a wake |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
@@ -46,6 +46,7 @@ pub mod counters;
 mod court;
 pub mod culprits;
 mod facts;
+mod figures;
 mod followed;
 mod frequency;
 pub mod keep;

@@ -18,9 +18,9 @@ use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 use crate::unseen::UnseenWakes;
 
+pub use crate::figures::ThreadSnapshot;
 pub use crate::ledger::{BusyReleases, OpenWakes};
 pub use crate::spread::LatenessBounds;
-pub use crate::thread::ThreadSnapshot;
 
 /// Counts of events, and of what was not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -167,7 +167,7 @@ impl BlameOutcome {
         }
         let threads = self.threads.iter().map(|thread| {
             let threshold_ns = thread.table.threshold_ns.unwrap_or(0);
-            RecalledThread { unseen: thread.unseen, ..thread.figures.recalled(threshold_ns) }
+            RecalledThread::new(&thread.figures, threshold_ns, thread.unseen)
         });
         let addresses = self.repeated.iter();
         let addresses = addresses
@@ -210,7 +210,7 @@ pub(crate) fn outcome(
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
         if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
-            figures.restore(recalled);
+            recalled.restore(&mut figures);
         }
         let mut unseen = UnseenWakes {
             of_ns: duration_ns,

@@ -214,15 +214,11 @@ impl Past {
         self.pieces.push_back(piece);
     }
 
-    /// Returns true where there are more pieces than it may keep.
-    pub(crate) fn is_full(&self) -> bool {
-        self.pieces.len() > self.capacity
-    }
-
-    /// The instant up to which pieces are to be dropped so that it is half full, ns.
-    pub(crate) fn surplus_to_ns(&self) -> u64 {
-        let surplus = self.pieces.len().saturating_sub(self.capacity / 2);
-        surplus.checked_sub(1).map_or(0, |last| self.pieces[last].to_ns)
+    /// The instant up to which pieces are to be dropped so that it is half full, ns; `None` as long
+    /// as it may keep them.
+    pub(crate) fn surplus_to_ns(&self) -> Option<u64> {
+        let count = self.pieces.len();
+        (count > self.capacity).then(|| self.pieces[count - self.capacity / 2 - 1].to_ns)
     }
 
     /// Drops the pieces that end by then.
@@ -312,18 +308,18 @@ mod tests {
     fn what_was_dropped_is_unseen() {
         let mut past = Past::new(0, 4);
         for at in 0..5 {
-            assert!(!past.is_full());
+            assert_eq!(past.surplus_to_ns(), None);
             past.append(Piece { activity: label(at as u8), ..unseen(at * 10, at * 10 + 10) });
         }
-        assert!(past.is_full());
-        assert_eq!(past.surplus_to_ns(), 30);
+        assert_eq!(past.surplus_to_ns(), Some(30));
         past.drop_until(30);
         let window = past.window(5, 48);
         assert_eq!(window.pieces[0], unseen(5, 30));
         let edges: Vec<u64> = window.pieces.iter().map(|piece| piece.to_ns).collect();
         assert_eq!(edges, [30, 40, 48]);
         past.drop_until(50);
-        assert_eq!((past.surplus_to_ns(), past.window(48, 50).pieces), (0, vec![unseen(48, 50)]));
+        let pieces = past.window(48, 50).pieces;
+        assert_eq!((past.surplus_to_ns(), pieces), (None, vec![unseen(48, 50)]));
     }
 
     #[test]

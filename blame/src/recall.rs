@@ -16,11 +16,13 @@ use crate::begin::WakeBegin;
 use crate::calls::CallNumbers;
 use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
+use crate::figures::ThreadSnapshot;
 use crate::keep::LateWake;
 use crate::machine::{MachineFacts, RecordingBegin};
 use crate::part::WakePart;
 use crate::past::WakePhase;
 use crate::release::{Activation, ReleaseAnchor};
+use crate::spread::LatenessBounds;
 use crate::timeline::Activity;
 use crate::unseen::UnseenWakes;
 use crate::wake::{Run, Wake};
@@ -174,20 +176,54 @@ impl JudgedWake {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecalledThread {
-    pub(crate) tid: Tid,
+    tid: Tid,
     pub(crate) threshold_ns: u64,
-    pub(crate) wakes: u64,
-    pub(crate) period_ns: Option<u64>,
-    pub(crate) margin_ns: u64,
-    pub(crate) p50_ns: u64,
-    pub(crate) p99_ns: u64,
-    pub(crate) max_ns: u64,
+    wakes: u64,
+    period_ns: Option<u64>,
+    margin_ns: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
     /// Upper bounds of these three, ns; `None` where they are not known to be larger.
     #[serde(default)]
-    pub(crate) most_ns: Option<[u64; 3]>,
+    most_ns: Option<[u64; 3]>,
     /// Wakes across which events were lost, which are none of `wakes`.
     #[serde(default)]
     pub(crate) unseen: UnseenWakes,
+}
+
+impl RecalledThread {
+    /// Figures with the lateness beyond which wakes were late, ns.
+    pub(crate) const fn new(
+        figures: &ThreadSnapshot,
+        threshold_ns: u64,
+        unseen: UnseenWakes,
+    ) -> Self {
+        let ThreadSnapshot { task, wakes, period_ns, margin_ns, p50, p99, max, .. } = figures;
+        Self {
+            tid: task.tid,
+            threshold_ns,
+            wakes: *wakes,
+            period_ns: *period_ns,
+            margin_ns: *margin_ns,
+            p50_ns: p50.least_ns(),
+            p99_ns: p99.least_ns(),
+            max_ns: max.least_ns(),
+            most_ns: Some([p50.most_ns(), p99.most_ns(), max.most_ns()]),
+            unseen,
+        }
+    }
+
+    /// Gives figures of the late wakes alone those that the recording had.
+    pub(crate) fn restore(&self, figures: &mut ThreadSnapshot) {
+        (figures.wakes, figures.period_ns) = (self.wakes, self.period_ns);
+        figures.margin_ns = self.margin_ns;
+        let least_ns = [self.p50_ns, self.p99_ns, self.max_ns];
+        let most_ns = self.most_ns.unwrap_or(least_ns);
+        figures.p50 = LatenessBounds::new(least_ns[0], most_ns[0]);
+        figures.p99 = LatenessBounds::new(least_ns[1], most_ns[1]);
+        figures.max = LatenessBounds::new(least_ns[2], most_ns[2]);
+    }
 }
 
 /// The facts that a capture has beside its events, where it was cut down to its late wakes.

@@ -8,14 +8,13 @@ use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::counters::WorkCounts;
 use crate::facts::PreviousWake;
+use crate::figures::ThreadSnapshot;
 use crate::ledger::{BusyReleases, Ledger};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
 use crate::past::{Past, WakePhase};
-use crate::recall::RecalledThread;
 use crate::release::{Activation, ReleaseAnchor};
-use crate::spread::LatenessBounds;
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
 use crate::timers::Arm;
 use crate::unseen::UnseenWakes;
@@ -75,100 +74,34 @@ struct LastWake {
     kernel_priority: i32,
 }
 
-/// The threads that ran before late wakes: the most frequent of a few.
-#[derive(Debug, Clone, Default)]
-struct Before {
-    seen: Vec<(TaskName, u64)>,
+/// The most frequent of many values: of sixteen.
+#[derive(Debug, Clone)]
+struct Frequent<T> {
+    seen: Vec<(T, u64)>,
 }
 
-impl Before {
+impl<T: Copy> Frequent<T> {
     const ROOM: usize = 16;
 
-    /// Counts one; where the room is full, all lose one (Misra and Gries).
-    fn add(&mut self, task: TaskName) {
-        if let Some((_, count)) = self.seen.iter_mut().find(|(known, _)| known.tid == task.tid) {
+    const fn new() -> Self {
+        Self { seen: Vec::new() }
+    }
+
+    /// Counts one, as those that `is_it` accepts; where the room is full, all lose one (Misra and
+    /// Gries).
+    fn add(&mut self, value: T, is_it: impl Fn(&T) -> bool) {
+        if let Some((_, count)) = self.seen.iter_mut().find(|(known, _)| is_it(known)) {
             *count += 1;
         } else if self.seen.len() < Self::ROOM {
-            self.seen.push((task, 1));
+            self.seen.push((value, 1));
         } else {
             self.seen.iter_mut().for_each(|(_, count)| *count -= 1);
             self.seen.retain(|(_, count)| *count > 0);
         }
     }
 
-    /// The most frequent.
-    fn most(&self) -> Option<TaskName> {
-        self.seen.iter().max_by_key(|(_, count)| *count).map(|(task, _)| *task)
-    }
-}
-
-/// A followed thread, as a live view shows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ThreadSnapshot {
-    /// The thread, with the priority of its last wake.
-    pub task: TaskName,
-    /// The CPU that it was on last.
-    pub cpu: u32,
-    /// The median time between its releases, ns.
-    pub period_ns: Option<u64>,
-    /// Its margin: the time before its goal at which it wakes in order to spin, ns; 0 where it does
-    /// not.
-    pub margin_ns: u64,
-    /// Wakes with a release.
-    pub wakes: u64,
-    /// The lateness that half of them do not exceed, between its bounds.
-    pub p50: LatenessBounds,
-    /// The lateness that 99 of 100 do not exceed, between its bounds.
-    pub p99: LatenessBounds,
-    /// The largest lateness, between its bounds.
-    pub max: LatenessBounds,
-    /// Wakes beyond the absolute threshold; 0 where there is none.
-    pub late: u64,
-    /// The time of late wakes that passed before their interrupt, ns.
-    pub delivery_ns: u64,
-    /// The time of late wakes that passed after it, waiting for the CPU, ns.
-    pub ready_ns: u64,
-    /// The most frequent main cause of late wakes.
-    pub first_cause: Option<LateCause>,
-    /// The thread that ran most often before late wakes.
-    pub ran_before: Option<TaskName>,
-    /// True where it has ended.
-    pub has_ended: bool,
-    /// Wakes that no release is known of, so that none of the figures has them: by an interrupt or
-    /// a timer's programming that was not recorded, or by another thread in the middle of a cycle.
-    pub unmatched: u64,
-}
-
-impl ThreadSnapshot {
-    /// The figures as a capture of its late wakes alone has them, with its threshold, ns.
-    pub(crate) fn recalled(&self, threshold_ns: u64) -> RecalledThread {
-        RecalledThread {
-            tid: self.task.tid,
-            threshold_ns,
-            wakes: self.wakes,
-            period_ns: self.period_ns,
-            margin_ns: self.margin_ns,
-            p50_ns: self.p50.least_ns(),
-            p99_ns: self.p99.least_ns(),
-            max_ns: self.max.least_ns(),
-            most_ns: Some([self.p50.most_ns(), self.p99.most_ns(), self.max.most_ns()]),
-            unseen: UnseenWakes::default(),
-        }
-    }
-
-    /// Takes over the figures that the recording had.
-    pub(crate) const fn restore(&mut self, recalled: &RecalledThread) {
-        self.wakes = recalled.wakes;
-        self.period_ns = recalled.period_ns;
-        self.margin_ns = recalled.margin_ns;
-        let least_ns = [recalled.p50_ns, recalled.p99_ns, recalled.max_ns];
-        let most_ns = match recalled.most_ns {
-            Some(most_ns) => most_ns,
-            None => least_ns,
-        };
-        self.p50 = LatenessBounds::new(least_ns[0], most_ns[0]);
-        self.p99 = LatenessBounds::new(least_ns[1], most_ns[1]);
-        self.max = LatenessBounds::new(least_ns[2], most_ns[2]);
+    fn most(&self) -> Option<T> {
+        self.seen.iter().max_by_key(|(_, count)| *count).map(|(value, _)| *value)
     }
 }
 
@@ -195,9 +128,11 @@ pub(crate) struct Thread {
     pace: Pace,
     normals: Normals,
     previous: Option<PreviousWake>,
-    before: Before,
+    /// The threads that ran before late wakes.
+    before: Frequent<TaskName>,
     last_cpu: u32,
-    late_main: Vec<(LateCause, u64)>,
+    /// The main causes of late wakes.
+    late_main: Frequent<LateCause>,
     delivery_ns: u64,
     ready_wait_ns: u64,
     has_ended: bool,
@@ -244,9 +179,9 @@ impl Thread {
             pace: Pace::default(),
             normals: Normals::default(),
             previous: None,
-            before: Before::default(),
+            before: Frequent::new(),
             last_cpu: 0,
-            late_main: Vec::new(),
+            late_main: Frequent::new(),
             delivery_ns: 0,
             ready_wait_ns: 0,
             has_ended: false,
@@ -713,15 +648,15 @@ impl Thread {
 
     /// Remembers a judged wake, for the next one.
     pub(crate) fn remember(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
-        let root = wake.facts.root_of(parts, main);
-        self.previous = Some(PreviousWake::new(wake.lateness_ns(), main, root));
+        self.previous = Some(wake.facts.for_next(wake.lateness_ns(), parts, main));
     }
 
     /// Counts a late wake, for the live view.
     pub(crate) fn count_late(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
-        self.count_main(main);
-        if wake.run.before.tid != wake.task.tid {
-            self.before.add(wake.run.before);
+        self.late_main.add(main, |known| *known == main);
+        let before = wake.run.before;
+        if before.tid != wake.task.tid {
+            self.before.add(before, |known| known.tid == before.tid);
         }
         for part in parts {
             match part.phase {
@@ -729,18 +664,6 @@ impl Thread {
                 WakePhase::Ready => self.ready_wait_ns += part.length_ns(),
                 _ => {}
             }
-        }
-    }
-
-    /// Counts the main cause of a late wake: of sixteen, as exact as those of `Before`.
-    fn count_main(&mut self, main: LateCause) {
-        if let Some((_, count)) = self.late_main.iter_mut().find(|(known, _)| *known == main) {
-            *count += 1;
-        } else if self.late_main.len() < Before::ROOM {
-            self.late_main.push((main, 1));
-        } else {
-            self.late_main.iter_mut().for_each(|(_, count)| *count -= 1);
-            self.late_main.retain(|(_, count)| *count > 0);
         }
     }
 
@@ -753,7 +676,6 @@ impl Thread {
     pub(crate) fn snapshot(&self) -> ThreadSnapshot {
         let kernel_priority =
             self.last.map_or(self.task.kernel_priority, |last| last.kernel_priority);
-        let first_cause = self.late_main.iter().max_by_key(|(_, count)| *count);
         ThreadSnapshot {
             task: TaskName { kernel_priority, ..self.task },
             cpu: self.last_cpu,
@@ -766,7 +688,7 @@ impl Thread {
             late: self.ledger.over(),
             delivery_ns: self.delivery_ns,
             ready_ns: self.ready_wait_ns,
-            first_cause: first_cause.map(|(cause, _)| *cause),
+            first_cause: self.late_main.most(),
             ran_before: self.before.most(),
             has_ended: self.has_ended,
             unmatched: self.unmatched,
@@ -780,13 +702,12 @@ mod tests {
 
     #[test]
     fn the_most_frequent_survives_a_crowd() {
-        let mut before = Before::default();
-        for number in 0..1_000 {
-            before.add(TaskName { tid: 1_000 + number, ..TaskName::default() });
-            before.add(TaskName { tid: 7, ..TaskName::default() });
+        let mut tids = Frequent::new();
+        for tid in (0..1_000).flat_map(|number| [1_000 + number, 7]) {
+            tids.add(tid, |&known| known == tid);
         }
-        assert_eq!(before.most().map(|task| task.tid), Some(7));
-        assert!(before.seen.len() <= Before::ROOM);
+        assert_eq!(tids.most(), Some(7));
+        assert!(tids.seen.len() <= Frequent::<u32>::ROOM);
     }
 
     #[test]

@@ -717,11 +717,9 @@ impl Blame {
                 self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
             }
             TraceKind::Renamed { task } => self.name(self.with_priority(*task)),
-            TraceKind::Frequency { cpu: TraceKind::UNKNOWN_CPU, khz } => {
-                self.change_frequency(now, *khz);
-            }
             TraceKind::Frequency { cpu, khz } => {
-                self.change_frequency(Moment { cpu: *cpu, ..now }, *khz)
+                let cpu = if *cpu == TraceKind::UNKNOWN_CPU { now.cpu } else { *cpu };
+                self.change_frequency(Moment { cpu, ..now }, *khz);
             }
             TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
             TraceKind::PageFaultEntry

@@ -4,11 +4,10 @@ use punctual_trace::event::{CodeAddress, Tid};
 
 use crate::addresses::RepeatedAddress;
 use crate::cause::LateCause;
-use crate::config::{BlameConfig, LateThreshold};
+use crate::config::BlameConfig;
 use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;
-use crate::ledger::Selection;
 use crate::machine::RecordingBegin;
 use crate::recall::{JudgedWake, Recall, RecalledThread, RecalledWake};
 use crate::senders::{SenderCount, Senders};
@@ -206,7 +205,7 @@ pub(crate) fn outcome(
     let is_seen =
         |thread: &&Thread| thread.ledger.spread().total() > 0 || thread.unseen().wakes > 0;
     for thread in threads.iter().filter(is_seen) {
-        let (selection, threshold_ns) = threshold(thread, config);
+        let (selection, threshold_ns) = thread.late_beyond(config);
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
         if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
@@ -288,30 +287,5 @@ pub(crate) fn outcome(
         beginning: None,
         ended_ns: 0,
         config: config.clone(),
-    }
-}
-
-/// The wakes of a thread that are late, and the lateness beyond which they are, ns. A margin, which
-/// the thread spins away, is added; an end that is not the absolute threshold itself is rounded up,
-/// by at most 6.3 %.
-fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
-    let recalled = config.recall.as_ref().and_then(|recall| recall.thread(thread.task.tid));
-    if let Some(recalled) = recalled {
-        // No others were counted.
-        return (Selection::beyond(0).0, recalled.threshold_ns);
-    }
-    let margin_ns = thread.margin_ns();
-    if let Some(threshold_ns) = thread.threshold_ns() {
-        return Selection::beyond(threshold_ns.saturating_add(margin_ns));
-    }
-    match config.late {
-        LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
-        LateThreshold::Above(threshold_ns) => {
-            Selection::beyond(threshold_ns.saturating_add(margin_ns))
-        }
-        LateThreshold::Quantile(share) => {
-            let quantile_ns = thread.ledger.spread().quantile_ns(share);
-            Selection::beyond(quantile_ns.min(thread.late_at_most_ns()).max(margin_ns))
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::config::{BlameConfig, LateThreshold};
 use crate::counters::WorkCounts;
 use crate::facts::PreviousWake;
 use crate::figures::ThreadSnapshot;
-use crate::ledger::{BusyReleases, Ledger};
+use crate::ledger::{BusyReleases, Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
@@ -513,7 +513,7 @@ impl Thread {
 
     /// The lateness beyond which a wake is late whatever share of its wakes is, ns: its period;
     /// `u64::MAX` where that is not known.
-    pub(crate) fn late_at_most_ns(&self) -> u64 {
+    fn late_at_most_ns(&self) -> u64 {
         self.period_ns.unwrap_or(u64::MAX)
     }
 
@@ -616,10 +616,28 @@ impl Thread {
         }
     }
 
-    /// The lateness beyond which a wake is late in the end, ns, where it was set for this thread
-    /// alone.
-    pub(crate) const fn threshold_ns(&self) -> Option<u64> {
-        self.threshold_ns
+    /// Its wakes that are late in the end, and the lateness beyond which they are, ns. A margin,
+    /// which it spins away, is added; an end that is not the absolute threshold itself is rounded
+    /// up, by at most 6.3 %.
+    pub(crate) fn late_beyond(&self, config: &BlameConfig) -> (Selection, u64) {
+        let recalled = config.recall.as_ref().and_then(|recall| recall.thread(self.task.tid));
+        if let Some(recalled) = recalled {
+            // No others were counted.
+            return (Selection::beyond(0).0, recalled.threshold_ns);
+        }
+        let margin_ns = self.margin_ns();
+        let beyond = |threshold_ns: u64| Selection::beyond(threshold_ns.saturating_add(margin_ns));
+        if let Some(threshold_ns) = self.threshold_ns {
+            return beyond(threshold_ns);
+        }
+        match config.late {
+            LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
+            LateThreshold::Above(threshold_ns) => beyond(threshold_ns),
+            LateThreshold::Quantile(share) => {
+                let quantile_ns = self.ledger.spread().quantile_ns(share);
+                Selection::beyond(quantile_ns.min(self.late_at_most_ns()).max(margin_ns))
+            }
+        }
     }
 
     /// Sets the lateness beyond which a wake is late in the end, ns.

@@ -472,7 +472,7 @@ impl CpuTimeline {
             }
             TraceKind::VectorExit(Vector::IrqWork) => {}
             TraceKind::VectorExit(ended) => {
-                self.pop(|frame| matches!(frame, Activity::Ipi { vector, .. } if *vector == ended))
+                self.pop(|frame| matches!(frame, Activity::Ipi { vector, .. } if *vector == ended));
             }
             TraceKind::IrqEntry { irq, name } => {
                 self.push(Activity::HardIrq { irq, name }, is_flagged);

@@ -13,8 +13,10 @@
 //! | [`timeline`] | what a CPU did when |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
-//! | `followed`, `thread`, `figures`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
-//! | [`wake`], [`release`], `facts`, `begin`, `normal` | a wait cut out, or summed up; what is usual |
+//! | `followed`, `thread`, `figures` | the threads that are followed; what is learnt of each |
+//! | [`past`], `pace` | what such a thread did, in pieces; its period and margin |
+//! | [`wake`], [`release`], `begin` | a wait cut out, or summed up |
+//! | `facts`, `normal` | what a wake is judged by beside its events; what is usual |
 //! | [`counters`] | what a processor counted around a wake |
 //! | [`stall`], `frequency` | the host or interrupts off; a CPU that is slower than usual |
 //! | `rules`, `account`, [`part`], [`cause`] | each stretch to a cause, exactly |

@@ -1,5 +1,5 @@
-//! The machine that is recorded, beside its events: its platform, its files, and the threads that ran
-//! when the recording began.
+//! The machine that is recorded, beside its events: its platform, its files, and the threads that
+//! ran when the recording began.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,8 @@ impl KernelFiles {
     }
 }
 
-/// The facts of a machine by which causes are named and judged.
+/// The facts of a machine by which causes are named and judged. A capture of late wakes keeps them
+/// beside its other facts, whose struct refuses unknown keys for both.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// The platform that the kernel runs on.

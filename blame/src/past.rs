@@ -139,8 +139,8 @@ impl Past {
         self.settled_ns
     }
 
-    /// Completes it up to a moment, by what its CPU did. Of a thread in this
-    /// phase, which the scheduler has passed over where `is_passed_over`.
+    /// Completes it up to a moment, by what its CPU did: of a thread in this phase, which the
+    /// scheduler has passed over where `is_passed_over`.
     pub(crate) fn pull(
         &mut self,
         now: Moment,

@@ -1,4 +1,4 @@
-//! The release of a thread: the event by which it is due to run.
+//! The release of a thread: the event by which it is due to run, and when that was.
 
 use punctual_trace::event::{CodeAddress, Tid, Vector};
 use serde::{Deserialize, Serialize};
@@ -54,9 +54,13 @@ impl ReleaseAnchor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Activation {
     pub(crate) anchor: ReleaseAnchor,
+    /// The earliest expiry, the requested one, ns on the events' clock.
     pub(crate) release_ns: u64,
+    /// The latest expiry that its timer slack allows, ns on the events' clock.
     pub(crate) latest_ns: u64,
+    /// The instant at which the timer was programmed, ns; `None` where none released it.
     pub(crate) armed_ns: Option<u64>,
+    /// True where all events of it are there.
     pub(crate) is_whole: bool,
 }
 

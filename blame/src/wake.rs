@@ -24,7 +24,8 @@ pub(crate) struct WindowChain {
 }
 
 impl WindowChain {
-    /// The chain that was taken on a CPU, of a thread that runs this work of the kernel's.
+    /// The chain that was taken on a CPU; `work` is the function that its thread runs as a worker
+    /// of the kernel.
     pub(crate) fn new(
         record: &ChainRecord,
         cpu: u32,

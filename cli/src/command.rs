@@ -35,7 +35,7 @@ use punctual_lab::load::run_child;
 
 use crate::program::{LOAD_WORD, VERSION, launcher};
 use crate::subcommand::{Execute, Exit};
-use crate::{output, unthrottled};
+use crate::{output, unthrottled, writing};
 
 /// How punctual is this machine?
 ///
@@ -195,7 +195,7 @@ impl Execute for Command {
     fn execute(&self) -> Result<Exit> {
         match self {
             Self::Check(args) => args.execute(),
-            Self::Measure(args) => args.execute(),
+            Self::Measure(args) => writing::finish(args.measurement()?),
             Self::Blame(args) => args.execute(),
             Self::Top(args) => args.execute(),
             Self::Reproduce(args) => reproduce::run(args),

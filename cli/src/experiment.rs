@@ -2,6 +2,7 @@
 //!
 //! `punctual_lab::experiment` runs experiments; here they get a progress line and an envelope.
 
+pub(crate) mod choices;
 pub(crate) mod claims;
 pub(crate) mod follow;
 mod learned;
@@ -26,6 +27,7 @@ use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
     Observer, Setting,
 };
+use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
 use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, Warning};
@@ -139,6 +141,12 @@ pub(crate) fn one_cpu(
         (Some(cpu), 1) => Ok((cpu, choice)),
         _ => bail!("--cpu {}: {measured} on one CPU", requested.unwrap_or_default()),
     }
+}
+
+/// The name of the condition with these loads, in results.
+pub(crate) fn condition_name(loads: &[LoadSpec]) -> String {
+    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
 }
 
 /// Puts every loop where `phase` says; the notes about it, one for each loop that was put

@@ -26,6 +26,7 @@ mod subcommand;
 mod terminal;
 mod unthrottled;
 mod view;
+mod writing;
 
 use std::process::ExitCode;
 

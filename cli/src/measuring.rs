@@ -17,7 +17,10 @@ use punctual_report::measured::Measured;
 use punctual_report::{self as report, About, Body, Choice, EndedBy, Load, Report};
 
 use crate::args::{Detail, PolicyName};
-use crate::experiment::{self, Machine, words};
+use crate::comparison::RecordedRun;
+use crate::comparison::baseline::BaselineUse;
+use crate::experiment::claims::PlannedReport;
+use crate::experiment::{self, Machine, condition_name, words};
 use crate::output::{OutputArgs, Outputs};
 use crate::progress::Line;
 use crate::unthrottled::Unthrottled;
@@ -183,21 +186,34 @@ impl Shown {
     }
 }
 
+/// What came of a measurement, for the command line to write.
+pub(crate) enum Measurement {
+    /// Nothing was measured: the report has what its claims take.
+    Planned(PlannedReport),
+    /// It is over, and has a result.
+    Finished(Box<FinishedMeasuring>),
+}
+
 /// A measurement that is over: what is to be written, and where.
 pub(crate) struct FinishedMeasuring {
     /// Its result.
     pub(crate) report: Report,
     /// Where that goes.
     pub(crate) outputs: Outputs,
+    /// The part of the result that is shown.
+    pub(crate) detail: Detail,
+    /// The runs that may be kept as a baseline once they are written; `None` where none can be.
+    pub(crate) baseline: Option<(BaselineUse, Vec<RecordedRun>)>,
     /// The reason why it fails although it has a result.
     pub(crate) trouble: Option<Error>,
 }
 
-/// The life of an experiment: chosen, its output opened, measured. Writes nothing.
+/// The life of an experiment: chosen, its output opened, measured. Writes nothing but what the
+/// experiment keeps elsewhere.
 ///
 /// # Errors
 /// Nothing was measured.
-pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
+pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
     let machine = Machine::of(args.captured())?;
     let facts = &machine.measuring;
     let Planned { experiment, choice } = args.plan(&machine)?;
@@ -223,7 +239,14 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
         envelope.verdict.fail_about(About::StopOver, why);
     }
     let report = Report { envelope, body: Body::Measured(body) };
-    Ok(FinishedMeasuring { report, outputs, trouble: as_before.err().or(trouble) })
+    let kept = args.keep(&report);
+    Ok(Measurement::Finished(Box::new(FinishedMeasuring {
+        report,
+        outputs,
+        detail: args.detail(),
+        baseline: None,
+        trouble: kept.err().or(as_before.err()).or(trouble),
+    })))
 }
 
 /// The CPU of an experiment that measures one.
@@ -256,12 +279,6 @@ pub(crate) fn stimulus_cpu(requested: Option<&str>, cpu: u32, facts: &MachineFac
 /// The error of a measurement whose source was lost, although it has a result.
 pub(crate) fn lost_source() -> Error {
     anyhow!("the source was lost while it was measured; the result has what there was")
-}
-
-/// The name of the condition with these loads, in results.
-pub(crate) fn condition_name(loads: &[LoadSpec]) -> String {
-    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
-    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
 }
 
 /// The idle machine, then each set of loads that runs in turn.

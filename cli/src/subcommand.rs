@@ -1,21 +1,13 @@
-//! Common parts of subcommands: arguments that execute, their exit status, and the way out of a
-//! report.
+//! Common parts of subcommands: arguments that execute, their exit status, and where results are
+//! kept.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Error, Result, anyhow};
-use punctual_core::time::Span;
-use punctual_document::Block;
-use punctual_report::{Body, PlannedRun, Report};
+use anyhow::{Error, Result, anyhow};
+use punctual_report::Report;
 
-use crate::args::Detail;
-use crate::experiment::claims;
-use crate::format::{self, Styled};
-use crate::output::{self, Dir, Opened, Outputs, ResultForms};
-use crate::pages::Page;
-use crate::stored::{PAGE, RESULT};
-use crate::view;
+use crate::output::{self, Dir};
 
 /// The outcome of a subcommand that could run; what could not run is an error, and exit 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,58 +46,6 @@ pub(crate) trait Execute {
     /// # Errors
     /// The subcommand could not run.
     fn execute(&self) -> Result<Exit>;
-}
-
-/// Shows what the claims of a report take, and measures nothing.
-pub(crate) fn planned(
-    report: &Report,
-    (duration, announced): (Span, &str),
-    outputs: Outputs,
-) -> Result<Exit> {
-    let reach = |plan: &PlannedRun| claims::reach(plan, duration);
-    let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
-    let mut plans = vec![Block::words(announced)];
-    plans.extend(view::kinds::plans(report, &reached));
-    let forms = ResultForms {
-        json: &view::json(report)?,
-        markdown: &|| punctual_document::markdown::rendered(&plans),
-        junit: &|| view::junit(report),
-    };
-    outputs.write(&forms, punctual_document::text::rendered(&plans))?;
-    Ok(Exit::Fine)
-}
-
-/// The length of a measurement, as a sentence: "measuring for 4 min 16 s".
-pub(crate) fn measuring(duration: Span) -> String {
-    let s = duration.as_ns() / 1_000_000_000;
-    match (s / 60, s % 60) {
-        (2..60, 0) => format!("measuring for {} min", s / 60),
-        (2..60, rest) => format!("measuring for {} min {rest} s", s / 60),
-        _ => format!("measuring for {}", format::long(duration.as_ns() as f64)),
-    }
-}
-
-/// Writes a report where that is requested, and its page.
-pub(crate) fn write(report: &Report, outputs: Outputs) -> Result<()> {
-    write_in(report, outputs, Detail::Long)
-}
-
-/// As [`write`], in as much detail as is asked for.
-pub(crate) fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let shown = write_page(report, outputs, view::text(report, None, detail));
-    name_failures(report, detail);
-    shown
-}
-
-/// Writes a report in each form that is requested; `json` is one of them.
-fn in_forms(report: &Report, json: &str, outputs: Outputs, page: Styled) -> Result<()> {
-    let (markdown, junit) = (|| view::markdown(report), || view::junit(report));
-    outputs.write(&ResultForms { json, markdown: &markdown, junit: &junit }, page)
-}
-
-/// Writes a report where that is requested, with this page.
-pub(crate) fn write_page(report: &Report, outputs: Outputs, page: Styled) -> Result<()> {
-    in_forms(report, &view::json(report)?, outputs, page)
 }
 
 /// Where results are kept: each in a directory of its own, with its page.
@@ -149,41 +89,6 @@ pub(crate) fn elsewhere(why: Error, results: &Path, option: &str) -> Error {
         return anyhow!("{why:#}; use another directory than {results} with {option} DIR");
     }
     why
-}
-
-/// As [`write_in`], and the result with its page into its directory.
-pub(crate) fn write_kept(
-    report: &Report,
-    results: &Dir,
-    outputs: Outputs,
-    detail: Detail,
-) -> Result<()> {
-    let text = view::json(report)?;
-    let shown = results.path().display().to_string();
-    let page = view::text(report, Some(&shown), detail);
-    // Each of them is tried: what one disk has no room for another has.
-    let shown = in_forms(report, &text, outputs, page);
-    name_failures(report, detail);
-    let kept = Opened::replace(results, RESULT, &text);
-    let drawn = Page::measured(report, results)
-        .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))
-        .and_then(|page| Opened::replace(results, PAGE, view::html(&page)));
-    if kept.is_ok() {
-        results.be_latest();
-    }
-    shown.and(kept).and(drawn.map(drop))
-}
-
-/// Says on standard error what a baseline says and what failed, where the page is a line that has
-/// no room for it.
-pub(crate) fn name_failures(report: &Report, detail: Detail) {
-    if detail == Detail::Line {
-        // The line of `compare` says that already.
-        if !matches!(report.body, Body::Compare(_)) {
-            view::kinds::held(report).iter().for_each(|held| output::message(held));
-        }
-        report.envelope.verdict.failures().for_each(|why| output::message(&why));
-    }
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ use crate::experiment::loops::UNDER_LOAD;
 use crate::program::PROGRAM;
 use crate::question::{self, QuestionArgs};
 use crate::stored::{RESULT, SAMPLES, Stored};
-use crate::subcommand::{self, Execute, Exit};
-use crate::{format, parse, stored};
+use crate::subcommand::{Execute, Exit};
+use crate::{format, parse, stored, writing};
 
 /// `punctual analyse`.
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ impl Execute for AnalyseArgs {
         let outputs = self.report.output().open()?;
         if self.column.is_none() && super::soak::is_campaign(&self.file) {
             let report = super::soak::judged(&self.file, &self.report, &self.question)?;
-            subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+            writing::write_in(&report, outputs, self.report.detail(Detail::Short))?;
             return Ok(Exit::of(&report));
         }
         let read = match &self.column {
@@ -83,7 +83,7 @@ impl Execute for AnalyseArgs {
         // What a foreign file cannot tell stands with its figures alone.
         let is_own = report.body.runs().iter().all(|run| run.outcome.imported.is_none());
         let usual = if is_own { Detail::Short } else { Detail::Long };
-        subcommand::write_in(&report, outputs, self.report.detail(usual))?;
+        writing::write_in(&report, outputs, self.report.detail(usual))?;
         Exit::after(&report, uncompared)
     }
 }

@@ -20,14 +20,13 @@ use punctual_report::{Body, Choice, Envelope, Report};
 use punctual_trace::write::perf_data::Addresses;
 
 use crate::args::{Detail, RequestedPolicyArgs};
-use crate::command::measure::measure;
-use crate::experiment::Machine;
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name};
+use crate::experiment::{Machine, condition_name};
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, measured};
 use crate::output::{Dir, Opened, OutputArgs, distinct, spare};
 use crate::program::PROGRAM;
 use crate::stored::RESULT;
-use crate::subcommand::{self, Execute, Exit};
-use crate::{parse, view};
+use crate::subcommand::{Execute, Exit};
+use crate::{parse, view, writing};
 
 /// The name of the capture in the directory of `--keep`.
 const CAPTURE: &str = "perf.data";
@@ -245,7 +244,10 @@ impl Execute for BlameArgs {
     fn execute(&self) -> Result<Exit> {
         match &self.from {
             Some(capture) => self.read(capture),
-            None => measure(&Blaming { args: self, files: OnceCell::new() }),
+            None => {
+                let blaming = Blaming { args: self, files: OnceCell::new() };
+                writing::finish(measured(&blaming)?)
+            }
         }
     }
 }
@@ -270,7 +272,7 @@ impl BlameArgs {
         let ReadCapture { blamed, untold, .. } = read;
         envelope.warn_of(untold);
         let body = Body::Measured(BlameBody { blame: blamed, loads: Vec::new() }.into());
-        subcommand::write_in(&Report { envelope, body }, outputs, self.detail())?;
+        writing::write_in(&Report { envelope, body }, outputs, self.detail())?;
         written?;
         Ok(Exit::Fine)
     }

@@ -21,12 +21,13 @@ use punctual_lab::periodic::{
 use punctual_os::signal;
 use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report, SPARE};
 
-use super::measure::LoopChoices;
 use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PeriodsArgs, PlanArgs,
     PolicyName, ReportArgs, RootArgs, StopArgs,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
+use crate::experiment::choices::LoopChoices;
+use crate::experiment::claims::{self, PlannedReport};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::output::{self, Opened};
@@ -34,7 +35,8 @@ use crate::parse::{self, Duration, Phase};
 use crate::program::{PROGRAM, launcher};
 use crate::question::{self, QuestionArgs};
 use crate::stored::SAMPLES;
-use crate::subcommand::{self, Execute, Exit, ResultsArgs};
+use crate::subcommand::{Execute, Exit, ResultsArgs};
+use crate::writing;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -120,7 +122,7 @@ impl Execute for CheckArgs {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, CheckBody { loops, ..CheckBody::default() });
             let announced = announced(&periodic, duration);
-            return subcommand::planned(&report, (duration, &announced), outputs);
+            return writing::planned(PlannedReport { report, duration, announced, outputs });
         }
         let mut placed = experiment::settle(&mut plan.streams, self.phase)?;
         if let Some(stream) = plan.library_stream(duration) {
@@ -132,7 +134,7 @@ impl Execute for CheckArgs {
         signal::catch_stop().context("cannot catch SIGINT")?;
         let results = self.results.begin()?;
         let samples = Opened::chosen(&results, SAMPLES)?;
-        experiment::claims::announce(&plans, duration);
+        claims::announce(&plans, duration);
         let periodic = plan.of(duration);
         if !self.report.quiet {
             output::message(&announced(&periodic, duration));
@@ -166,7 +168,7 @@ impl Execute for CheckArgs {
         let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
         let uncompared = gate.judge(&mut report, &recorded);
         let detail = self.report.detail(Detail::Short);
-        subcommand::write_kept(&report, &results, outputs, detail)?;
+        writing::write_kept(&report, &results, outputs, detail)?;
         if self.samples == KeptSamples::None {
             // The page has its time series from them.
             results.remove(SAMPLES).with_context(|| format!("cannot remove {SAMPLES}"))?;
@@ -193,7 +195,7 @@ fn announced(plan: &PeriodicPlan, duration: Span) -> String {
         1 => "idle and under load in turn",
         _ => "idle and under one load after the other",
     };
-    let measuring = subcommand::measuring(duration);
+    let measuring = claims::measuring(duration);
     format!("{measuring}, {under}, and some seconds for the loads to start")
 }
 
@@ -230,7 +232,7 @@ fn streams(args: &CheckArgs, period: &[Duration], cpu: u32) -> Result<Vec<Stream
 fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<PlannedRun> {
     let plan_of = |duration| plan.of(duration);
     let merge = !plan.turns.are_none();
-    experiment::claims::plans(&args.report, &args.plan, duration, merge, &plan_of)
+    claims::plans(&args.report, &args.plan, duration, merge, &plan_of)
 }
 
 /// The CPU to measure: as requested, else as the facts say.

@@ -16,7 +16,8 @@ use crate::output::JudgedOutputArgs;
 use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
 use crate::stored::{RESULT, SAMPLES};
-use crate::subcommand::{self, Execute, Exit};
+use crate::subcommand::{Execute, Exit};
+use crate::writing;
 
 /// `punctual compare`.
 #[derive(Debug, clap::Args)]
@@ -99,7 +100,7 @@ impl Execute for CompareArgs {
         let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
         report.envelope.verdict = verdict;
         let detail = Detail::of(self.quiet, false, Detail::Long);
-        subcommand::write_in(&report, outputs, detail)?;
+        writing::write_in(&report, outputs, detail)?;
         Ok(Exit::of(&report))
     }
 }

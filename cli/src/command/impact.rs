@@ -25,8 +25,8 @@ use punctual_report::{Envelope, Impact, ImpactBody, Report, Run, SPARE};
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
 use crate::stored::Stored;
-use crate::subcommand::{self, Execute, Exit};
-use crate::{format, stored, view};
+use crate::subcommand::{Execute, Exit};
+use crate::{format, stored, view, writing};
 
 /// `punctual impact`.
 #[derive(Debug, Args)]
@@ -71,7 +71,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     }
     let body = ImpactBody { impact: Impact::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
-    subcommand::write(&report, timed.output.open()?)?;
+    writing::write(&report, timed.output.open()?)?;
     Ok(Exit::of(&report))
 }
 
@@ -358,7 +358,7 @@ impl Execute for StepperArgs {
         refuted.into_iter().for_each(|why| report.envelope.verdict.fail(why));
         report.envelope.warn_of(timed.caution);
         report.envelope.started_at = timed.started_at;
-        subcommand::write(&report, self.output.open()?)?;
+        writing::write(&report, self.output.open()?)?;
         Ok(Exit::of(&report))
     }
 }

@@ -1,7 +1,7 @@
 //! `punctual measure`: one experiment a file, with its arguments, its plan and what is shown of its
 //! result; here they are listed.
 //!
-//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has
+//! A new experiment of the lab is a file that implements `Measuring` for its arguments and has
 //! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that
 //! become runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
 //! `experiment::loops`.
@@ -20,10 +20,7 @@ use anyhow::Result;
 use punctual_document::Section;
 use punctual_report::measured::Measured;
 
-use crate::measuring::{FinishedMeasuring, Measuring, measured};
-use crate::subcommand::{Execute, Exit, write_in};
-
-pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
+use crate::measuring::{Measurement, measured};
 
 /// `punctual measure`.
 #[derive(Debug, clap::Args)]
@@ -32,9 +29,14 @@ pub(super) struct MeasureArgs {
     experiment: MeasureCommand,
 }
 
-impl Execute for MeasureArgs {
-    fn execute(&self) -> Result<Exit> {
-        self.experiment.execute()
+impl MeasureArgs {
+    /// Runs the experiment. Writes no result: sections of results are made here, and what writes
+    /// them stands above (`writing`).
+    ///
+    /// # Errors
+    /// Nothing was measured.
+    pub(super) fn measurement(&self) -> Result<Measurement> {
+        self.experiment.measurement()
     }
 }
 
@@ -48,8 +50,8 @@ macro_rules! experiments {
             $($(#[$help])* $name(Box<$arguments>)),*
         }
 
-        impl Execute for MeasureCommand {
-            fn execute(&self) -> Result<Exit> {
+        impl MeasureCommand {
+            fn measurement(&self) -> Result<Measurement> {
                 match self {
                     $(Self::$name(arguments) => $run(&**arguments)),*
                 }
@@ -68,33 +70,24 @@ macro_rules! experiments {
 
 experiments! {
     /// A loop that only wakes on time: lateness, interval, grid, missed releases
-    Periodic(periodic::Args) => Execute::execute;
+    Periodic(periodic::Args) => periodic::Args::measurement;
     /// The ways to wait, compared on this machine: how late each is, and what it costs
-    Wait(wait::Args) => Execute::execute;
+    Wait(wait::Args) => wait::Args::measurement;
     /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
-    Noise(noise::Args) => measure, noise::shown;
+    Noise(noise::Args) => measured, noise::shown;
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
-    Executive(executive::Args) => measure, executive::shown;
+    Executive(executive::Args) => measured, executive::shown;
     /// How exactly a wait ends at an instant of the processor's counter
     ///
     /// Takes no --load: its figures leave out exits that something interrupted, and a load only
     /// adds those.
-    Accuracy(accuracy::Args) => measure, accuracy::shown;
+    Accuracy(accuracy::Args) => measured, accuracy::shown;
     /// How late timers reach a thread, with work of several kinds behind it
-    Timer(timer::Args) => measure, timer::shown;
+    Timer(timer::Args) => measured, timer::shown;
     /// The highest frequency of stimuli that is served, and what that leaves for others
-    Saturation(saturation::Args) => measure, saturation::shown;
+    Saturation(saturation::Args) => measured, saturation::shown;
     /// How long a fixed piece of work takes, idle and under loads: what each period has room for
-    Work(work::Args) => measure, work::shown;
+    Work(work::Args) => measured, work::shown;
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
-    Response(response::Args) => measure, response::shown;
-}
-
-/// Measures, and writes what came of it.
-pub(super) fn measure<M: Measuring>(args: &M) -> Result<Exit> {
-    let FinishedMeasuring { report, outputs, trouble } = measured(args)?;
-    let kept = args.keep(&report);
-    write_in(&report, outputs, args.detail())?;
-    kept?;
-    Exit::after(&report, trouble)
+    Response(response::Args) => measured, response::shown;
 }

@@ -23,9 +23,9 @@ use punctual_papers::row::PaperRow;
 use punctual_papers::{Paper, PaperLength};
 
 use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
-use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
 use crate::comparison::grid::{self, GridSide};
+use crate::experiment::choices::{LoopChoices, blocks};
 use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, Machine, words};
 use crate::output::{Dir, OutputArgs};
@@ -34,8 +34,8 @@ use crate::program::PROGRAM;
 use crate::progress::Line;
 use crate::settings::WorkloadName;
 use crate::stored;
-use crate::subcommand::{self, Exit, ResultsArgs};
-use crate::{format, papers};
+use crate::subcommand::{Exit, ResultsArgs};
+use crate::{format, papers, writing};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
 use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
 
@@ -157,8 +157,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         report.body.set_compare(comparison);
     }
     match results {
-        Some(results) => subcommand::write_kept(&report, &results, outputs, Detail::Short)?,
-        None => subcommand::write_in(&report, outputs, Detail::Short)?,
+        Some(results) => writing::write_kept(&report, &results, outputs, Detail::Short)?,
+        None => writing::write_in(&report, outputs, Detail::Short)?,
     }
     Ok(Exit::Fine)
 }

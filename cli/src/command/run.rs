@@ -39,9 +39,9 @@ use punctual_report::{EndedBy, Report, RunBody, supervised};
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
-use crate::subcommand::{self, Execute, Exit};
+use crate::subcommand::{Execute, Exit};
 use crate::view::kinds::schedule::{self, Schedule};
-use crate::{format, parse};
+use crate::{format, parse, writing};
 
 /// `punctual run`.
 #[derive(Debug, clap::Args)]
@@ -113,7 +113,7 @@ impl Execute for RunArgs {
         report.envelope.warn_of(warnings);
         let failures = reasons(&finished, &registered).into_iter();
         failures.for_each(|why| report.envelope.verdict.fail(why));
-        subcommand::write(&report, outputs)?;
+        writing::write(&report, outputs)?;
         Ok(Exit::of(&report))
     }
 }

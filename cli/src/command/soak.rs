@@ -27,7 +27,7 @@ use punctual_report::Report;
 use crate::args::{
     CpusArgs, PeriodsArgs, PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName,
 };
-use crate::command::measure::PlannedLoops;
+use crate::experiment::choices::PlannedLoops;
 use crate::experiment::{Machine, words};
 use crate::output::{self, JudgedOutputArgs, Opened};
 use crate::parse::{self, Phase};

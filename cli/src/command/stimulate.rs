@@ -10,8 +10,8 @@ use punctual_report::{Body, Report};
 use crate::args::RequestedPolicyArgs;
 use crate::experiment::{self, Machine, words};
 use crate::output::{self, OutputArgs};
-use crate::subcommand::{self, Execute, Exit};
-use crate::{format, parse};
+use crate::subcommand::{Execute, Exit};
+use crate::{format, parse, writing};
 
 /// The shortest period.
 const PERIOD_MIN_NS: u64 = 50_000;
@@ -103,7 +103,7 @@ impl Execute for StimulateArgs {
         let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = StimulateBody { stimulate: finished.outcome };
-        subcommand::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        writing::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
         ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!(format::plain(&why))))
     }
 }
@@ -144,7 +144,7 @@ impl Execute for RespondArgs {
         let envelope = experiment::envelope("respond", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = RespondBody { respond: finished.outcome };
-        subcommand::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        writing::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
         ended.map_or(Ok(Exit::Fine), |why| {
             Err(anyhow!("the link was lost: {}", format::plain(&why)))
         })

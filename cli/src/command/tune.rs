@@ -35,8 +35,8 @@ use crate::program::PROGRAM;
 use crate::settings::{
     TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted, reverted_line, show,
 };
-use crate::subcommand::{self, Execute, Exit};
-use crate::{format, view};
+use crate::subcommand::{Execute, Exit};
+use crate::{format, view, writing};
 use formats::{FormatName, PrintedPlan};
 
 pub(crate) use experiment::PlannedSettings;
@@ -179,7 +179,7 @@ impl VerdictArgs {
         let blocks = view::kinds::tune::document(&envelope, &body, self.verbose);
         let page = punctual_document::text::rendered(&blocks);
         let report = Report { envelope, body: body.into() };
-        subcommand::write_page(&report, outputs, page)?;
+        writing::write_page(&report, outputs, page)?;
         Ok(Exit::of(&report))
     }
 }

@@ -4,12 +4,34 @@
 
 use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
-use punctual_report::PlannedRun;
+use punctual_report::{PlannedRun, Report};
 
 use super::loops::{UNDER_LOAD, run_name, watch};
 use crate::args::{PlanArgs, ReportArgs};
 use crate::format;
-use crate::output;
+use crate::output::{self, Outputs};
+
+/// A measurement that is planned and not made, as `--plan` asks.
+pub(crate) struct PlannedReport {
+    /// What the claims take, with no run.
+    pub(crate) report: Report,
+    /// The time that it would measure, in all.
+    pub(crate) duration: Span,
+    /// That time in words, and what would be measured.
+    pub(crate) announced: String,
+    /// Where the report goes.
+    pub(crate) outputs: Outputs,
+}
+
+/// The length of a measurement, as a sentence: "measuring for 4 min 16 s".
+pub(crate) fn measuring(duration: Span) -> String {
+    let s = duration.as_ns() / 1_000_000_000;
+    match (s / 60, s % 60) {
+        (2..60, 0) => format!("measuring for {} min", s / 60),
+        (2..60, rest) => format!("measuring for {} min {rest} s", s / 60),
+        _ => format!("measuring for {}", format::long(duration.as_ns() as f64)),
+    }
+}
 
 /// The cycles and the time that each claim takes of each run of the plan; with `merge`, of all
 /// conditions but the first together.

@@ -16,8 +16,8 @@ use punctual_lab::noise::{AtOnce, CpuNoise, NoiseExperiment, NoiseOutcome, Overl
 use punctual_os::affinity;
 
 use crate::args::{RequestedPolicyArgs, RootArgs};
-use crate::experiment::{self, Machine};
-use crate::measuring::{Measuring, Outcome, Planned, Shown, condition_name};
+use crate::experiment::{self, Machine, condition_name};
+use crate::measuring::{Measuring, Outcome, Planned, Shown};
 use crate::output::OutputArgs;
 use crate::view::kinds::head::rate_line;
 use crate::view::plots;

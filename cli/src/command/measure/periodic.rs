@@ -5,41 +5,29 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Error, Result, bail};
-use punctual::RtThread;
-use punctual_core::time::Span;
-use punctual_host::choose::helper_cpu;
-use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
-use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
-use punctual_lab::waits::WAITS;
-use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
+use anyhow::{Error, Result};
+use punctual_lab::load::Loads;
+use punctual_lab::periodic::PeriodicPlan;
+use punctual_report::{LoopsBody, PeriodicBody, Question, Report};
 
 use crate::args::{
     BlameWord, CausesArgs, CpusArgs, Detail, LearnArgs, LiveArgs, PeriodsArgs, PlanArgs,
     PolicyName, ReportArgs, RootArgs, StopArgs, WaitName,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
+use crate::experiment::choices::{LoopChoices, PlannedLoops, blocks, wait_kind};
+use crate::experiment::claims::{self, PlannedReport};
 use crate::experiment::follow::FollowedClock;
 use crate::experiment::loops::{LATE, LoopExperiment};
-use crate::experiment::{self, COLD_CYCLES, Machine};
-use crate::measuring::condition_name;
+use crate::experiment::{self, Machine};
+use crate::measuring::{FinishedMeasuring, Measurement};
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
 use crate::program::PROGRAM;
 use crate::question::{self, QuestionArgs};
-use crate::subcommand::{self, Execute, Exit};
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";
-
-/// The most loops at once: more threads than any machine's loops, few enough to hold in memory.
-const STREAMS_MAX: usize = 256;
-
-/// Visits to each load in turn, about, as long as its blocks are not shorter.
-const VISITS: i64 = 3;
-const BLOCK_MIN: Span = Span::from_ms(1_000);
 
 /// `punctual measure periodic`.
 #[derive(Debug, clap::Args)]
@@ -107,8 +95,9 @@ pub(super) struct Args {
     baseline: BaselineArgs,
 }
 
-impl Execute for Args {
-    fn execute(&self) -> Result<Exit> {
+impl Args {
+    /// Measures, unless `--plan` asks for what the claims take alone.
+    pub(super) fn measurement(&self) -> Result<Measurement> {
         let machine = Machine::of(self.root.path())?;
         let spec = self.question.spec();
         let periods = self.question.periods_to_run(&self.periods.period).map_err(Error::msg)?;
@@ -140,15 +129,15 @@ impl Execute for Args {
         let conditions = plan.conditions.len();
         let plan_of =
             |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
-        let plans =
-            experiment::claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        let plans = claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, PeriodicBody { loops, compare: None });
-            let announced = subcommand::measuring(self.duration.0);
-            return subcommand::planned(&report, (self.duration.0, &announced), outputs);
+            let (duration, announced) = (self.duration.0, claims::measuring(self.duration.0));
+            let planned = PlannedReport { report, duration, announced, outputs };
+            return Ok(Measurement::Planned(planned));
         }
-        experiment::claims::announce(&plans, self.duration.0);
+        claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         let samples = self.samples.as_deref().map(Opened::at).transpose()?;
         let loops = LoopExperiment {
@@ -180,137 +169,12 @@ impl Execute for Args {
         let mut report = Report { envelope: measured.envelope, body: body.into() };
         let uncompared = gate.judge(&mut report, &measured.recorded);
         let trouble = measured.trouble.or(uncompared);
-        subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
-        gate.keep(&report, &measured.recorded)?;
-        Exit::after(&report, trouble)
-    }
-}
-
-/// The choices of a periodic experiment.
-pub(crate) struct LoopChoices<'a> {
-    /// The CPUs, as requested.
-    pub(crate) cpu: Option<&'a str>,
-    /// One or more periods.
-    pub(crate) period: &'a [parse::Duration],
-    /// The time to measure, in all.
-    pub(crate) duration: Span,
-    /// The policy to ask for.
-    pub(crate) policy: PolicyName,
-    /// The priority of the shortest period.
-    pub(crate) priority: u8,
-    /// The way to wait.
-    pub(crate) wait: WaitKind,
-    /// The grid's offset.
-    pub(crate) phase: Phase,
-    /// The loads.
-    pub(crate) load: &'a Loads,
-}
-
-/// A periodic experiment that is chosen.
-pub(crate) struct PlannedLoops {
-    /// The loops, their conditions and blocks.
-    pub(crate) plan: PeriodicPlan,
-    /// The CPUs, and why those.
-    pub(crate) choice: Choice,
-}
-
-impl LoopChoices<'_> {
-    /// The plan for the machine with these facts.
-    ///
-    /// # Errors
-    /// In one line, which option asks for what cannot be.
-    pub(crate) fn plan(&self, facts: &MachineFacts) -> Result<PlannedLoops> {
-        let (cpus, choice) = experiment::pick(self.cpu, facts)?;
-        let streams = self.streams(&cpus)?;
-        let conditions = conditions(self.load);
-        let housekeeping = helper_cpu(&cpus, facts).into_iter().collect();
-        let blocks = blocks(conditions.len(), self.duration);
-        let plan = PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
-        Ok(PlannedLoops { plan, choice })
-    }
-
-    /// One stream for each CPU and period; the shortest period first in priority.
-    pub(crate) fn streams(&self, cpus: &CpuList) -> Result<Vec<Stream>> {
-        let args = self;
-        let mut periods = args.period.iter().map(|p| p.period()).collect::<Result<Vec<_>>>()?;
-        periods.sort();
-        periods.dedup();
-        if cpus.len().saturating_mul(periods.len()) > STREAMS_MAX {
-            bail!("--cpu and --period give more than {STREAMS_MAX} loops at once");
-        }
-        if let Some(long) = periods.last()
-            && long.as_ns() > args.duration.as_ns().unsigned_abs()
-        {
-            bail!("--duration is shorter than one period");
-        }
-        let mut streams = Vec::new();
-        for cpu in cpus.iter() {
-            for (rank, &period) in periods.iter().enumerate() {
-                let step = u8::try_from(rank).unwrap_or(u8::MAX);
-                let Some(priority) = args.priority.checked_sub(step).filter(|&p| p > 0) else {
-                    bail!("--priority {}: too low for {} periods", args.priority, periods.len());
-                };
-                streams.push(Stream {
-                    thread: RtThread::cpu(cpu)
-                        .with_policy(args.policy.with(priority))
-                        .wait(args.wait),
-                    period,
-                    // A quiet one is settled once it is sure that something is measured.
-                    phase_ns: args.phase.at_ns(),
-                });
-            }
-        }
-        Ok(streams)
-    }
-}
-
-/// The way to wait of this name; what only some ways have is refused for the others.
-pub(crate) fn wait_kind(
-    name: WaitName,
-    margin: Option<parse::Duration>,
-    budget: f64,
-) -> Result<WaitKind> {
-    if margin.is_some() && !name.0.has_margin {
-        let with: Vec<String> = WAITS
-            .iter()
-            .filter(|row| row.has_margin)
-            .map(|row| format!("--wait {}", row.name))
-            .collect();
-        bail!("--margin requires {}", with.join(" or "));
-    }
-    Ok(name.0.kind(margin.map(|margin| margin.0), budget))
-}
-
-fn conditions(load: &Loads) -> Vec<Condition> {
-    let condition = |loads: Vec<LoadSpec>| Condition {
-        name: condition_name(&loads),
-        wait: None,
-        library: None,
-        loads,
-    };
-    load.turns().into_iter().map(condition).collect()
-}
-
-/// Blocks that visit each condition in turn, `duration` in all.
-pub(crate) fn blocks(conditions: usize, duration: Span) -> Vec<ConditionBlock> {
-    let once: Vec<usize> = (0..conditions).collect();
-    if conditions == 1 {
-        return split(&once, duration);
-    }
-    let shortest = BLOCK_MIN.as_ns() * i64::try_from(conditions).unwrap_or(i64::MAX);
-    let visits = (duration.as_ns() / shortest).clamp(1, VISITS);
-    split(&once.repeat(usize::try_from(visits).unwrap_or(1)), duration)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loads_in_turn_come_around_when_there_is_time() {
-        assert_eq!(blocks(1, Span::from_ms(10_000)).len(), 1);
-        assert_eq!(blocks(8, Span::from_ms(10_000)).len(), 8);
-        assert_eq!(blocks(8, Span::from_ms(60_000)).len(), 24);
-        assert_eq!(blocks(8, Span::from_ms(100)).len(), 8);
+        Ok(Measurement::Finished(Box::new(FinishedMeasuring {
+            report,
+            outputs,
+            detail: self.report.detail(Detail::Short),
+            baseline: Some((gate, measured.recorded)),
+            trouble,
+        })))
     }
 }

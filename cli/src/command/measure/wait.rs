@@ -22,12 +22,13 @@ use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs,
 };
 use crate::comparison::RecordedRun;
+use crate::experiment::claims::{self, PlannedReport};
 use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::format;
+use crate::measuring::{FinishedMeasuring, Measurement};
 use crate::parse::{self, Phase};
 use crate::program::PROGRAM;
-use crate::subcommand::{self, Execute, Exit};
 
 /// The experiment's name in results.
 const NAME: &str = "measure wait";
@@ -106,8 +107,9 @@ impl Args {
     }
 }
 
-impl Execute for Args {
-    fn execute(&self) -> Result<Exit> {
+impl Args {
+    /// Measures, unless `--plan` asks for what the claims take alone.
+    pub(super) fn measurement(&self) -> Result<Measurement> {
         let machine = Machine::of(self.root.path())?;
         let (cpu, choice) = experiment::one_cpu(
             self.cpu.as_deref(),
@@ -125,15 +127,15 @@ impl Execute for Args {
         let mut plan = plan(self, (cpu, &machine.measuring), (&ways, &turns), loads)?;
         let outputs = self.report.output().open()?;
         let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
-        let plans =
-            experiment::claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        let plans = claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, WaitBody { loops, ..WaitBody::default() });
-            let announced = subcommand::measuring(self.duration.0);
-            return subcommand::planned(&report, (self.duration.0, &announced), outputs);
+            let (duration, announced) = (self.duration.0, claims::measuring(self.duration.0));
+            let planned = PlannedReport { report, duration, announced, outputs };
+            return Ok(Measurement::Planned(planned));
         }
-        experiment::claims::announce(&plans, self.duration.0);
+        claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         let loops = LoopExperiment {
             name: NAME,
@@ -173,8 +175,13 @@ impl Execute for Args {
         };
         let body = WaitBody { loops, strategies, front, recommendation, undecided };
         let report = Report { envelope, body: body.into() };
-        subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
-        Exit::after(&report, trouble)
+        Ok(Measurement::Finished(Box::new(FinishedMeasuring {
+            report,
+            outputs,
+            detail: self.report.detail(Detail::Short),
+            baseline: None,
+            trouble,
+        })))
     }
 }
 

@@ -14,7 +14,7 @@ use punctual_report::{self as report, QuestionSpec, UndecidedAs};
 
 use super::SoakArgs;
 use crate::args::{PolicyName, ReportArgs, WaitName};
-use crate::command::measure::{LoopChoices, wait_kind};
+use crate::experiment::choices::{LoopChoices, wait_kind};
 use crate::parse::{self, Phase};
 use crate::question::{self, QuestionArgs};
 

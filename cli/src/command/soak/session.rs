@@ -42,15 +42,16 @@ use super::config::CampaignConfig;
 use super::directory::Directory;
 use super::pages::{self, SessionFacts};
 use crate::args::Detail;
-use crate::command::measure::blocks;
+use crate::experiment::choices::blocks;
 use crate::experiment::loops::run_name;
 use crate::experiment::{self, words};
 use crate::format;
 use crate::output::{self, Opened, Outputs};
 use crate::progress::Line;
 use crate::stored::RESULT;
-use crate::subcommand::{Exit, write_in};
+use crate::subcommand::Exit;
 use crate::view;
+use crate::writing::write_in;
 
 /// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;

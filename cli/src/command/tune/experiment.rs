@@ -22,8 +22,8 @@ use punctual_report::trials::{CausesPair, TrialVerdict, TrialsBody, TriedSetting
 use punctual_report::{BlameRecording, Body, Choice, Envelope, Report, Run};
 
 use crate::args::{BlameWord, CausesArgs, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
-use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::experiment;
+use crate::experiment::choices::{LoopChoices, PlannedLoops};
 use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::format;
 use crate::output::{JournalFile, JournalName, OutputArgs, SettingsLock, SettingsOwner};
@@ -32,7 +32,8 @@ use crate::program::PROGRAM;
 use crate::settings::{
     TuneScopeArgs, TunedMachine, WorkloadName, applied_line, counted, reverted_line, show,
 };
-use crate::subcommand::{self, Exit};
+use crate::subcommand::Exit;
+use crate::writing;
 
 /// `punctual tune experiment`.
 #[derive(Debug, clap::Args)]
@@ -153,7 +154,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         (body.kept, trouble) = keep(helpful, args, journal, &boot);
     }
     let report = report(envelope, body);
-    subcommand::write(&report, outputs)?;
+    writing::write(&report, outputs)?;
     Exit::after(&report, trouble)
 }
 

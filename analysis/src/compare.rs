@@ -656,6 +656,7 @@ mod tests {
     use punctual_core::time::Span;
 
     use super::series::{Builder, CHUNKS_MAX, LatenessSeries, merged};
+    use crate::histogram::ViewBucket;
     use crate::rng::Rng;
 
     /// A body of 5 µs and more, and bursts of geometric length `mean` that are later than 100 µs:
@@ -750,11 +751,8 @@ mod tests {
     #[test]
     fn kinds_are_compared_as_exceedances_are_and_scatter_widens_them() {
         let side = |late: u64| {
-            LatenessSeries::of_buckets(
-                &[(0, 1_000, 10_000 - late), (50_000, 51_000, late)],
-                0,
-                None,
-            )
+            let buckets = [(0, 1_000, 10_000 - late), (50_000, 51_000, late)];
+            LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, None)
         };
         let (few, many) = (side(20), side(80));
         let kind = |of_kind, dispersion| KindCounts { of_kind, releases: [10_000; 2], dispersion };
@@ -795,16 +793,10 @@ mod tests {
 
     #[test]
     fn a_histogram_alone_has_no_verdict_unless_requested() {
-        let a = LatenessSeries::of_buckets(
-            &[(5_000, 5_001, 90_000), (90_000, 90_100, 100)],
-            0,
-            Some(90_050),
-        );
-        let b = LatenessSeries::of_buckets(
-            &[(5_000, 5_001, 90_000), (90_000, 90_100, 900)],
-            0,
-            Some(90_050),
-        );
+        let [a, b] = [100, 900].map(|late| {
+            let buckets = [(5_000, 5_001, 90_000), (90_000, 90_100, late)];
+            LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
+        });
         assert_eq!(verdict_of(&a, &b).verdict, Verdict::Undecided);
         let statement = verdict_of(&a, &b).statement;
         assert!(statement.contains("order of the cycles"), "{statement}");
@@ -824,7 +816,7 @@ mod tests {
     /// Counts alone of 90 000 releases, of which so many are later than 90 µs.
     fn counts_alone(late: u64) -> LatenessSeries {
         let buckets = [(5_000, 5_001, 90_000 - late), (90_000, 90_100, late)];
-        LatenessSeries::of_buckets(&buckets, 0, Some(90_050))
+        LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
     }
 
     /// The comparison of a run whose results on each side have these series.
@@ -885,7 +877,7 @@ mod tests {
     fn no_releases_and_one_release_say_nothing() {
         let (none, single) = (
             Builder::new(1_000, true).finish(0),
-            LatenessSeries::of_buckets(&[(1, 2, 1)], 0, None),
+            LatenessSeries::of_buckets(&[(1, 2, 1).into()], 0, None),
         );
         for (a, b) in [(&none, &none), (&none, &single), (&single, &none), (&single, &single)] {
             let compared = verdict_of(a, b);

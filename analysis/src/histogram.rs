@@ -407,6 +407,45 @@ fn whole(wire: &Wire) -> Result<Histogram, &'static str> {
 /// The most buckets that a [`HistogramView`] lists.
 pub const VIEW_BUCKETS_MAX: usize = 500;
 
+/// A bucket of a [`HistogramView`]: values in lower ≤ value < upper. One that was read from a file
+/// may have its ends the wrong way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(i64, i64, u64)", into = "(i64, i64, u64)")]
+pub struct ViewBucket {
+    /// The smallest value that falls in it, ns.
+    pub lower_ns: i64,
+    /// The smallest value above it, ns.
+    pub upper_ns: i64,
+    /// The number of values in it.
+    pub count: u64,
+}
+
+impl ViewBucket {
+    /// This bucket with its largest value in place of its upper end.
+    pub fn closed(self) -> Bucket {
+        let highest_ns = self.upper_ns.saturating_sub(1);
+        Bucket { lowest_ns: self.lower_ns, highest_ns, count: self.count }
+    }
+}
+
+impl From<Bucket> for ViewBucket {
+    fn from(Bucket { lowest_ns, highest_ns, count }: Bucket) -> Self {
+        Self { lower_ns: lowest_ns, upper_ns: highest_ns + 1, count }
+    }
+}
+
+impl From<(i64, i64, u64)> for ViewBucket {
+    fn from((lower_ns, upper_ns, count): (i64, i64, u64)) -> Self {
+        Self { lower_ns, upper_ns, count }
+    }
+}
+
+impl From<ViewBucket> for (i64, i64, u64) {
+    fn from(ViewBucket { lower_ns, upper_ns, count }: ViewBucket) -> Self {
+        (lower_ns, upper_ns, count)
+    }
+}
+
 /// A histogram as it stands in a result file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistogramView {
@@ -414,7 +453,8 @@ pub struct HistogramView {
     pub unit_ns: u64,
     /// [lower, upper, count] in rising order, only those that hold something: lower ≤ value <
     /// upper.
-    pub buckets: Vec<(i64, i64, u64)>,
+    #[schemars(with = "Vec<(i64, i64, u64)>")]
+    pub buckets: Vec<ViewBucket>,
     /// Values of magnitude 2⁴² ns (73 min) or more, which are in no bucket.
     pub overflow: u64,
     /// Releases whose lateness is not known, which are in no bucket; they count as the latest.
@@ -428,12 +468,9 @@ impl HistogramView {
     /// The view of a histogram: as fine as [`VIEW_BUCKETS_MAX`] buckets allow.
     pub fn of(histogram: &Histogram) -> Self {
         let bits = (0..10).find(|&bits| histogram.grouped(bits).count() <= VIEW_BUCKETS_MAX);
-        let buckets = histogram
-            .grouped(bits.unwrap_or(10))
-            .map(|bucket| (bucket.lowest_ns, bucket.highest_ns + 1, bucket.count));
         Self {
             unit_ns: 1,
-            buckets: buckets.collect(),
+            buckets: histogram.grouped(bits.unwrap_or(10)).map(ViewBucket::from).collect(),
             overflow: histogram.overflow(),
             unknown: 0,
             clusters: clusters(histogram),
@@ -642,8 +679,11 @@ mod tests {
         let histogram = of((0..200_000).map(|i| i * 997 - 1_000_000).chain([i64::MAX]));
         let view = HistogramView::of(&histogram);
         assert!(view.buckets.len() <= VIEW_BUCKETS_MAX, "{}", view.buckets.len());
-        assert_eq!(view.buckets.iter().map(|b| b.2).sum::<u64>() + view.overflow, 200_001);
-        assert!(view.buckets.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+        assert_eq!(
+            view.buckets.iter().map(|bucket| bucket.count).sum::<u64>() + view.overflow,
+            200_001
+        );
+        assert!(view.buckets.windows(2).all(|pair| pair[0].upper_ns <= pair[1].lower_ns));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use punctual_core::sample::Sample;
 
-use crate::histogram::{Histogram, HistogramView};
+use crate::histogram::{Histogram, HistogramView, ViewBucket};
 use crate::release::Walk;
 
 /// The most bins.
@@ -83,9 +83,9 @@ impl Bins {
 
     /// The bins of what has a bucket, without those beyond the ends.
     fn finite(views: &[&HistogramView]) -> Self {
-        let sum = |view: &HistogramView, keep: fn(&(i64, i64, u64)) -> bool| {
+        let sum = |view: &HistogramView, keep: fn(&ViewBucket) -> bool| {
             let kept = view.buckets.iter().filter(|bucket| keep(bucket));
-            kept.map(|bucket| bucket.2).fold(0, u64::saturating_add)
+            kept.map(|bucket| bucket.count).fold(0, u64::saturating_add)
         };
         let mut bins = Self {
             not_positive: views.iter().map(|view| sum(view, |b| middle(b) < 1.0)).collect(),
@@ -114,7 +114,7 @@ impl Bins {
             for bucket in view.buckets.iter().filter(|bucket| middle(bucket) >= 1.0) {
                 let at = (place(middle(bucket)) - first).max(0.0) as usize;
                 let bin = &mut counts[at.min(count - 1)];
-                *bin = bin.saturating_add(bucket.2);
+                *bin = bin.saturating_add(bucket.count);
             }
         }
         bins.most = bins.counts.iter().flatten().copied().max().unwrap_or(0);
@@ -123,13 +123,14 @@ impl Bins {
 }
 
 /// The middle of the values that fall in a bucket, ns.
-fn middle(&(lower, upper, _): &(i64, i64, u64)) -> f64 {
-    (lower as f64 + upper as f64 - 1.0) / 2.0
+fn middle(bucket: &ViewBucket) -> f64 {
+    (bucket.lower_ns as f64 + bucket.upper_ns as f64 - 1.0) / 2.0
 }
 
 /// The width of a bucket in decades; 0 below [`SMALL_NS`], where buckets are whole nanoseconds.
-fn width(&(lower, upper, _): &(i64, i64, u64)) -> f64 {
-    if (lower as f64) < SMALL_NS { 0.0 } else { (upper as f64 / lower as f64).log10() }
+fn width(bucket: &ViewBucket) -> f64 {
+    let (lower, upper) = (bucket.lower_ns as f64, bucket.upper_ns as f64);
+    if lower < SMALL_NS { 0.0 } else { (upper / lower).log10() }
 }
 
 /// Which part of an axis values take.
@@ -196,23 +197,24 @@ pub struct CurvePoint {
 /// has the same axis.
 pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<CurvePoint> {
     let sum = |sum: u64, count: u64| sum.saturating_add(count);
-    let known = view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, sum);
+    let known = view.buckets.iter().map(|bucket| bucket.count).fold(view.overflow, sum);
     let n = known.saturating_add(view.unknown);
     let (Some(first), Some(max_ns), 1..) = (view.buckets.first(), max_ns, known) else {
         return Vec::new();
     };
     // Of those that are not known the maximum may say the least that they can have been.
     let highest_ns = view.buckets.last().filter(|_| view.unknown > 0 && view.overflow == 0);
-    let max_ns = highest_ns.map_or(max_ns, |bucket| max_ns.min(bucket.1 as f64 - 1.0));
-    let mut points = vec![CurvePoint { one_in: 1.0, lateness_ns: (first.0 as f64).min(max_ns) }];
+    let max_ns = highest_ns.map_or(max_ns, |bucket| max_ns.min(bucket.upper_ns as f64 - 1.0));
+    let mut points =
+        vec![CurvePoint { one_in: 1.0, lateness_ns: (first.lower_ns as f64).min(max_ns) }];
     let mut seen = 0u64;
-    for &(_, upper, count) in &view.buckets {
-        seen = seen.saturating_add(count);
+    for bucket in &view.buckets {
+        seen = seen.saturating_add(bucket.count);
         if seen >= known {
             break;
         }
         let one_in = n as f64 / (n - seen) as f64;
-        let lateness_ns = (upper as f64 - 1.0).min(max_ns);
+        let lateness_ns = (bucket.upper_ns as f64 - 1.0).min(max_ns);
         let point = CurvePoint { one_in, lateness_ns };
         let last = points.len() - 1;
         let near =
@@ -730,13 +732,15 @@ mod tests {
     #[test]
     fn what_a_file_claims_is_counted_without_panic() {
         let wild = HistogramView {
-            buckets: vec![
+            buckets: [
                 (i64::MIN, i64::MAX, 1),
                 (i64::MIN, 0, u64::MAX),
                 (5, 1, u64::MAX),
                 (5, 1, 9),
                 (1, i64::MAX, 3),
-            ],
+            ]
+            .map(ViewBucket::from)
+            .to_vec(),
             overflow: u64::MAX,
             ..HistogramView::default()
         };

@@ -15,7 +15,7 @@ use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
 use crate::claim::{Claim, claims, quantile_within};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
-use crate::histogram::{Bucket, Histogram, HistogramView};
+use crate::histogram::{Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
 use crate::interval::Interval;
 use crate::jitters::Jitters;
@@ -515,7 +515,7 @@ impl RunFigures {
     /// those that went unrecorded. Cold ones that are left out are not among them.
     pub fn releases(&self) -> u64 {
         let view = &self.histogram;
-        let known = view.buckets.iter().map(|bucket| bucket.2);
+        let known = view.buckets.iter().map(|bucket| bucket.count);
         known.fold(view.overflow, u64::saturating_add).saturating_add(self.unknown())
     }
 
@@ -567,13 +567,13 @@ impl RunFigures {
             return Err(format!("its histogram holds more than {RELEASES_MAX} releases"));
         }
         let buckets = &self.histogram.buckets;
-        let are_whole = buckets.iter().all(|(lower_ns, upper_ns, _)| lower_ns < upper_ns);
-        if !are_whole || buckets.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+        let are_whole = buckets.iter().all(|bucket| bucket.lower_ns < bucket.upper_ns);
+        if !are_whole || buckets.windows(2).any(|pair| pair[0].upper_ns > pair[1].lower_ns) {
             return Err("the buckets of its histogram are not in rising order".to_owned());
         }
         let mut lateness = Histogram::new();
-        for &(_, upper_ns, count) in buckets {
-            lateness.push_many(upper_ns - 1, count);
+        for bucket in buckets.iter().map(|bucket| bucket.closed()) {
+            lateness.push_many(bucket.highest_ns, bucket.count);
         }
         let latest_ns = self.lateness_ns.max.map_or(i64::MAX, |ns| ns as i64);
         lateness.push_beyond(latest_ns, self.histogram.overflow);
@@ -582,11 +582,7 @@ impl RunFigures {
         thresholds.sort_unstable();
         thresholds.dedup();
         let exceeded = |threshold_ns: &i64| {
-            let buckets = buckets.iter().map(|&(lowest_ns, upper_ns, count)| Bucket {
-                lowest_ns,
-                highest_ns: upper_ns - 1,
-                count,
-            });
+            let buckets = buckets.iter().map(|bucket| bucket.closed());
             let seen = EventCount::of_buckets(*threshold_ns, buckets, self.histogram.overflow);
             let most = seen.most.saturating_add(self.censored);
             ThresholdCount { threshold_ns: *threshold_ns, most, unsure: most - seen.least }
@@ -738,6 +734,7 @@ mod tests {
     use punctual_core::time::{Instant, Period, Span};
 
     use crate::claim::ask::Ask;
+    use crate::histogram::ViewBucket;
 
     fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
@@ -787,10 +784,11 @@ mod tests {
             assert!(!back.ordered && back.most - back.least < exact.n / 20, "{back:?}");
         }
         let mut wrong = bare.clone();
-        wrong.histogram.buckets = vec![(5, 9, 1), (4, 5, 1)];
+        wrong.histogram.buckets = [(5, 9, 1), (4, 5, 1)].map(ViewBucket::from).to_vec();
         assert!(wrong.read_back(&[0]).expect_err("turned").contains("rising order"));
         let mut wrong = bare;
-        wrong.histogram.buckets = vec![(0, 1, u64::MAX), (i64::MIN, i64::MIN, u64::MAX)];
+        let endless = [(0, 1, u64::MAX), (i64::MIN, i64::MIN, u64::MAX)];
+        wrong.histogram.buckets = endless.map(ViewBucket::from).to_vec();
         assert!(wrong.read_back(&[0]).expect_err("no run").contains("releases"));
     }
 

@@ -20,7 +20,9 @@ use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Instant, Period};
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 use punctual_host::facts::MachineFacts;
-use punctual_import::samples::{FileEnding, FileInfo, RUNS_MAX, RunInfo, SampleFileReader};
+use punctual_import::samples::{
+    FileEnding, FileInfo, RUNS_MAX, RunCounts, RunInfo, SampleFileReader,
+};
 use punctual_report::{
     BlameRecording, ComparedResult, ComparedSide, Comparison, Difference, Pair, Report, Run,
     Session, Setup,
@@ -673,13 +675,12 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         .into_iter()
         .enumerate()
         .map(|(run, builder)| {
-            let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
+            let RunCounts { missed, unrecorded, .. } = file.counts(run).unwrap_or_default();
             builder.unwrap_or_else(|| Builder::new(0, true)).finish_with(missed, unrecorded)
         })
         .collect();
-    let counts: Vec<(u64, u64)> = (0..info.runs.len())
-        .map(|run| file.counts(run).map_or((0, 0), |(_, missed, lost)| (missed, lost)))
-        .collect();
+    let counts: Vec<RunCounts> =
+        (0..info.runs.len()).map(|run| file.counts(run).unwrap_or_default()).collect();
     let machine = info.machine.clone().and_then(|facts| serde_json::from_value(facts).ok());
     Ok(Recorded {
         from,
@@ -700,11 +701,11 @@ fn grouped(
     info: &FileInfo,
     series: Vec<LatenessSeries>,
     recordings: Vec<Option<Recording>>,
-    counts: &[(u64, u64)],
+    counts: &[RunCounts],
 ) -> Vec<RecordedRun> {
     let mut runs: Vec<RecordedRun> = Vec::new();
     let of_run = info.runs.iter().zip(series).zip(recordings).zip(counts);
-    for (((run, series), recording), &(_, unrecorded)) in of_run {
+    for (((run, series), recording), &RunCounts { unrecorded, .. }) in of_run {
         let name = name(run);
         let joins = |before: &&mut RecordedRun| run.part_of.is_some() && before.name == *name;
         if let Some(together) = runs.iter_mut().find(joins) {
@@ -719,8 +720,8 @@ fn grouped(
                 None => std::ptr::eq(info, run),
             };
             let same = || info.runs.iter().zip(counts).filter(|(run, _)| is_one(run));
-            let missed = same().map(|(_, counts)| counts.0).fold(0, u64::saturating_add);
-            let lost = same().map(|(_, counts)| counts.1).fold(0, u64::saturating_add);
+            let missed = same().map(|(_, counts)| counts.missed).fold(0, u64::saturating_add);
+            let lost = same().map(|(_, counts)| counts.unrecorded).fold(0, u64::saturating_add);
             let figures = recording.map(|recording| recording.finish_with(missed, lost));
             let stats = figures.map(|figures| (figures.lateness_ns, figures.wakes.stats)).unzip();
             runs.push(RecordedRun {

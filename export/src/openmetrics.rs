@@ -230,13 +230,7 @@ mod tests {
             values.iter().for_each(|&value| histogram.push(value));
             let full: Vec<Bucket> = histogram.buckets().collect();
             let view = HistogramView::of(&histogram);
-            let coarse: Vec<Bucket> = view
-                .buckets
-                .iter()
-                .map(|&(lowest_ns, upper, count)| {
-                    Bucket { lowest_ns, highest_ns: upper - 1, count }
-                })
-                .collect();
+            let coarse: Vec<Bucket> = view.buckets.iter().map(|bucket| bucket.closed()).collect();
             let exact = BOUNDS_NS.map(|bound| {
                 values.iter().filter(|&&value| value <= bound).count() as u64
             });

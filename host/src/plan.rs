@@ -35,6 +35,17 @@ pub struct PlanStep {
     pub change: KnobChange,
 }
 
+/// A file that a step of a plan writes.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannedWrite<'a> {
+    /// The step.
+    pub step: &'a PlanStep,
+    /// The path of the file.
+    pub path: &'a str,
+    /// The text to write.
+    pub value: &'a str,
+}
+
 /// A change that cannot be planned: somebody has to do it by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByHand {
@@ -101,10 +112,10 @@ impl TuningPlan {
         plan
     }
 
-    /// The files that are written while the machine runs, each with its step and value.
-    pub fn writes(&self) -> impl Iterator<Item = (&PlanStep, &str, &str)> {
+    /// The files that are written while the machine runs.
+    pub fn writes(&self) -> impl Iterator<Item = PlannedWrite<'_>> {
         self.runtime.iter().filter_map(|step| match &step.change {
-            KnobChange::Write { path, value } => Some((step, path.as_str(), value.as_str())),
+            KnobChange::Write { path, value } => Some(PlannedWrite { step, path, value }),
             _ => None,
         })
     }

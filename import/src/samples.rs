@@ -30,13 +30,23 @@ pub struct SampleBlock<'a> {
     pub unrecorded: u64,
 }
 
+/// The counts of one run of a sample file, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// Its samples.
+    pub samples: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Samples that did not fit.
+    pub unrecorded: u64,
+}
+
 /// The state of reading one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    samples: u64,
+    counts: RunCounts,
+    /// The cycle of its last sample.
     cycle: u64,
-    missed: u64,
-    unrecorded: u64,
 }
 
 /// The number of runs that a file describes: the elements take no memory.
@@ -123,9 +133,9 @@ impl<R: Read> SampleFileReader<R> {
         self.ending.as_ref()
     }
 
-    /// Samples, missed and unrecorded of a run so far; `None` when there is no such run.
-    pub fn counts(&self, run: usize) -> Option<(u64, u64, u64)> {
-        self.progress.get(run).map(|p| (p.samples, p.missed, p.unrecorded))
+    /// The counts of a run so far; `None` when there is no such run.
+    pub fn counts(&self, run: usize) -> Option<RunCounts> {
+        self.progress.get(run).map(|progress| progress.counts)
     }
 
     /// The next block; `None` once the file ended, one way or another ([`Self::ending`]).
@@ -163,9 +173,11 @@ impl<R: Read> SampleFileReader<R> {
         self.read_payload(&header)?;
         self.check_samples(&header)?;
         let progress = &mut self.progress[header.run as usize];
-        progress.samples += self.samples.len() as u64;
-        progress.missed = header.missed;
-        progress.unrecorded = header.unrecorded;
+        progress.counts = RunCounts {
+            samples: progress.counts.samples + self.samples.len() as u64,
+            missed: header.missed,
+            unrecorded: header.unrecorded,
+        };
         if let Some(last) = self.samples.last() {
             progress.cycle = last.cycle;
         }
@@ -193,18 +205,18 @@ impl<R: Read> SampleFileReader<R> {
                 _ => Err(self.damaged("the end block contains samples".to_owned())),
             };
         }
-        let Some(progress) = self.progress.get(header.run as usize) else {
+        let Some(counts) = self.counts(header.run as usize) else {
             let runs = self.progress.len();
             return Err(self
                 .damaged(format!("a block of run {}, but the file has {runs} runs", header.run)));
         };
-        if header.first != progress.samples {
-            let (first, samples) = (header.first, progress.samples);
+        if header.first != counts.samples {
+            let (first, samples) = (header.first, counts.samples);
             return Err(
                 self.damaged(format!("a block starts at sample {first}, expected {samples}"))
             );
         }
-        if header.missed < progress.missed || header.unrecorded < progress.unrecorded {
+        if header.missed < counts.missed || header.unrecorded < counts.unrecorded {
             return Err(self.damaged("a counter of a run decreased".to_owned()));
         }
         Ok(())
@@ -229,7 +241,7 @@ impl<R: Read> SampleFileReader<R> {
 
     fn check_samples(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         let progress = &self.progress[header.run as usize];
-        let from = if progress.samples > 0 { progress.cycle } else { 0 };
+        let from = if progress.counts.samples > 0 { progress.cycle } else { 0 };
         match is_rising(from, &self.samples) {
             true => Ok(()),
             false => Err(self.damaged("the cycles decrease".to_owned())),

@@ -6,7 +6,7 @@ use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_import::samples::{
-    FileEnding, FileInfo, OpenError, RUNS_MAX, RunInfo, SampleFileReader, count_samples,
+    FileEnding, FileInfo, OpenError, RUNS_MAX, RunCounts, RunInfo, SampleFileReader, count_samples,
 };
 
 fn info(runs: usize) -> FileInfo {
@@ -78,7 +78,7 @@ fn a_whole_file_is_read() {
     assert_eq!(read[1], (1, samples(7..9), 0, 0));
     assert_eq!(read[2], (0, samples(8..10), 3, 1));
     assert_eq!(file.ending(), Some(&FileEnding::Complete));
-    assert_eq!(file.counts(0), Some((7, 3, 1)));
+    assert_eq!(file.counts(0), Some(RunCounts { samples: 7, missed: 3, unrecorded: 1 }));
     assert_eq!(file.counts(2), None);
 }
 

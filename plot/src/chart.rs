@@ -20,14 +20,14 @@ pub enum Mark {
     },
     /// Stairs through points: each value holds from the point before up to its own x.
     Stairs(Vec<(f64, f64)>),
-    /// A filled band with a line through it: (x, lowest, middle, highest). `None` is a gap.
-    Band(Vec<Option<(f64, f64, f64, f64)>>),
+    /// A filled band with a line through it. `None` is a gap.
+    Band(Vec<Option<BandPoint>>),
     /// A line from point to point.
     Line(Vec<(f64, f64)>),
     /// Dots.
     Dots(Vec<(f64, f64)>),
-    /// Larger dots, each with its name above it where there is room; an empty name is none.
-    Points(Vec<(f64, f64, String)>),
+    /// Larger dots, each with its name above it where there is room.
+    Points(Vec<NamedPoint>),
     /// Columns up from the lower axis.
     Bars(Vec<Bar>),
     /// Distributions, each as a box across the axis of names.
@@ -36,8 +36,8 @@ pub enum Mark {
     Cells(Vec<DensityCell>),
     /// Small marks on the lower axis.
     Rug(Vec<f64>),
-    /// Named spans of x, above the frame: from, to, name.
-    Spans(Vec<(f64, f64, String)>),
+    /// Named spans of x, above the frame.
+    Spans(Vec<NamedSpan>),
     /// Named values of one axis, each a dashed line through the frame; what is outside of it is not
     /// drawn.
     Thresholds(ThresholdAxis, Vec<(f64, String)>),
@@ -50,6 +50,41 @@ pub enum ThresholdAxis {
     X,
     /// The one to the left.
     Y,
+}
+
+/// A place of [`Mark::Band`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BandPoint {
+    /// Where it is on the lower axis.
+    pub x: f64,
+    /// The lower end of the band.
+    pub low: f64,
+    /// The place of the line.
+    pub middle: f64,
+    /// The upper end of the band.
+    pub high: f64,
+}
+
+/// A dot of [`Mark::Points`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPoint {
+    /// Where it is on the lower axis.
+    pub x: f64,
+    /// Its height.
+    pub y: f64,
+    /// Above it, where there is room; may be empty.
+    pub name: String,
+}
+
+/// A span of [`Mark::Spans`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedSpan {
+    /// Its begin on the lower axis.
+    pub from: f64,
+    /// Its end there.
+    pub to: f64,
+    /// Above it, where there is room; may be empty.
+    pub name: String,
 }
 
 /// A column of [`Mark::Bars`].
@@ -466,14 +501,9 @@ fn finished(stroke: &mut Vec<ScenePoint>, bottom: f64) -> Option<Vec<ScenePoint>
 }
 
 /// A line down at each end, and the name above where it has room.
-fn spans(
-    frame: &Frame<'_>,
-    named: &[(f64, f64, String)],
-    items: &mut Vec<Item>,
-    words: &mut Labels,
-) {
+fn spans(frame: &Frame<'_>, named: &[NamedSpan], items: &mut Vec<Item>, words: &mut Labels) {
     let mut strokes = Vec::new();
-    for (from, to, name) in named {
+    for NamedSpan { from, to, name } in named {
         let (from, to) = (frame.x(*from), frame.x(*to));
         let above = frame.top - SMALL;
         strokes.extend([from, to].map(|x| vec![(x, above), (x, frame.bottom)]));
@@ -521,12 +551,12 @@ fn thresholds(
 fn points(
     frame: &Frame<'_>,
     ink: Ink,
-    named: &[(f64, f64, String)],
+    named: &[NamedPoint],
     items: &mut Vec<Item>,
     words: &mut Labels,
 ) {
-    let at: Vec<ScenePoint> = named.iter().map(|point| frame.point((point.0, point.1))).collect();
-    for (&(x, y), (_, _, name)) in at.iter().zip(named) {
+    let at: Vec<ScenePoint> = named.iter().map(|point| frame.point((point.x, point.y))).collect();
+    for (&(x, y), NamedPoint { name, .. }) in at.iter().zip(named) {
         let name = text((x, y - 6.0), name, SMALL, Anchor::Middle, Ink::Muted);
         words.place_within(frame.bounds(), name);
     }
@@ -587,8 +617,6 @@ fn cells(frame: &Frame<'_>, ink: Ink, rectangles: &[DensityCell], items: &mut Ve
     }
 }
 
-type BandPoint = (f64, f64, f64, f64);
-
 fn band(
     frame: &Frame<'_>,
     (ink, dash): (Ink, &'static [f64]),
@@ -601,15 +629,17 @@ fn band(
         .map(|stretch| stretch.iter().flatten().copied().collect())
         .collect();
     let outline = |stretch: &Vec<BandPoint>| -> Vec<ScenePoint> {
-        let above = stretch.iter().map(|p| frame.point((p.0, p.3)));
-        let below = stretch.iter().rev().map(|p| frame.point((p.0, p.1)));
+        let above = stretch.iter().map(|p| frame.point((p.x, p.high)));
+        let below = stretch.iter().rev().map(|p| frame.point((p.x, p.low)));
         above.chain(below).collect()
     };
     let outlines: Vec<Vec<ScenePoint>> = stretches.iter().map(outline).collect();
     // With an edge, so that a band of no height is seen too.
     items.push(Item::Fill { outlines, ink, opacity: 0.28, edge: 0.7 });
-    let strokes =
-        stretches.iter().map(|s| s.iter().map(|p| frame.point((p.0, p.2))).collect()).collect();
+    let strokes = stretches
+        .iter()
+        .map(|s| s.iter().map(|p| frame.point((p.x, p.middle))).collect())
+        .collect();
     items.push(Item::Line { strokes, ink, width: 1.6, dash });
 }
 
@@ -623,7 +653,9 @@ mod tests {
         let words = |at: f64| format!("{at:.0}");
         let series =
             |name: &str, ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
-        let dots = (0..points).map(|at| (at as f64, 1.0, String::new())).collect();
+        let dots = (0..points)
+            .map(|at| NamedPoint { x: at as f64, y: 1.0, name: String::new() })
+            .collect();
         Chart {
             title: "a chart".to_owned(),
             titled: false,
@@ -712,15 +744,21 @@ mod tests {
         let far = if number.is_multiple_of(2) { Some(9.0) } else { None };
         let mark = match number % 7 {
             0 => Mark::Line(vec![(0.0, 0.0), (place, 2.0)]),
-            1 => Mark::Points(vec![(place, 1.0, name.to_owned()), (place, 1.1, name.to_owned())]),
+            1 => {
+                let point = |y: f64| NamedPoint { x: place, y, name: name.to_owned() };
+                Mark::Points(vec![point(1.0), point(1.1)])
+            }
             2 => Mark::Bars(vec![Bar { place, half: 0.4, value: 1.5, name: name.to_owned() }]),
             3 => {
                 let (line, body, middle, half) = ((0.1, 1.9), (0.5, 1.0), 0.7, 0.3);
                 Mark::Boxes(vec![QuantileBox { place, half, line, body, middle, far }])
             }
             4 if far.is_some() => Mark::Thresholds(ThresholdAxis::Y, vec![(1.0, name.to_owned())]),
-            4 => Mark::Spans(vec![(0.0, place, name.to_owned())]),
-            5 => Mark::Band(vec![Some((0.0, 0.5, 1.0, 1.5)), None, Some((3.0, 0.5, 1.0, 1.5))]),
+            4 => Mark::Spans(vec![NamedSpan { from: 0.0, to: place, name: name.to_owned() }]),
+            5 => {
+                let point = |x: f64| Some(BandPoint { x, low: 0.5, middle: 1.0, high: 1.5 });
+                Mark::Band(vec![point(0.0), None, point(3.0)])
+            }
             _ => {
                 let (from, to) = ((place, 0.0), (place + 1.0, 1.0));
                 Mark::Cells(vec![DensityCell { from, to, share: 0.31 }])

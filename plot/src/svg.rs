@@ -159,11 +159,12 @@ pub fn escape(text: &str, steers: Steers) -> String {
 mod tests {
     use super::*;
     use crate::axis::Axis;
-    use crate::chart::{Chart, ChartSeries, Mark};
+    use crate::chart::{BandPoint, Chart, ChartSeries, Mark};
 
     fn chart(name: &str) -> Chart {
         let words = |at: f64| at.to_string();
         let series = |ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
+        let band = BandPoint { x: 1.0, low: 1.0, middle: 2.0, high: 3.0 };
         Chart {
             title: name.to_owned(),
             titled: true,
@@ -174,7 +175,7 @@ mod tests {
             series: vec![
                 series(0, Mark::Steps { edges: vec![1.0, 2.0, 4.0], values: vec![3.0, 0.0] }),
                 series(1, Mark::Stairs(vec![(1.0, 1.0), (100.0, 9.0)])),
-                series(2, Mark::Band(vec![Some((1.0, 1.0, 2.0, 3.0)), None])),
+                series(2, Mark::Band(vec![Some(band), None])),
                 series(7, Mark::Dots(vec![(f64::NAN, 5.0)])),
                 series(7, Mark::Rug(vec![5.0])),
             ],

@@ -255,6 +255,7 @@ impl TrialVerdict {
 mod tests {
     use punctual_analysis::compare::exceedances;
     use punctual_analysis::compare::series::LatenessSeries;
+    use punctual_analysis::histogram::ViewBucket;
     use punctual_analysis::recording::{Recording, RecordingConfig};
 
     use super::*;
@@ -263,7 +264,8 @@ mod tests {
     /// `late` of 100 000 releases above 10 µs without the setting and with it.
     fn found(late: [u64; 2], n: u64) -> TrialVerdict {
         let series = late.map(|late| {
-            LatenessSeries::of_buckets(&[(0, 1_000, n - late), (50_000, 51_000, late)], 0, None)
+            let buckets = [(0, 1_000, n - late), (50_000, 51_000, late)];
+            LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, None)
         });
         let first = exceedances(&[[&series[0], &series[1]]], 10_000).remove(0);
         TrialVerdict::of(&SettingTrial { first, again: None })

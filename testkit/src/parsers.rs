@@ -320,10 +320,11 @@ fn sound(run: &ImportedRun) {
     let imported = outcome.imported.as_ref().expect("another program's");
     let values = &imported.values_ns;
     let n = outcome.cycles;
-    let counted: u64 = outcome.histogram.buckets.iter().map(|bucket| bucket.2).sum();
+    let buckets = &outcome.histogram.buckets;
+    let counted: u64 = buckets.iter().map(|bucket| bucket.count).sum();
     assert!(counted + outcome.histogram.overflow >= imported.overflow && counted <= n);
-    assert!(outcome.histogram.buckets.windows(2).all(|pair| pair[0].0 < pair[1].0));
-    assert!(outcome.histogram.buckets.iter().all(|bucket| bucket.0 < bucket.1 && bucket.2 > 0));
+    assert!(buckets.windows(2).all(|pair| pair[0].lower_ns < pair[1].lower_ns));
+    assert!(buckets.iter().all(|bucket| bucket.lower_ns < bucket.upper_ns && bucket.count > 0));
     let rising = [values.min, values.mean, values.max];
     assert!(rising.iter().flatten().is_sorted(), "{values:?}");
     let quantiles = [values.p50, values.p90, values.p99, values.p99_9, values.p99_99];

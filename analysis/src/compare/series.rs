@@ -9,6 +9,7 @@ use punctual_core::sample::Sample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::ViewBucket;
 use crate::release::{Falling, Walk};
 
 /// The most chunks of a series; when they are full, neighbours are merged.
@@ -49,11 +50,11 @@ pub struct LatenessSeries {
 }
 
 impl LatenessSeries {
-    /// A histogram alone: [lower, upper, count] in ns, and how much lies beyond its end.
-    pub fn of_buckets(buckets: &[(i64, i64, u64)], beyond: u64, max_ns: Option<i64>) -> Self {
+    /// A histogram alone: its buckets, and how much lies beyond its end.
+    pub fn of_buckets(buckets: &[ViewBucket], beyond: u64, max_ns: Option<i64>) -> Self {
         let mut cells: Vec<(u16, u64)> = buckets
             .iter()
-            .map(|&(_, upper, count)| (cell_of(upper.saturating_sub(1)), count))
+            .map(|bucket| (cell_of(bucket.closed().highest_ns), bucket.count))
             .chain((beyond > 0).then_some((TOP, beyond)))
             .filter(|&(_, count)| count > 0)
             .collect();

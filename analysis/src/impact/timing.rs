@@ -126,9 +126,10 @@ impl Latenesses {
         let buckets = view.buckets.iter();
         Some(Self {
             buckets: buckets
-                .map(|&(lowest_ns, above_ns, count)| {
-                    let highest_ns = (above_ns - 1).min(max_ns.max(lowest_ns));
-                    Bucket { lowest_ns, highest_ns, count }
+                .map(|bucket| {
+                    let closed = bucket.closed();
+                    let highest_ns = closed.highest_ns.min(max_ns.max(closed.lowest_ns));
+                    Bucket { highest_ns, ..closed }
                 })
                 .collect(),
             beyond: view.overflow,

@@ -564,8 +564,8 @@ pub(super) fn of_samples(
         let (mut missed, mut unrecorded) = (0, 0);
         for &run in &part.infos {
             let counts = file.counts(run).unwrap_or_default();
-            missed += counts.1;
-            unrecorded += counts.2;
+            missed += counts.missed;
+            unrecorded += counts.unrecorded;
         }
         let outcome = part.recording.finish_with(missed, unrecorded);
         if outcome.cycles == 0 {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use punctual_analysis::histogram::Bucket;
 use punctual_analysis::summary::SummaryStats;
 use punctual_export::distribution::LatenessHistogram;
 use punctual_export::hdr::{self, IntervalHistogram};
@@ -517,8 +516,8 @@ fn export_samples(source: &Source, table: Table, output: &Path) -> Result<Vec<St
                     table.extend(block.run, block.samples, block.unrecorded)?;
                 }
                 for run in 0..info.runs.len() {
-                    let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
-                    table.ended(run, missed, unrecorded)?;
+                    let counts = file.counts(run).unwrap_or_default();
+                    table.ended(run, counts.missed, counts.unrecorded)?;
                 }
                 table.finish()?;
             }
@@ -528,8 +527,8 @@ fn export_samples(source: &Source, table: Table, output: &Path) -> Result<Vec<St
                     table.extend(block.run, block.samples, block.unrecorded)?;
                 }
                 for run in 0..info.runs.len() {
-                    let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
-                    table.ended(run, missed, unrecorded)?;
+                    let counts = file.counts(run).unwrap_or_default();
+                    table.ended(run, counts.missed, counts.unrecorded)?;
                 }
                 table.finish(facts_of(&info, file.ending(), source.stored())?)?;
             }
@@ -642,13 +641,14 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
     }
     let mut last = None;
     let mut buckets = Vec::new();
-    for &(lower, upper, count) in &outcome.histogram.buckets {
-        let rises = last.is_none_or(|last| lower >= last) && lower < upper;
+    for bucket in &outcome.histogram.buckets {
+        let rises = last.is_none_or(|last| bucket.lower_ns >= last);
+        let rises = rises && bucket.lower_ns < bucket.upper_ns;
         if !rises || outcome.histogram.unit_ns != 1 {
             bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", histogram.run);
         }
-        buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
-        last = Some(upper);
+        buckets.push(bucket.closed());
+        last = Some(bucket.upper_ns);
     }
     Ok(open(LatenessHistogram { buckets, ..histogram }))
 }

@@ -120,7 +120,7 @@ fn isolate(
 ) -> Result<()> {
     let groups = partition.settings.iter().map(|(path, value)| WantedValue::new(path, value));
     let settings: Vec<WantedValue> =
-        plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
+        plan.writes().map(|write| WantedValue::new(write.path, write.value)).collect();
     let mut files = MachineFiles::live();
     let mut refused = None;
     for group in groups {

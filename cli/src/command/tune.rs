@@ -285,7 +285,7 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
     let wanted: Vec<WantedValue> =
-        plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
+        plan.writes().map(|write| WantedValue::new(write.path, write.value)).collect();
     let mut files = files_of(&args.scope.root);
     let (mut changed, mut failed, mut impossible) = (0, 0, 0);
     let done = tuning::apply(&wanted, &mut files, &mut journal, &boot, |step| {

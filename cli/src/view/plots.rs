@@ -13,7 +13,9 @@ use punctual_analysis::recording::RunFigures;
 use punctual_analysis::repetition::Repetition;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark, SHADES, ThresholdAxis};
+use punctual_plot::chart::{
+    BandPoint, Chart, ChartSeries, DensityCell, Mark, NamedPoint, NamedSpan, SHADES, ThresholdAxis,
+};
 use punctual_report::strategies::StrategyRow;
 use punctual_report::{Report, Run};
 
@@ -243,9 +245,11 @@ impl<'a> Times<'a> {
     }
 
     /// From when to when which load ran, in seconds.
-    pub(crate) fn loads(&self, loaded: &[Loaded]) -> Vec<(f64, f64, String)> {
-        let span = |load: &Loaded| {
-            (self.at_s(load.first), self.at_s(load.last.saturating_add(1)), load.load.clone())
+    pub(crate) fn loads(&self, loaded: &[Loaded]) -> Vec<NamedSpan> {
+        let span = |load: &Loaded| NamedSpan {
+            from: self.at_s(load.first),
+            to: self.at_s(load.last.saturating_add(1)),
+            name: load.load.clone(),
         };
         loaded.iter().map(span).collect()
     }
@@ -313,11 +317,11 @@ fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart
     }
 }
 
-/// The bin of what is beyond the end of a histogram: from, to, its name.
-pub(crate) fn beyond(page: &Page) -> Option<(f64, f64, String)> {
+/// The bin of what is beyond the end of a histogram.
+pub(crate) fn beyond(page: &Page) -> Option<NamedSpan> {
     let name = format!("beyond {}", format::period(page.bins.open_ns?.round() as u64));
     let [.., from, to] = page.bins.edges_ns[..] else { return None };
-    Some((from, to, name))
+    Some(NamedSpan { from, to, name })
 }
 
 fn described_histogram(page: &Page, line: &Line) -> String {
@@ -328,7 +332,7 @@ fn described_histogram(page: &Page, line: &Line) -> String {
     };
     let far = match (page.bins.overflow[line.drawn], beyond(page)) {
         (0, _) | (_, None) => String::new(),
-        (far, Some((_, _, name))) => {
+        (far, Some(NamedSpan { name, .. })) => {
             format!(" The last bar: {} {name}, with unknown values.", format::count(far))
         }
     };
@@ -424,8 +428,9 @@ fn time_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
 fn marks(times: &Times<'_>, loaded: &[Loaded]) -> Vec<Mark> {
     let envelope = times.thinned.envelope.thinned(DRAWN);
     let band = times.placed(&envelope).into_iter().map(|placed| {
-        let (at, bin) = placed?;
-        Some((at, bin.min_ns as f64, bin.mean_ns(), bin.max_ns as f64))
+        let (x, bin) = placed?;
+        let (low, high) = (bin.min_ns as f64, bin.max_ns as f64);
+        Some(BandPoint { x, low, middle: bin.mean_ns(), high })
     });
     let missed = envelope.bins().iter().filter(|bin| bin.missed > 0);
     let missed = missed.map(|bin| times.at_s(bin.first)).collect();
@@ -556,7 +561,9 @@ pub(crate) fn worst_strip(runs: &[(String, &Run)]) -> Option<Chart> {
     let last = points.iter().map(|(_, (at_s, _))| *at_s).reduce(f64::max)?;
     let series = causes.iter().enumerate().map(|(ink, cause)| {
         let own = points.iter().filter(|(number, _)| *number == ink);
-        let dots = own.map(|(_, (at_s, lane))| (*at_s, *lane, String::new())).collect();
+        let dot =
+            |(_, (x, y)): &(usize, (f64, f64))| NamedPoint { x: *x, y: *y, name: String::new() };
+        let dots = own.map(dot).collect();
         ChartSeries { name: (*cause).to_owned(), ink, marks: vec![Mark::Points(dots)] }
     });
     let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
@@ -668,8 +675,8 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
     let p99 = points(rows, |row| row.lateness_ns.p99);
     let p99_9 = points(rows, |row| row.lateness_ns.p99_9);
     let points = || p99.iter().chain(&p99_9);
-    let (left, right) = (least(points().map(|at| at.0))?, most(points().map(|at| at.0))?);
-    let (low, high) = (least(points().map(|at| at.1))?, most(points().map(|at| at.1))?);
+    let (left, right) = (least(points().map(|at| at.x))?, most(points().map(|at| at.x))?);
+    let (low, high) = (least(points().map(|at| at.y))?, most(points().map(|at| at.y))?);
     let front = rows.iter().filter(|row| row.on_front);
     let mut front: Vec<(f64, f64)> =
         front.filter_map(|row| Some((cpu(row)?, row.lateness_ns.p99?.max(1.0)))).collect();
@@ -678,8 +685,7 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
         rows.iter().filter(|row| row.on_front).map(StrategyRow::label).collect();
     let series =
         |name: &str, ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
-    let unnamed =
-        |points: Vec<(f64, f64, String)>| points.into_iter().map(|at| (at.0, at.1)).collect();
+    let unnamed = |points: Vec<NamedPoint>| points.into_iter().map(|at| (at.x, at.y)).collect();
     Some(Chart {
         title: "Lateness against CPU of ways to wait".to_owned(),
         titled: false,
@@ -701,14 +707,11 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
 }
 
 /// The ways with this quantile; those on the front have their name.
-fn points(
-    rows: &[StrategyRow],
-    quantile: impl Fn(&StrategyRow) -> Option<f64>,
-) -> Vec<(f64, f64, String)> {
+fn points(rows: &[StrategyRow], quantile: impl Fn(&StrategyRow) -> Option<f64>) -> Vec<NamedPoint> {
     let point = |row: &StrategyRow| {
         let name = if row.on_front { row.label() } else { String::new() };
         // A log scale has no place for a wait that is on time to the nanosecond.
-        Some((cpu(row)?, quantile(row)?.max(1.0), name))
+        Some(NamedPoint { x: cpu(row)?, y: quantile(row)?.max(1.0), name })
     };
     rows.iter().filter_map(point).collect()
 }

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use punctual_analysis::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
 use punctual_analysis::claim::dependence::{Exceedances, Tails, ThresholdCount, ladder};
 use punctual_analysis::claim::{Claim, Level, rounded_up};
-use punctual_analysis::histogram::{Histogram, HistogramView, VIEW_BUCKETS_MAX};
+use punctual_analysis::histogram::{
+    Bucket, Histogram, HistogramView, VIEW_BUCKETS_MAX, ViewBucket,
+};
 use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::jitters::Jitters;
 use punctual_analysis::quantile::Probability;
@@ -369,22 +371,25 @@ impl RunBuilder {
         let overflow = beyond + self.below + self.upper.overflow();
         let buckets = match &self.cells {
             Some(cells) => {
-                cells.iter().map(|(&low, cell)| (low, cell.highest_ns + 1, cell.count)).collect()
+                let bucket = |(&lowest_ns, cell): (&i64, &Cell)| {
+                    Bucket { lowest_ns, highest_ns: cell.highest_ns, count: cell.count }.into()
+                };
+                cells.iter().map(bucket).collect()
             }
             None => self.joined(),
         };
         HistogramView { unit_ns: 1, buckets, overflow, ..HistogramView::default() }
     }
 
-    fn joined(&self) -> Vec<(i64, i64, u64)> {
+    fn joined(&self) -> Vec<ViewBucket> {
         let fits = |bits: &u32| self.upper.grouped(*bits).count() <= VIEW_BUCKETS_MAX;
         let bits = (0..10).find(fits).unwrap_or(10);
         let width_ns = self.stated.width_ns.unwrap_or(1);
-        let mut buckets: Vec<(i64, i64, u64)> = Vec::new();
+        let mut buckets: Vec<ViewBucket> = Vec::new();
         for group in self.upper.grouped(bits) {
-            let lowest = group.lowest_ns - (width_ns - 1);
-            let lowest = buckets.last().map_or(lowest, |last| lowest.max(last.1));
-            buckets.push((lowest, group.highest_ns + 1, group.count));
+            let lowest_ns = group.lowest_ns - (width_ns - 1);
+            let lowest_ns = buckets.last().map_or(lowest_ns, |last| lowest_ns.max(last.upper_ns));
+            buckets.push(Bucket { lowest_ns, ..group }.into());
         }
         buckets
     }
@@ -747,7 +752,7 @@ mod tests {
         assert_eq!(outcome.lateness_ns.p90.map(|ns| ns >= 8_999.0), Some(true));
         assert_eq!((outcome.lateness_ns.max, outcome.missed), (Some(9_000.0), None));
         let view: Vec<_> = outcome.histogram.buckets;
-        assert_eq!((view[0], view.len()), ((0, 1_000, 100), 10));
+        assert_eq!((view[0], view.len()), (ViewBucket::from((0, 1_000, 100)), 10));
         assert_eq!(outcome.tails.exceedances(5_000), Some(500), "5.0 to 5.999 may exceed 5");
     }
 
@@ -819,8 +824,9 @@ mod tests {
             let n: u64 = counts.iter().sum();
             prop_assert_eq!(outcome.cycles, n);
             prop_assert_eq!(outcome.lateness.count(), n);
-            prop_assert_eq!(outcome.histogram.buckets.iter().map(|b| b.2).sum::<u64>(), n);
-            prop_assert!(outcome.histogram.buckets.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+            let view = &outcome.histogram.buckets;
+            prop_assert_eq!(view.iter().map(|bucket| bucket.count).sum::<u64>(), n);
+            prop_assert!(view.windows(2).all(|pair| pair[0].upper_ns <= pair[1].lower_ns));
             let exceedances = outcome.tails.exceedances(requested).unwrap();
             prop_assert!(exceedances >= least && exceedances <= n);
             prop_assert_eq!(outcome.tails.exceedances_within(requested), (least, exceedances));

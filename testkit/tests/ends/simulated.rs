@@ -11,7 +11,7 @@ use punctual::{
     Calendar, Clock, Counts, Cycle, End, Executive, Flow, Handle, Instant, Loop, LoopHandle,
     OnOverrun, Period, Phase, RtThread, StopHandle, Summary, Task, Unit, WaitPolicy, sim,
 };
-use punctual_import::samples::SampleFileReader;
+use punctual_import::samples::{RunCounts, SampleFileReader};
 
 use crate::model::{Grid, Until, moving};
 use crate::table::{At, Counted, Disturbance, Kind, Table, Way};
@@ -213,7 +213,7 @@ pub(crate) fn recorded(file: &Path, name: &str) -> Option<(u64, u64)> {
     let mut reader = SampleFileReader::open(std::fs::File::open(file).ok()?).expect("a file");
     let run = reader.info().runs.iter().position(|run| run.name == name)?;
     while reader.next_block().is_some() {}
-    let (samples, missed, unrecorded) = reader.counts(run)?;
+    let RunCounts { samples, missed, unrecorded } = reader.counts(run)?;
     assert_eq!(unrecorded, 0, "{name}");
     Some((samples, missed))
 }

@@ -12,7 +12,7 @@ use punctual_document::{Block, Figure, Section, Table, numbers, words};
 use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome, AccuracyRow};
 use punctual_papers::maruti;
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, Mark, QuantileBox};
+use punctual_plot::chart::{BandPoint, Chart, ChartSeries, Mark, QuantileBox};
 use punctual_report::measured::AccuracyBody;
 
 use super::timer;
@@ -142,7 +142,7 @@ fn offsets(row: &AccuracyRow, (low, high): (f64, f64)) -> Chart {
         let middle = at(&row.curve, offset)?;
         let ends = [at(&row.p5_curve, offset), at(&row.p95_curve, offset)];
         let [low, high] = ends.map(|end| end.unwrap_or(middle));
-        Some((row.lead_ticks + offset as f64, low, middle, high))
+        Some(BandPoint { x: row.lead_ticks + offset as f64, low, middle, high })
     });
     let last = row.lead_ticks + row.curve.len().saturating_sub(1) as f64;
     let repeats = row.period.map_or_else(

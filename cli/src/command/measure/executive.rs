@@ -15,7 +15,7 @@ use punctual_document::{Block, Column, Frame, Section, Table, numbers, words};
 use punctual_lab::executive::{DesignName, ExecutiveExperiment, ExecutiveRow, LoopOverhead, Ratio};
 use punctual_papers::ant;
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_plot::chart::{BandPoint, Chart, ChartSeries, Mark, NamedPoint};
 use punctual_report::measured::ExecutiveBody;
 
 use crate::args::{RequestedPolicyArgs, RootArgs};
@@ -180,9 +180,13 @@ impl Part {
                 let (low, high) = interval.map_or((cost, cost), |ends| {
                     (ends.low.unwrap_or(cost), ends.high.unwrap_or(cost))
                 });
-                Some((row.n as f64, low, cost, high))
+                Some(BandPoint { x: row.n as f64, low, middle: cost, high })
             };
-            let points = own.iter().map(|row| (row.n as f64, (self.cost)(row), String::new()));
+            let points = own.iter().map(|row| NamedPoint {
+                x: row.n as f64,
+                y: (self.cost)(row),
+                name: String::new(),
+            });
             let marks =
                 vec![Mark::Band(own.iter().map(band).collect()), Mark::Points(points.collect())];
             ChartSeries { name: design.to_string(), ink, marks }

@@ -13,7 +13,7 @@ use punctual_lab::saturation::{
     TrialRow,
 };
 use punctual_plot::axis::{Axis, Tick};
-use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_plot::chart::{Chart, ChartSeries, Mark, NamedPoint};
 use punctual_report::measured::SaturationBody;
 
 use crate::args::RootArgs;
@@ -242,7 +242,8 @@ fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Char
         let own = found.iter().filter(|row| row.stage as usize == stage + 1);
         let point = |row: &&SaturationRow| {
             let pass_hz = row.pass_hz?;
-            Some((pass_hz, scales.loss(row.goal), khz(Some(pass_hz))))
+            let (y, name) = (scales.loss(row.goal), khz(Some(pass_hz)));
+            Some(NamedPoint { x: pass_hz, y, name })
         };
         let marks = vec![Mark::Points(own.filter_map(point).collect())];
         ChartSeries { name: format!("MF of stage {}", stage + 1), ink: stage, marks }

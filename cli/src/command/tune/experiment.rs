@@ -9,7 +9,7 @@ use punctual_analysis::rng::Rng;
 use punctual_blame::config::LateThreshold;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
-use punctual_host::plan::TuningPlan;
+use punctual_host::plan::{PlannedWrite, TuningPlan};
 use punctual_lab::experiment::ConditionChanges;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{BlameWhen, Condition, PeriodicPlan, split};
@@ -275,7 +275,7 @@ impl Setting {
 /// The runtime settings of a plan by name, in its order.
 fn settings(plan: &TuningPlan) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
-    for (step, path, value) in plan.writes() {
+    for PlannedWrite { step, path, value } in plan.writes() {
         let write = WantedValue::new(path, value);
         match settings.iter_mut().find(|known| known.knob == step.knob) {
             Some(known) => known.writes.push(write),
@@ -671,7 +671,7 @@ impl PlannedSettings {
         machine.leaves_cpus(&scope)?;
         let plan = machine.plan(&[])?;
         let writes: Vec<WantedValue> =
-            plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
+            plan.writes().map(|write| WantedValue::new(write.path, write.value)).collect();
         let owner = SettingsOwner::of(&machine.root)?;
         let boot = owner.to_string();
         let mut settings = SettingsLock::take(None, &owner, "reproduce")?;

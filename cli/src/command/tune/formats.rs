@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, words};
 use punctual_host::cmdline::CommandLine;
-use punctual_host::plan::{ByHand, PlanStep, TuningPlan, grub_lines};
+use punctual_host::plan::{ByHand, PlanStep, PlannedWrite, TuningPlan, grub_lines};
 use punctual_host::rules::{CpuScope, KnobChange};
 
 use crate::format;
@@ -255,7 +255,7 @@ fn print_line(printed: &PrintedPlan<'_>) -> Result<String> {
 fn print_sysctl(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# /etc/sysctl.d/90-punctual.conf; then run sysctl --system\n".to_owned();
     let mut others = 0;
-    for (step, path, value) in printed.plan.writes() {
+    for PlannedWrite { step, path, value } in printed.plan.writes() {
         match path.strip_prefix("/proc/sys/") {
             Some(name) => {
                 let from = step.from.as_deref().unwrap_or("unknown");
@@ -285,7 +285,7 @@ fn print_systemd(printed: &PrintedPlan<'_>) -> Result<String> {
         let command = command.replace('\\', "\\\\").replace('"', "\\\"");
         format!("ExecStart=-/bin/sh -c \"{}\"\n", format::plain(&command))
     };
-    for (_, path, value) in printed.plan.writes() {
+    for PlannedWrite { path, value, .. } in printed.plan.writes() {
         text += &unit(&format!("echo {} > {}", quoted(value), quoted(path)));
     }
     for command in printed.partition().into_iter().flat_map(partition_commands) {
@@ -300,7 +300,7 @@ fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
                     [main]\nsummary=Settings for a real-time loop\n"
         .to_owned();
     let (mut sysctls, mut files) = (String::new(), String::new());
-    for (_, path, value) in printed.plan.writes() {
+    for PlannedWrite { path, value, .. } in printed.plan.writes() {
         let value = format::plain(value);
         match path.strip_prefix("/proc/sys/") {
             Some(name) => sysctls += &format!("{}={value}\n", name.replace('/', ".")),
@@ -330,7 +330,7 @@ fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
 fn print_ansible(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# tasks; they need root (become: true)\n".to_owned();
     let string = |value: &str| serde_json::to_string(&format::plain(value));
-    for (step, path, value) in printed.plan.writes() {
+    for PlannedWrite { step, path, value } in printed.plan.writes() {
         let name = string(&step.knob)?;
         match path.strip_prefix("/proc/sys/") {
             Some(sysctl) => {

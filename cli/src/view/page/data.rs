@@ -3,6 +3,7 @@
 
 use punctual_analysis::plot::curve;
 use punctual_plot::axis::{Axis, Scale};
+use punctual_plot::chart::NamedSpan;
 use serde_json::{Value, json};
 
 use super::source::Source;
@@ -17,8 +18,13 @@ pub(super) fn json(source: &Source<'_>) -> Value {
             charts.extend(row.iter().map(|plot| chart(source.page, plot)));
         }
     }
-    let beyond = plots::beyond(source.page);
+    let beyond = plots::beyond(source.page).map(span);
     json!({ "edges": source.page.bins.edges_ns, "beyond": beyond, "charts": charts })
+}
+
+/// A span as the script reads it: from, to, name.
+fn span(NamedSpan { from, to, name }: NamedSpan) -> (f64, f64, String) {
+    (from, to, name)
 }
 
 fn chart(page: &Page, plot: &Plot<'_>) -> Value {
@@ -98,7 +104,7 @@ fn times(page: &Page, line: &Line) -> Value {
         "missed": missed.map(|s| micro(times.at_s(s.first))).collect::<Vec<_>>(),
         "ot": outliers.iter().map(|o| micro(times.at_s(o.cycle))).collect::<Vec<_>>(),
         "ov": outliers.iter().map(|o| o.lateness_ns).collect::<Vec<_>>(),
-        "loads": times.loads(page.loaded(line)),
+        "loads": times.loads(page.loaded(line)).into_iter().map(span).collect::<Vec<_>>(),
         "ok": outliers.iter().map(|o| o.cycle).collect::<Vec<_>>(),
         "why": causes,
     })

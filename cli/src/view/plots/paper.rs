@@ -6,7 +6,9 @@ use punctual_analysis::plain::concise;
 use punctual_analysis::plot::{AxisExtent, extent};
 use punctual_document::Block;
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Bar, Chart, ChartSeries, DensityCell, Mark, QuantileBox};
+use punctual_plot::chart::{
+    BandPoint, Bar, Chart, ChartSeries, DensityCell, Mark, NamedPoint, QuantileBox,
+};
 use punctual_report::Body;
 use punctual_report::measured::Measured;
 use punctual_report::reproduced::{Drawn, FigureSeries, PaperFigure};
@@ -272,8 +274,12 @@ fn mark(figure: &PaperFigure, series: &FigureSeries, (x, y): (&Axis, &Axis), cro
         },
         Drawn::Points => {
             let points = series.points.iter().zip(labels()).filter(|(at, _)| has_place(at));
-            let points = points.map(|(at, label)| (at[0], at_channel(at[1]), label.to_owned()));
-            Mark::Points(points.filter(|at| at.0 <= x.high && at.1 <= y.high).collect())
+            let points = points.map(|(at, label)| NamedPoint {
+                x: at[0],
+                y: at_channel(at[1]),
+                name: label.to_owned(),
+            });
+            Mark::Points(points.filter(|at| at.x <= x.high && at.y <= y.high).collect())
         }
         Drawn::Bars => {
             let bars = series.points.iter().zip(labels()).filter(|(at, _)| has_place(at));
@@ -307,7 +313,7 @@ fn mark(figure: &PaperFigure, series: &FigureSeries, (x, y): (&Axis, &Axis), cro
             in_threes()
                 .map(|three| {
                     let [low, middle, high] = [0, 1, 2].map(|at| three[at][1]);
-                    Some((three[0][0], low, middle, high))
+                    Some(BandPoint { x: three[0][0], low, middle, high })
                 })
                 .collect(),
         ),
@@ -395,7 +401,8 @@ mod tests {
         let drawn = chart(&figure.points("published", [([10.0, 20.0], "b")])).expect("two points");
         assert_eq!(drawn.series.len(), 2);
         assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
-        assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
+        let point = NamedPoint { x: 10.0, y: 20.0, name: "b".to_owned() };
+        assert_eq!(drawn.series[1].marks, [Mark::Points(vec![point])]);
         assert!(drawn.x.scale == Scale::Log && drawn.y.high >= 20.0);
         let line = Drawing::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
         let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");

@@ -81,8 +81,8 @@ impl LiveView {
 impl Observer for LiveView {
     fn event(&mut self, event: &ExperimentEvent<'_>) {
         match *event {
-            ExperimentEvent::Progress { progress, condition, is_measured, loops } => {
-                let condition = match is_measured {
+            ExperimentEvent::Progress { progress, condition, is_over, loops } => {
+                let condition = match is_over {
                     false => condition.to_owned(),
                     true => format!("measured; causes of {condition}"),
                 };

@@ -89,10 +89,10 @@ impl Line {
 impl Observer for Line {
     fn event(&mut self, event: &ExperimentEvent<'_>) {
         match *event {
-            ExperimentEvent::Progress { progress, condition, is_measured: false, loops } => {
+            ExperimentEvent::Progress { progress, condition, is_over: false, loops } => {
                 self.show(progress, condition, loops);
             }
-            ExperimentEvent::Progress { progress, condition, is_measured: true, loops } => {
+            ExperimentEvent::Progress { progress, condition, is_over: true, loops } => {
                 self.show(progress, &format!("measured · causes of {condition}"), loops);
             }
             ExperimentEvent::Ended => self.clear(),

@@ -271,7 +271,7 @@ pub enum ExperimentEvent<'a> {
         /// The name of the condition that runs.
         condition: &'a str,
         /// True once the measurement is over: what runs then does not count.
-        is_measured: bool,
+        is_over: bool,
         /// Each loop so far; none in an experiment without loops.
         loops: &'a [LoopSoFar],
     },
@@ -355,7 +355,7 @@ pub struct Loading<'l> {
     launcher: &'l dyn Launcher,
     running: Option<RunningLoads>,
     /// True once the measurement is over: the work of loads after it is not counted.
-    is_measured: bool,
+    is_over: bool,
     observer: &'l mut dyn Observer,
 }
 
@@ -369,15 +369,15 @@ impl<'l> Loading<'l> {
     ) -> Self {
         let condition = |(name, specs)| Condition { name, specs, done: Vec::new() };
         let conditions = conditions.into_iter().map(condition).collect();
-        Self { conditions, bounds, launcher, running: None, is_measured: false, observer }
+        Self { conditions, bounds, launcher, running: None, is_over: false, observer }
     }
 
     /// Reports to the observer how far the experiment and each of its loops is.
     pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
         let condition =
             self.conditions.get(progress.condition).map_or("", |condition| condition.name.as_str());
-        let is_measured = self.is_measured;
-        self.observer.event(&ExperimentEvent::Progress { progress, condition, is_measured, loops });
+        let is_over = self.is_over;
+        self.observer.event(&ExperimentEvent::Progress { progress, condition, is_over, loops });
     }
 
     /// The reports of the loads of each condition: the mean rate over the blocks that gave one.
@@ -407,7 +407,7 @@ impl BackgroundLoads for Loading<'_> {
     fn end(&mut self, condition: usize) {
         let Some(running) = self.running.take() else { return };
         let reports = running.stop();
-        if self.is_measured {
+        if self.is_over {
             return;
         }
         let tallies = &mut self.conditions[condition].done;
@@ -433,7 +433,7 @@ impl BackgroundLoads for Loading<'_> {
     }
 
     fn measured(&mut self) -> Vec<ConditionBlock> {
-        self.is_measured = true;
+        self.is_over = true;
         Vec::new()
     }
 

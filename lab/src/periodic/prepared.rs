@@ -205,7 +205,7 @@ impl Prepared {
         let MeasuredLoops { tallies, drained, followed, end, late } = measured;
         Ok(LoopsOutcome {
             sink: drained.sink,
-            runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
+            runs: tallies.outcomes(&plan, &views),
             refused: tallies.refused,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
             followed,
@@ -260,36 +260,6 @@ impl Drop for ThreadStopper<'_> {
     }
 }
 
-fn outcomes(
-    plan: &PeriodicPlan,
-    views: &[RingView<'_>],
-    tallies: &[SegmentTally],
-    policies: &[SchedPolicy],
-) -> Vec<RunOutcome> {
-    views
-        .iter()
-        .zip(tallies)
-        .enumerate()
-        .map(|(run, (view, tally))| RunOutcome {
-            cycles: view.count(),
-            missed: view.missed(),
-            unrecorded: view.unrecorded(),
-            stalls: tally.stalls,
-            approach: tally.plan,
-            learned: tally.learned,
-            paused: tally.paused,
-            resumed: tally.resumed,
-            steal_ns: tally.steal_ns,
-            others: tally.others.clone(),
-            kept_waiting: tally.kept_waiting.clone(),
-            cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
-            wall_ns: tally.wall_ns,
-            usage: tally.usage,
-            policy: policies[run / plan.conditions.len()],
-        })
-        .collect()
-}
-
 /// Time between two looks at the streams while they run: a hog of some 50 ms is seen, for 20 µs a
 /// look.
 const LOOK: Duration = Duration::from_millis(20);
@@ -297,6 +267,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOKS_EACH_SURVEY: u64 = 5;
 
 /// The data that all threads of an experiment share.
+#[derive(Clone, Copy)]
 struct RunContext<'a> {
     plan: &'a PeriodicPlan,
     known: &'a [KnownWait],
@@ -332,9 +303,12 @@ impl Sequence<'_> {
 
 /// The answers of the streams, added up.
 struct Tallies {
-    runs: Vec<SegmentTally>,
+    /// By run.
+    runs: Vec<RunTally>,
+    /// By stream.
     policies: Vec<SchedPolicy>,
     refused: Vec<Refusal>,
+    /// By stream.
     tids: Vec<i32>,
     end: ExperimentEnd,
 }
@@ -353,18 +327,8 @@ impl StreamThreads {
         for number in 0..context.plan.streams.len() {
             let (give, take) = channel();
             orders.push(give);
-            let runs = context.plan.run(number, 0)..context.plan.run(number, conditions);
-            let worker = Worker {
-                number,
-                plan: context.plan,
-                grids: &context.grids[runs],
-                known: context.known,
-                vitals: &context.vitals[number],
-                stop: context.stop,
-                late: context.late,
-                orders: take,
-                answers: to_coordinator.clone(),
-            };
+            let answers = to_coordinator.clone();
+            let worker = Worker { number, context: *context, orders: take, answers };
             let rings = rings.by_ref().take(conditions).collect();
             let clock = context.clock.clone();
             match context.follower {
@@ -434,36 +398,35 @@ impl StreamThreads {
     ) {
         let mut left = sequence.length();
         let root = Root::live();
-        for block in sequence.blocks {
-            if let Err(why) = background.begin(block.condition, block.length) {
+        for &ConditionBlock { condition, length } in sequence.blocks {
+            if let Err(why) = background.begin(condition, length) {
                 tallies.end = ExperimentEnd::Load(why);
                 break;
             }
             // A load is what is to run there.
-            let is_idle = context.plan.conditions[block.condition].loads.is_empty();
+            let is_idle = context.plan.conditions[condition].loads.is_empty();
             let census = (is_idle && sequence.counts).then(|| Census::take(&root));
             // What it takes to start a load is no time of the block.
             let begun = Instant::from_ns(now_ns(ClockId::Monotonic));
             let end = begun + left;
-            left = Span::from_ns(left.as_ns() - block.length.as_ns());
+            left = Span::from_ns(left.as_ns() - length.as_ns());
             let before = StealTicks::read(&root);
-            let (condition, counts) = (block.condition, sequence.counts);
-            let order = Order { condition, end: begun + block.length, counts };
+            let order = Order { condition, end: begun + length, counts: sequence.counts };
             for orders in &self.orders {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(order);
             }
-            let ended = self.await_block(context, tallies, block.condition, || {
-                background.progress(&progress(block.condition, end));
+            let ended = self.await_block(context, tallies, condition, || {
+                background.progress(&progress(condition, end));
             });
-            tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
+            let now = StealTicks::read(&root);
+            tallies.steal(context.plan, condition, |cpu| now.since_ns(&before, cpu));
             if let Some(before) = census {
                 let wall_ns = now_ns(ClockId::Monotonic).saturating_sub(begun.as_ns());
                 let now = Census::take(&root);
-                tallies
-                    .others(context.plan, block.condition, |cpu| now.since(&before, cpu, wall_ns));
+                tallies.others(context.plan, condition, |cpu| now.since(&before, cpu, wall_ns));
             }
-            background.end(block.condition);
+            background.end(condition);
             flush();
             if ended == Ended::Stopped {
                 tallies.end = ExperimentEnd::Stopped;
@@ -516,7 +479,7 @@ impl Tallies {
     /// Nothing yet, of these threads.
     fn new(plan: &PeriodicPlan, tids: Vec<i32>) -> Self {
         Self {
-            runs: vec![SegmentTally::default(); plan.runs()],
+            runs: vec![RunTally::default(); plan.runs()],
             policies: vec![SchedPolicy::Other; plan.streams.len()],
             refused: Vec::new(),
             tids,
@@ -530,16 +493,15 @@ impl Tallies {
         self.tids.iter().zip(cpus).filter_map(|(&tid, cpu)| Some((tid, cpu?))).collect()
     }
 
-    /// Adds what the host took from each stream's CPU during a block.
+    /// Adds what the host took from each stream's CPU during a block, ns.
     fn steal(
         &mut self,
         plan: &PeriodicPlan,
         condition: usize,
-        now: &StealTicks,
-        before: &StealTicks,
+        of_cpu: impl Fn(u32) -> Option<u64>,
     ) {
         for (number, stream) in plan.streams.iter().enumerate() {
-            let steal_ns = stream.thread.pinned_to().and_then(|cpu| now.since_ns(before, cpu));
+            let steal_ns = stream.thread.pinned_to().and_then(&of_cpu);
             let tally = &mut self.runs[plan.run(number, condition)];
             let so_far = [tally.steal_ns, steal_ns];
             tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);
@@ -577,6 +539,7 @@ impl Tallies {
         }
     }
 
+    /// Takes in the answer of a stream.
     fn note(&mut self, plan: &PeriodicPlan, answer: Answer) {
         match answer {
             Answer::Ready { stream, tid, policy, refused } => {
@@ -586,10 +549,17 @@ impl Tallies {
             }
             // Whoever waits for answers looks for this one first.
             Answer::Gone => {}
-            Answer::Done { stream, condition, tally, .. } => {
-                self.runs[plan.run(stream, condition)].add(&tally);
+            Answer::Done { stream, condition, figures, .. } => {
+                self.runs[plan.run(stream, condition)].figures.add(&figures);
             }
         }
+    }
+
+    /// The outcome of each run, with what its ring has of it.
+    fn outcomes(&self, plan: &PeriodicPlan, views: &[RingView<'_>]) -> Vec<RunOutcome> {
+        let runs = self.runs.iter().zip(views).enumerate();
+        let policy = |run: usize| self.policies[run / plan.conditions.len()];
+        runs.map(|(run, (tally, view))| tally.outcome(view, policy(run))).collect()
     }
 }
 
@@ -687,12 +657,13 @@ enum Answer {
     /// The thread ends by a panic, which the scope hands on once all have ended.
     Gone,
     /// A segment is over.
-    Done { stream: usize, condition: usize, ended: Ended, tally: Box<SegmentTally> },
+    Done { stream: usize, condition: usize, ended: Ended, figures: Box<SegmentFigures> },
 }
 
-/// The use of a stream in a segment, apart from what its ring holds.
+/// The figures of a segment of a loop, or of several of the same run, apart from what its ring
+/// holds.
 #[derive(Clone, Debug, Default)]
-struct SegmentTally {
+struct SegmentFigures {
     /// CPU time of the thread, in ns.
     cpu_ns: u64,
     /// Wall time, in ns.
@@ -709,6 +680,32 @@ struct SegmentTally {
     paused: PausedSpin,
     /// True where it began with what an earlier run learned.
     resumed: bool,
+}
+
+impl SegmentFigures {
+    /// Adds a later segment of the same run. What the wait states is from its first segment on, so
+    /// that the later statement replaces the earlier one.
+    fn add(&mut self, later: &Self) {
+        self.cpu_ns += later.cpu_ns;
+        self.wall_ns += later.wall_ns;
+        self.stalls.count += later.stalls.count;
+        self.stalls.longest = self.stalls.longest.max(later.stalls.longest);
+        self.stalls.sum = Span::from_ns(self.stalls.sum.as_ns() + later.stalls.sum.as_ns());
+        self.usage.minor_faults += later.usage.minor_faults;
+        self.usage.major_faults += later.usage.major_faults;
+        self.usage.voluntary_switches += later.usage.voluntary_switches;
+        self.usage.involuntary_switches += later.usage.involuntary_switches;
+        self.plan = later.plan;
+        self.learned = later.learned.or(self.learned);
+        self.paused = later.paused;
+        self.resumed |= later.resumed;
+    }
+}
+
+/// The sum of a run's segments, and what else had its CPU meanwhile, as the coordinator saw it.
+#[derive(Clone, Debug, Default)]
+struct RunTally {
+    figures: SegmentFigures,
     /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
     steal_ns: Option<u64>,
     /// The other threads on the stream's CPU, where no load ran.
@@ -717,39 +714,38 @@ struct SegmentTally {
     kept_waiting: Option<OthersOnCpu>,
 }
 
-impl SegmentTally {
-    /// Adds a later segment of the same run.
-    fn add(&mut self, segment: &Self) {
-        self.cpu_ns += segment.cpu_ns;
-        self.wall_ns += segment.wall_ns;
-        self.stalls.count += segment.stalls.count;
-        self.stalls.longest = self.stalls.longest.max(segment.stalls.longest);
-        self.stalls.sum = Span::from_ns(self.stalls.sum.as_ns() + segment.stalls.sum.as_ns());
-        self.usage.minor_faults += segment.usage.minor_faults;
-        self.usage.major_faults += segment.usage.major_faults;
-        self.usage.voluntary_switches += segment.usage.voluntary_switches;
-        self.usage.involuntary_switches += segment.usage.involuntary_switches;
-        self.plan = segment.plan;
-        self.learned = segment.learned.or(self.learned);
-        self.paused = segment.paused;
-        self.resumed |= segment.resumed;
+impl RunTally {
+    /// The outcome of the run, with what its ring has of it and the policy of its thread.
+    fn outcome(&self, ring: &RingView<'_>, policy: SchedPolicy) -> RunOutcome {
+        let figures = &self.figures;
+        RunOutcome {
+            cycles: ring.count(),
+            missed: ring.missed(),
+            unrecorded: ring.unrecorded(),
+            stalls: figures.stalls,
+            cpu_load: figures.cpu_ns as f64 / (figures.wall_ns.max(1)) as f64,
+            wall_ns: figures.wall_ns,
+            usage: figures.usage,
+            policy,
+            approach: figures.plan,
+            learned: figures.learned,
+            paused: figures.paused,
+            resumed: figures.resumed,
+            steal_ns: self.steal_ns,
+            others: self.others.clone(),
+            kept_waiting: self.kept_waiting.clone(),
+        }
     }
 }
 
-/// Everything that one stream's thread needs.
+/// The thread of one stream.
 ///
 /// Waits for orders between segments, where it may allocate; inside a segment it is the loop's
 /// alone.
 struct Worker<'a> {
+    /// The number of its stream.
     number: usize,
-    plan: &'a PeriodicPlan,
-    /// Of each condition.
-    grids: &'a [Releases],
-    /// Results of earlier runs.
-    known: &'a [KnownWait],
-    vitals: &'a Vitals,
-    stop: &'a AtomicBool,
-    late: &'a LateWatch<'a>,
+    context: RunContext<'a>,
     orders: Receiver<Order>,
     answers: Sender<Answer>,
 }
@@ -770,7 +766,9 @@ impl<'a> Worker<'a> {
     /// each condition. An answer that nobody waits for any more is dropped.
     fn run<C: Timescale>(self, mut clock: C, rings: Vec<Ring<'a>>) {
         let _notice = PanicNotice(self.answers.clone());
-        let thread = &self.plan.streams[self.number].thread;
+        let RunContext { plan, vitals, stop, .. } = self.context;
+        let vitals = &vitals[self.number];
+        let thread = &plan.streams[self.number].thread;
         let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let tid = process::tid();
         let waits = rings.into_iter().enumerate();
@@ -786,41 +784,42 @@ impl<'a> Worker<'a> {
             let Some(ConditionLoop { segments, resumed }) = loops.get_mut(order.condition) else {
                 break;
             };
-            let (clock, grid) = (segments.clock(), self.grids[order.condition]);
+            let (clock, grid) = (segments.clock(), self.grid(order.condition));
             clock.discipline();
             let now = clock.now();
             let end = clock.at(order.end);
             match order.counts {
-                true => segments.observer().begin(self.plan.cold),
+                true => segments.observer().begin(plan.cold),
                 false => segments.observer().begin_uncounted(),
             }
             segments.begin_on(grid, grid.at_or_after(now + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
-            self.vitals.watched().arm(tid);
-            let ended = segments.run(self.stop, self.vitals);
-            self.vitals.watched().disarm();
+            vitals.watched().arm(tid);
+            let ended = segments.run(stop, vitals);
+            vitals.watched().disarm();
             let status = segments.wait_status();
-            let tally = Box::new(SegmentTally {
+            let figures = Box::new(SegmentFigures {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((segments.clock().now() - now).as_ns()).unwrap_or(0),
-                stalls: self.vitals.take_stalls(),
+                stalls: vitals.take_stalls(),
                 usage: usage_since(before.1),
                 plan: status.plan,
                 learned: status.learned,
                 paused: status.paused,
                 resumed: *resumed,
-                // The coordinator counts that.
-                steal_ns: None,
-                others: None,
-                kept_waiting: None,
             });
             let done =
-                Answer::Done { stream: self.number, condition: order.condition, ended, tally };
+                Answer::Done { stream: self.number, condition: order.condition, ended, figures };
             if self.answers.send(done).is_err() {
                 break;
             }
         }
+    }
+
+    /// The grid of its loop under a condition.
+    fn grid(&self, condition: usize) -> Releases {
+        self.context.grids[self.context.plan.run(self.number, condition)]
     }
 
     /// The loop under a condition, ready: a wait that learns has learned.
@@ -830,9 +829,10 @@ impl<'a> Worker<'a> {
         condition: usize,
         ring: Ring<'a>,
     ) -> ConditionLoop<'a, C> {
-        let stream = &self.plan.streams[self.number];
-        let mut policy = self.plan.policy(stream, condition);
-        let known = super::known(self.known, stream, self.plan.wait(stream, condition));
+        let RunContext { plan, vitals, stop, known, late, .. } = self.context;
+        let (stream, watched) = (&plan.streams[self.number], vitals[self.number].watched());
+        let mut policy = plan.policy(stream, condition);
+        let known = super::known(known, stream, plan.wait(stream, condition));
         if let Some(known) = known {
             policy = policy.learned(known);
         }
@@ -841,18 +841,18 @@ impl<'a> Worker<'a> {
         let learns = is_learning(&wait);
         if learns {
             let warm_up = WarmUp {
-                longest: self.plan.warm_up_max(stream, condition),
-                stop: self.stop,
-                watched: Some(self.vitals.watched()),
+                longest: plan.warm_up_max(stream, condition),
+                stop,
+                watched: Some(watched),
             };
             clock.discipline();
-            self.vitals.watched().arm(process::tid());
+            watched.arm(process::tid());
             // A stop is seen by the first order too.
-            warm_up.learn(&mut wait, clock, (stream.period, self.plan.phase_ns(stream, condition)));
-            self.vitals.watched().disarm();
+            warm_up.learn(&mut wait, clock, (stream.period, plan.phase_ns(stream, condition)));
+            watched.disarm();
         }
-        let observe = StoppingRecorder::new(ring, self.late, (self.number, condition));
-        let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grids[condition]);
+        let observe = StoppingRecorder::new(ring, late, (self.number, condition));
+        let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grid(condition));
         ConditionLoop { segments, resumed: known.is_some() && !learns }
     }
 }
@@ -892,5 +892,158 @@ impl Timescale for FollowedClock {
 
     fn at(&self, monotonic: Instant) -> Instant {
         self.map().grid(monotonic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::RtThread;
+    use punctual_core::time::Period;
+    use punctual_engine::clocks::{Untrusted, Vdso};
+
+    use super::*;
+    use crate::periodic::{Condition, LibraryLoop, WaitKind};
+
+    /// A loop on CPU 3 and one on any, under two conditions.
+    fn plan() -> PeriodicPlan {
+        let stream = |thread: RtThread, period_ns, phase_ns| Stream {
+            thread: thread.wait(WaitKind::Sleep),
+            period: Period::from_ns(period_ns).expect("positive"),
+            phase_ns,
+        };
+        let condition = |name: &str| Condition {
+            name: name.to_owned(),
+            wait: None,
+            library: None,
+            loads: Vec::new(),
+        };
+        PeriodicPlan {
+            streams: vec![
+                stream(RtThread::cpu(3), 1_000_000, 7),
+                stream(RtThread::any(), 250_000, 0),
+            ],
+            conditions: ["idle", "cpu"].map(condition).into(),
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        }
+    }
+
+    /// The figures of a segment in which the loop ran for so long, with a stall as long as that.
+    fn segment(cpu_ns: u64) -> SegmentFigures {
+        let stall = Span::from_ns(cpu_ns.cast_signed());
+        SegmentFigures {
+            cpu_ns,
+            wall_ns: 1_000,
+            stalls: Stalls::new(1, stall, stall),
+            usage: Usage { minor_faults: 1, voluntary_switches: cpu_ns, ..Usage::default() },
+            plan: WakePlan::new(0, 0, cpu_ns),
+            ..SegmentFigures::default()
+        }
+    }
+
+    fn done(stream: usize, condition: usize, ended: Ended, cpu_ns: u64) -> Answer {
+        Answer::Done { stream, condition, ended, figures: Box::new(segment(cpu_ns)) }
+    }
+
+    #[test]
+    fn segments_of_a_run_add_up_but_for_what_its_wait_states() {
+        let mut sum = SegmentFigures { resumed: true, ..segment(300) };
+        let mut later = segment(100);
+        later.paused.paused = Span::from_ns(5);
+        sum.add(&later);
+        assert_eq!((sum.cpu_ns, sum.wall_ns, sum.resumed), (400, 2_000, true));
+        assert_eq!(sum.stalls, Stalls::new(2, Span::from_ns(300), Span::from_ns(400)));
+        assert_eq!((sum.usage.minor_faults, sum.usage.voluntary_switches), (2, 400));
+        assert_eq!((sum.plan.margin_ns, sum.paused), (100, later.paused));
+    }
+
+    #[test]
+    fn an_answer_counts_in_the_run_of_its_stream_and_condition() {
+        let plan = plan();
+        let mut tallies = Tallies::new(&plan, vec![0; 2]);
+        let policy = SchedPolicy::Fifo(9);
+        tallies.note(&plan, Answer::Ready { stream: 1, tid: 42, policy, refused: Vec::new() });
+        for cpu_ns in [500, 100] {
+            tallies.note(&plan, done(1, 0, Ended::Finished, cpu_ns));
+        }
+        let storage: Vec<Words> =
+            (0..plan.runs()).map(|_| ring_of(plan.streams[0].period)).collect();
+        let RingEnds { mut rings, views, .. } = RingEnds::of(&storage);
+        rings[2].miss(3);
+        let outcomes = tallies.outcomes(&plan, &views);
+        let loads: Vec<f64> = outcomes.iter().map(|run| run.cpu_load).collect();
+        assert_eq!(loads, [0.0, 0.0, 0.3, 0.0]);
+        let policies: Vec<SchedPolicy> = outcomes.iter().map(|run| run.policy).collect();
+        assert_eq!(policies, [SchedPolicy::Other, SchedPolicy::Other, policy, policy]);
+        assert_eq!((outcomes[2].missed, outcomes[3].missed), (3, 0));
+        assert_eq!(tallies.tids, [0, 42]);
+        // Only the first loop is bound to a CPU.
+        assert_eq!(tallies.pinned(&plan), [(0, 3)]);
+    }
+
+    #[test]
+    fn what_had_a_cpu_counts_for_the_loop_that_is_bound_to_it() {
+        let plan = plan();
+        let mut tallies = Tallies::new(&plan, vec![0; 2]);
+        tallies.steal(&plan, 1, |_| None);
+        assert!(tallies.runs.iter().all(|run| run.steal_ns.is_none()));
+        for steal_ns in [Some(20), None, Some(u64::MAX)] {
+            tallies.steal(&plan, 1, |cpu| steal_ns.filter(|_| cpu == 3));
+        }
+        let others = |run_ns| OthersOnCpu { wall_ns: 100, run_ns, threads: Vec::new() };
+        for run_ns in [30, 40] {
+            tallies.others(&plan, 1, |_| others(run_ns));
+        }
+        let run = plan.run(0, 1);
+        assert_eq!(tallies.runs[run].steal_ns, Some(u64::MAX), "more than can be counted");
+        let seen = tallies.runs[run].others.as_ref().map(|others| (others.wall_ns, others.run_ns));
+        assert_eq!(seen, Some((200, 70)));
+        let rest = tallies.runs.iter().enumerate().filter(|(other, _)| *other != run);
+        assert!(rest.into_iter().all(|(_, run)| run.steal_ns.is_none() && run.others.is_none()));
+    }
+
+    #[test]
+    fn each_run_has_a_grid_at_the_phase_of_its_loop() {
+        let mut plan = plan();
+        plan.conditions[1].library = Some(LibraryLoop { phase_ns: 11 });
+        let now = Instant::from_ns(5_000_000_123);
+        let first_ns = grids(&plan, now).into_iter().map(|grid| {
+            let release = grid.at_or_after(now);
+            grid.release(release).as_ns() % 250_000
+        });
+        assert_eq!(first_ns.collect::<Vec<_>>(), [7, 11, 0, 11]);
+    }
+
+    #[test]
+    fn a_block_is_over_with_the_last_answer_or_the_first_loop_that_is_gone() {
+        let (plan, stop, pinned) = (plan(), AtomicBool::new(false), Mutex::new(Vec::new()));
+        let late = LateWatch::new(None, &stop);
+        let clock = MachineClock::Vdso(Vdso, Untrusted::NotInvariant);
+        let context = RunContext {
+            plan: &plan,
+            known: &[],
+            grids: &[],
+            vitals: &[],
+            clock: &clock,
+            follower: None,
+            stop: &stop,
+            late: &late,
+            pinned: &pinned,
+        };
+        let ended = |answers: Vec<Answer>| {
+            let (give, answers_of_loops) = channel();
+            answers.into_iter().for_each(|answer| give.send(answer).expect("received"));
+            let threads = StreamThreads { orders: Vec::new(), answers: answers_of_loops };
+            let mut tallies = Tallies::new(&plan, vec![0; 2]);
+            let ended = threads.await_block(&context, &mut tallies, 0, || ());
+            let answered = tallies.runs.iter().filter(|run| run.figures.wall_ns > 0).count();
+            (ended, answered)
+        };
+        let finished = |stream| done(stream, 0, Ended::Finished, 1);
+        assert_eq!(ended(vec![finished(0), finished(1)]), (Ended::Finished, 2));
+        let stopped = done(0, 0, Ended::Stopped, 1);
+        assert_eq!(ended(vec![stopped, finished(1)]), (Ended::Stopped, 2), "all have answered");
+        assert_eq!(ended(vec![Answer::Gone, finished(1)]), (Ended::Stopped, 0));
     }
 }

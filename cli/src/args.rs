@@ -52,10 +52,10 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) undecided: UndecidedArgs,
     #[command(flatten)]
-    pub(crate) judged_output: JudgedOutputArgs,
+    judged_output: JudgedOutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    verbose: bool,
     /// Print the result in one line a loop; what fails is named on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -120,6 +120,11 @@ pub(crate) struct LiveArgs {
 }
 
 impl ReportArgs {
+    /// No limit and no claim, with the cold cycles of each block or without them.
+    pub(crate) fn unjudged(keep_cold: bool) -> Self {
+        Self { keep_cold, ..Self::default() }
+    }
+
     /// Where the report goes.
     pub(crate) fn output(&self) -> OutputArgs {
         self.judged_output.all()

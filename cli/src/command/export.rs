@@ -183,7 +183,7 @@ impl Source {
     fn histograms(&self, keep_cold: bool) -> Result<Report> {
         match (&self.samples, &self.stored) {
             (Some(path), _) => {
-                let args = ReportArgs { keep_cold, ..ReportArgs::default() };
+                let args = ReportArgs::unjudged(keep_cold);
                 let file = BufReader::new(regular(path)?);
                 let read = analyse::of_samples(&args, None, file);
                 Ok(read.with_context(|| path.display().to_string())?.into_report())

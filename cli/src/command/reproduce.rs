@@ -373,7 +373,7 @@ impl bench::Bench for Bench<'_> {
         }
         plan.blocks = blocks(conditions.len(), length);
         plan.cold = cold;
-        let args = ReportArgs { keep_cold: cold == 0, ..ReportArgs::default() };
+        let args = ReportArgs::unjudged(cold == 0);
         let with: Vec<bool> = conditions.iter().map(|condition| condition.tuned).collect();
         let settings = self.settings.as_mut().filter(|_| with.contains(&true));
         let mut changes = settings.map(|settings| settings.changes(&with));

@@ -136,11 +136,8 @@ mod tests {
     }
 
     fn planned(claim: &str, duration: Span) -> Vec<PlannedRun> {
-        let args = ReportArgs {
-            limits: Vec::new(),
-            claims: vec![Ask::parse(claim).expect("a claim")],
-            ..ReportArgs::default()
-        };
+        let mut args = ReportArgs::unjudged(false);
+        args.claims.push(Ask::parse(claim).expect("a claim"));
         let how = PlanArgs { plan: false, theta: None };
         plans(&args, &how, duration, true, &plan)
     }

@@ -18,7 +18,7 @@ use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run, Verdict};
 use serde_json::Value;
 
 use super::kinds::{self, campaign, loops, wait};
-use super::plots::{Axes, boxes, day, front, paper};
+use super::plots::{boxes, day, front, paper};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::program::PROGRAM;
@@ -53,7 +53,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
 
 /// The page of results.
 pub(super) fn of(page: &Page) -> html::Page {
-    let source = Source { page, axes: Axes::of(page), is_for_files: false };
+    let source = Source::of(page);
     let several = page.results.len() > 1;
     let few = source.few().iter();
     html::Page {
@@ -82,7 +82,7 @@ const DRAWN: &[fn(&Source<'_>) -> Option<Section>] = &[
 /// The plots of a page, each with its name for a file: those of every result, however many there
 /// are.
 pub(super) fn figures(page: &Page) -> Vec<Figure> {
-    let source = Source { page, axes: Axes::of(page), is_for_files: true };
+    let source = Source::for_files(page);
     let sections = DRAWN.iter().filter_map(|section| section(&source));
     let blocks: Vec<Block> = sections.flat_map(|section| section.blocks).collect();
     blocks.iter().flat_map(Block::figures).cloned().collect()

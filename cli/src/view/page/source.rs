@@ -12,10 +12,20 @@ pub(super) struct Source<'a> {
     /// The axes that the plots of a kind share.
     pub(super) axes: Axes,
     /// True where sections are made for the files of their plots, rather than for the page.
-    pub(super) is_for_files: bool,
+    is_for_files: bool,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// For the sections of a page.
+    pub(super) fn of(page: &'a Page) -> Self {
+        Self { page, axes: Axes::of(page), is_for_files: false }
+    }
+
+    /// For the files of a page's plots: those of every result, however many there are.
+    pub(super) fn for_files(page: &'a Page) -> Self {
+        Self { is_for_files: true, ..Self::of(page) }
+    }
+
     /// The results, where there are few enough for details of each: one or two; for files all.
     pub(super) fn few(&self) -> &[Shown] {
         let results = &self.page.results;

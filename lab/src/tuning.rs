@@ -35,6 +35,29 @@ impl WantedValue {
     pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
         Self { path: path.into(), value: value.into() }
     }
+
+    /// Why no right and no second try sets this here, after the kernel refused it so: the machine
+    /// has no such thing, or the kernel keeps it to itself. `None` where the way is only closed
+    /// now.
+    pub fn impossible_after(&self, refusal: Errno) -> Option<&'static str> {
+        let path = self.path.as_str();
+        let is_interrupt = path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list");
+        match (refusal, path) {
+            (Errno::NOENT | Errno::NODEV | Errno::NXIO, _) => {
+                Some("this machine has no such setting")
+            }
+            (Errno::OPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
+            // write_irq_affinity (kernel/irq/proc.c): EPERM, before Linux 6.4 EIO.
+            (Errno::PERM | Errno::IO, _) if is_interrupt => {
+                Some("the kernel places this interrupt itself, one for each queue of its device")
+            }
+            // pcie_aspm_set_policy (drivers/pci/pcie/aspm.c).
+            (Errno::PERM, "/sys/module/pcie_aspm/parameters/policy") => {
+                Some("link power management of PCI Express is off on this machine")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The outcome of applying one setting.
@@ -69,29 +92,13 @@ pub struct AppliedStep {
 }
 
 impl AppliedStep {
-    /// Why no right and no second try sets this here: the machine has no such thing, or the kernel
-    /// keeps it to itself. `None` where it was set, or where the way is only closed now.
+    /// Why no right and no second try sets this here; `None` where it was set, or where the way is
+    /// only closed now.
     pub fn impossible_here(&self) -> Option<&'static str> {
         let (StepOutcome::Refused(why) | StepOutcome::Unreadable(why)) = &self.outcome else {
             return None;
         };
-        let path = self.wanted.path.as_str();
-        let is_interrupt = path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list");
-        match (Errno(why.raw_os_error()?), path) {
-            (Errno::NOENT | Errno::NODEV | Errno::NXIO, _) => {
-                Some("this machine has no such setting")
-            }
-            (Errno::OPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
-            // write_irq_affinity (kernel/irq/proc.c): EPERM, before Linux 6.4 EIO.
-            (Errno::PERM | Errno::IO, _) if is_interrupt => {
-                Some("the kernel places this interrupt itself, one for each queue of its device")
-            }
-            // pcie_aspm_set_policy (drivers/pci/pcie/aspm.c).
-            (Errno::PERM, "/sys/module/pcie_aspm/parameters/policy") => {
-                Some("link power management of PCI Express is off on this machine")
-            }
-            _ => None,
-        }
+        self.wanted.impossible_after(Errno(why.raw_os_error()?))
     }
 }
 
@@ -143,8 +150,12 @@ fn apply_step(
         Ok(now) => now,
         Err(why) => return Ok(StepOutcome::Unverified(why)),
     };
+    let mut refusal = None;
     let outcome = match written {
-        Err(why) => StepOutcome::Refused(why),
+        Err(why) => {
+            refusal = why.raw_os_error().map(Errno);
+            StepOutcome::Refused(why)
+        }
         Ok(()) if files.says(path, &now, value) => StepOutcome::Applied,
         Ok(()) => {
             let shows = now.clone();
@@ -154,7 +165,7 @@ fn apply_step(
         }
     };
     // What is there now is what a revert may take for its own.
-    store.append(&journal::took(path, &now)).map_err(JournalError::Store)?;
+    store.append(&journal::took(path, &now, refusal)).map_err(JournalError::Store)?;
     Ok(outcome)
 }
 
@@ -236,7 +247,9 @@ pub fn put_back(
             if let RevertOutcome::Differs { now } = &outcome {
                 // What is there now is this program's: the next try may put it back.
                 store.end_last_line().map_err(JournalError::Store)?;
-                store.append(&journal::took(&entry.path, now)).map_err(JournalError::Store)?;
+                store
+                    .append(&journal::took(&entry.path, now, None))
+                    .map_err(JournalError::Store)?;
             }
             open |= outcome.is_open();
             done(RevertedStep { entry, outcome });

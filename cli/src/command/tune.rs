@@ -12,6 +12,7 @@ mod formats;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -24,6 +25,7 @@ use punctual_lab::tuning::{
     self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, StepOutcome, TuningJournal,
     WantedValue, active,
 };
+use punctual_os::Errno;
 use punctual_report::{Envelope, Report, TuneBody};
 
 use crate::args::{RootArgs, StateArgs};
@@ -416,7 +418,13 @@ fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
 fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> Option<String> {
     match files.read(&entry.path).map(|now| tuning::state(entry, &now, files)) {
         Ok(RevertOutcome::Restored) => None,
-        Ok(RevertOutcome::AsBefore) => Some("as before".to_owned()),
+        Ok(RevertOutcome::AsBefore) => Some(match (entry.impossible_here(), entry.refusal) {
+            (Some(why), _) => format!("cannot be set here: {why}"),
+            (None, Some(Errno(number))) => {
+                format!("as before: refused: {}", io::Error::from_raw_os_error(number))
+            }
+            (None, None) => "as before".to_owned(),
+        }),
         Ok(RevertOutcome::Changed { now }) => Some(format!("changed since to {now}")),
         Ok(_) => Some("unknown".to_owned()),
         Err(why) => Some(format!("cannot read it: {why}")),
@@ -443,7 +451,10 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     let entries = if journal.boot == owner.to_string() { journal.entries } else { Vec::new() };
     for entry in &entries {
         if let Some(now) = standing(entry, &files) {
-            count.applied.bad += 1;
+            match entry.impossible_here() {
+                Some(_) => count.applied.impossible += 1,
+                None => count.applied.bad += 1,
+            }
             found(&entry.path, format!("{} -> {}: {now}", active(&entry.old), entry.new));
             continue;
         }
@@ -528,6 +539,7 @@ struct EffectCounts {
     good: u32,
     waiting: u32,
     unknown: u32,
+    impossible: u32,
     bad: u32,
 }
 
@@ -552,13 +564,13 @@ impl EffectCounts {
 
     /// All of them.
     fn sum(self) -> u32 {
-        self.good + self.waiting + self.unknown + self.bad
+        self.good + self.waiting + self.unknown + self.impossible + self.bad
     }
 
     /// "2 of 4 settings that were applied are in effect, 1 waits for its next interrupt, 1 is not",
     /// where `named` says which they are; `None` where there are none.
     fn sentence(self, named: impl FnOnce(u32) -> String) -> Option<String> {
-        let Self { good, waiting, unknown, bad } = self;
+        let Self { good, waiting, unknown, impossible, bad } = self;
         let sum = self.sum();
         let mut words = format!("{good} of {} {} in effect", named(sum), are(good));
         words += &match waiting {
@@ -568,6 +580,9 @@ impl EffectCounts {
         };
         if unknown > 0 {
             words += &format!(", {unknown} {} not known to be", are(unknown));
+        }
+        if impossible > 0 {
+            words += &format!(", {impossible} cannot be set on this machine");
         }
         if bad > 0 {
             words += &format!(", {bad} {} not", are(bad));
@@ -654,6 +669,11 @@ mod tests {
         let written = "0 of 1 parameter that was written are in effect, 1 is not";
         assert_eq!(count.to_string(), format!("{applied}; {written}; {booted}"));
         assert!(!count.is_good());
-        assert_eq!((count.applied.sum(), count.written.sum(), count.booted.sum()), (5, 1, 3));
+        count.written = EffectCounts::default();
+        count.applied = EffectCounts { good: 2, impossible: 1, ..EffectCounts::default() };
+        let applied = "2 of 3 settings that were applied are in effect, 1 cannot be set on this \
+                       machine";
+        assert_eq!((count.to_string(), count.is_good()), (format!("{applied}; {booted}"), true));
+        assert_eq!((count.applied.sum(), count.written.sum(), count.booted.sum()), (3, 0, 3));
     }
 }

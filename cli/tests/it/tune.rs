@@ -493,11 +493,22 @@ fn what_the_machine_cannot_set_is_named_and_no_failure() {
     let args = |command| ["tune", command, "--state", state.as_str()];
     let out = run(args("apply").into_iter().chain(["--only", "pcie_aspm.policy"]));
     let (page, code) = (stdout(&out), out.status.code());
+    let (verified, standing) = (run(args("verify")), stdout(&run(args("status"))));
     let reverted = run(args("revert"));
     assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}");
     assert_eq!(reverted.status.code(), Some(0), "{}{}", stdout(&reverted), stderr(&reverted));
     let is_impossible = page.contains(", 1 cannot be set on this machine;");
     assert_eq!(is_impossible, page.contains(&format!("{path}: performance cannot be set here: ")));
+    // What could be done was done: no failure, and the reason is still known.
+    if is_impossible {
+        let verified = stdout(&verified);
+        let sum = "1 setting that was applied are in effect, 1 cannot be set on this machine";
+        assert!(verified.contains(sum), "{verified}");
+        for page in [&verified, &standing] {
+            assert!(page.contains("cannot be set here: "), "{page}");
+            assert!(!page.contains("as before"), "{page}");
+        }
+    }
     // A read-only /sys refuses, and that is another thing.
     let expected = if page.contains(", 0 refused") { 0 } else { 1 };
     assert_eq!(code, Some(expected), "{page}{}", stderr(&out));

@@ -7,6 +7,10 @@
 use std::fmt;
 use std::io;
 
+use punctual_os::Errno;
+
+use super::WantedValue;
+
 /// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
 
@@ -63,6 +67,9 @@ pub struct JournalEntry {
     pub new: String,
     /// Its text after; `None` where the program ended between.
     pub took: Option<String>,
+    /// The error with which the kernel refused the value; `None` where it took it, where it gave no
+    /// number, and in journals of versions that kept none.
+    pub refusal: Option<Errno>,
 }
 
 impl JournalEntry {
@@ -70,6 +77,11 @@ impl JournalEntry {
     /// kernel refused the value.
     pub fn is_changed(&self) -> bool {
         self.took.as_ref() != Some(&self.old)
+    }
+
+    /// Why no right and no second try sets this here: see [`WantedValue::impossible_after`].
+    pub fn impossible_here(&self) -> Option<&'static str> {
+        WantedValue::new(&*self.path, &*self.new).impossible_after(self.refusal?)
     }
 }
 
@@ -159,9 +171,12 @@ pub(super) fn about_to(path: &str, old: &str, new: &str) -> Vec<u8> {
     line(&["old", path, old, new])
 }
 
-/// The line with the text that a file had after it was written.
-pub(super) fn took(path: &str, text: &str) -> Vec<u8> {
-    line(&["took", path, text])
+/// The line with the text that a file had after it was written, and the error of the write.
+pub(super) fn took(path: &str, text: &str, refusal: Option<Errno>) -> Vec<u8> {
+    match refusal {
+        None => line(&["took", path, text]),
+        Some(Errno(number)) => line(&["took", path, text, &number.to_string()]),
+    }
 }
 
 impl TuningJournal {
@@ -191,11 +206,16 @@ impl TuningJournal {
                     old: (*old).to_owned(),
                     new: (*new).to_owned(),
                     took: None,
+                    refusal: None,
                 }),
-                (_, Some(["took", path, text])) => {
-                    let mut of_path = journal.entries.iter_mut().rev();
-                    let last = of_path.find(|entry| entry.path == *path);
-                    last.ok_or(JournalError::Line(at + 1))?.took = Some((*text).to_owned());
+                (_, Some(["took", path, text, refusal @ ..])) if refusal.len() < 2 => {
+                    let damaged = || JournalError::Line(at + 1);
+                    let number = |text: &&str| text.parse().map(Errno).map_err(|_| damaged());
+                    let mut entries_of_path = journal.entries.iter_mut().rev();
+                    let last = entries_of_path.find(|entry| entry.path == *path);
+                    let last = last.ok_or_else(damaged)?;
+                    last.took = Some((*text).to_owned());
+                    last.refusal = refusal.first().map(number).transpose()?;
                 }
                 _ => return Err(JournalError::Line(at + 1)),
             }

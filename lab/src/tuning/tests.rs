@@ -291,6 +291,11 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
         let entries = TuningJournal::parse(&machine.disk.borrow()).unwrap().entries;
         let is_refused = matches!(fault, Fault::Errno(_));
         assert!(entries[0].is_changed() != is_refused && entries[1].is_changed(), "{fault:?}");
+        let refusal = match fault {
+            Fault::Errno(number) | Fault::TakenAndErrno(number) => Some(Errno(number)),
+            _ => None,
+        };
+        assert_eq!((entries[0].refusal, entries[1].refusal), (refusal, None));
         machine.faults.borrow_mut().clear();
         machine.revert().1.unwrap();
         assert_eq!(*machine.texts.borrow(), before, "{fault:?}");
@@ -311,6 +316,17 @@ fn what_the_machine_has_not_is_told_from_what_is_closed_now() {
     let refused = |path, number| is_impossible(path, StepOutcome::Refused(errno(number)));
     assert!(refused(irq, 1) && refused(irq, 5) && refused(aspm, 1), "kept by the kernel");
     assert!(refused(swappiness, 95));
+    // The journal keeps the reason.
+    let entry = |path: &str, refusal| JournalEntry {
+        path: path.to_owned(),
+        old: "1\n".to_owned(),
+        new: "0".to_owned(),
+        took: Some("1\n".to_owned()),
+        refusal,
+    };
+    assert!(entry(irq, Some(Errno(5))).impossible_here().is_some());
+    assert!(entry(irq, Some(Errno(16))).impossible_here().is_none());
+    assert!(entry(irq, None).impossible_here().is_none());
     assert!(is_impossible(swappiness, StepOutcome::Unreadable(errno(2))));
     // Rights, a read-only file system, a busy device, a wrong value: another try may set these.
     for number in [13, 16, 22, 30] {

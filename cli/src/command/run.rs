@@ -52,7 +52,7 @@ pub(super) struct RunArgs {
     #[arg(long, conflicts_with_all = ["duration", "json", "markdown"])]
     check: bool,
     /// How long to run [default: until Ctrl-C, or until no task is left]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<parse::Duration>,
     #[command(flatten)]
     output: OutputArgs,

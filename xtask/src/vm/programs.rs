@@ -22,6 +22,8 @@ pub(crate) enum Program {
     Library,
     /// The tests of the command.
     Commands,
+    /// What holds attribution against disturbances that are known.
+    Confusion,
 }
 
 /// A target of cargo that is built as a program.
@@ -39,6 +41,7 @@ impl Program {
             Self::Command => ("punctual-cli", "punctual", false),
             Self::Library => ("punctual-engine", "punctual_engine", true),
             Self::Commands => ("punctual-cli", "it", true),
+            Self::Confusion => ("punctual-lab", "confusion", false),
         };
         Target { package, name, test }
     }
@@ -49,6 +52,7 @@ impl Program {
             Self::Command => "/bin/punctual",
             Self::Library => "/bin/library",
             Self::Commands => "/bin/commands",
+            Self::Confusion => "/bin/confusion",
         }
     }
 }

@@ -73,10 +73,10 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "causes",
-        summary: "why it was late where others starve, and where the whole machine stood still",
-        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
+        summary: "why it was late where others starve, the machine stands still, and others disturb",
+        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "",
-        programs: &[Program::Command],
+        programs: &[Program::Command, Program::Confusion],
         outside: &[],
         steps: &[CAUSES],
         standstills: Some("stood"),
@@ -266,6 +266,7 @@ blame() {
 step starved blame --over 30ms
 kill -9 $below $above
 step stood blame --over 15ms
+step disturbed confusion 1 higher equal close stop overrun faults
 ";
 
 /// That nearly all the time of late wakes has the cause that was made, by `blame`'s sentence.
@@ -293,8 +294,37 @@ fn explained(consoles: &[Console]) -> Result<(), String> {
             return Err(format!("{step}: {percent} % of the time by {causes:?}: {sentence}"));
         }
     }
-    Ok(())
+    named_by(console.ok("disturbed")?)
 }
+
+/// A kind of disturbance, as `confusion` printed it: "higher 9 of 9 right (…), mostly 8 of 8 (…)".
+fn mostly(line: &str) -> Option<(&str, u32, u32)> {
+    let (kind, rest) = line.split_once(' ')?;
+    let counts = rest.split_once(" right (")?.1.split_once("mostly ")?.1.split_once(" (")?.0;
+    let (right, disturbed) = counts.split_once(" of ")?;
+    Some((kind, right.parse().ok()?, disturbed.parse().ok()?))
+}
+
+/// That each disturbance is named as the main cause of the wakes that it mostly made late.
+fn named_by(printed: &str) -> Result<(), String> {
+    let kinds: Vec<(&str, u32, u32)> = printed.lines().filter_map(mostly).collect();
+    for (kind, right, disturbed) in &kinds {
+        println!("  {kind}: {right} of {disturbed} wakes by name");
+    }
+    let is_wrong = |&&(_, right, disturbed): &&(&str, u32, u32)| {
+        disturbed < DISTURBED_MIN || right * 100 < disturbed * RIGHT_MIN_PERCENT
+    };
+    match kinds.iter().find(is_wrong) {
+        None if kinds.is_empty() => Err(format!("nothing was disturbed: {printed}")),
+        None => Ok(()),
+        Some((kind, right, disturbed)) => {
+            Err(format!("{kind}: {right} of {disturbed} disturbed wakes by name: {printed}"))
+        }
+    }
+}
+
+/// The wakes of a kind below which nothing is known of it.
+const DISTURBED_MIN: u32 = 20;
 
 /// The share of the time of late wakes that must have the cause that was made: the emulation itself
 /// makes some late.
@@ -609,6 +639,21 @@ mod tests {
             ]
             .concat(),
         )
+    }
+
+    #[test]
+    fn a_disturbance_that_is_not_named_is_found() {
+        let line = |right: u32| {
+            format!(
+                "higher 8 of 9 right (88.9 %), mostly {right} of 40 (97.5 %), found 9 %\n  late 1 \
+                 us, covered 1 us: another\nstop 30 of 30 right (100.0 %), mostly 30 of 30 (100.0 \
+                 %), found 9 %\n"
+            )
+        };
+        assert_eq!(named_by(&line(39)), Ok(()));
+        assert!(named_by(&line(31)).unwrap_err().starts_with("higher: 31 of 40"));
+        assert!(named_by("stop 1 of 1 right (100.0 %), mostly 1 of 1 (100.0 %)").is_err());
+        assert!(named_by("").is_err());
     }
 
     #[test]

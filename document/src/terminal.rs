@@ -127,12 +127,15 @@ pub fn has_colours() -> bool {
 }
 
 /// A command of this program as it can be pasted here: by the name it was called by, by sudo where
-/// that was used.
+/// that was used or where it is part of the command.
 pub fn command(command: &str) -> String {
-    let Some(rest) = command.strip_prefix("punctual ") else { return command.to_owned() };
+    let as_root = command.strip_prefix("sudo ");
+    let rest = as_root.unwrap_or(command).strip_prefix("punctual ");
+    let Some(rest) = rest else { return command.to_owned() };
     let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
     let name = plain(name.as_deref().unwrap_or("punctual"));
-    let sudo = if std::env::var_os("SUDO_UID").is_some() { "sudo " } else { "" };
+    let is_sudo = as_root.is_some() || std::env::var_os("SUDO_UID").is_some();
+    let sudo = if is_sudo { "sudo " } else { "" };
     format!("{sudo}{name} {rest}")
 }
 
@@ -186,6 +189,16 @@ mod tests {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("$(x)'"), "'$(x)'\\'''");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_command_names_this_program_as_it_was_called() {
+        let name = std::env::args().next().expect("this test");
+        assert!(command("punctual top").ends_with(&format!("{name} top")));
+        assert_eq!(command("sudo punctual top"), format!("sudo {name} top"));
+        for other in ["sudo chrt -p 1", "punctual", "cat /proc/cmdline"] {
+            assert_eq!(command(other), other);
+        }
     }
 
     #[test]

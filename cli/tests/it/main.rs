@@ -12,6 +12,7 @@ mod check;
 mod claims;
 mod compare;
 mod completions;
+mod counts;
 mod crash;
 mod dead_loads;
 mod executive;

@@ -12,11 +12,11 @@ use punctual::{
     RtThread, StopHandle, Summary, Task, TaskId, Trigger, WaitPolicy, now,
 };
 use punctual_os::affinity;
+use punctual_testkit::ends::{At, Counted, Disturbance, Kind, Table, Way};
+use punctual_testkit::span::{Grid, Until};
 
 use crate::child;
-use crate::model::{Grid, Until};
 use crate::simulated::recorded;
-use crate::table::{At, Counted, Disturbance, Kind, Table, Way};
 
 /// Of all tasks that have one, at phase 0.
 pub(crate) const PERIOD_NS: u64 = 10_000_000;

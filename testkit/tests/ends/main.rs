@@ -1,21 +1,20 @@
 //! Every way to end × every kind of work × every disturbance: each release of the span ran or was
 //! missed, once, whoever counts it.
 //!
-//! The span is from the first release to the end; what is in it a slow model says ([`model`]),
-//! which looks at one release after the other. Of the missed ones those are censored that no start
-//! followed, so that `ran + missed` is all of them; of a task that is a process there are releases
-//! besides at which no process was registered. `--nocapture` shows the [`table`].
+//! The span is from the first release to the end; what is in it a slow model says
+//! ([`punctual_testkit::span`]), which looks at one release after the other. Of the missed ones those
+//! are censored that no start followed, so that `ran + missed` is all of them; of a task that is a
+//! process there are releases besides at which no process was registered. `--nocapture` shows the
+//! table. `cli/tests/it/counts.rs` has the same of `punctual run`, and `capi/tests/it/ends.rs` of C.
 //!
 //! [`simulated`] has the kinds that a simulated clock can run, [`machine`] the others, of which the
 //! end is known as between two stamps. No time is asserted.
 
 mod child;
 mod machine;
-mod model;
 mod simulated;
-mod table;
 
-use table::{Kind, Table};
+use punctual_testkit::ends::{Kind, Table};
 
 #[test]
 fn what_one_thread_runs_counts_each_release_however_it_ends() {

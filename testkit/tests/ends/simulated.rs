@@ -12,9 +12,8 @@ use punctual::{
     OnOverrun, Period, Phase, RtThread, StopHandle, Summary, Task, Unit, WaitPolicy, sim,
 };
 use punctual_import::samples::{RunCounts, SampleFileReader};
-
-use crate::model::{Grid, Until, moving};
-use crate::table::{At, Counted, Disturbance, Kind, Table, Way};
+use punctual_testkit::ends::{At, Counted, Disturbance, Kind, Table, Way};
+use punctual_testkit::span::{Grid, Until, moving};
 
 const MS: u64 = 1_000_000;
 /// Where the clock is at the beginning.

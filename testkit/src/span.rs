@@ -1,10 +1,12 @@
-//! The releases of a span, one after the other: slow, and nothing in it that could be clever.
+//! The releases of a span, one after the other: a model of what is counted in it.
+//!
+//! For tests of counts. Slow, and nothing in it that could be clever.
 
 use punctual::Period;
 
 /// Where a span is over, ns on the clock of its releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
+pub enum Until {
     /// Before this instant: its time was up then.
     Before(u64),
     /// At this instant, a release at it included: it ended then.
@@ -23,9 +25,11 @@ impl Until {
 
 /// A grid of releases that never moves: number k is k periods after the phase.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grid {
-    pub(crate) period: Period,
-    pub(crate) phase_ns: u64,
+pub struct Grid {
+    /// Its period.
+    pub period: Period,
+    /// The instant of release 0, ns.
+    pub phase_ns: u64,
 }
 
 impl Grid {
@@ -40,24 +44,24 @@ impl Grid {
     }
 
     /// The first release at or after `from_ns`.
-    pub(crate) fn first_ns(self, from_ns: u64) -> u64 {
+    pub fn first_ns(self, from_ns: u64) -> u64 {
         self.from(from_ns).next().expect("they never end")
     }
 
     /// 1 where its release 0 is in the span, else 0.
-    pub(crate) fn count_first(self, until: Until) -> u64 {
+    pub fn count_first(self, until: Until) -> u64 {
         u64::from(until.has(self.release_ns(0)))
     }
 
     /// Releases in the span from `from_ns` on.
-    pub(crate) fn count(self, from_ns: u64, until: Until) -> u64 {
+    pub fn count(self, from_ns: u64, until: Until) -> u64 {
         self.from(from_ns).take_while(|at_ns| until.has(*at_ns)).count() as u64
     }
 }
 
 /// Releases of a task that moves its phase: one a finish, a period after the release, or after the
 /// finish where that is later.
-pub(crate) fn moving(first_ns: u64, period_ns: u64, finishes_ns: &[u64], until: Until) -> u64 {
+pub fn moving(first_ns: u64, period_ns: u64, finishes_ns: &[u64], until: Until) -> u64 {
     let (mut at_ns, mut count) = (first_ns, u64::from(until.has(first_ns)));
     for finish_ns in finishes_ns {
         at_ns += period_ns;
@@ -69,14 +73,19 @@ pub(crate) fn moving(first_ns: u64, period_ns: u64, finishes_ns: &[u64], until: 
     count
 }
 
-#[test]
-fn a_span_has_its_first_release_and_none_at_the_end_of_its_time() {
-    let grid = Grid { period: Period::ratio(10, 3).expect("in range"), phase_ns: 1 };
-    // 1, 4, 7, 11, 14, 17, 21
-    assert_eq!(grid.first_ns(5), 7);
-    assert_eq!([3, 4, 5].map(|from_ns| grid.count(from_ns, Until::UpTo(14))), [4, 4, 3]);
-    assert_eq!([13, 14, 15].map(|end_ns| grid.count(4, Until::Before(end_ns))), [3, 3, 4]);
-    // Released at 100, 110; the second one ends at 125, so that the third comes at 135.
-    assert_eq!(moving(100, 10, &[105, 125], Until::UpTo(134)), 2);
-    assert_eq!(moving(100, 10, &[105, 125], Until::UpTo(135)), 3);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_its_first_release_and_none_at_the_end_of_its_time() {
+        let grid = Grid { period: Period::ratio(10, 3).expect("in range"), phase_ns: 1 };
+        // 1, 4, 7, 11, 14, 17, 21
+        assert_eq!(grid.first_ns(5), 7);
+        assert_eq!([3, 4, 5].map(|from_ns| grid.count(from_ns, Until::UpTo(14))), [4, 4, 3]);
+        assert_eq!([13, 14, 15].map(|end_ns| grid.count(4, Until::Before(end_ns))), [3, 3, 4]);
+        // Released at 100, 110; the second one ends at 125, so that the third comes at 135.
+        assert_eq!(moving(100, 10, &[105, 125], Until::UpTo(134)), 2);
+        assert_eq!(moving(100, 10, &[105, 125], Until::UpTo(135)), 3);
+    }
 }

@@ -1,5 +1,8 @@
-//! Counts by the kind of the work, the way it ended and what disturbed it; and the combinations
-//! that cannot be, with the reason.
+//! Every way to end × every kind of work × every disturbance: a table of counts, and of the
+//! combinations that cannot be, with the reason.
+//!
+//! For tests that hold counts against the model of [`span`](crate::span): each release of the span
+//! ran or was missed, once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Who runs the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A loop of one period.
     Loop,
     /// A task in the loop of an executive.
@@ -22,24 +25,28 @@ pub(crate) enum Kind {
     Added,
     /// A process.
     Process,
+    /// A process that was started by hand, and joined by name.
+    Joined,
+    /// A process that is a unit of a calendar.
+    ProcessUnit,
     /// A task that a device triggers.
     Triggered,
 }
 
 /// The way it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub enum Way {
     /// Its time is up.
     Time,
-    /// By a `StopHandle`; of a loop by its owner.
+    /// By a `StopHandle`; of a loop by its owner; of `punctual run` by SIGINT.
     Stop,
     /// By a `Handle`, or a `LoopHandle`.
     Handle,
-    /// A body panics; a process-aborts.
+    /// A body panics; a process aborts.
     Panic,
     /// `OnOverrun::Stop`.
     Policy,
-    /// `Flow::Stop`.
+    /// `Flow::Stop`; of `punctual run`: its processes exit.
     Flow,
     /// `Handle::remove`.
     Removal,
@@ -48,7 +55,8 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const EACH: [Self; 8] = [
+    /// All of them.
+    pub const EACH: [Self; 8] = [
         Self::Time,
         Self::Stop,
         Self::Handle,
@@ -62,7 +70,8 @@ impl Way {
 
 /// The disturbance of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Disturbance {
+pub enum Disturbance {
+    /// Nothing disturbs it.
     Nothing,
     /// It does not get the CPU for some periods.
     Stall,
@@ -71,29 +80,36 @@ pub(crate) enum Disturbance {
 }
 
 impl Disturbance {
-    pub(crate) const EACH: [Self; 3] = [Self::Nothing, Self::Stall, Self::Overrun];
+    /// All of them.
+    pub const EACH: [Self; 3] = [Self::Nothing, Self::Stall, Self::Overrun];
 }
 
 /// A place of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct At {
-    pub(crate) kind: Kind,
-    pub(crate) way: Way,
-    pub(crate) by: Disturbance,
+pub struct At {
+    /// Who runs the work.
+    pub kind: Kind,
+    /// The way it ends.
+    pub way: Way,
+    /// Its disturbance.
+    pub by: Disturbance,
 }
 
 /// The counts of one task in one run.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// Releases of the span, by the model.
-    pub(crate) releases: RangeInclusive<u64>,
-    pub(crate) ran: u64,
-    pub(crate) missed: u64,
-    pub(crate) censored: u64,
+    pub releases: RangeInclusive<u64>,
+    /// Cycles that ran.
+    pub ran: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Missed releases that no start followed.
+    pub censored: u64,
     /// Releases at which no process was registered.
-    pub(crate) unattended: u64,
+    pub unattended: u64,
     /// Samples in the file, and what it counts as missed.
-    pub(crate) recorded: Option<(u64, u64)>,
+    pub recorded: Option<(u64, u64)>,
 }
 
 impl Counted {
@@ -125,8 +141,9 @@ struct Cell {
     recorded: u64,
 }
 
+/// The sums of all runs by their place; the faults that they showed.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     cells: BTreeMap<At, Cell>,
     absent: BTreeMap<(Kind, Way), String>,
     wrong: Vec<String>,
@@ -134,7 +151,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// One task of one run, which `run` describes.
-    pub(crate) fn add(&mut self, at: At, counted: &Counted, run: &dyn fmt::Debug) {
+    pub fn add(&mut self, at: At, counted: &Counted, run: &dyn fmt::Debug) {
         let cell = self.cells.entry(at).or_default();
         cell.runs += 1;
         cell.releases.0 += counted.releases.start();
@@ -150,18 +167,21 @@ impl Table {
     }
 
     /// A run ended otherwise than it was to.
-    pub(crate) fn note(&mut self, wrong: String) {
+    pub fn note(&mut self, wrong: String) {
         self.wrong.push(wrong);
     }
 
     /// This kind cannot end so, for this reason.
-    pub(crate) fn absent(&mut self, kind: Kind, way: Way, reason: impl Into<String>) {
+    pub fn absent(&mut self, kind: Kind, way: Way, reason: impl Into<String>) {
         self.absent.insert((kind, way), reason.into());
     }
 
-    /// Nothing is wrong, and no place of these kinds is without runs or a reason.
+    /// Checks that nothing is wrong, and that no place of these kinds is without runs or a reason.
+    ///
+    /// # Panics
+    /// Where one is.
     #[track_caller]
-    pub(crate) fn check(&self, kinds: &[Kind]) {
+    pub fn check(&self, kinds: &[Kind]) {
         let Self { cells, absent, wrong } = self;
         for &kind in kinds {
             for way in Way::EACH {

@@ -729,7 +729,7 @@ int punctual_executive_schedule(punctual_executive *executive) PUNCTUAL_NOEXCEPT
 
 /*
  * Sets its background work, in slices of at most slice_ns: one runs in the executive's own thread
- * where it ends before the next release.
+ * where it ends before the next release. There is one: a later call replaces what an earlier one set.
  *   -EINVAL  also a slice of 0, or no function
  *   -EBUSY   it runs, or is in use by another call
  * Real-time: setup only

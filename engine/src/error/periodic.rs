@@ -33,6 +33,8 @@ pub enum BuildError {
     OverDeadline(String, u64, u64),
     /// More than one calendar.
     TwoCalendars,
+    /// Background work more than once.
+    TwoIdles,
     /// A burst of zero cycles.
     Burst(String),
     /// A phase, ns, that is not below the period.
@@ -126,6 +128,10 @@ impl fmt::Display for BuildError {
             ),
             Self::TwoCalendars => f.write_str(
                 "an executive has one calendar, and a second was given: put all units in one",
+            ),
+            Self::TwoIdles => f.write_str(
+                "an executive has background work once, and `idle` was called twice: call both \
+                 functions from one",
             ),
             Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
             Self::Phase(name, phase, period) => {

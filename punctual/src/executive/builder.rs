@@ -43,8 +43,8 @@ use crate::loops::Phase;
 pub struct ExecutiveBuilder<'env, C = MachineClock> {
     given: Vec<Given<'env>>,
     calendar: Option<Calendar<'env>>,
-    /// True where a second calendar was given, which the build refuses.
-    has_two_calendars: bool,
+    /// The refusal of what was given twice, for the build.
+    twice: Option<BuildError>,
     idle: Option<Idle<'env>>,
     thread: RtThread,
     /// The CPUs of its loops, the main one's first; `None` for that of the thread alone.
@@ -75,7 +75,7 @@ impl ExecutiveBuilder<'_> {
         Self {
             given: Vec::new(),
             calendar: None,
-            has_two_calendars: false,
+            twice: None,
             idle: None,
             thread: RtThread::any(),
             cpus: None,
@@ -111,8 +111,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {
-        self.has_two_calendars |= self.calendar.is_some();
-        self.calendar = Some(calendar);
+        if self.calendar.replace(calendar).is_some() {
+            self.twice = Some(BuildError::TwoCalendars);
+        }
         self
     }
 
@@ -145,7 +146,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// Sets background work, in slices of at most this length, above 0: one runs where it ends
     /// before the next release, in the executive's own thread with its priority, so that ordinary
     /// threads get little of that CPU. [`Flow::Break`](crate::Flow::Break) ends it until that
-    /// release. There is one: a second call replaces what the first one gave.
+    /// release. An executive has one: a second is an error of the build.
     ///
     /// # Real-time: setup only
     pub fn idle<R: IntoFlow>(
@@ -153,7 +154,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         slice: Duration,
         mut body: impl FnMut() -> R + Send + 'env,
     ) -> Self {
-        self.idle = Some(Idle::new(span(slice), move || body().into_flow()));
+        let idle = Idle::new(span(slice), move || body().into_flow());
+        if self.idle.replace(idle).is_some() {
+            self.twice = Some(BuildError::TwoIdles);
+        }
         self
     }
 
@@ -249,12 +253,12 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// # Real-time: setup only
     pub fn clock<D: Clock + Clone + Send + 'env>(self, clock: D) -> ExecutiveBuilder<'env, D> {
         let clocking = Clocking::given(clock);
-        let Self { given, calendar, has_two_calendars, idle, thread, cpus, phase, tick, .. } = self;
+        let Self { given, calendar, twice, idle, thread, cpus, phase, tick, .. } = self;
         let Self { grace, most, overload, samples, name, .. } = self;
         ExecutiveBuilder {
             given,
             calendar,
-            has_two_calendars,
+            twice,
             idle,
             thread,
             cpus,
@@ -297,8 +301,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     where
         C: Clock + Clone + Send + 'env,
     {
-        if self.has_two_calendars {
-            return Err(BuildError::TwoCalendars.into());
+        if let Some(why) = self.twice {
+            return Err(why.into());
         }
         let Self { given, calendar, idle, thread, phase, clocking, samples, cpus, .. } = self;
         let Self { tick, grace, most, overload, name, .. } = self;

@@ -47,6 +47,8 @@ fn what_cannot_be_is_refused() {
     let frame = || Calendar::frame(Period::from_ns(4_000_000).expect("in range"));
     let twice = one().calendar(frame()).calendar(frame());
     assert!(refused(twice).contains("a second was given"), "it would replace the first");
+    let twice = one().idle(Duration::from_micros(10), || ()).idle(Duration::from_micros(20), || ());
+    assert!(refused(twice).contains("`idle` was called twice"), "it would replace the first");
     let never = big("c").deadline(Duration::from_micros(400));
     let message = refused(quick().task(never, go));
     assert!(message.contains("deadline of 400 µs (got 900 µs)"), "{message}");

@@ -79,6 +79,7 @@ const END: u64 = u64::MAX;
 
 /// The terms on which a task is released, fixed before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Terms {
     /// The releases of its cycles, where they come evenly; otherwise the even releases of as many
     /// cycles that begin with the first place of frame 0 ([`Terms::release`]).
@@ -93,6 +94,13 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Of a task that is released evenly, without output; `burst` as [`Terms::burst`].
+    ///
+    /// # Real-time: setup only
+    pub const fn even(releases: Releases, burst: u32) -> Self {
+        Self { releases, places: Places::EVEN, burst, output_words: 0 }
+    }
+
     /// The instant at which cycle `k` is due.
     ///
     /// # Real-time: in loop
@@ -287,7 +295,7 @@ const ONE: u64 = 4;
 /// Attempts of a reader before it gives up.
 const TRIES: u32 = 64;
 
-/// The source of an output's value.
+/// The source of an output's value. These two are all: whoever acts on an output must know each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A value that the task committed.

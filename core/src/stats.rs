@@ -65,6 +65,7 @@ const CENSORED: usize = 23;
 /// The quantity that the histogram of a page counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
+#[non_exhaustive]
 pub enum PageKind {
     /// start − release.
     #[default]
@@ -398,6 +399,7 @@ const TRIES: u32 = 64;
 
 /// The reason for which words are not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PageError {
     /// They do not begin as a page does.
     NoPage,

@@ -85,10 +85,15 @@ impl Clock for Vdso {
     }
 }
 
-/// The clock to stamp with on this machine.
+/// The clock of CLOCK_MONOTONIC to stamp with on this machine: the processor's counter where the
+/// kernel trusts it, anchored to CLOCK_MONOTONIC at each wake, else clock_gettime. That of a loop
+/// and an executive that are given none.
 #[derive(Clone, Debug)]
-pub enum MachineClock {
-    /// The processor's counter, anchored to CLOCK_MONOTONIC at each wake.
+pub struct MachineClock(StampSource);
+
+/// The source of a clock's stamps.
+#[derive(Clone, Debug)]
+enum StampSource {
     Counter(Anchored),
     /// CLOCK_MONOTONIC itself, and why not the counter.
     Vdso(Vdso, Untrusted),
@@ -100,52 +105,22 @@ impl MachineClock {
     ///
     /// # Real-time: setup only
     pub fn best() -> Self {
-        let mut clock = match counter_trust() {
-            Ok(()) => Self::Counter(Anchored::calibrate()),
-            Err(why) => Self::Vdso(Vdso, why),
-        };
+        let mut clock = Self(match counter_trust() {
+            Ok(()) => StampSource::Counter(Anchored::calibrate()),
+            Err(why) => StampSource::Vdso(Vdso, why),
+        });
         let pauses = TimedPause::ALL.iter().copied();
-        clock.try_pauses(pauses.filter(|pause| pause.is_supported()));
+        try_pauses(&mut clock, pauses.filter(|pause| pause.is_supported()));
         clock
-    }
-
-    /// Tries these timed pauses and lets spins use the first that keeps to its deadline; without
-    /// any, spins poll. One that the processor lacks ends the process.
-    ///
-    /// # Real-time: setup only
-    pub fn try_pauses(&mut self, pauses: impl Iterator<Item = TimedPause>) {
-        if let Self::Counter(anchored) = self {
-            anchored.try_pauses(pauses);
-        }
-    }
-
-    /// The result of the trial of the processor's timed pauses; they need the counter.
-    ///
-    /// # Real-time: setup only
-    pub fn pauses(&self) -> PauseTrial {
-        match self {
-            Self::Counter(anchored) => anchored.pauses(),
-            Self::Vdso(..) => PauseTrial::Absent,
-        }
     }
 
     /// The name of the clock that stamps: `tsc`, `cntvct` or `vdso`.
     ///
     /// # Real-time: setup only
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Counter(_) => punctual_os::cycles::NAME,
-            Self::Vdso(..) => "vdso",
-        }
-    }
-
-    /// The counter's rate, with the bound of its error; `None` without counter.
-    ///
-    /// # Real-time: setup only
-    pub fn rate(&self) -> Option<CounterRate> {
-        match self {
-            Self::Counter(anchored) => Some(anchored.rate()),
-            Self::Vdso(..) => None,
+        match self.0 {
+            StampSource::Counter(_) => punctual_os::cycles::NAME,
+            StampSource::Vdso(..) => "vdso",
         }
     }
 
@@ -154,42 +129,83 @@ impl MachineClock {
     ///
     /// # Real-time: setup only
     pub fn discipline(&mut self) {
-        if let Self::Counter(anchored) = self {
+        if let StampSource::Counter(anchored) = &mut self.0 {
             anchored.discipline();
         }
+    }
+}
+
+/// Tries these timed pauses and lets spins on this clock use the first that keeps to its deadline;
+/// without any, spins poll. One that the processor lacks ends the process.
+///
+/// # Real-time: setup only
+pub fn try_pauses(clock: &mut MachineClock, pauses: impl Iterator<Item = TimedPause>) {
+    if let StampSource::Counter(anchored) = &mut clock.0 {
+        anchored.try_pauses(pauses);
+    }
+}
+
+/// The result of the trial of the processor's timed pauses on this clock; they need the counter.
+///
+/// # Real-time: setup only
+pub fn pause_trial(clock: &MachineClock) -> PauseTrial {
+    match &clock.0 {
+        StampSource::Counter(anchored) => anchored.pauses(),
+        StampSource::Vdso(..) => PauseTrial::Absent,
+    }
+}
+
+/// The rate of the counter that this clock reads, with the bound of its error; `None` without
+/// counter.
+///
+/// # Real-time: setup only
+pub fn counter_rate(clock: &MachineClock) -> Option<CounterRate> {
+    match &clock.0 {
+        StampSource::Counter(anchored) => Some(anchored.rate()),
+        StampSource::Vdso(..) => None,
+    }
+}
+
+/// The reason why this clock does not read the processor's counter; `None` where it does.
+///
+/// # Real-time: setup only
+pub fn mistrust(clock: &MachineClock) -> Option<&Untrusted> {
+    match &clock.0 {
+        StampSource::Counter(_) => None,
+        StampSource::Vdso(_, why) => Some(why),
     }
 }
 
 impl Clock for MachineClock {
     #[inline]
     fn now(&mut self) -> Instant {
-        match self {
-            Self::Counter(clock) => clock.now(),
-            Self::Vdso(clock, _) => clock.now(),
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.now(),
+            StampSource::Vdso(clock, _) => clock.now(),
         }
     }
 
     #[inline]
     fn poll(&mut self) -> Instant {
-        match self {
-            Self::Counter(clock) => clock.poll(),
-            Self::Vdso(clock, _) => clock.poll(),
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.poll(),
+            StampSource::Vdso(clock, _) => clock.poll(),
         }
     }
 
     #[inline]
     fn fine(&mut self) -> u64 {
-        match self {
-            Self::Counter(clock) => clock.fine(),
-            Self::Vdso(clock, _) => clock.fine(),
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.fine(),
+            StampSource::Vdso(clock, _) => clock.fine(),
         }
     }
 
     #[inline]
     fn fine_now(&mut self) -> u64 {
-        match self {
-            Self::Counter(clock) => clock.fine_now(),
-            Self::Vdso(clock, _) => clock.fine_now(),
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.fine_now(),
+            StampSource::Vdso(clock, _) => clock.fine_now(),
         }
     }
 
@@ -200,9 +216,9 @@ impl Clock for MachineClock {
 
     #[inline]
     fn wake(&mut self) -> Instant {
-        match self {
-            Self::Counter(clock) => clock.wake(),
-            Self::Vdso(clock, _) => clock.wake(),
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.wake(),
+            StampSource::Vdso(clock, _) => clock.wake(),
         }
     }
 
@@ -218,9 +234,9 @@ impl Clock for MachineClock {
 
     #[inline]
     fn pause_until(&mut self, at: Instant) -> bool {
-        match self {
-            Self::Counter(clock) => clock.pause_until(at),
-            Self::Vdso(..) => false,
+        match &mut self.0 {
+            StampSource::Counter(clock) => clock.pause_until(at),
+            StampSource::Vdso(..) => false,
         }
     }
 }

@@ -10,10 +10,12 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::periodic::{Offset, Period, Response, Task};
+use crate::calendar::CalendarPlan;
+use crate::periodic::{Offset, Period, Plan, Response, Task};
 
 /// The place of a task of an executive.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placed {
     /// Its name.
     pub name: String,
@@ -33,6 +35,37 @@ pub struct Placed {
 }
 
 impl Placed {
+    /// The task of this rank of the table of a loop on this CPU, below the tasks of a calendar,
+    /// which are so many.
+    ///
+    /// # Real-time: setup only
+    pub fn in_table(plan: &Plan, rank: usize, units: usize, cpu: Option<u32>) -> Self {
+        // Units of a calendar keep tasks waiting too.
+        let response = if units == 0 { plan.response(rank) } else { Response::Unknown };
+        Self {
+            name: plan.name(rank).to_owned(),
+            cpu,
+            phase: Some(Duration::from_nanos(plan.phase_ns(rank))),
+            rank: Some(units + rank),
+            response,
+            deadline: Some(Duration::from_nanos(plan.deadline_ns(rank))),
+        }
+    }
+
+    /// The task of this number of a calendar, in a loop on this CPU.
+    ///
+    /// # Real-time: setup only
+    pub fn in_calendar(plan: &CalendarPlan, task: usize, cpu: Option<u32>) -> Self {
+        Self {
+            name: plan.name(task).to_owned(),
+            cpu,
+            phase: plan.ready_ns(task).map(Duration::from_nanos),
+            rank: Some(task),
+            response: Response::Unknown,
+            deadline: None,
+        }
+    }
+
     /// A task in a thread of its own, of this CPU and this phase, ns.
     ///
     /// # Real-time: setup only

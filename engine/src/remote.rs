@@ -336,7 +336,7 @@ impl<K: Keep> RemoteTasks<'_, K> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::block::{ClientStep, Places, TaskClient, Terms, words};
+    use punctual_core::block::{ClientStep, TaskClient, Terms, words};
     use punctual_core::releases::Releases;
     use punctual_core::stats::{Page, PageKind, View, WORDS};
     use punctual_core::time::Period;
@@ -352,7 +352,7 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let page: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::hz(1_000).expect("in range"));
-        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
+        let terms = Terms::even(releases, 0);
         let (admission, counts) = (Admission::new(), RemoteCounts::default());
         let mut task = RemoteTask {
             server: TaskServer::new(&memory, terms).expect("large enough"),

@@ -12,7 +12,6 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::duration::span;
 use crate::error::{Error, Kind};
-use crate::safety::{self, Demand};
 use crate::session::ThreadSession;
 use crate::spawn;
 use crate::wait_policy::{WaitKind, WaitPolicy};
@@ -263,15 +262,6 @@ impl RtThread {
             return Err(Kind::Watchdog(bound, period).into());
         }
         Ok(())
-    }
-
-    /// The share of its CPU that a loop of this period takes at most, without its work.
-    ///
-    /// # Real-time: setup only
-    pub fn demand(&self, period: Period) -> Demand {
-        let share = self.wait.kind().cpu_share(period);
-        let real_time = safety::is_real_time(self.policy());
-        Demand { cpu: self.cpu, real_time, period, share }
     }
 
     /// Checks that the kernel lets a thread of this process run on its CPU: tried on a thread that

@@ -13,6 +13,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::{MachineClock, StampCost};
 use crate::error::{Error, FollowError, Kind};
+use crate::rt_thread::RtThread;
 use crate::wait_policy::rest_share;
 
 pub use crate::error::NoCpuLeft;
@@ -40,6 +41,17 @@ pub struct Demand {
     pub period: Period,
     /// The share of the CPU that it takes at most, in [0, 1].
     pub share: f64,
+}
+
+impl Demand {
+    /// A loop of this period in such a thread, without its work.
+    ///
+    /// # Real-time: setup only
+    pub fn waiting(thread: &RtThread, period: Period) -> Self {
+        let share = thread.wait_kind().cpu_share(period);
+        let real_time = is_real_time(thread.policy());
+        Self { cpu: thread.pinned_to(), real_time, period, share }
+    }
 }
 
 /// The share that real-time threads may have, and the time for which they stand still beyond it.

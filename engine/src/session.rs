@@ -21,6 +21,7 @@ use punctual_os::{Errno, memory, process};
 
 /// A request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Attempt {
     /// To run on this CPU alone.
     Affinity(u32),

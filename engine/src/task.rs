@@ -30,8 +30,8 @@ pub enum Offset {
 #[non_exhaustive]
 pub struct Placement(Place);
 
-/// The place where a task's body runs, for the code that starts it: see [`Placement`]'s
-/// constructors.
+/// The place where a task's body runs, for the code that starts it, which must know each: these
+/// three are all. See [`Placement`]'s constructors.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
     /// In the executive's own thread, or the CPU's that it is packed on.

@@ -80,27 +80,6 @@ impl WaitKind {
         }
     }
 
-    /// The strategy behind it, for a loop of this period. `cost` measures what a sleep and wake
-    /// cost ([`crate::clocks::wake_cost`]), and is called where that is needed.
-    ///
-    /// # Real-time: setup only
-    pub fn strategy(self, period: Period, cost: impl FnOnce() -> Span) -> Strategy {
-        match self {
-            Self::Sleep => Strategy::Sleep(Sleep),
-            Self::Spin => Strategy::Spin(Spin::new(margin_of_spin(period))),
-            Self::Fixed(margin) => Strategy::Spin(Spin::new(margin)),
-            Self::Hop(hop, margin) => Strategy::Spin(Spin::new(margin).hop(hop)),
-            Self::Rearm(every) => {
-                let every = every.unwrap_or_else(|| Rearm::best(period, cost()));
-                Strategy::Rearm(Rearm::new(every))
-            }
-            Self::Adaptive(budget) => {
-                let target = Target { budget, wake_cost: cost(), ..Target::of(period) };
-                Strategy::Adaptive(Adaptive::new(target))
-            }
-        }
-    }
-
     /// The share of a CPU that it takes by its plan, at most; for a sleeping loop next to nothing.
     ///
     /// # Real-time: setup only
@@ -296,6 +275,27 @@ const JUDGED_CYCLES: u64 = 1_000;
 /// ([`Comb::certain_after`]).
 pub const WARM_UP_MAX: Span = Span::from_ms(350);
 
+/// The strategy of this kind of wait, for a loop of this period. `cost` measures what a sleep and
+/// its wake cost ([`crate::clocks::wake_cost`]), and is called where that is needed.
+///
+/// # Real-time: setup only
+pub fn strategy_of(kind: WaitKind, period: Period, cost: impl FnOnce() -> Span) -> Strategy {
+    match kind {
+        WaitKind::Sleep => Strategy::Sleep(Sleep),
+        WaitKind::Spin => Strategy::Spin(Spin::new(margin_of_spin(period))),
+        WaitKind::Fixed(margin) => Strategy::Spin(Spin::new(margin)),
+        WaitKind::Hop(hop, margin) => Strategy::Spin(Spin::new(margin).hop(hop)),
+        WaitKind::Rearm(every) => {
+            let every = every.unwrap_or_else(|| Rearm::best(period, cost()));
+            Strategy::Rearm(Rearm::new(every))
+        }
+        WaitKind::Adaptive(budget) => {
+            let target = Target { budget, wake_cost: cost(), ..Target::of(period) };
+            Strategy::Adaptive(Adaptive::new(target))
+        }
+    }
+}
+
 /// The strategy of a wait policy for a loop of this period, on the calling thread; measures the
 /// cost of a wake where that is needed. Also warnings about settings that cannot be kept.
 ///
@@ -306,7 +306,7 @@ pub fn strategy<C: Clock>(
     clock: &mut C,
 ) -> (Strategy, Vec<String>) {
     let WaitKind::Adaptive(budget) = wait.kind else {
-        return (wait.kind.strategy(period, || wake_cost(clock)), Vec::new());
+        return (strategy_of(wait.kind, period, || wake_cost(clock)), Vec::new());
     };
     let cost = wake_cost(clock);
     let target = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };
@@ -555,7 +555,7 @@ mod tests {
         let period = Period::from_ns(500_000).expect("positive");
         let measured = |kind: WaitKind| {
             let mut called = false;
-            let _strategy = kind.strategy(period, || {
+            let _strategy = strategy_of(kind, period, || {
                 called = true;
                 Span::from_us(5)
             });

@@ -41,6 +41,8 @@ pub enum RefusedCall {
     SetTimerSlack,
     /// `unshare(CLONE_NEWNET)` for a network load.
     CreateNetworkNamespace,
+    /// Any other call.
+    Other,
 }
 
 /// Why it was refused, in words for a person.
@@ -71,6 +73,9 @@ pub fn explain(attempt: &RefusedCall, errno: Errno, facts: &MachineFacts) -> Exp
         RefusedCall::ReadMsr => msr(errno, facts),
         RefusedCall::SetTimerSlack => timer_slack(errno),
         RefusedCall::CreateNetworkNamespace => network_namespace(errno, facts),
+        RefusedCall::Other => {
+            Explanation::new(unexplained(errno), "Try it with sudo.", "It runs without that.")
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use punctual_analysis::rng::Rng;
 use punctual_analysis::scatter::Scatter;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
+use punctual_engine::clocks::{MachineClock, StampCost, Vdso, counter_rate};
 use punctual_engine::session::ThreadSession;
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -339,7 +339,7 @@ fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
     let mut cells = Vec::new();
     let tick_ns = tick_ns(clock);
     let lead = |ns: f64| ns / tick_ns;
-    if clock.rate().is_some() {
+    if counter_rate(clock).is_some() {
         let reads = [
             CounterRead::Unordered,
             CounterRead::Fenced,
@@ -371,7 +371,7 @@ fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
 
 /// A tick of the counter, or of CLOCK_MONOTONIC where the counter is not trusted.
 fn tick_ns(clock: &MachineClock) -> f64 {
-    clock.rate().filter(|rate| rate.hz > 0.0).map_or(1.0, |rate| 1e9 / rate.hz)
+    counter_rate(clock).filter(|rate| rate.hz > 0.0).map_or(1.0, |rate| 1e9 / rate.hz)
 }
 
 impl Cell {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::RtThread;
 use punctual_analysis::interval::Interval;
 use punctual_core::time::{Period, Span};
-use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::clocks::{MachineClock, StampCost, counter_rate};
 use punctual_engine::session::ThreadSession;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{cycles, memory};
@@ -429,7 +429,7 @@ pub struct Stamps {
 impl Stamps {
     /// Of the counter where the clock is one, else of CLOCK_MONOTONIC.
     pub fn of(clock: &MachineClock) -> Self {
-        match clock.rate() {
+        match counter_rate(clock) {
             Some(rate) if rate.hz > 0.0 => Self { counter: true, ns_a_tick: 1e9 / rate.hz },
             _ => Self { counter: false, ns_a_tick: 1.0 },
         }

@@ -20,7 +20,7 @@ use std::{io, thread};
 use punctual::RtThread;
 use punctual_core::ring::{self, Drain, Ring, RingView};
 use punctual_core::time::{Period, Span};
-use punctual_engine::clocks::{CounterRate, MachineClock, PauseTrial, Slew, StampCost};
+use punctual_engine::clocks::{self, CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::{Disturbance, Observation, compare};
 use punctual_engine::monitor::{Force, WatchedProgress, watch};
 use punctual_engine::safety::is_real_time;
@@ -619,11 +619,9 @@ pub struct ClockFacts {
 impl ClockFacts {
     /// Of this clock, whose stamps cost that much.
     pub fn of(clock: &MachineClock, cost: StampCost, slew: Option<Slew>) -> Self {
-        let untrusted = match clock {
-            MachineClock::Counter(_) => None,
-            MachineClock::Vdso(_, why) => Some(why.to_string()),
-        };
-        let (name, rate, pauses) = (clock.name(), clock.rate(), clock.pauses());
+        let untrusted = clocks::mistrust(clock).map(ToString::to_string);
+        let (rate, pauses) = (clocks::counter_rate(clock), clocks::pause_trial(clock));
+        let name = clock.name();
         Self { name, untrusted, rate, slew, cost, pauses }
     }
 }

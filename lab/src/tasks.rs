@@ -420,17 +420,16 @@ fn surroundings(
             return Err(text.at(name, "env: a name is empty or contains '=', or a zero byte"));
         }
     }
-    let surroundings = Surroundings {
-        user: user.map(Spanned::into_inner),
-        group: group.map(Spanned::into_inner),
-        env: env.map(|variables| {
-            let variable = |(name, value): (Word, String)| (name.into_inner().into(), value.into());
-            variables.into_iter().map(variable).collect()
-        }),
-        capabilities: capabilities.map(Spanned::into_inner),
-        directory: directory.map(|word| word.into_inner().into()),
-        umask: umask.transpose()?,
-    };
+    let mut surroundings = Surroundings::default();
+    surroundings.user = user.map(Spanned::into_inner);
+    surroundings.group = group.map(Spanned::into_inner);
+    surroundings.env = env.map(|variables| {
+        let variable = |(name, value): (Word, String)| (name.into_inner().into(), value.into());
+        variables.into_iter().map(variable).collect()
+    });
+    surroundings.capabilities = capabilities.map(Spanned::into_inner);
+    surroundings.directory = directory.map(|word| word.into_inner().into());
+    surroundings.umask = umask.transpose()?;
     places.sort_by_key(|place| place.start);
     Ok((surroundings, places.into_iter().next()))
 }
@@ -874,7 +873,7 @@ mod tests {
         assert_eq!(sense.spec.thread, RtThread::cpu(1).fifo(60));
         assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
         assert_eq!(sense.spec.register_within, Span::from_ms(2_000));
-        let restart = Restart { most: 3, pause: Span::from_ms(50), ..Restart::ON_FAILURE };
+        let restart = Restart::ON_FAILURE.most(3).pause(Duration::from_millis(50));
         assert_eq!(sense.spec.restart, restart);
         assert_eq!(sense.spec.task.overrun_policy(), OnOverrun::Terminate);
         assert_eq!(act.spec.task.overrun_policy(), OnOverrun::Burst(2));

@@ -18,6 +18,7 @@ use punctual_core::wait::{Adaptive, Wait};
 use punctual_engine::clocks::{MachineClock, wake_cost};
 use punctual_engine::monitor::{Watched, WatchedProgress, watch};
 use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::wait_policy::strategy_of;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
@@ -169,7 +170,7 @@ impl Performer<'_> {
         for &contender in self.contenders {
             let mut wait = match contender {
                 Contender::Ours(way) => {
-                    let strategy = way.strategy(period, || wake_cost(&mut self.context.clock));
+                    let strategy = strategy_of(way, period, || wake_cost(&mut self.context.clock));
                     Any::Ours(Box::new(strategy))
                 }
                 Contender::SpinSleep => Any::SpinSleep(SpinSleep(std)),

@@ -8,10 +8,10 @@
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use punctual::RtThread;
 use punctual_core::block::Source;
-use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{Period, Task};
 use punctual_engine::process::{
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = format!("takeover-{}", std::process::id());
     let task = Task::every("task", Period::ratio(PERIOD_NS, 1).ok_or("no such period")?);
     let mut spec = Spec::new(task, vec![std::env::current_exe()?.into()]);
-    spec.restart = Restart { most: u32::MAX, pause: Span::ZERO, ..Restart::ALWAYS };
+    spec.restart = Restart::ALWAYS.most(u32::MAX).pause(Duration::ZERO);
     spec.safe = vec![0xff; 8];
     let ready = Supervisor::new().name(&name).thread(RtThread::cpu(cpu)).task(spec).build()?;
     let (stop, pid) = (AtomicBool::new(false), AtomicI32::new(0));

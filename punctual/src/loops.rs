@@ -30,8 +30,7 @@ use punctual_engine::outcome::{End, Stats};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::safety::Caution;
-use punctual_engine::safety::{check_demands, check_lead, check_period};
+use punctual_engine::safety::{Caution, Demand, check_demands, check_lead, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
@@ -485,7 +484,7 @@ impl LoopBuilder {
         discipline: impl Fn(&mut C),
     ) -> Result<Loop<C>, Error> {
         let Self { period, phase, thread, samples, .. } = self;
-        let cautions = check_demands(&[thread.demand(period)])?;
+        let cautions = check_demands(&[Demand::waiting(&thread, period)])?;
         let process = ProcessSession::ask(thread.locks_memory(), thread.holds_idle_states());
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::over(Arc::clone(&shared), bound));

@@ -2,10 +2,12 @@
 //! it in a struct, or hands it on, needs one. A name that is missing does not compile.
 #![forbid(unsafe_code)]
 
+use std::sync::atomic::AtomicU64;
+
 use punctual::{
-    Attempt, Counts, Errno, Figures, LearnPhase, Learned, Loop, PageKind, PausedSpin, Period,
-    Phase, Places, Process, Refusal, Releases, Surroundings, TaskOutcome, Terms, View, WaitPolicy,
-    WaitStatus, WakePlan, Watch,
+    Attempt, Counts, Errno, Executive, Figures, LearnPhase, Learned, Loop, MachineClock, PageError,
+    PageKind, PausedSpin, Period, Phase, Places, Process, Refusal, Releases, Surroundings,
+    TaskOutcome, Terms, View, WaitPolicy, WaitStatus, WakePlan, Watch,
 };
 use punctual::{RtThread, Summary};
 
@@ -37,6 +39,16 @@ fn page(watch: &Watch) -> Option<(View<'_>, PageKind)> {
     Some((view, kind))
 }
 
+fn opened(words: &[AtomicU64]) -> Result<View<'_>, PageError> {
+    View::open(words)
+}
+
+/// What a program keeps that gave them no clock.
+struct OnMachine {
+    _each_ms: Loop<MachineClock>,
+    _tasks: Executive<'static, MachineClock>,
+}
+
 fn refusals(summary: &Summary) -> Vec<(Attempt, Errno)> {
     let refused = |refusal: &Refusal| (refusal.attempt, refusal.errno);
     summary.refused.iter().map(refused).collect()
@@ -45,8 +57,8 @@ fn refusals(summary: &Summary) -> Vec<(Attempt, Errno)> {
 #[test]
 fn what_signatures_reach_can_be_named() {
     // Of a supervisor's tasks only the names: punctual/tests/processes runs some.
-    let _named = (outcome, terms, page);
-    let surroundings = Surroundings { umask: Some(0o077), ..Surroundings::default() };
+    let _named = (outcome, terms, page, opened, size_of::<OnMachine>());
+    let surroundings = Surroundings::default().umask(0o077);
     let process = Process::command(["true"]).surroundings(surroundings);
     assert!(format!("{process:?}").contains("umask: Some(63)"), "{process:?}");
 

@@ -16,7 +16,7 @@ use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::calendar::{CalendarBuilder, Unit};
 use punctual_engine::periodic::{OnOverrun, Periodic, Task};
-use punctual_engine::wait_policy::WaitKind;
+use punctual_engine::wait_policy::{WaitKind, strategy_of};
 
 const PERIOD_NS: u64 = 1_000_000;
 const FIRST_NS: u64 = 5_000_000;
@@ -149,7 +149,7 @@ fn many(wait: WaitKind, stop: &impl StopRequest, with: Situation) -> [u64; 2] {
     let clock = || Stopping { now: &now, stop, at_ns, late_ns, related };
     let mut many = Many {
         clock: clock(),
-        wait: wait.strategy(period(), || Span::from_us(3)),
+        wait: strategy_of(wait, period(), || Span::from_us(3)),
         tasks: Work { clock: clock(), ns: work_ns, stops },
         observe: Tally::default(),
     };
@@ -266,7 +266,7 @@ fn units(end: UnitsEnd, long_ns: u64, policy: OnOverrun) -> ([u64; 2], [u64; 2])
     let work = Work { clock: clock(), ns: 0, stops: false };
     let mut many = Many {
         clock: clock(),
-        wait: WaitKind::Sleep.strategy(period(), || Span::from_us(3)),
+        wait: strategy_of(WaitKind::Sleep, period(), || Span::from_us(3)),
         tasks: Overrunning { work, long_ns, ran: 0, last },
         observe: Tally::default(),
     };
@@ -299,7 +299,7 @@ fn gate(wait: WaitKind, with: Situation, ask: bool) -> u64 {
     let (now, stop) = (Cell::new(FIRST_NS - 1_000), StopFlag::default());
     let clock = || Stopping { now: &now, stop: &stop, at_ns, late_ns, related };
     let releases = Releases::new(Instant::from_ns(FIRST_NS), period());
-    let wait = wait.strategy(period(), || Span::from_us(3));
+    let wait = strategy_of(wait, period(), || Span::from_us(3));
     let mut gate = Gate::new(clock(), wait, Tally::default(), releases, 0);
     while let Ok(cycle) = gate.wait(&stop) {
         assert!(cycle.release.as_ns() <= at_ns || !stop.flag().load(Ordering::Relaxed));

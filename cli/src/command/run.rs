@@ -25,6 +25,7 @@ use punctual_engine::process::{
 use punctual_engine::safety::check_demands;
 use punctual_engine::session::{Attempt, Refusal};
 use punctual_engine::spawn;
+use punctual_engine::wait_policy::strategy_of;
 use punctual_host::choose::check_cpus;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -85,7 +86,7 @@ impl Execute for RunArgs {
         warnings.extend(unquiet);
         warnings.extend(group_budget());
         let waits = tasks.thread.wait_kind();
-        let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
+        let wait = strategy_of(waits, shortest, || wake_cost(&mut MachineClock::best()));
         let started = jiff::Timestamp::now();
         let mut refused = Refusals::default();
         let mut registered = Registrations::default();

@@ -45,6 +45,7 @@ fn price(attempt: Attempt) -> &'static str {
         Attempt::LockMemory => "its memory may be paged out",
         Attempt::HoldIdleStates => "wakes of an idle CPU take longer",
         Attempt::TimerSlack => "sleeps end up to 50 µs later",
+        _ => "the loop runs without it",
     }
 }
 
@@ -58,6 +59,7 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
         Attempt::LockMemory => explain::RefusedCall::LockMemory { bytes: None },
         Attempt::HoldIdleStates => explain::RefusedCall::HoldCpuDmaLatency,
         Attempt::TimerSlack => explain::RefusedCall::SetTimerSlack,
+        _ => explain::RefusedCall::Other,
     }
 }
 

@@ -165,7 +165,7 @@ impl<'a> RunawayRule<'a> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::block::{ClientStep, Places, TaskClient, TaskServer, words};
+    use punctual_core::block::{ClientStep, TaskClient, TaskServer, words};
     use punctual_core::releases::Releases;
     use punctual_core::time::Period;
 
@@ -179,7 +179,7 @@ mod tests {
     fn a_runaway_is_demoted_after_its_grace_and_restored_when_it_is_back() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
-        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
+        let terms = Terms::even(releases, 0);
         let mut server = TaskServer::new(&memory, terms).expect("large enough");
         let mut client = TaskClient::open(&memory).expect("a task block");
         let demotable = Demotable::default();
@@ -203,7 +203,7 @@ mod tests {
     fn time_in_which_the_monitor_slept_too_is_no_fault() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
-        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
+        let terms = Terms::even(releases, 0);
         let mut server = TaskServer::new(&memory, terms).expect("fits");
         let mut client = TaskClient::open(&memory).expect("a task block");
         let demotable = Demotable::default();

@@ -5,10 +5,12 @@
 
 use std::fmt;
 use std::io::Error;
+use std::time::Duration;
 
 use punctual_core::block::TaskState;
 use punctual_core::time::{Instant, Span};
 
+use crate::duration::span;
 use crate::periodic::OnOverrun;
 
 /// The state of a task block in its lifecycle.
@@ -324,9 +326,9 @@ pub(super) enum Act {
 /// The restarts of a task whose process has ended; by default none. Limited, and slower each time,
 /// so that a task that cannot run takes nothing from the others.
 ///
-/// `Restart { most: 2, ..Restart::ON_FAILURE }`: with `..` also where all is said, for fields may
-/// come.
+/// `Restart::ON_FAILURE.most(2)`; a field is set directly too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restart {
     /// The most restarts in a row, 0 for none: a process that ran for [`Restart::WELL`] begins a
     /// new row.
@@ -355,6 +357,24 @@ impl Restart {
     pub const LONGEST: Span = Span::from_ms(10_000);
     /// The time after which a process that was released ran well.
     pub const WELL: Span = Span::from_ms(60_000);
+
+    /// Sets [`Restart::most`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn most(mut self, restarts: u32) -> Self {
+        self.most = restarts;
+        self
+    }
+
+    /// Sets [`Restart::pause`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = span(pause);
+        self
+    }
 }
 
 /// Restarts of a task: in a row, and in total.

@@ -114,7 +114,10 @@ impl Spec {
 
 /// The surroundings of a process, each part by the name that systemd.exec(5) gives it; by default
 /// those of its supervisor.
+///
+/// `Surroundings::default().user("nobody").umask(0o077)`; a field is set directly too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Surroundings {
     /// Its user, by name or number. It then has that user's groups, and no capabilities but those
     /// of `capabilities`.
@@ -144,6 +147,65 @@ pub(super) struct Resolved {
 }
 
 impl Surroundings {
+    /// Sets [`Surroundings::user`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Sets [`Surroundings::group`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Sets [`Surroundings::env`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn env<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.env = Some(variables.collect());
+        self
+    }
+
+    /// Sets [`Surroundings::capabilities`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn capabilities<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.capabilities = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets [`Surroundings::directory`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(path.into());
+        self
+    }
+
+    /// Sets [`Surroundings::umask`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn umask(mut self, mask: u32) -> Self {
+        self.umask = Some(mask);
+        self
+    }
+
     /// Looks the names up.
     ///
     /// # Errors

@@ -211,7 +211,7 @@ impl Supervisor {
             period: spec.task.period(),
             share: self.share(spec),
         };
-        let own = self.shortest().map(|period| self.thread.demand(period));
+        let own = self.shortest().map(|period| Demand::waiting(&self.thread, period));
         self.specs.iter().map(demand).chain(own).collect()
     }
 
@@ -354,7 +354,8 @@ impl Supervisor {
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
         let (releases, places) = plan.releases(rank, self.epoch);
-        let terms = Terms { releases, places, burst, output_words: safe.len() };
+        let mut terms = Terms::even(releases, burst);
+        (terms.places, terms.output_words) = (places, safe.len());
         let failed = |why| SetupError::Memory(spec.task.name().to_owned(), why);
         let memory = SharedMemory::block(spec.task.name(), words(safe.len())).map_err(failed)?;
         let page = SharedMemory::page(spec.task.name(), stats::WORDS).map_err(failed)?;

@@ -4,7 +4,6 @@
 //! Everything before the loop is setup; in the loop bodies are called, and statistics kept.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::Ended;
@@ -18,13 +17,12 @@ use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::pack::Placed;
-use punctual_engine::periodic::{Plan, Response};
+use punctual_engine::periodic::Plan;
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::remote::{RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
-use punctual_engine::session::Neighbour;
-use punctual_engine::session::ThreadSession;
+use punctual_engine::session::{Neighbour, ThreadSession};
 use punctual_engine::wait_policy::{LearnPlace, WarmUp};
 use punctual_os::futex;
 use punctual_os::process;
@@ -204,25 +202,15 @@ impl<'env> Lane<'env> {
 
     /// The places of its own tasks, without those in threads that it only releases.
     pub(super) fn placed(&self) -> Vec<Placed> {
-        let units = self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks());
-        // Units of a calendar keep tasks waiting too.
-        let responses = if units == 0 { self.plan.responses() } else { Vec::new() };
-        let placed = |(rank, task): (usize, &LaneRank<'_>)| {
-            let in_table = rank.checked_sub(units);
-            if in_table.is_some_and(|rank| self.plan.is_remote(rank)) {
-                return None;
-            }
-            let deadline_ns = in_table.map(|rank| self.plan.deadline_ns(rank));
-            Some(Placed {
-                name: task.name.clone(),
-                cpu: self.cpu(),
-                phase: self.grid_of(rank).1.map(Duration::from_nanos),
-                rank: Some(rank),
-                response: responses.get(rank).copied().unwrap_or(Response::Unknown),
-                deadline: deadline_ns.map(Duration::from_nanos),
-            })
-        };
-        self.ranks.iter().enumerate().filter_map(placed).collect()
+        let (plan, cpu) = (&self.plan, self.cpu());
+        let calendar = self.calendar.as_ref().map(|(calendar, _)| calendar);
+        let units = calendar.map_or(0, |calendar| calendar.tasks());
+        let in_calendar = calendar.into_iter().flat_map(|calendar| {
+            (0..units).map(move |task| Placed::in_calendar(calendar, task, cpu))
+        });
+        let own = (0..plan.tasks()).filter(|&rank| !plan.is_remote(rank));
+        let in_table = own.map(|rank| Placed::in_table(plan, rank, units, cpu));
+        in_calendar.chain(in_table).collect()
     }
 
     /// The facts for a sample file of the tasks whose cycles it counts, each with its number.
@@ -256,7 +244,7 @@ impl<'env> Lane<'env> {
 
     /// The share of its CPU that it takes at most.
     pub(super) fn demand(&self) -> Demand {
-        let demand = self.thread.demand(self.adapts_to());
+        let demand = Demand::waiting(&self.thread, self.adapts_to());
         let units = self.calendar.as_ref().map_or(0.0, |(units, _)| units.load());
         Demand { share: (demand.share + self.plan.load() + units).min(1.0), ..demand }
     }

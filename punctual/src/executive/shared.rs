@@ -26,7 +26,7 @@ use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::{self, Stats};
 use punctual_engine::pack::{Placed, place};
-use punctual_engine::periodic::{self, LateTask, Periodic, Plan, Response, Successor};
+use punctual_engine::periodic::{self, LateTask, Periodic, Plan, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Caution, Demand, check_demands};
@@ -401,15 +401,7 @@ impl<'env> Shared<'env> {
         let lanes = tasks.lanes.iter().zip(&self.lanes);
         let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
             let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
-            let response = if units == 0 { plan.response(rank) } else { Response::Unknown };
-            Some(Placed {
-                name: name.clone(),
-                cpu: lane.cpu,
-                phase: Some(Duration::from_nanos(plan.phase_ns(rank))),
-                rank: Some(units + rank),
-                response,
-                deadline: Some(Duration::from_nanos(plan.deadline_ns(rank))),
-            })
+            Some(Placed::in_table(plan, rank, units, lane.cpu))
         });
         Ok(found.next())
     }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
-use punctual_core::block::{Admission, ClientStep, Places, TaskClient, TaskServer, Terms, words};
+use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
@@ -415,7 +415,7 @@ impl ThreadBlock {
             return None;
         };
         let releases = task.task.releases(epoch, phase_ns);
-        let terms = Terms { releases, places: Places::EVEN, burst, output_words: 0 };
+        let terms = Terms::even(releases, burst);
         Some(RemoteTask {
             server: TaskServer::new(&self.memory, terms)?,
             kept,
@@ -433,7 +433,7 @@ impl ThreadBlock {
             return None;
         };
         let releases = task.task.releases(epoch, phase_ns);
-        let terms = Terms { releases, places: Places::EVEN, burst, output_words: 0 };
+        let terms = Terms::even(releases, burst);
         Some(RunawayRule::new(&self.memory, terms, grace, task.policy, &self.demotable))
     }
 

@@ -74,7 +74,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
 #[test]
 fn an_overrun_is_terminated_started_again_and_given_up() {
     let mut hangs = policy(spec("hangs"), OnOverrun::Terminate);
-    hangs.restart = Restart { most: 2, pause: Span::from_ms(1), ..Restart::ON_FAILURE };
+    hangs.restart = Restart::ON_FAILURE.most(2).pause(Duration::from_millis(1));
     let (finished, events) = run(Supervisor::new().task(hangs), |_, _| false);
     let [task] = &finished.tasks[..] else { panic!("one task") };
     assert_eq!(finished.over, Over::AllGone);
@@ -269,7 +269,8 @@ fn what_cannot_be_is_refused() {
     assert!(refused(with(Spec { safe: vec![0; 12], ..spec("a") })).contains("multiple of 8"));
     let never = Spec { register_within: Span::ZERO, ..spec("a") };
     assert!(refused(with(never)).contains("register"));
-    let back = Restart { pause: Span::from_ns(-1), ..Restart::default() };
+    let mut back = Restart::default();
+    back.pause = Span::from_ns(-1);
     assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("must not be negative"));
     let half = |name: &str| {
         let half = spec(name);

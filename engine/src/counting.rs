@@ -10,9 +10,10 @@ use std::sync::atomic::AtomicU64;
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
 use punctual_core::ring::{self, Ring};
 use punctual_core::sample::{Beginning, Flags, Sample};
-use punctual_core::stats::{self, At, Page, PageKind, View};
+use punctual_core::stats::{self, At, Counts, Page, PageKind, View};
 use punctual_core::time::{Instant, Period, Span};
 
+use crate::outcome::{self, Stats};
 use crate::process::SharedMemory;
 
 /// Memory that a loop shares with its readers.
@@ -304,5 +305,26 @@ impl StatsPage {
             Self::Shared(memory) => memory.words(),
         };
         View::open(words).ok()
+    }
+
+    /// The counts as they are now, which takes no walk through the histogram.
+    ///
+    /// # Real-time: reader side
+    pub fn counts(&self) -> Counts {
+        self.view().map(|view| view.counts()).unwrap_or_default()
+    }
+
+    /// A quantile of the lateness as it is now, see [`outcome::quantile`].
+    ///
+    /// # Real-time: reader side
+    pub fn quantile(&self, share: f64) -> Option<Span> {
+        outcome::quantile(&self.view()?, share)
+    }
+
+    /// The statistics as they are now, of the task of this name.
+    ///
+    /// # Real-time: reader side
+    pub fn stats(&self, name: &str) -> Stats {
+        Stats::of(name, self.view().as_ref())
     }
 }

@@ -13,27 +13,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::cycle::{Ended, Flow, IntoFlow};
+use punctual_core::cycle::{Cycle, Ended, Flow, IntoFlow};
 use punctual_core::releases::Releases;
-use punctual_core::stats::{Counts, View};
+use punctual_core::stats::Counts;
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Stalls, WaitStatus};
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{CycleCounting, Words};
+use punctual_engine::counting::{CycleCounting, StatsPage};
 use punctual_engine::duration::span;
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::file_facts::RunFacts;
-use punctual_engine::monitor::{Force, Watched, WatchedLoop};
-use punctual_engine::outcome;
+use punctual_engine::monitor::{Force, Watchdog, Watched, WatchedLoop};
 use punctual_engine::outcome::{End, Stats};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Caution, Demand, check_demands, check_lead, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
-use punctual_engine::session::Neighbour;
-use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
+use punctual_engine::session::{Neighbour, ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
 use punctual_engine::wait_policy::{LEAD, LearnPlace, ReadyWait, WaitPolicy, WarmUp};
 use punctual_os::clock::{ClockId, now_ns};
@@ -42,9 +40,6 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::summary::Summary;
-
-use punctual_core::cycle::Cycle;
-use punctual_engine::monitor::Watchdog;
 
 /// A periodic loop on the thread that started it. It stays there (`!Send`, for which a compiler
 /// names `*const ()`): start it in the thread that is to loop, and give its [`Loop::handle`] away.
@@ -103,11 +98,10 @@ pub struct Loop<C: Clock = MachineClock> {
     phase_ns: u64,
     quiet: Option<Quiet>,
     segments: SegmentedLoop<C, CycleCounting>,
-    begun: bool,
     /// True where its time was up ([`Loop::run_for`]).
     finished: bool,
-    /// The instant of its release 0; zero before the first wait.
-    first: Instant,
+    /// The instant of its release 0; none before the first wait.
+    first: Option<Instant>,
     handle: LoopHandle,
     // In the order in which they end.
     recording: Option<LoopRecording>,
@@ -142,7 +136,7 @@ impl<C: Clock> Loop<C> {
     /// # Real-time: in loop, waits
     #[inline]
     pub fn wait(&mut self) -> Option<Cycle<'static>> {
-        if !self.begun {
+        if self.first.is_none() {
             self.begin();
         }
         let shared = &*self.handle.shared;
@@ -166,11 +160,9 @@ impl<C: Clock> Loop<C> {
         duration: Duration,
         mut body: impl FnMut(&mut Cycle<'_>) -> R,
     ) -> Summary {
-        let from = if self.begun {
-            self.segments.clock().now()
-        } else {
-            self.begin();
-            self.first
+        let from = match self.first {
+            Some(_) => self.segments.clock().now(),
+            None => self.begin(),
         };
         self.segments.end_at(from + span(duration));
         while let Some(mut cycle) = self.wait() {
@@ -181,18 +173,19 @@ impl<C: Clock> Loop<C> {
         self.finish()
     }
 
-    /// Fixes the first release and starts the watchdog, at the first wait.
+    /// Fixes the first release, which it returns, and starts the watchdog, at the first wait.
     #[cold]
-    fn begin(&mut self) {
-        self.begun = true;
+    fn begin(&mut self) -> Instant {
         self.handle.shared.watched().arm(process::tid());
         let now = self.segments.clock().poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
-        self.first = releases.first();
+        let first = releases.first();
+        self.first = Some(first);
         self.segments.begin_on(releases, 0);
         if let Some(recording) = &self.recording {
-            recording.begin(releases.first());
+            recording.begin(first);
         }
+        first
     }
 
     /// Counts the cycle that runs now, as if it were over: for whoever reads the counts in the
@@ -251,7 +244,7 @@ impl<C: Clock> Loop<C> {
             warnings,
             samples,
             idle_slices: (0, 0),
-            epoch: self.first,
+            epoch: self.first.unwrap_or(Instant::from_ns(0)),
             quiet,
             moves,
             wait,
@@ -516,7 +509,7 @@ impl LoopBuilder {
             samples.map(|path| LoopRecording::start(path, vec![facts()])).transpose()?;
         let (recording, mut rings) = recording.unzip();
         let observe = CycleCounting::new(rings.as_mut().and_then(Vec::pop));
-        let handle = LoopHandle { shared, words: observe.stats() };
+        let handle = LoopHandle { shared, page: StatsPage::Own(observe.stats()) };
         let releases = Releases::new(Instant::from_ns(0), period);
         let segments = SegmentedLoop::new(clock, wait, observe, releases);
         // A sample file says where its releases lie.
@@ -529,9 +522,8 @@ impl LoopBuilder {
             phase_ns,
             quiet,
             segments,
-            begun: false,
             finished: false,
-            first: Instant::from_ns(0),
+            first: None,
             handle,
             recording,
             _watchdog: watchdog,
@@ -549,7 +541,7 @@ impl LoopBuilder {
 #[derive(Clone, Debug)]
 pub struct LoopHandle {
     shared: Arc<LoopShared>,
-    words: Words,
+    page: StatsPage,
 }
 
 impl LoopHandle {
@@ -609,14 +601,14 @@ impl LoopHandle {
     ///
     /// # Real-time: reader side
     pub fn stats(&self) -> Stats {
-        Stats::of("loop", self.view().as_ref())
+        self.page.stats("loop")
     }
 
     /// The counts of the loop so far, which takes no walk through the histogram.
     ///
     /// # Real-time: reader side
     pub fn counts(&self) -> Counts {
-        self.view().map(|view| view.counts()).unwrap_or_default()
+        self.page.counts()
     }
 
     /// A lateness that at least `share` of all releases did not exceed, at most 0.8 % too much;
@@ -624,7 +616,7 @@ impl LoopHandle {
     ///
     /// # Real-time: reader side
     pub fn quantile(&self, share: f64) -> Option<Span> {
-        outcome::quantile(&self.view()?, share)
+        self.page.quantile(share)
     }
 
     /// Gaps inside spins so far, at least a threshold long; each number is whole, and they may be
@@ -640,10 +632,6 @@ impl LoopHandle {
     /// # Real-time: reader side
     pub fn forced(&self) -> Option<Force> {
         self.shared.watched().ended()
-    }
-
-    fn view(&self) -> Option<View<'_>> {
-        View::open(&self.words).ok()
     }
 }
 

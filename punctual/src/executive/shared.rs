@@ -24,7 +24,7 @@ use punctual_engine::duration::ns;
 use punctual_engine::error::{BuildError, Error, ExecutiveError, Kind};
 use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
-use punctual_engine::outcome::{self, Stats};
+use punctual_engine::outcome::Stats;
 use punctual_engine::pack::{Placed, place};
 use punctual_engine::periodic::{self, LateTask, Periodic, Plan, Successor};
 use punctual_engine::process::SharedMemory;
@@ -272,14 +272,12 @@ impl<'env> Shared<'env> {
 
     /// The counts of a task as they are now.
     pub(super) fn counts(&self, id: TaskId) -> Result<Counts, Error> {
-        let entry = self.entry(id)?;
-        Ok(entry.view().map(|view| view.counts()).unwrap_or_default())
+        Ok(self.entry(id)?.page.map(|page| page.counts()).unwrap_or_default())
     }
 
     /// A quantile of a task's lateness as it is now.
     pub(super) fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
-        let entry = self.entry(id)?;
-        Ok(entry.view().and_then(|view| outcome::quantile(&view, share)))
+        Ok(self.entry(id)?.page.and_then(|page| page.quantile(share)))
     }
 
     /// The observer of a task's cycles, and of those of its units where it has several; samples go
@@ -295,7 +293,7 @@ impl<'env> Shared<'env> {
         let counting = CycleCounting::on(page, ring);
         Some(match &self.rules.calendar {
             Some((calendar, _)) if units.len() > 1 => {
-                let pages = units.into_iter().map(|(_, ready_ns, page)| (ready_ns, page));
+                let pages = units.into_iter().map(|unit| (unit.ready_ns, unit.page));
                 counting.by_unit(epoch, calendar.frame(), pages.collect())
             }
             _ => counting,
@@ -351,10 +349,10 @@ impl<'env> Shared<'env> {
     pub(super) fn units(&self) -> Vec<Stats> {
         let entries: Vec<Entry> = self.tasks().entries.iter().cloned().collect();
         let mut units: Vec<_> = entries.iter().flat_map(|entry| &entry.units).collect();
-        units.sort_by_key(|(_, ready_ns, _)| *ready_ns);
+        units.sort_by_key(|unit| unit.ready_ns);
         units
             .iter()
-            .map(|(name, _, page)| Stats::of(name, View::open(page).ok().as_ref()))
+            .map(|unit| Stats::of(&unit.name, View::open(&unit.page).ok().as_ref()))
             .collect()
     }
 
@@ -621,9 +619,17 @@ pub(super) struct Entry {
     removed: bool,
     /// The place of a task in a thread of its own.
     pub(super) beside: Option<Placed>,
-    /// Of a calendar's task: its units' names, the instants at which they are ready in the frame,
-    /// ns, and the page of each; that of an only one is the task's.
-    units: Vec<(String, u64, Words)>,
+    /// The units of a calendar's task; the page of an only one is the task's.
+    units: Vec<UnitEntry>,
+}
+
+/// A unit of a calendar's task.
+#[derive(Clone, Debug)]
+struct UnitEntry {
+    name: String,
+    /// The instant in the frame at which it is ready, ns.
+    ready_ns: u64,
+    page: Words,
 }
 
 impl Entry {
@@ -635,25 +641,25 @@ impl Entry {
     /// A calendar's task: with a page for each of its units, of these names and instants at which
     /// they are ready in the frame, ns.
     pub(super) fn with_units(self, units: impl Iterator<Item = (String, u64)>) -> Self {
-        let page = |(name, ready_ns)| (name, ready_ns, blank(PageKind::Lateness));
-        Self { units: units.map(page).collect(), ..self }
+        let unit = |(name, ready_ns)| {
+            let page = blank(PageKind::Lateness);
+            UnitEntry { name, ready_ns, page }
+        };
+        Self { units: units.map(unit).collect(), ..self }
     }
 
     /// Makes the memory of its statistics.
     pub(super) fn make_page(&mut self, kind: PageKind) {
         let page = match &self.units[..] {
-            [(_, _, only)] => only.clone(),
+            [only] => only.page.clone(),
             _ => blank(kind),
         };
         self.page = Some(StatsPage::Own(page));
     }
 
-    fn view(&self) -> Option<View<'_>> {
-        self.page.as_ref().and_then(StatsPage::view)
-    }
-
     fn stats(&self) -> Stats {
-        Stats::of(&self.name, self.view().as_ref())
+        let stats = |page: &StatsPage| page.stats(&self.name);
+        self.page.as_ref().map_or_else(|| Stats::of(&self.name, None), stats)
     }
 }
 

@@ -7,7 +7,7 @@
 const BINS: usize = 256;
 /// The count at which all are halved: what is known is of this many sleeps at most, and of half as
 /// many at least.
-pub(super) const FULL: u32 = 1 << 15;
+const FULL: u32 = 1 << 15;
 
 /// A decayed histogram of latenesses, ns.
 #[derive(Clone, Copy, Debug)]

@@ -133,6 +133,43 @@ fn the_task_of_a_supervisor_says_when_it_has_none() {
     assert!(!alone.status.success() && printed.contains("no supervisor started"), "{printed}");
 }
 
+/// The names of the fields of a struct of the header, in their order.
+fn fields(header: &str, name: &str) -> String {
+    let from = header.find(&format!("typedef struct {name} {{")).expect("it is there");
+    let lines = header[from..].lines().skip(1).take_while(|line| !line.starts_with('}'));
+    let field = |line: &str| {
+        let (declared, _) = line.split_once(';')?;
+        // What is behind a comment's begin is none.
+        let is_field = line.starts_with("    ") && !line.starts_with("     ");
+        is_field.then(|| declared.rsplit([' ', '*']).next().map(ToOwned::to_owned))?
+    };
+    lines.filter_map(field).collect::<Vec<String>>().join(" ")
+}
+
+#[test]
+fn the_loop_in_python_runs_and_has_the_structs_of_the_header() {
+    if !need(&["python3"]) || !skip::need_native("real timing") {
+        return;
+    }
+    let python = |args: &[&str]| {
+        let mut python = Command::new("python3");
+        python.args(args).current_dir(example("")).env("LD_LIBRARY_PATH", installed("lib"));
+        output(python.env("PYTHONDONTWRITEBYTECODE", "1"))
+    };
+    let printed = python(&["each_ms.py", "0.2"]);
+    assert!(printed.contains("s of loop: 200 cycles, "), "{printed}");
+    let header = fs::read_to_string(Path::new(CAPI).join("include/punctual.h")).expect("readable");
+    let names = "import each_ms as py\n\
+                 for record in py.Options, py.Cycle, py.Stats:\n    \
+                 print(record.C_NAME, *[name for name, _ in record._fields_])";
+    let structs = ["punctual_options", "punctual_cycle", "punctual_stats"];
+    let expected = structs.map(|name| format!("{name} {}\n", fields(&header, name)));
+    assert_eq!(python(&["-c", names]), expected.concat());
+    let defaults = "import each_ms as py\no = py.Options()\n\
+                    print(o.period_den, o.budget_share, o.cpu, o.priority, o.learn_first)";
+    assert_eq!(python(&["-c", defaults]), "1 0.1 -1 90 1\n", "each at its place");
+}
+
 #[test]
 fn the_program_on_the_page_about_c_is_one() {
     if !need(&[]) {

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Who runs the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WorkKind {
     /// A loop of one period.
     Loop,
     /// A task in the loop of an executive.
@@ -70,7 +70,7 @@ impl Way {
 
 /// The disturbance of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Disturbance {
+pub enum DisturbedBy {
     /// Nothing disturbs it.
     Nothing,
     /// It does not get the CPU for some periods.
@@ -79,20 +79,20 @@ pub enum Disturbance {
     Overrun,
 }
 
-impl Disturbance {
+impl DisturbedBy {
     /// All of them.
     pub const EACH: [Self; 3] = [Self::Nothing, Self::Stall, Self::Overrun];
 }
 
 /// A place of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct At {
+pub struct EndCase {
     /// Who runs the work.
-    pub kind: Kind,
+    pub kind: WorkKind,
     /// The way it ends.
     pub way: Way,
     /// Its disturbance.
-    pub by: Disturbance,
+    pub by: DisturbedBy,
 }
 
 /// The counts of one task in one run.
@@ -143,15 +143,15 @@ struct Cell {
 
 /// The sums of all runs by their place; the faults that they showed.
 #[derive(Debug, Default)]
-pub struct Table {
-    cells: BTreeMap<At, Cell>,
-    absent: BTreeMap<(Kind, Way), String>,
+pub struct EndsTable {
+    cells: BTreeMap<EndCase, Cell>,
+    absent: BTreeMap<(WorkKind, Way), String>,
     wrong: Vec<String>,
 }
 
-impl Table {
+impl EndsTable {
     /// One task of one run, which `run` describes.
-    pub fn add(&mut self, at: At, counted: &Counted, run: &dyn fmt::Debug) {
+    pub fn add(&mut self, at: EndCase, counted: &Counted, run: &dyn fmt::Debug) {
         let cell = self.cells.entry(at).or_default();
         cell.runs += 1;
         cell.releases.0 += counted.releases.start();
@@ -172,7 +172,7 @@ impl Table {
     }
 
     /// This kind cannot end so, for this reason.
-    pub fn absent(&mut self, kind: Kind, way: Way, reason: impl Into<String>) {
+    pub fn absent(&mut self, kind: WorkKind, way: Way, reason: impl Into<String>) {
         self.absent.insert((kind, way), reason.into());
     }
 
@@ -181,11 +181,12 @@ impl Table {
     /// # Panics
     /// Where one is.
     #[track_caller]
-    pub fn check(&self, kinds: &[Kind]) {
+    pub fn check(&self, kinds: &[WorkKind]) {
         let Self { cells, absent, wrong } = self;
         for &kind in kinds {
             for way in Way::EACH {
-                let filled = Disturbance::EACH.map(|by| cells.contains_key(&At { kind, way, by }));
+                let filled =
+                    DisturbedBy::EACH.map(|by| cells.contains_key(&EndCase { kind, way, by }));
                 let is_absent = absent.contains_key(&(kind, way));
                 assert!(filled == [!is_absent; 3], "{kind:?} {way:?}: {filled:?}");
             }
@@ -195,14 +196,14 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for EndsTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
             "kind      way      disturbed  runs      releases     ran  missed  (censored)  \
              unattended  recorded"
         )?;
-        for (At { kind, way, by }, cell) in &self.cells {
+        for (EndCase { kind, way, by }, cell) in &self.cells {
             let Cell { runs, releases: (least, most), ran, missed, .. } = *cell;
             let Cell { censored, unattended, recorded, .. } = *cell;
             let releases =

@@ -9,7 +9,7 @@ use punctual::Period;
 pub enum Until {
     /// Before this instant: its time was up then.
     Before(u64),
-    /// At this instant, a release at it included: it ended then.
+    /// EndCase this instant, a release at it included: it ended then.
     UpTo(u64),
 }
 
@@ -25,14 +25,14 @@ impl Until {
 
 /// A grid of releases that never moves: number k is k periods after the phase.
 #[derive(Clone, Copy, Debug)]
-pub struct Grid {
+pub struct ReleaseGrid {
     /// Its period.
     pub period: Period,
     /// The instant of release 0, ns.
     pub phase_ns: u64,
 }
 
-impl Grid {
+impl ReleaseGrid {
     fn release_ns(self, k: u64) -> u64 {
         let periods = u128::from(k) * u128::from(self.period.num_ns());
         self.phase_ns + u64::try_from(periods / u128::from(self.period.den())).expect("a test")
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_span_has_its_first_release_and_none_at_the_end_of_its_time() {
-        let grid = Grid { period: Period::ratio(10, 3).expect("in range"), phase_ns: 1 };
+        let grid = ReleaseGrid { period: Period::ratio(10, 3).expect("in range"), phase_ns: 1 };
         // 1, 4, 7, 11, 14, 17, 21
         assert_eq!(grid.first_ns(5), 7);
         assert_eq!([3, 4, 5].map(|from_ns| grid.count(from_ns, Until::UpTo(14))), [4, 4, 3]);

@@ -1,5 +1,5 @@
-//! `punctual run`: every way to end × every kind of process × every disturbance: each release of the
-//! span is in the JSON once, as one of `cycles`, `missed` and `vacant`.
+//! `punctual run`: every way to end × every kind of process × every disturbance: each release of
+//! the span is in the JSON once, as one of `cycles`, `missed` and `vacant`.
 //!
 //! The span is from the begin of releases to their end, and a test outside knows each only as
 //! between two stamps. The model ([`punctual_testkit::span`]) has to find one span in which every
@@ -21,8 +21,8 @@ use punctual_engine::clocks::monotonic_now;
 use punctual_engine::process::{Registration, TASK_VARIABLE};
 use punctual_os::affinity;
 use punctual_os::process::EndSignal;
-use punctual_testkit::ends::{At, Counted, Disturbance, Kind, Table, Way};
-use punctual_testkit::span::{Grid, Until};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::span::{ReleaseGrid, Until};
 use punctual_testkit::task;
 use serde_json::Value;
 
@@ -41,14 +41,14 @@ const LAST: usize = 8;
 /// A process of a run, and the keys of its task.
 struct Row {
     name: &'static str,
-    kind: Kind,
+    kind: WorkKind,
     keys: &'static str,
 }
 
 const ROWS: [Row; 3] = [
-    Row { name: "even", kind: Kind::Process, keys: "period = \"10ms\"\nphase = \"0\"" },
-    Row { name: "joined", kind: Kind::Joined, keys: "period = \"10ms\"\nphase = \"0\"" },
-    Row { name: "unit", kind: Kind::ProcessUnit, keys: "at = \"3ms\"\nbudget = \"500us\"" },
+    Row { name: "even", kind: WorkKind::Process, keys: "period = \"10ms\"\nphase = \"0\"" },
+    Row { name: "joined", kind: WorkKind::Joined, keys: "period = \"10ms\"\nphase = \"0\"" },
+    Row { name: "unit", kind: WorkKind::ProcessUnit, keys: "at = \"3ms\"\nbudget = \"500us\"" },
 ];
 
 /// Ends that no run of a file has, with the reason.
@@ -62,22 +62,22 @@ const ABSENT: [(Way, &str); 3] = [
 #[derive(Clone, Copy, Debug)]
 struct Run {
     way: Way,
-    by: Disturbance,
+    by: DisturbedBy,
 }
 
 impl Run {
     /// The process whose overrun ends it; `None` where another thing does.
     fn ender(self) -> Option<&'static str> {
         (self.way == Way::Policy).then_some(match self.by {
-            Disturbance::Nothing => "even",
-            Disturbance::Stall => "joined",
-            Disturbance::Overrun => "unit",
+            DisturbedBy::Nothing => "even",
+            DisturbedBy::Stall => "joined",
+            DisturbedBy::Overrun => "unit",
         })
     }
 
     /// Its processes. While one may still join, a run goes on though all have exited.
     fn rows(self) -> impl Iterator<Item = &'static Row> {
-        ROWS.iter().filter(move |row| self.way != Way::Flow || row.kind != Kind::Joined)
+        ROWS.iter().filter(move |row| self.way != Way::Flow || row.kind != WorkKind::Joined)
     }
 
     /// The file of its tasks.
@@ -88,9 +88,9 @@ impl Run {
             "[supervisor]\nname = {supervisor:?}\ncpu = {cpu}\n[calendar]\nframe = \"10ms\"\n"
         );
         for Row { name, kind, keys } in self.rows() {
-            let table = if *kind == Kind::ProcessUnit { "unit" } else { "task" };
+            let table = if *kind == WorkKind::ProcessUnit { "unit" } else { "task" };
             text += &format!("[[{table}]]\nname = {name:?}\n{keys}\n");
-            if *kind != Kind::Joined {
+            if *kind != WorkKind::Joined {
                 text += &format!(
                     "register_within = \"60s\"\n\
                      command = [{own:?}, \"--exact\", \"counts::a_process\", \"--nocapture\"]\n"
@@ -223,7 +223,7 @@ impl Started {
         let events = File::create(dir.path("events")).expect("writable");
         supervisor.stdout(Stdio::null()).stderr(events).envs(settings).env(PLACE, &dir.0);
         let supervisor = supervisor.spawn().expect("built");
-        let joined = run.rows().find(|row| row.kind == Kind::Joined).map(|row| {
+        let joined = run.rows().find(|row| row.kind == WorkKind::Joined).map(|row| {
             let mut joined = Command::new(std::env::current_exe().expect("this program"));
             joined.args(["--exact", "counts::a_process", "--nocapture"]);
             joined.envs(settings).env(PLACE, &dir.0).env(JOINS, name).env(TASK_VARIABLE, row.name);
@@ -267,7 +267,7 @@ impl Started {
         let Run { way, by } = self.run;
         let mut stopped_ns = 0;
         self.let_run(3);
-        if by == Disturbance::Stall {
+        if by == DisturbedBy::Stall {
             self.signal_all("STOP");
             sleep(LENGTH);
             if way == Way::Stop {
@@ -311,7 +311,7 @@ impl Started {
 
 /// The counts of a task in a result.
 struct Counts {
-    grid: Grid,
+    grid: ReleaseGrid,
     cycles: u64,
     missed: u64,
     censored: u64,
@@ -332,7 +332,8 @@ impl Counts {
         // Its first release that is not before that.
         let phase_ns = number(&supervised["executive"], "phase_ns") + number(row, "phase_ns");
         let periods = (from_ns - phase_ns % PERIOD_NS).div_ceil(PERIOD_NS);
-        let grid = Grid { period: PERIOD, phase_ns: phase_ns % PERIOD_NS + periods * PERIOD_NS };
+        let grid =
+            ReleaseGrid { period: PERIOD, phase_ns: phase_ns % PERIOD_NS + periods * PERIOD_NS };
         Self { grid, cycles, missed, censored, vacant }
     }
 
@@ -376,7 +377,7 @@ fn span(run: Run, ended: &Ended, tasks: &[Counts]) -> Option<(u64, Until)> {
 }
 
 /// Adds the counts of a run to the table, with the faults found.
-fn judge(table: &mut Table, run: Run, ended: &Ended) {
+fn judge(table: &mut EndsTable, run: Run, ended: &Ended) {
     let Ended { supervised, begun_ns, ended_ns, seen } = ended;
     let tasks: Vec<Counts> =
         run.rows().map(|row| Counts::new(supervised, row.name, begun_ns[0])).collect();
@@ -398,12 +399,13 @@ fn judge(table: &mut Table, run: Run, ended: &Ended) {
         };
         let (ran, unattended) = (cycles, vacant);
         let counted = Counted { releases, ran, missed, censored, unattended, recorded: None };
-        table.add(At { kind: row.kind, way: run.way, by: run.by }, &counted, &run);
+        table.add(EndCase { kind: row.kind, way: run.way, by: run.by }, &counted, &run);
         let before_cycles: u64 = seen.iter().map(|seen| seen.missed).sum();
         let own = seen.len() as u64;
         if own != cycles || before_cycles > missed {
-            let name = row.name;
-            table.note(format!("{run:?}: {name} itself had {own}, {before_cycles} missed; its row: {cycles}, {missed}"));
+            let (name, counts) = (row.name, [cycles, missed]);
+            let own = [own, before_cycles];
+            table.note(format!("{run:?}: {name} itself ran and missed {own:?}, not {counts:?}"));
         }
     }
     // Whatever becomes of them: all are posted, or missed by the one who posts.
@@ -420,9 +422,9 @@ fn judge(table: &mut Table, run: Run, ended: &Ended) {
 
 #[test]
 fn each_release_of_a_process_counts_once_in_json_however_it_ends() {
-    let mut table = Table::default();
+    let mut table = EndsTable::default();
     for way in [Way::Time, Way::Stop, Way::Flow, Way::Panic, Way::Policy] {
-        for by in Disturbance::EACH {
+        for by in DisturbedBy::EACH {
             let run = Run { way, by };
             let started_ns = now_ns();
             let ended = Started::new(run).end(started_ns);
@@ -433,7 +435,7 @@ fn each_release_of_a_process_counts_once_in_json_however_it_ends() {
         ABSENT.iter().for_each(|(way, why)| table.absent(*kind, *way, *why));
     }
     let why = "another may join: the run goes on when all have left";
-    table.absent(Kind::Joined, Way::Flow, why);
+    table.absent(WorkKind::Joined, Way::Flow, why);
     println!("{table}");
     table.check(&ROWS.map(|row| row.kind));
 }

@@ -12,8 +12,8 @@ use punctual::{
     RtThread, StopHandle, Summary, Task, TaskId, Trigger, WaitPolicy, now,
 };
 use punctual_os::affinity;
-use punctual_testkit::ends::{At, Counted, Disturbance, Kind, Table, Way};
-use punctual_testkit::span::{Grid, Until};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::span::{ReleaseGrid, Until};
 
 use crate::child;
 use crate::simulated::recorded;
@@ -33,8 +33,8 @@ fn now_ns() -> u64 {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     way: Way,
-    by: Disturbance,
-    ender: Option<Kind>,
+    by: DisturbedBy,
+    ender: Option<WorkKind>,
     /// True where all is as before when it ends; otherwise it is disturbed then.
     is_late: bool,
 }
@@ -70,7 +70,7 @@ impl Stage {
 
 /// The body of the task of one kind.
 struct Body {
-    kind: Kind,
+    kind: WorkKind,
     run: Run,
     stage: Arc<Stage>,
     seen: Arc<Seen>,
@@ -78,7 +78,7 @@ struct Body {
 }
 
 impl Body {
-    fn new(kind: Kind, run: Run, stage: &Arc<Stage>) -> (Self, Arc<Seen>) {
+    fn new(kind: WorkKind, run: Run, stage: &Arc<Stage>) -> (Self, Arc<Seen>) {
         let seen = Arc::<Seen>::default();
         let stage = Arc::clone(stage);
         (Self { kind, run, stage, seen: Arc::clone(&seen), was_disturbed: false }, seen)
@@ -92,8 +92,8 @@ impl Body {
             seen.first_ns.store(first_ns, Ordering::Relaxed);
         }
         if !self.was_disturbed
-            && run.by == Disturbance::Overrun
-            && *kind != Kind::Inline
+            && run.by == DisturbedBy::Overrun
+            && *kind != WorkKind::Inline
             && stage.disturbs.load(Ordering::Relaxed)
         {
             self.was_disturbed = true;
@@ -152,43 +152,43 @@ fn thread(run: Run) -> RtThread {
     }
 }
 
-fn task(name: &str, run: Run, kind: Kind) -> Task {
+fn task(name: &str, run: Run, kind: WorkKind) -> Task {
     let stops = run.way == Way::Policy && run.ender == Some(kind);
     let policy = match kind {
-        Kind::Delaying => OnOverrun::Delay,
+        WorkKind::Delaying => OnOverrun::Delay,
         _ if stops => OnOverrun::Stop,
         _ => OnOverrun::Skip,
     };
     let own = Placement::thread(RtThread::cpu(cpu()).wait(WaitPolicy::sleep()));
     let task = Task::every(name, PERIOD).at(Duration::ZERO).on_overrun(policy);
-    if matches!(kind, Kind::Inline | Kind::Process) { task } else { task.placed(own) }
+    if matches!(kind, WorkKind::Inline | WorkKind::Process) { task } else { task.placed(own) }
 }
 
 /// The name of the process, by what it does.
 fn process(run: Run) -> &'static str {
     match (run.way, run.by) {
-        (Way::Panic, _) if run.ender == Some(Kind::Process) => "process-aborts",
-        (_, Disturbance::Overrun) => "process-overruns",
-        (Way::Policy, _) if run.ender == Some(Kind::Process) => "process-overruns",
+        (Way::Panic, _) if run.ender == Some(WorkKind::Process) => "process-aborts",
+        (_, DisturbedBy::Overrun) => "process-overruns",
+        (Way::Policy, _) if run.ender == Some(WorkKind::Process) => "process-overruns",
         _ => "process",
     }
 }
 
-const THREADS: [(&str, Kind); 3] =
-    [("witness", Kind::Inline), ("thread", Kind::Thread), ("delaying", Kind::Delaying)];
+const THREADS: [(&str, WorkKind); 3] =
+    [("witness", WorkKind::Inline), ("thread", WorkKind::Thread), ("delaying", WorkKind::Delaying)];
 
 /// The counts and instants of one run that ended.
 struct Ended {
     summary: Summary,
-    seen: Vec<(Kind, Arc<Seen>)>,
+    seen: Vec<(WorkKind, Arc<Seen>)>,
     /// The first release of all.
     first_ns: u64,
     before_ns: u64,
     after_ns: u64,
     /// The counts of the task that was removed, at its removal.
     removed: Option<Counts>,
-    refusals: Vec<(Kind, String)>,
-    recorded: Vec<(Kind, Option<(u64, u64)>)>,
+    refusals: Vec<(WorkKind, String)>,
+    recorded: Vec<(WorkKind, Option<(u64, u64)>)>,
 }
 
 /// The time that a run takes that ends by its time.
@@ -214,15 +214,15 @@ fn run(run: Run) -> Ended {
         !device.is_stopped()
     });
     let triggered =
-        Task::named("triggered").placed(task("", run, Kind::Triggered).placement().clone());
-    builder = builder.triggered(pace, triggered, body(Kind::Triggered));
+        Task::named("triggered").placed(task("", run, WorkKind::Triggered).placement().clone());
+    builder = builder.triggered(pace, triggered, body(WorkKind::Triggered));
     let mut stalled = false;
     // Between the releases of the others it holds the CPU that they have.
     let at = Duration::from_nanos(PERIOD_NS / 2);
     builder = builder.task(Task::every("hog", PERIOD).at(at), move |cycle: &mut Cycle<'_>| {
         let (release_ns, relaxed) = (cycle.release.as_ns(), Ordering::Relaxed);
         let _later = hog.hog_ns.compare_exchange(0, release_ns, relaxed, relaxed);
-        let is_to = run.by == Disturbance::Stall && hog.disturbs.load(Ordering::Relaxed);
+        let is_to = run.by == DisturbedBy::Stall && hog.disturbs.load(Ordering::Relaxed);
         if is_to && !std::mem::replace(&mut stalled, true) {
             let until_ns = now_ns() + LENGTH.as_nanos() as u64;
             while now_ns() < until_ns {
@@ -232,12 +232,12 @@ fn run(run: Run) -> Ended {
     });
     let child =
         || Process::command(child::words()).cpu(cpu()).register_within(Duration::from_secs(60));
-    builder = builder.external(task(process(run), run, Kind::Process), child());
+    builder = builder.external(task(process(run), run, WorkKind::Process), child());
     if process(run) == "process-aborts" {
         // With the last process the supervisor ends.
-        builder = builder.external(task("other", run, Kind::Inline), child());
+        builder = builder.external(task("other", run, WorkKind::Inline), child());
     }
-    let added = body(Kind::Added);
+    let added = body(WorkKind::Added);
     let (executive, ids) = builder.build().expect("fine");
     assert!(stage.stop.set(executive.stop_handle()).is_ok());
     let duration = if run.way == Way::Time { TIME } else { Duration::from_secs(120) };
@@ -259,7 +259,7 @@ struct Acted {
     /// The counts of the task that was removed.
     removed: Option<Counts>,
     /// The reasons why others were not removed.
-    refusals: Vec<(Kind, String)>,
+    refusals: Vec<(WorkKind, String)>,
     /// A stamp after the end; 0 of a run that ends by its time.
     after_ns: u64,
 }
@@ -268,7 +268,7 @@ struct Acted {
 struct Acts<'a> {
     run: Run,
     stage: &'a Stage,
-    seen: &'a [(Kind, Arc<Seen>)],
+    seen: &'a [(WorkKind, Arc<Seen>)],
     ids: &'a [TaskId],
 }
 
@@ -296,7 +296,7 @@ impl Acts<'_> {
     ) -> Acted {
         let Self { run, stage, .. } = self;
         let mut added = Some(added);
-        let task = task("added", *run, Kind::Added);
+        let task = task("added", *run, WorkKind::Added);
         let id = handle.add(task, added.take().expect("once")).expect("it fits");
         self.let_run(handle, 3);
         if run.way != Way::Time {
@@ -325,10 +325,10 @@ impl Acts<'_> {
                 let after_ns = now_ns();
                 // Since before it ran, but for the witness, the hog's and the unit's.
                 for (at, kind) in [
-                    (1, Kind::Thread),
-                    (2, Kind::Delaying),
-                    (3, Kind::Triggered),
-                    (5, Kind::Process),
+                    (1, WorkKind::Thread),
+                    (2, WorkKind::Delaying),
+                    (3, WorkKind::Triggered),
+                    (5, WorkKind::Process),
                 ] {
                     let why = handle.remove(self.ids[at]).expect_err("it stays");
                     refusals.push((kind, why.to_string()));
@@ -336,7 +336,7 @@ impl Acts<'_> {
                 handle.stop();
                 return Acted { removed: Some(removed), refusals, after_ns };
             }
-            Way::Panic if run.ender == Some(Kind::Process) => {
+            Way::Panic if run.ender == Some(WorkKind::Process) => {
                 // It aborted by itself; then releases find nobody.
                 let before = self.counts(handle, "witness").ran;
                 while self.counts(handle, "witness").ran < before + 9 {
@@ -358,7 +358,7 @@ impl Acts<'_> {
 
 /// The releases of a task on the grid of all, between those by one instant and by another.
 fn due(first_ns: u64, ended: &Ended, way: Way) -> (u64, u64) {
-    let grid = Grid { period: PERIOD, phase_ns: first_ns };
+    let grid = ReleaseGrid { period: PERIOD, phase_ns: first_ns };
     if way == Way::Time {
         let end_ns = ended.first_ns + TIME.as_nanos() as u64;
         let count = grid.count(first_ns, Until::Before(end_ns));
@@ -369,20 +369,20 @@ fn due(first_ns: u64, ended: &Ended, way: Way) -> (u64, u64) {
 }
 
 /// The counts of each kind of a run, and the faults found in it otherwise.
-fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
+fn judge(run: Run, ended: &Ended) -> (Vec<(WorkKind, Counted)>, Vec<String>) {
     let Ended { summary, seen, removed, recorded, .. } = ended;
     let (mut tasks, mut wrong) = (Vec::new(), Vec::new());
     let first = |kind| {
         let (_, seen) = seen.iter().find(|(of_kind, _)| *of_kind == kind).expect("one of each");
         seen.first_ns.load(Ordering::Relaxed)
     };
-    let all_ns = first(Kind::Inline);
+    let all_ns = first(WorkKind::Inline);
     let total = |name: &str| {
         let counts = &summary.task(name).expect("there").counts;
         counts.ran + counts.missed
     };
     // One that ended before its first call shows no release.
-    let is_elsewhere = ![0, all_ns].contains(&first(Kind::Thread));
+    let is_elsewhere = ![0, all_ns].contains(&first(WorkKind::Thread));
     if is_elsewhere || total("thread") != total("witness") {
         wrong.push(format!("one loop, one grid, and they differ: {summary}"));
     }
@@ -396,26 +396,26 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
     };
     let whole = due(all_ns, ended, run.way);
     if run.way != Way::Removal {
-        add(Kind::Thread, "thread", whole, None, 0);
-        add(Kind::Delaying, "delaying", delayed(run, ended), None, 0);
+        add(WorkKind::Thread, "thread", whole, None, 0);
+        add(WorkKind::Delaying, "delaying", delayed(run, ended), None, 0);
         let calls = |kind| {
             let (_, seen) = seen.iter().find(|(of_kind, _)| *of_kind == kind).expect("one of each");
             seen.calls.load(Ordering::Acquire)
         };
-        let distances = calls(Kind::Triggered).saturating_sub(1);
-        add(Kind::Triggered, "triggered", (distances, distances), None, 0);
+        let distances = calls(WorkKind::Triggered).saturating_sub(1);
+        add(WorkKind::Triggered, "triggered", (distances, distances), None, 0);
         let name = process(run);
         let process = summary.processes.iter().find(|process| process.name == name);
-        add(Kind::Process, name, whole, None, process.expect("there").unattended);
+        add(WorkKind::Process, name, whole, None, process.expect("there").unattended);
     }
-    let own = match first(Kind::Added) {
+    let own = match first(WorkKind::Added) {
         0 => (0, whole.1),
         first_ns => due(first_ns, ended, run.way),
     };
-    add(Kind::Added, "added", own, *removed, 0);
+    add(WorkKind::Added, "added", own, *removed, 0);
     let is_end = match run.way {
         Way::Time => summary.end == End::Finished,
-        Way::Panic if run.ender == Some(Kind::Process) => summary.end == End::Stopped,
+        Way::Panic if run.ender == Some(WorkKind::Process) => summary.end == End::Stopped,
         Way::Panic => matches!(summary.end, End::Panicked { .. }),
         Way::Policy => matches!(summary.end, End::Overran(_)),
         Way::Watchdog => {
@@ -432,52 +432,52 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(Kind, Counted)>, Vec<String>) {
 /// The releases of the task that moves its phase: each ran but the last one, which is a period
 /// after the release before it, or after the finish where that overran.
 fn delayed(run: Run, ended: &Ended) -> (u64, u64) {
-    let is = |(kind, _): &&(Kind, Arc<Seen>)| *kind == Kind::Delaying;
+    let is = |(kind, _): &&(WorkKind, Arc<Seen>)| *kind == WorkKind::Delaying;
     let (_, seen) = ended.seen.iter().find(is).expect("one of each");
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
     let (calls, planned_ns) = (get(&seen.calls), get(&seen.last_ns) + PERIOD_NS);
     let finish_ns = get(&seen.finish_ns);
     let next_ns = if finish_ns >= planned_ns { finish_ns + PERIOD_NS } else { planned_ns };
     let one_more =
-        |until: Until| calls + Grid { period: PERIOD, phase_ns: next_ns }.count_first(until);
+        |until: Until| calls + ReleaseGrid { period: PERIOD, phase_ns: next_ns }.count_first(until);
     match run.way {
         Way::Time => {
             let count = one_more(Until::Before(ended.first_ns + TIME.as_nanos() as u64));
             (count, count)
         }
         // The panic left no finish.
-        Way::Panic if run.ender == Some(Kind::Delaying) => (calls, calls),
+        Way::Panic if run.ender == Some(WorkKind::Delaying) => (calls, calls),
         _ => (one_more(Until::UpTo(ended.before_ns)), one_more(Until::UpTo(ended.after_ns))),
     }
 }
 
 /// Fills the places of the kinds that run elsewhere.
-pub(crate) fn fill(table: &mut Table) {
+pub(crate) fn fill(table: &mut EndsTable) {
     let mut runs = Vec::new();
-    for by in Disturbance::EACH {
+    for by in DisturbedBy::EACH {
         let new = |way, ender, is_late| Run { way, by, ender, is_late };
         runs.push(new(Way::Time, None, true));
         for way in [Way::Stop, Way::Handle] {
             runs.extend([new(way, None, false), new(way, None, true)]);
         }
         runs.push(new(Way::Removal, None, false));
-        runs.push(new(Way::Panic, Some(Kind::Process), true));
-        runs.push(new(Way::Policy, Some(Kind::Thread), false));
+        runs.push(new(Way::Panic, Some(WorkKind::Process), true));
+        runs.push(new(Way::Policy, Some(WorkKind::Thread), false));
         for way in [Way::Flow, Way::Panic] {
-            runs.push(new(way, Some(Kind::Thread), true));
+            runs.push(new(way, Some(WorkKind::Thread), true));
         }
         let others = match by {
-            Disturbance::Nothing => [Kind::Added, Kind::Delaying],
-            Disturbance::Stall => [Kind::Triggered, Kind::Added],
-            Disturbance::Overrun => [Kind::Delaying, Kind::Triggered],
+            DisturbedBy::Nothing => [WorkKind::Added, WorkKind::Delaying],
+            DisturbedBy::Stall => [WorkKind::Triggered, WorkKind::Added],
+            DisturbedBy::Overrun => [WorkKind::Delaying, WorkKind::Triggered],
         };
         for way in [Way::Flow, Way::Panic] {
             runs.push(new(way, Some(others[0]), false));
         }
         runs.push(new(Way::Watchdog, Some(others[1]), false));
-        if by == Disturbance::Nothing {
-            runs.push(new(Way::Policy, Some(Kind::Process), true));
-            runs.push(new(Way::Policy, Some(Kind::Added), true));
+        if by == DisturbedBy::Nothing {
+            runs.push(new(Way::Policy, Some(WorkKind::Process), true));
+            runs.push(new(Way::Policy, Some(WorkKind::Added), true));
         }
     }
     let reasons = Mutex::new(Vec::new());
@@ -485,10 +485,12 @@ pub(crate) fn fill(table: &mut Table) {
         let ended = run(each);
         let (tasks, wrong) = judge(each, &ended);
         let is_own = |kind| {
-            each.ender != Some(Kind::Process) || each.way != Way::Panic || kind == Kind::Process
+            each.ender != Some(WorkKind::Process)
+                || each.way != Way::Panic
+                || kind == WorkKind::Process
         };
         for (kind, counted) in tasks.into_iter().filter(|(kind, _)| is_own(*kind)) {
-            table.add(At { kind, way: each.way, by: each.by }, &counted, &each);
+            table.add(EndCase { kind, way: each.way, by: each.by }, &counted, &each);
         }
         wrong.into_iter().for_each(|wrong| table.note(format!("{each:?} {wrong}")));
         reasons.lock().expect("no panic").extend(ended.refusals);

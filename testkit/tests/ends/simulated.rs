@@ -12,8 +12,8 @@ use punctual::{
     OnOverrun, Period, Phase, RtThread, StopHandle, Summary, Task, Unit, WaitPolicy, sim,
 };
 use punctual_import::samples::{RunCounts, SampleFileReader};
-use punctual_testkit::ends::{At, Counted, Disturbance, Kind, Table, Way};
-use punctual_testkit::span::{Grid, Until, moving};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::span::{ReleaseGrid, Until, moving};
 
 const MS: u64 = 1_000_000;
 /// Where the clock is at the beginning.
@@ -94,9 +94,9 @@ impl Clock for ActingClock {
 /// One run.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    kind: Kind,
+    kind: WorkKind,
     way: Way,
-    by: Disturbance,
+    by: DisturbedBy,
     number: usize,
     policy: OnOverrun,
     period: Period,
@@ -130,7 +130,7 @@ impl Trial {
     fn clock(&self, first_ns: u64) -> ActingClock {
         let clock = SimulatedClock::new();
         ActingClock::new(match self.by {
-            Disturbance::Stall => {
+            DisturbedBy::Stall => {
                 let at_ns = first_ns + self.period.offset_ns(DISTURBED) + self.period.as_ns() / 3;
                 clock.stall(ns(at_ns), ns(self.length_ns))
             }
@@ -141,9 +141,9 @@ impl Trial {
     /// The execution time of call number `call` of the body, `late_ns` after its release, ns.
     fn work_ns(&self, call: u64, late_ns: u64) -> u64 {
         match self.by {
-            Disturbance::Overrun if call == DISTURBED => self.length_ns,
+            DisturbedBy::Overrun if call == DISTURBED => self.length_ns,
             // What ends it by its policy, where nothing else does: it ends at its next release.
-            Disturbance::Nothing if self.way == Way::Policy && call == self.last => {
+            DisturbedBy::Nothing if self.way == Way::Policy && call == self.last => {
                 self.period.as_ns() + 1 - late_ns.min(WORK_NS)
             }
             _ => WORK_NS,
@@ -224,11 +224,11 @@ fn counted(counts: &Counts, releases: u64, recorded: Option<(u64, u64)>) -> Coun
 
 /// A run's tasks: which kind each is, and what it counted; and how it ended where it was to end
 /// otherwise.
-type Outcome = (Vec<(Kind, Counted)>, Option<String>);
+type Outcome = (Vec<(WorkKind, Counted)>, Option<String>);
 
 /// A loop of one period.
 fn single(trial: &Trial) -> Outcome {
-    let grid = Grid { period: trial.period, phase_ns: 0 };
+    let grid = ReleaseGrid { period: trial.period, phase_ns: 0 };
     let first_ns = grid.first_ns(START_NS + LEAD_NS[1]);
     let (clock, file) = (trial.clock(first_ns), trial.file());
     let mut subject = Subject::new(trial, &clock);
@@ -276,7 +276,7 @@ fn single(trial: &Trial) -> Outcome {
     let counts = handle.counts();
     let recorded = recorded(&file, "loop");
     let _gone = std::fs::remove_file(&file);
-    (vec![(Kind::Loop, counted(&counts, grid.count(first_ns, until), recorded))], wrong)
+    (vec![(WorkKind::Loop, counted(&counts, grid.count(first_ns, until), recorded))], wrong)
 }
 
 /// Runs `executive` to the end that the trial says; the summary, and until when its releases are.
@@ -312,12 +312,12 @@ fn run(
     (summary.expect("it starts"), until)
 }
 
-const BESIDE: Grid =
-    Grid { period: Period::from_ns(3 * MS).expect("in range"), phase_ns: 4 * MS / 10 };
+const BESIDE: ReleaseGrid =
+    ReleaseGrid { period: Period::from_ns(3 * MS).expect("in range"), phase_ns: 4 * MS / 10 };
 
 /// A task, and one beside it.
 fn inline(trial: &Trial) -> Outcome {
-    let grid = Grid { period: trial.period, phase_ns: 0 };
+    let grid = ReleaseGrid { period: trial.period, phase_ns: 0 };
     let from_ns = START_NS + LEAD_NS[0];
     let own_ns = grid.first_ns(from_ns);
     let first_ns = own_ns.min(BESIDE.first_ns(from_ns));
@@ -342,14 +342,15 @@ fn inline(trial: &Trial) -> Outcome {
         _ => grid.count(own_ns, until),
     };
     let releases = [("own", own), ("beside", BESIDE.count(from_ns, until))];
-    let expected = releases.map(|(name, releases)| Expected { name, kind: Kind::Inline, releases });
+    let expected =
+        releases.map(|(name, releases)| Expected { name, kind: WorkKind::Inline, releases });
     outcome(trial, &summary, (&file, "own"), expected)
 }
 
 /// Three tasks of a calendar, one of them in two parts, and one beside it.
 fn units(trial: &Trial) -> Outcome {
     let frame = trial.period;
-    let grid = |phase_ns| Grid { period: frame, phase_ns };
+    let grid = |phase_ns| ReleaseGrid { period: frame, phase_ns };
     // No frame is begun in its middle.
     let from_ns = grid(0).first_ns(START_NS + LEAD_NS[0]);
     let places = [("read", 100_000), ("filter", 250_000), ("write", 500_000)];
@@ -395,17 +396,17 @@ fn units(trial: &Trial) -> Outcome {
     let (summary, until) = run(trial, executive, (&clock, first_ns), &stopped);
     let units = places.map(|(name, at_ns)| {
         let releases = grid(at_ns).count(from_ns, until);
-        Expected { name, kind: Kind::Unit, releases }
+        Expected { name, kind: WorkKind::Unit, releases }
     });
     let releases = BESIDE.count(from_ns, until);
-    let beside = Expected { name: "beside", kind: Kind::Inline, releases };
+    let beside = Expected { name: "beside", kind: WorkKind::Inline, releases };
     outcome(trial, &summary, (&file, name), units.into_iter().chain([beside]))
 }
 
 /// A task of a run, and its releases by the model.
 struct Expected<'n> {
     name: &'n str,
-    kind: Kind,
+    kind: WorkKind,
     releases: u64,
 }
 
@@ -427,9 +428,9 @@ fn outcome<'n>(
 }
 
 /// A guest of a task beside it is removed, at an instant between two readings of the clock.
-fn removal(by: Disturbance, number: usize) -> (Counted, String) {
+fn removal(by: DisturbedBy, number: usize) -> (Counted, String) {
     let period = Period::from_ns(MS).expect("in range");
-    let grid = Grid { period, phase_ns: 0 };
+    let grid = ReleaseGrid { period, phase_ns: 0 };
     let clock = ActingClock::new(SimulatedClock::new());
     let leaving = Arc::new(AtomicU64::new(0));
     let (host, hold) = (clock.clone(), Arc::clone(&leaving));
@@ -441,7 +442,7 @@ fn removal(by: Disturbance, number: usize) -> (Counted, String) {
             1 => {
                 hold.store(2, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
-                if by == Disturbance::Stall {
+                if by == DisturbedBy::Stall {
                     host.spend(3 * MS + MS / 2);
                 }
             }
@@ -461,7 +462,7 @@ fn removal(by: Disturbance, number: usize) -> (Counted, String) {
     let body = move |cycle: &mut Cycle<'_>| {
         let ns = cycle.release.as_ns() - cycle.missed * MS;
         let _later = first.compare_exchange(0, ns, Ordering::Relaxed, Ordering::Relaxed);
-        let is_over = by == Disturbance::Overrun && leaves.load(Ordering::Relaxed) == 2;
+        let is_over = by == DisturbedBy::Overrun && leaves.load(Ordering::Relaxed) == 2;
         guest.spend(if is_over { 2 * MS + MS / 2 } else { WORK_NS });
     };
     let ((stats, before_ns, after_ns), _summary) = executive
@@ -487,18 +488,18 @@ fn removal(by: Disturbance, number: usize) -> (Counted, String) {
 }
 
 /// All runs of one kind, one way and one disturbance.
-fn trials(at: At, number: &mut usize) -> Vec<Trial> {
-    let At { kind, way, by } = at;
+fn trials(at: EndCase, number: &mut usize) -> Vec<Trial> {
+    let EndCase { kind, way, by } = at;
     let period = |num, den| Period::ratio(num, den).expect("in range");
     let periods: &[Period] = match kind {
         // A frame is a whole number of nanoseconds.
-        Kind::Unit => &[period(MS, 1)],
+        WorkKind::Unit => &[period(MS, 1)],
         _ => &[period(MS, 1), period(10 * MS, 7)],
     };
     let policies: &[OnOverrun] = match (kind, way) {
         (_, Way::Policy) => &[OnOverrun::Stop],
-        (Kind::Loop, _) => &[OnOverrun::Skip],
-        (Kind::Unit, _) => &[OnOverrun::Skip, OnOverrun::Terminate],
+        (WorkKind::Loop, _) => &[OnOverrun::Skip],
+        (WorkKind::Unit, _) => &[OnOverrun::Skip, OnOverrun::Terminate],
         _ => &[
             OnOverrun::Skip,
             OnOverrun::Burst(2),
@@ -513,7 +514,7 @@ fn trials(at: At, number: &mut usize) -> Vec<Trial> {
         // Of a fraction one period may be a nanosecond longer than another.
         let whole_ns = period.as_ns() + u64::from(period.den() > 1);
         let lengths = [of_period(3, 20), whole_ns, of_period(5, 2), of_period(93, 10)];
-        let lengths = if by == Disturbance::Nothing { &lengths[..1] } else { &lengths[..] };
+        let lengths = if by == DisturbedBy::Nothing { &lengths[..1] } else { &lengths[..] };
         let fifth = period.offset_ns(5);
         let afters = [
             fifth - 1,
@@ -543,7 +544,7 @@ fn trials(at: At, number: &mut usize) -> Vec<Trial> {
                     after_ns: 7 * MS,
                     last: 0,
                 };
-                let owner = kind == Kind::Loop && way == Way::Stop;
+                let owner = kind == WorkKind::Loop && way == Way::Stop;
                 if trial.is_by_body() || owner {
                     trials.extend(lasts.map(|last| Trial { last, ..trial }));
                 } else {
@@ -567,11 +568,11 @@ fn trials(at: At, number: &mut usize) -> Vec<Trial> {
     // It ends by an overrun: one that is none ends nothing.
     trials.retain(|trial| {
         let overruns = match (trial.kind, trial.by) {
-            (_, Disturbance::Nothing) => true,
-            (Kind::Unit, Disturbance::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
-            (Kind::Unit, Disturbance::Overrun) => trial.length_ns > 100_000,
-            (_, Disturbance::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
-            (_, Disturbance::Overrun) => trial.length_ns >= trial.period.as_ns(),
+            (_, DisturbedBy::Nothing) => true,
+            (WorkKind::Unit, DisturbedBy::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
+            (WorkKind::Unit, DisturbedBy::Overrun) => trial.length_ns > 100_000,
+            (_, DisturbedBy::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
+            (_, DisturbedBy::Overrun) => trial.length_ns >= trial.period.as_ns(),
         };
         trial.way != Way::Policy || overruns
     });
@@ -582,13 +583,13 @@ fn trials(at: At, number: &mut usize) -> Vec<Trial> {
 const AT_ONCE: usize = 12;
 
 /// Fills the places of the kinds that a simulated clock runs.
-pub(crate) fn fill(table: &mut Table) {
+pub(crate) fn fill(table: &mut EndsTable) {
     let (mut trials_of_all, mut number) = (Vec::new(), 0);
-    for kind in [Kind::Loop, Kind::Inline, Kind::Unit] {
+    for kind in [WorkKind::Loop, WorkKind::Inline, WorkKind::Unit] {
         for way in Way::EACH.into_iter().filter(|way| *way != Way::Removal) {
-            for by in Disturbance::EACH {
-                if (kind, way) != (Kind::Loop, Way::Policy) {
-                    trials_of_all.extend(trials(At { kind, way, by }, &mut number));
+            for by in DisturbedBy::EACH {
+                if (kind, way) != (WorkKind::Loop, Way::Policy) {
+                    trials_of_all.extend(trials(EndCase { kind, way, by }, &mut number));
                 }
             }
         }
@@ -601,8 +602,8 @@ pub(crate) fn fill(table: &mut Table) {
                     trials_of_all.get(next.fetch_add(1, Ordering::Relaxed) as usize)
                 {
                     let outcome = match trial.kind {
-                        Kind::Loop => single(trial),
-                        Kind::Inline => inline(trial),
+                        WorkKind::Loop => single(trial),
+                        WorkKind::Inline => inline(trial),
                         _ => units(trial),
                     };
                     outcomes.lock().expect("no panic").push((*trial, outcome));
@@ -612,22 +613,22 @@ pub(crate) fn fill(table: &mut Table) {
     });
     for (trial, (tasks, wrong)) in outcomes.into_inner().expect("no panic") {
         for (kind, counted) in tasks {
-            table.add(At { kind, way: trial.way, by: trial.by }, &counted, &trial);
+            table.add(EndCase { kind, way: trial.way, by: trial.by }, &counted, &trial);
         }
         if let Some(wrong) = wrong {
             table.note(format!("{trial:?} {wrong}"));
         }
     }
-    for by in Disturbance::EACH {
+    for by in DisturbedBy::EACH {
         for number in 0..3 {
             let (counted, run) = removal(by, number);
-            let at = At { kind: Kind::Inline, way: Way::Removal, by };
+            let at = EndCase { kind: WorkKind::Inline, way: Way::Removal, by };
             table.add(at, &counted, &run);
         }
     }
-    table.absent(Kind::Loop, Way::Policy, "a loop has no policy: its owner sees `missed`");
-    table.absent(Kind::Loop, Way::Removal, "it is in no executive");
-    table.absent(Kind::Unit, Way::Removal, unit_stays());
+    table.absent(WorkKind::Loop, Way::Policy, "a loop has no policy: its owner sees `missed`");
+    table.absent(WorkKind::Loop, Way::Removal, "it is in no executive");
+    table.absent(WorkKind::Unit, Way::Removal, unit_stays());
 }
 
 /// Why a unit's task is not removed.

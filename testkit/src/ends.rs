@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Who runs the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WorkKind {
+pub enum WorkRunner {
     /// A loop of one period.
     Loop,
     /// A task in the loop of an executive.
@@ -88,7 +88,7 @@ impl DisturbedBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndCase {
     /// Who runs the work.
-    pub kind: WorkKind,
+    pub kind: WorkRunner,
     /// The way it ends.
     pub way: Way,
     /// Its disturbance.
@@ -145,7 +145,7 @@ struct Cell {
 #[derive(Debug, Default)]
 pub struct EndsTable {
     cells: BTreeMap<EndCase, Cell>,
-    absent: BTreeMap<(WorkKind, Way), String>,
+    absent: BTreeMap<(WorkRunner, Way), String>,
     wrong: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ impl EndsTable {
     }
 
     /// This kind cannot end so, for this reason.
-    pub fn absent(&mut self, kind: WorkKind, way: Way, reason: impl Into<String>) {
+    pub fn absent(&mut self, kind: WorkRunner, way: Way, reason: impl Into<String>) {
         self.absent.insert((kind, way), reason.into());
     }
 
@@ -181,7 +181,7 @@ impl EndsTable {
     /// # Panics
     /// Where one is.
     #[track_caller]
-    pub fn check(&self, kinds: &[WorkKind]) {
+    pub fn check(&self, kinds: &[WorkRunner]) {
         let Self { cells, absent, wrong } = self;
         for &kind in kinds {
             for way in Way::EACH {

@@ -21,7 +21,7 @@ use punctual_engine::clocks::monotonic_now;
 use punctual_engine::process::{Registration, TASK_VARIABLE};
 use punctual_os::affinity;
 use punctual_os::process::EndSignal;
-use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkRunner};
 use punctual_testkit::span::{ReleaseGrid, Until};
 use punctual_testkit::task;
 use serde_json::Value;
@@ -41,14 +41,14 @@ const LAST: usize = 8;
 /// A process of a run, and the keys of its task.
 struct Row {
     name: &'static str,
-    kind: WorkKind,
+    kind: WorkRunner,
     keys: &'static str,
 }
 
 const ROWS: [Row; 3] = [
-    Row { name: "even", kind: WorkKind::Process, keys: "period = \"10ms\"\nphase = \"0\"" },
-    Row { name: "joined", kind: WorkKind::Joined, keys: "period = \"10ms\"\nphase = \"0\"" },
-    Row { name: "unit", kind: WorkKind::ProcessUnit, keys: "at = \"3ms\"\nbudget = \"500us\"" },
+    Row { name: "even", kind: WorkRunner::Process, keys: "period = \"10ms\"\nphase = \"0\"" },
+    Row { name: "joined", kind: WorkRunner::Joined, keys: "period = \"10ms\"\nphase = \"0\"" },
+    Row { name: "unit", kind: WorkRunner::ProcessUnit, keys: "at = \"3ms\"\nbudget = \"500us\"" },
 ];
 
 /// Ends that no run of a file has, with the reason.
@@ -77,7 +77,7 @@ impl Run {
 
     /// Its processes. While one may still join, a run goes on though all have exited.
     fn rows(self) -> impl Iterator<Item = &'static Row> {
-        ROWS.iter().filter(move |row| self.way != Way::Flow || row.kind != WorkKind::Joined)
+        ROWS.iter().filter(move |row| self.way != Way::Flow || row.kind != WorkRunner::Joined)
     }
 
     /// The file of its tasks.
@@ -88,9 +88,9 @@ impl Run {
             "[supervisor]\nname = {supervisor:?}\ncpu = {cpu}\n[calendar]\nframe = \"10ms\"\n"
         );
         for Row { name, kind, keys } in self.rows() {
-            let table = if *kind == WorkKind::ProcessUnit { "unit" } else { "task" };
+            let table = if *kind == WorkRunner::ProcessUnit { "unit" } else { "task" };
             text += &format!("[[{table}]]\nname = {name:?}\n{keys}\n");
-            if *kind != WorkKind::Joined {
+            if *kind != WorkRunner::Joined {
                 text += &format!(
                     "register_within = \"60s\"\n\
                      command = [{own:?}, \"--exact\", \"counts::a_process\", \"--nocapture\"]\n"
@@ -223,7 +223,7 @@ impl Started {
         let events = File::create(dir.path("events")).expect("writable");
         supervisor.stdout(Stdio::null()).stderr(events).envs(settings).env(PLACE, &dir.0);
         let supervisor = supervisor.spawn().expect("built");
-        let joined = run.rows().find(|row| row.kind == WorkKind::Joined).map(|row| {
+        let joined = run.rows().find(|row| row.kind == WorkRunner::Joined).map(|row| {
             let mut joined = Command::new(std::env::current_exe().expect("this program"));
             joined.args(["--exact", "counts::a_process", "--nocapture"]);
             joined.envs(settings).env(PLACE, &dir.0).env(JOINS, name).env(TASK_VARIABLE, row.name);
@@ -435,7 +435,7 @@ fn each_release_of_a_process_counts_once_in_json_however_it_ends() {
         ABSENT.iter().for_each(|(way, why)| table.absent(*kind, *way, *why));
     }
     let why = "another may join: the run goes on when all have left";
-    table.absent(WorkKind::Joined, Way::Flow, why);
+    table.absent(WorkRunner::Joined, Way::Flow, why);
     println!("{table}");
     table.check(&ROWS.map(|row| row.kind));
 }

@@ -12,7 +12,7 @@ use punctual::{
     RtThread, StopHandle, Summary, Task, TaskId, Trigger, WaitPolicy, now,
 };
 use punctual_os::affinity;
-use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkRunner};
 use punctual_testkit::span::{ReleaseGrid, Until};
 
 use crate::child;
@@ -34,7 +34,7 @@ fn now_ns() -> u64 {
 struct Run {
     way: Way,
     by: DisturbedBy,
-    ender: Option<WorkKind>,
+    ender: Option<WorkRunner>,
     /// True where all is as before when it ends; otherwise it is disturbed then.
     is_late: bool,
 }
@@ -70,7 +70,7 @@ impl Stage {
 
 /// The body of the task of one kind.
 struct Body {
-    kind: WorkKind,
+    kind: WorkRunner,
     run: Run,
     stage: Arc<Stage>,
     seen: Arc<Seen>,
@@ -78,7 +78,7 @@ struct Body {
 }
 
 impl Body {
-    fn new(kind: WorkKind, run: Run, stage: &Arc<Stage>) -> (Self, Arc<Seen>) {
+    fn new(kind: WorkRunner, run: Run, stage: &Arc<Stage>) -> (Self, Arc<Seen>) {
         let seen = Arc::<Seen>::default();
         let stage = Arc::clone(stage);
         (Self { kind, run, stage, seen: Arc::clone(&seen), was_disturbed: false }, seen)
@@ -93,7 +93,7 @@ impl Body {
         }
         if !self.was_disturbed
             && run.by == DisturbedBy::Overrun
-            && *kind != WorkKind::Inline
+            && *kind != WorkRunner::Inline
             && stage.disturbs.load(Ordering::Relaxed)
         {
             self.was_disturbed = true;
@@ -152,43 +152,46 @@ fn thread(run: Run) -> RtThread {
     }
 }
 
-fn task(name: &str, run: Run, kind: WorkKind) -> Task {
+fn task(name: &str, run: Run, kind: WorkRunner) -> Task {
     let stops = run.way == Way::Policy && run.ender == Some(kind);
     let policy = match kind {
-        WorkKind::Delaying => OnOverrun::Delay,
+        WorkRunner::Delaying => OnOverrun::Delay,
         _ if stops => OnOverrun::Stop,
         _ => OnOverrun::Skip,
     };
     let own = Placement::thread(RtThread::cpu(cpu()).wait(WaitPolicy::sleep()));
     let task = Task::every(name, PERIOD).at(Duration::ZERO).on_overrun(policy);
-    if matches!(kind, WorkKind::Inline | WorkKind::Process) { task } else { task.placed(own) }
+    if matches!(kind, WorkRunner::Inline | WorkRunner::Process) { task } else { task.placed(own) }
 }
 
 /// The name of the process, by what it does.
 fn process(run: Run) -> &'static str {
     match (run.way, run.by) {
-        (Way::Panic, _) if run.ender == Some(WorkKind::Process) => "process-aborts",
+        (Way::Panic, _) if run.ender == Some(WorkRunner::Process) => "process-aborts",
         (_, DisturbedBy::Overrun) => "process-overruns",
-        (Way::Policy, _) if run.ender == Some(WorkKind::Process) => "process-overruns",
+        (Way::Policy, _) if run.ender == Some(WorkRunner::Process) => "process-overruns",
         _ => "process",
     }
 }
 
-const THREADS: [(&str, WorkKind); 3] =
-    [("witness", WorkKind::Inline), ("thread", WorkKind::Thread), ("delaying", WorkKind::Delaying)];
+const THREADS: [(&str, WorkRunner); 3] = [
+    ("witness", WorkRunner::Inline),
+    ("thread", WorkRunner::Thread),
+    ("delaying", WorkRunner::Delaying),
+];
 
 /// The counts and instants of one run that ended.
 struct Ended {
     summary: Summary,
-    seen: Vec<(WorkKind, Arc<Seen>)>,
+    seen: Vec<(WorkRunner, Arc<Seen>)>,
     /// The first release of all.
     first_ns: u64,
     before_ns: u64,
     after_ns: u64,
     /// The counts of the task that was removed, at its removal.
     removed: Option<Counts>,
-    refusals: Vec<(WorkKind, String)>,
-    recorded: Vec<(WorkKind, Option<(u64, u64)>)>,
+    refusals: Vec<(WorkRunner, String)>,
+    recorded: Vec<(WorkRunner, Option<(u64, u64)>)>,
 }
 
 /// The time that a run takes that ends by its time.
@@ -214,8 +217,8 @@ fn run(run: Run) -> Ended {
         !device.is_stopped()
     });
     let triggered =
-        Task::named("triggered").placed(task("", run, WorkKind::Triggered).placement().clone());
-    builder = builder.triggered(pace, triggered, body(WorkKind::Triggered));
+        Task::named("triggered").placed(task("", run, WorkRunner::Triggered).placement().clone());
+    builder = builder.triggered(pace, triggered, body(WorkRunner::Triggered));
     let mut stalled = false;
     // Between the releases of the others it holds the CPU that they have.
     let at = Duration::from_nanos(PERIOD_NS / 2);
@@ -232,12 +235,12 @@ fn run(run: Run) -> Ended {
     });
     let child =
         || Process::command(child::words()).cpu(cpu()).register_within(Duration::from_secs(60));
-    builder = builder.external(task(process(run), run, WorkKind::Process), child());
+    builder = builder.external(task(process(run), run, WorkRunner::Process), child());
     if process(run) == "process-aborts" {
         // With the last process the supervisor ends.
-        builder = builder.external(task("other", run, WorkKind::Inline), child());
+        builder = builder.external(task("other", run, WorkRunner::Inline), child());
     }
-    let added = body(WorkKind::Added);
+    let added = body(WorkRunner::Added);
     let (executive, ids) = builder.build().expect("fine");
     assert!(stage.stop.set(executive.stop_handle()).is_ok());
     let duration = if run.way == Way::Time { TIME } else { Duration::from_secs(120) };
@@ -259,7 +262,7 @@ struct Acted {
     /// The counts of the task that was removed.
     removed: Option<Counts>,
     /// The reasons why others were not removed.
-    refusals: Vec<(WorkKind, String)>,
+    refusals: Vec<(WorkRunner, String)>,
     /// A stamp after the end; 0 of a run that ends by its time.
     after_ns: u64,
 }
@@ -268,7 +271,7 @@ struct Acted {
 struct Acts<'a> {
     run: Run,
     stage: &'a Stage,
-    seen: &'a [(WorkKind, Arc<Seen>)],
+    seen: &'a [(WorkRunner, Arc<Seen>)],
     ids: &'a [TaskId],
 }
 
@@ -296,7 +299,7 @@ impl Acts<'_> {
     ) -> Acted {
         let Self { run, stage, .. } = self;
         let mut added = Some(added);
-        let task = task("added", *run, WorkKind::Added);
+        let task = task("added", *run, WorkRunner::Added);
         let id = handle.add(task, added.take().expect("once")).expect("it fits");
         self.let_run(handle, 3);
         if run.way != Way::Time {
@@ -325,10 +328,10 @@ impl Acts<'_> {
                 let after_ns = now_ns();
                 // Since before it ran, but for the witness, the hog's and the unit's.
                 for (at, kind) in [
-                    (1, WorkKind::Thread),
-                    (2, WorkKind::Delaying),
-                    (3, WorkKind::Triggered),
-                    (5, WorkKind::Process),
+                    (1, WorkRunner::Thread),
+                    (2, WorkRunner::Delaying),
+                    (3, WorkRunner::Triggered),
+                    (5, WorkRunner::Process),
                 ] {
                     let why = handle.remove(self.ids[at]).expect_err("it stays");
                     refusals.push((kind, why.to_string()));
@@ -336,7 +339,7 @@ impl Acts<'_> {
                 handle.stop();
                 return Acted { removed: Some(removed), refusals, after_ns };
             }
-            Way::Panic if run.ender == Some(WorkKind::Process) => {
+            Way::Panic if run.ender == Some(WorkRunner::Process) => {
                 // It aborted by itself; then releases find nobody.
                 let before = self.counts(handle, "witness").ran;
                 while self.counts(handle, "witness").ran < before + 9 {
@@ -369,20 +372,20 @@ fn due(first_ns: u64, ended: &Ended, way: Way) -> (u64, u64) {
 }
 
 /// The counts of each kind of a run, and the faults found in it otherwise.
-fn judge(run: Run, ended: &Ended) -> (Vec<(WorkKind, Counted)>, Vec<String>) {
+fn judge(run: Run, ended: &Ended) -> (Vec<(WorkRunner, Counted)>, Vec<String>) {
     let Ended { summary, seen, removed, recorded, .. } = ended;
     let (mut tasks, mut wrong) = (Vec::new(), Vec::new());
     let first = |kind| {
         let (_, seen) = seen.iter().find(|(of_kind, _)| *of_kind == kind).expect("one of each");
         seen.first_ns.load(Ordering::Relaxed)
     };
-    let all_ns = first(WorkKind::Inline);
+    let all_ns = first(WorkRunner::Inline);
     let total = |name: &str| {
         let counts = &summary.task(name).expect("there").counts;
         counts.ran + counts.missed
     };
     // One that ended before its first call shows no release.
-    let is_elsewhere = ![0, all_ns].contains(&first(WorkKind::Thread));
+    let is_elsewhere = ![0, all_ns].contains(&first(WorkRunner::Thread));
     if is_elsewhere || total("thread") != total("witness") {
         wrong.push(format!("one loop, one grid, and they differ: {summary}"));
     }
@@ -396,26 +399,26 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(WorkKind, Counted)>, Vec<String>) {
     };
     let whole = due(all_ns, ended, run.way);
     if run.way != Way::Removal {
-        add(WorkKind::Thread, "thread", whole, None, 0);
-        add(WorkKind::Delaying, "delaying", delayed(run, ended), None, 0);
+        add(WorkRunner::Thread, "thread", whole, None, 0);
+        add(WorkRunner::Delaying, "delaying", delayed(run, ended), None, 0);
         let calls = |kind| {
             let (_, seen) = seen.iter().find(|(of_kind, _)| *of_kind == kind).expect("one of each");
             seen.calls.load(Ordering::Acquire)
         };
-        let distances = calls(WorkKind::Triggered).saturating_sub(1);
-        add(WorkKind::Triggered, "triggered", (distances, distances), None, 0);
+        let distances = calls(WorkRunner::Triggered).saturating_sub(1);
+        add(WorkRunner::Triggered, "triggered", (distances, distances), None, 0);
         let name = process(run);
         let process = summary.processes.iter().find(|process| process.name == name);
-        add(WorkKind::Process, name, whole, None, process.expect("there").unattended);
+        add(WorkRunner::Process, name, whole, None, process.expect("there").unattended);
     }
-    let own = match first(WorkKind::Added) {
+    let own = match first(WorkRunner::Added) {
         0 => (0, whole.1),
         first_ns => due(first_ns, ended, run.way),
     };
-    add(WorkKind::Added, "added", own, *removed, 0);
+    add(WorkRunner::Added, "added", own, *removed, 0);
     let is_end = match run.way {
         Way::Time => summary.end == End::Finished,
-        Way::Panic if run.ender == Some(WorkKind::Process) => summary.end == End::Stopped,
+        Way::Panic if run.ender == Some(WorkRunner::Process) => summary.end == End::Stopped,
         Way::Panic => matches!(summary.end, End::Panicked { .. }),
         Way::Policy => matches!(summary.end, End::Overran(_)),
         Way::Watchdog => {
@@ -432,7 +435,7 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(WorkKind, Counted)>, Vec<String>) {
 /// The releases of the task that moves its phase: each ran but the last one, which is a period
 /// after the release before it, or after the finish where that overran.
 fn delayed(run: Run, ended: &Ended) -> (u64, u64) {
-    let is = |(kind, _): &&(WorkKind, Arc<Seen>)| *kind == WorkKind::Delaying;
+    let is = |(kind, _): &&(WorkRunner, Arc<Seen>)| *kind == WorkRunner::Delaying;
     let (_, seen) = ended.seen.iter().find(is).expect("one of each");
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
     let (calls, planned_ns) = (get(&seen.calls), get(&seen.last_ns) + PERIOD_NS);
@@ -446,7 +449,7 @@ fn delayed(run: Run, ended: &Ended) -> (u64, u64) {
             (count, count)
         }
         // The panic left no finish.
-        Way::Panic if run.ender == Some(WorkKind::Delaying) => (calls, calls),
+        Way::Panic if run.ender == Some(WorkRunner::Delaying) => (calls, calls),
         _ => (one_more(Until::UpTo(ended.before_ns)), one_more(Until::UpTo(ended.after_ns))),
     }
 }
@@ -461,23 +464,23 @@ pub(crate) fn fill(table: &mut EndsTable) {
             runs.extend([new(way, None, false), new(way, None, true)]);
         }
         runs.push(new(Way::Removal, None, false));
-        runs.push(new(Way::Panic, Some(WorkKind::Process), true));
-        runs.push(new(Way::Policy, Some(WorkKind::Thread), false));
+        runs.push(new(Way::Panic, Some(WorkRunner::Process), true));
+        runs.push(new(Way::Policy, Some(WorkRunner::Thread), false));
         for way in [Way::Flow, Way::Panic] {
-            runs.push(new(way, Some(WorkKind::Thread), true));
+            runs.push(new(way, Some(WorkRunner::Thread), true));
         }
         let others = match by {
-            DisturbedBy::Nothing => [WorkKind::Added, WorkKind::Delaying],
-            DisturbedBy::Stall => [WorkKind::Triggered, WorkKind::Added],
-            DisturbedBy::Overrun => [WorkKind::Delaying, WorkKind::Triggered],
+            DisturbedBy::Nothing => [WorkRunner::Added, WorkRunner::Delaying],
+            DisturbedBy::Stall => [WorkRunner::Triggered, WorkRunner::Added],
+            DisturbedBy::Overrun => [WorkRunner::Delaying, WorkRunner::Triggered],
         };
         for way in [Way::Flow, Way::Panic] {
             runs.push(new(way, Some(others[0]), false));
         }
         runs.push(new(Way::Watchdog, Some(others[1]), false));
         if by == DisturbedBy::Nothing {
-            runs.push(new(Way::Policy, Some(WorkKind::Process), true));
-            runs.push(new(Way::Policy, Some(WorkKind::Added), true));
+            runs.push(new(Way::Policy, Some(WorkRunner::Process), true));
+            runs.push(new(Way::Policy, Some(WorkRunner::Added), true));
         }
     }
     let reasons = Mutex::new(Vec::new());
@@ -485,9 +488,9 @@ pub(crate) fn fill(table: &mut EndsTable) {
         let ended = run(each);
         let (tasks, wrong) = judge(each, &ended);
         let is_own = |kind| {
-            each.ender != Some(WorkKind::Process)
+            each.ender != Some(WorkRunner::Process)
                 || each.way != Way::Panic
-                || kind == WorkKind::Process
+                || kind == WorkRunner::Process
         };
         for (kind, counted) in tasks.into_iter().filter(|(kind, _)| is_own(*kind)) {
             table.add(EndCase { kind, way: each.way, by: each.by }, &counted, &each);

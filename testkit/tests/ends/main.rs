@@ -14,14 +14,14 @@ mod child;
 mod machine;
 mod simulated;
 
-use punctual_testkit::ends::{EndsTable, WorkKind};
+use punctual_testkit::ends::{EndsTable, WorkRunner};
 
 #[test]
 fn what_one_thread_runs_counts_each_release_however_it_ends() {
     let mut table = EndsTable::default();
     simulated::fill(&mut table);
     println!("{table}");
-    table.check(&[WorkKind::Loop, WorkKind::Inline, WorkKind::Unit]);
+    table.check(&[WorkRunner::Loop, WorkRunner::Inline, WorkRunner::Unit]);
 }
 
 #[test]
@@ -30,10 +30,10 @@ fn what_runs_elsewhere_counts_each_release_however_it_ends() {
     machine::fill(&mut table);
     println!("{table}");
     table.check(&[
-        WorkKind::Thread,
-        WorkKind::Delaying,
-        WorkKind::Added,
-        WorkKind::Process,
-        WorkKind::Triggered,
+        WorkRunner::Thread,
+        WorkRunner::Delaying,
+        WorkRunner::Added,
+        WorkRunner::Process,
+        WorkRunner::Triggered,
     ]);
 }

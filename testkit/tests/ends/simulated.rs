@@ -12,7 +12,7 @@ use punctual::{
     OnOverrun, Period, Phase, RtThread, StopHandle, Summary, Task, Unit, WaitPolicy, sim,
 };
 use punctual_import::samples::{RunCounts, SampleFileReader};
-use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkKind};
+use punctual_testkit::ends::{Counted, DisturbedBy, EndCase, EndsTable, Way, WorkRunner};
 use punctual_testkit::span::{ReleaseGrid, Until, moving};
 
 const MS: u64 = 1_000_000;
@@ -94,7 +94,7 @@ impl Clock for ActingClock {
 /// One run.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    kind: WorkKind,
+    kind: WorkRunner,
     way: Way,
     by: DisturbedBy,
     number: usize,
@@ -224,7 +224,7 @@ fn counted(counts: &Counts, releases: u64, recorded: Option<(u64, u64)>) -> Coun
 
 /// A run's tasks: which kind each is, and what it counted; and how it ended where it was to end
 /// otherwise.
-type Outcome = (Vec<(WorkKind, Counted)>, Option<String>);
+type Outcome = (Vec<(WorkRunner, Counted)>, Option<String>);
 
 /// A loop of one period.
 fn single(trial: &Trial) -> Outcome {
@@ -276,7 +276,7 @@ fn single(trial: &Trial) -> Outcome {
     let counts = handle.counts();
     let recorded = recorded(&file, "loop");
     let _gone = std::fs::remove_file(&file);
-    (vec![(WorkKind::Loop, counted(&counts, grid.count(first_ns, until), recorded))], wrong)
+    (vec![(WorkRunner::Loop, counted(&counts, grid.count(first_ns, until), recorded))], wrong)
 }
 
 /// Runs `executive` to the end that the trial says; the summary, and until when its releases are.
@@ -343,7 +343,7 @@ fn inline(trial: &Trial) -> Outcome {
     };
     let releases = [("own", own), ("beside", BESIDE.count(from_ns, until))];
     let expected =
-        releases.map(|(name, releases)| Expected { name, kind: WorkKind::Inline, releases });
+        releases.map(|(name, releases)| Expected { name, kind: WorkRunner::Inline, releases });
     outcome(trial, &summary, (&file, "own"), expected)
 }
 
@@ -396,17 +396,17 @@ fn units(trial: &Trial) -> Outcome {
     let (summary, until) = run(trial, executive, (&clock, first_ns), &stopped);
     let units = places.map(|(name, at_ns)| {
         let releases = grid(at_ns).count(from_ns, until);
-        Expected { name, kind: WorkKind::Unit, releases }
+        Expected { name, kind: WorkRunner::Unit, releases }
     });
     let releases = BESIDE.count(from_ns, until);
-    let beside = Expected { name: "beside", kind: WorkKind::Inline, releases };
+    let beside = Expected { name: "beside", kind: WorkRunner::Inline, releases };
     outcome(trial, &summary, (&file, name), units.into_iter().chain([beside]))
 }
 
 /// A task of a run, and its releases by the model.
 struct Expected<'n> {
     name: &'n str,
-    kind: WorkKind,
+    kind: WorkRunner,
     releases: u64,
 }
 
@@ -493,13 +493,13 @@ fn trials(at: EndCase, number: &mut usize) -> Vec<Trial> {
     let period = |num, den| Period::ratio(num, den).expect("in range");
     let periods: &[Period] = match kind {
         // A frame is a whole number of nanoseconds.
-        WorkKind::Unit => &[period(MS, 1)],
+        WorkRunner::Unit => &[period(MS, 1)],
         _ => &[period(MS, 1), period(10 * MS, 7)],
     };
     let policies: &[OnOverrun] = match (kind, way) {
         (_, Way::Policy) => &[OnOverrun::Stop],
-        (WorkKind::Loop, _) => &[OnOverrun::Skip],
-        (WorkKind::Unit, _) => &[OnOverrun::Skip, OnOverrun::Terminate],
+        (WorkRunner::Loop, _) => &[OnOverrun::Skip],
+        (WorkRunner::Unit, _) => &[OnOverrun::Skip, OnOverrun::Terminate],
         _ => &[
             OnOverrun::Skip,
             OnOverrun::Burst(2),
@@ -544,7 +544,7 @@ fn trials(at: EndCase, number: &mut usize) -> Vec<Trial> {
                     after_ns: 7 * MS,
                     last: 0,
                 };
-                let owner = kind == WorkKind::Loop && way == Way::Stop;
+                let owner = kind == WorkRunner::Loop && way == Way::Stop;
                 if trial.is_by_body() || owner {
                     trials.extend(lasts.map(|last| Trial { last, ..trial }));
                 } else {
@@ -569,8 +569,8 @@ fn trials(at: EndCase, number: &mut usize) -> Vec<Trial> {
     trials.retain(|trial| {
         let overruns = match (trial.kind, trial.by) {
             (_, DisturbedBy::Nothing) => true,
-            (WorkKind::Unit, DisturbedBy::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
-            (WorkKind::Unit, DisturbedBy::Overrun) => trial.length_ns > 100_000,
+            (WorkRunner::Unit, DisturbedBy::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
+            (WorkRunner::Unit, DisturbedBy::Overrun) => trial.length_ns > 100_000,
             (_, DisturbedBy::Stall) => trial.length_ns > 2 * trial.period.as_ns(),
             (_, DisturbedBy::Overrun) => trial.length_ns >= trial.period.as_ns(),
         };
@@ -585,10 +585,10 @@ const AT_ONCE: usize = 12;
 /// Fills the places of the kinds that a simulated clock runs.
 pub(crate) fn fill(table: &mut EndsTable) {
     let (mut trials_of_all, mut number) = (Vec::new(), 0);
-    for kind in [WorkKind::Loop, WorkKind::Inline, WorkKind::Unit] {
+    for kind in [WorkRunner::Loop, WorkRunner::Inline, WorkRunner::Unit] {
         for way in Way::EACH.into_iter().filter(|way| *way != Way::Removal) {
             for by in DisturbedBy::EACH {
-                if (kind, way) != (WorkKind::Loop, Way::Policy) {
+                if (kind, way) != (WorkRunner::Loop, Way::Policy) {
                     trials_of_all.extend(trials(EndCase { kind, way, by }, &mut number));
                 }
             }
@@ -602,8 +602,8 @@ pub(crate) fn fill(table: &mut EndsTable) {
                     trials_of_all.get(next.fetch_add(1, Ordering::Relaxed) as usize)
                 {
                     let outcome = match trial.kind {
-                        WorkKind::Loop => single(trial),
-                        WorkKind::Inline => inline(trial),
+                        WorkRunner::Loop => single(trial),
+                        WorkRunner::Inline => inline(trial),
                         _ => units(trial),
                     };
                     outcomes.lock().expect("no panic").push((*trial, outcome));
@@ -622,13 +622,13 @@ pub(crate) fn fill(table: &mut EndsTable) {
     for by in DisturbedBy::EACH {
         for number in 0..3 {
             let (counted, run) = removal(by, number);
-            let at = EndCase { kind: WorkKind::Inline, way: Way::Removal, by };
+            let at = EndCase { kind: WorkRunner::Inline, way: Way::Removal, by };
             table.add(at, &counted, &run);
         }
     }
-    table.absent(WorkKind::Loop, Way::Policy, "a loop has no policy: its owner sees `missed`");
-    table.absent(WorkKind::Loop, Way::Removal, "it is in no executive");
-    table.absent(WorkKind::Unit, Way::Removal, unit_stays());
+    table.absent(WorkRunner::Loop, Way::Policy, "a loop has no policy: its owner sees `missed`");
+    table.absent(WorkRunner::Loop, Way::Removal, "it is in no executive");
+    table.absent(WorkRunner::Unit, Way::Removal, unit_stays());
 }
 
 /// Why a unit's task is not removed.

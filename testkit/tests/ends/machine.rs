@@ -307,7 +307,14 @@ impl Acts<'_> {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        stage.before_ns.store(now_ns(), Ordering::Relaxed);
+        // On a busy machine the watchdog may have ended it already.
+        let stamp = || {
+            let stamp_ns = now_ns();
+            if !handle.stopped() {
+                stage.before_ns.store(stamp_ns, Ordering::Relaxed);
+            }
+        };
+        stamp();
         stage.disturbs.store(true, Ordering::Relaxed);
         if run.is_late {
             std::thread::sleep(LENGTH);
@@ -317,8 +324,8 @@ impl Acts<'_> {
         }
         let mut refusals = Vec::new();
         if run.way != Way::Policy {
-            // By its policy it may have ended already.
-            stage.before_ns.store(now_ns(), Ordering::Relaxed);
+            // By its policy it may have ended already, which shows too late.
+            stamp();
         }
         match run.way {
             Way::Stop => stage.stop.get().expect("set").stop(),
@@ -342,10 +349,10 @@ impl Acts<'_> {
             Way::Panic if run.ender == Some(WorkRunner::Process) => {
                 // It aborted by itself; then releases find nobody.
                 let before = self.counts(handle, "witness").ran;
-                while self.counts(handle, "witness").ran < before + 9 {
+                while self.counts(handle, "witness").ran < before + 9 && !handle.stopped() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                stage.before_ns.store(now_ns(), Ordering::Relaxed);
+                stamp();
                 handle.stop();
             }
             // It goes on until then without what is done beside it.

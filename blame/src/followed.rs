@@ -24,6 +24,8 @@ pub(crate) struct FollowedBook {
 
 impl FollowedBook {
     /// The place of a thread that is followed already.
+    // For each event.
+    #[inline]
     pub(crate) fn place(&self, tid: Tid) -> Option<usize> {
         let bit = tid as usize % (SIEVE * 64);
         if self.sieve[bit / 64] >> (bit % 64) & 1 == 0 {

@@ -446,6 +446,8 @@ impl CpuTimeline {
 
     /// Takes in an event that begins or ends an interrupt, which this thread sent where it is
     /// another CPU's. Of other events it takes no notice.
+    // For most events.
+    #[inline]
     pub(crate) fn frame(&mut self, event: &TraceEvent, sender: Option<TaskName>) {
         let is_flagged = event.context.is_interrupt();
         match event.kind {

@@ -7,7 +7,7 @@ use punctual_trace::event::TaskName;
 
 use crate::cause::{CauseKind, LateCause, Who, softirq};
 use crate::culprits::{OwnThread, RECORDER};
-use crate::machine::{KernelFiles, MachineFacts, Platform};
+use crate::machine::{CapturedMachine, KernelFiles, Platform};
 use crate::programs::ProgramOwner;
 use crate::symbols::SymbolMap;
 
@@ -23,7 +23,7 @@ pub struct CauseAdvice {
 /// The machine that the advice is for, and the place and owner of the cause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdviceContext<'a> {
-    pub(crate) machine: &'a MachineFacts,
+    pub(crate) machine: &'a CapturedMachine,
     pub(crate) symbols: &'a SymbolMap,
     /// The CPU that the cause was on, where it was only one.
     pub(crate) cpu: Option<u32>,
@@ -392,12 +392,12 @@ mod tests {
     const OWNERS: [ProgramOwner; 3] =
         [ProgramOwner::Stranger, ProgramOwner::Measurement, ProgramOwner::Load];
 
-    fn plain<'a>(symbols: &'a SymbolMap, machine: &'a MachineFacts) -> AdviceContext<'a> {
+    fn plain<'a>(symbols: &'a SymbolMap, machine: &'a CapturedMachine) -> AdviceContext<'a> {
         AdviceContext { machine, symbols, cpu: None, owner: ProgramOwner::Stranger }
     }
 
-    fn metal() -> MachineFacts {
-        MachineFacts { platform: Platform::Metal, ..MachineFacts::default() }
+    fn metal() -> CapturedMachine {
+        CapturedMachine { platform: Platform::Metal, ..CapturedMachine::default() }
     }
 
     fn every() -> Vec<LateCause> {
@@ -461,7 +461,7 @@ mod tests {
         let mut used = BTreeSet::new();
         for platform in [Platform::Unknown, Platform::VirtualMachine, Platform::Metal] {
             for kernel in [None, Some((6, 1)), Some((7, 2))] {
-                let machine = MachineFacts { platform, kernel, ..metal() };
+                let machine = CapturedMachine { platform, kernel, ..metal() };
                 for (cause, owner) in
                     every().into_iter().flat_map(|cause| OWNERS.map(|o| (cause, o)))
                 {
@@ -495,7 +495,7 @@ mod tests {
             (irq, "/proc/irq/9/smp_affinity_list"),
         ] {
             let text = |files: KernelFiles| {
-                let machine = MachineFacts { files, ..metal() };
+                let machine = CapturedMachine { files, ..metal() };
                 advice(&cause, AdviceContext { cpu: Some(3), ..plain(&symbols, &machine) }).text
             };
             let without = text(KernelFiles::default());
@@ -510,7 +510,7 @@ mod tests {
         let symbols = SymbolMap::default();
         for cause in every() {
             for kernel in [None, Some((6, 1)), Some((7, 2))] {
-                let machine = MachineFacts { kernel, ..metal() };
+                let machine = CapturedMachine { kernel, ..metal() };
                 let text = advice(&cause, plain(&symbols, &machine)).text;
                 let named = ["/proc/", "/sys/kernel", "/sys/fs", "/dev/"];
                 assert!(named.iter().all(|path| !text.contains(path)), "{text}");

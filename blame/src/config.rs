@@ -5,7 +5,7 @@ use punctual_trace::event::{ShortName, TaskName, Tid};
 
 use crate::recall::Recall;
 
-pub use crate::machine::{KernelFiles, MachineFacts, Platform, RecordingBegin, RunnableThread};
+pub use crate::machine::{CapturedMachine, KernelFiles, Platform, RecordingBegin, RunnableThread};
 use crate::symbols::SymbolMap;
 
 /// The threads that are followed.
@@ -116,7 +116,7 @@ pub struct BlameConfig {
     /// The lateness beyond which a wake is late.
     pub late: LateThreshold,
     /// The facts of the machine that was recorded.
-    pub machine: MachineFacts,
+    pub machine: CapturedMachine,
     /// True where the events have another clock than CLOCK_MONOTONIC, which sleeps expire on. Then
     /// the offset of that one is learnt from expiries too.
     pub is_clock_foreign: bool,
@@ -151,7 +151,7 @@ impl Default for BlameConfig {
         Self {
             follow: FollowedThreads::RealTime,
             late: LateThreshold::Above(50_000),
-            machine: MachineFacts::default(),
+            machine: CapturedMachine::default(),
             is_clock_foreign: false,
             symbols: SymbolMap::default(),
             event_driven: true,

@@ -60,7 +60,7 @@ impl KernelFiles {
 /// The facts of a machine by which causes are named and judged. A capture of late wakes keeps them
 /// beside its other facts, whose struct refuses unknown keys for both.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct MachineFacts {
+pub struct CapturedMachine {
     /// The platform that the kernel runs on.
     pub platform: Platform,
     /// Major and minor of the kernel's release, where known.

@@ -18,7 +18,7 @@ use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
 use crate::figures::ThreadSnapshot;
 use crate::keep::LateWake;
-use crate::machine::{MachineFacts, RecordingBegin};
+use crate::machine::{CapturedMachine, RecordingBegin};
 use crate::part::WakePart;
 use crate::past::WakePhase;
 use crate::release::{Activation, ReleaseAnchor};
@@ -231,7 +231,7 @@ impl RecalledThread {
 #[serde(deny_unknown_fields)]
 pub struct Recall {
     #[serde(flatten)]
-    pub(crate) machine: MachineFacts,
+    pub(crate) machine: CapturedMachine,
     /// The numbers that system calls had; `None` where that was not written.
     #[serde(default)]
     pub(crate) calls: Option<CallNumbers>,

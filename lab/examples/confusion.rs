@@ -21,7 +21,7 @@ use std::time::Duration;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{
-    BlameBounds, BlameConfig, FollowedThreads, LateThreshold, MachineFacts, Platform,
+    BlameBounds, BlameConfig, CapturedMachine, FollowedThreads, LateThreshold, Platform,
 };
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
@@ -157,10 +157,10 @@ fn config(tid: i32, kind: Injection) -> BlameConfig {
     BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
         late: LateThreshold::Above(late_ns(kind)),
-        machine: MachineFacts {
+        machine: CapturedMachine {
             platform: Platform::VirtualMachine,
             clock_offsets_ns: clocks.all_ns(),
-            ..MachineFacts::default()
+            ..CapturedMachine::default()
         },
         symbols: SymbolMap::new(functions),
         bounds: BlameBounds { worst: CYCLES as usize, reservoir: 0, ..BlameBounds::default() },

@@ -21,7 +21,7 @@ use punctual_blame::blame::Blame;
 use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{
-    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, MachineFacts, Platform,
+    BlameConfig, CapturedMachine, FollowedThreads, KernelFiles, LateThreshold, Platform,
     RecordingBegin,
 };
 use punctual_blame::counters::{CountedStretch, WakeCounts};
@@ -120,7 +120,7 @@ impl RecordedMachine {
     /// that are followed.
     pub(crate) fn config(self) -> BlameConfig {
         let Self { platform, kernel, smi_cpu: _ } = self;
-        let machine = MachineFacts {
+        let machine = CapturedMachine {
             platform,
             kernel,
             smi_count: None,

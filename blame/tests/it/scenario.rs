@@ -6,7 +6,7 @@
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
 use punctual_blame::config::{
-    BlameConfig, FollowedThreads, KernelFiles, LateThreshold, MachineFacts, Platform,
+    BlameConfig, CapturedMachine, FollowedThreads, KernelFiles, LateThreshold, Platform,
 };
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::symbols::SymbolMap;
@@ -79,10 +79,10 @@ pub(crate) fn config() -> BlameConfig {
     BlameConfig {
         follow: FollowedThreads::Threads(vec![servo().tid]),
         late: LateThreshold::Above(50 * US),
-        machine: MachineFacts {
+        machine: CapturedMachine {
             platform: Platform::VirtualMachine,
             files: KernelFiles::new(["/proc/irq/31/smp_affinity_list".to_owned()]),
-            ..MachineFacts::default()
+            ..CapturedMachine::default()
         },
         symbols: symbols(),
         ..BlameConfig::default()
@@ -90,7 +90,7 @@ pub(crate) fn config() -> BlameConfig {
 }
 
 /// The same of another machine.
-pub(crate) fn config_of(change: impl FnOnce(&mut MachineFacts)) -> BlameConfig {
+pub(crate) fn config_of(change: impl FnOnce(&mut CapturedMachine)) -> BlameConfig {
     let mut config = config();
     change(&mut config.machine);
     config

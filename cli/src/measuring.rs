@@ -189,7 +189,7 @@ impl Shown {
 /// What came of a measurement, for the command line to write.
 pub(crate) enum Measurement {
     /// Nothing was measured: the report has what its claims take.
-    Planned(PlannedReport),
+    Planned(Box<PlannedReport>),
     /// It is over, and has a result.
     Finished(Box<FinishedMeasuring>),
 }

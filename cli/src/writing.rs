@@ -22,7 +22,7 @@ use crate::view::{self, kinds};
 /// Writes what came of a measurement, then keeps it as the baseline that it may be.
 pub(crate) fn finish(measurement: Measurement) -> Result<Exit> {
     let finished = match measurement {
-        Measurement::Planned(plan) => return planned(plan),
+        Measurement::Planned(plan) => return planned(*plan),
         Measurement::Finished(finished) => *finished,
     };
     let FinishedMeasuring { report, outputs, detail, baseline, trouble } = finished;

@@ -135,7 +135,7 @@ impl Args {
             let report = Report::new(PROGRAM, NAME, PeriodicBody { loops, compare: None });
             let (duration, announced) = (self.duration.0, claims::measuring(self.duration.0));
             let planned = PlannedReport { report, duration, announced, outputs };
-            return Ok(Measurement::Planned(planned));
+            return Ok(Measurement::Planned(Box::new(planned)));
         }
         claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;

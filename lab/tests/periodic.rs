@@ -1,6 +1,7 @@
 //! The periodic experiment on this machine: what must add up, whatever the machine does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use punctual::RtThread;
 use punctual_core::sample::{Flags, Sample};
@@ -11,8 +12,8 @@ use punctual_lab::experiment::{BackgroundLoads, ExperimentEnd};
 use punctual_lab::periodic::{
     Condition, ConditionBlock, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
 };
-use punctual_os::affinity;
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
 #[derive(Default)]
@@ -152,6 +153,47 @@ fn nothing_runs_behind_a_measurement_that_did_not_come_to_its_end() {
     assert_eq!((outcome.end, behind.is_measured), (ExperimentEnd::Stopped, false));
 }
 
+/// Has the CPU when a block begins, above the loop, for 300 ms.
+struct Hog(u32);
+
+impl BackgroundLoads for Hog {
+    fn begin(&mut self, _: usize, _: Span) -> Result<(), String> {
+        let (has_it, is_ready) = std::sync::mpsc::channel();
+        let cpu = self.0;
+        std::thread::spawn(move || {
+            affinity::set(0, &CpuMask::one(cpu)).expect("a CPU of this process");
+            scheduler::set(0, SchedPolicy::Fifo(30)).expect("root");
+            let begun = Instant::now();
+            has_it.send(()).expect("somebody waits");
+            while begun.elapsed() < Duration::from_millis(300) {
+                std::hint::spin_loop();
+            }
+        });
+        is_ready.recv().map_err(|why| why.to_string())
+    }
+
+    fn end(&mut self, _: usize) {}
+}
+
+#[test]
+fn releases_that_pass_before_a_loop_has_its_cpu_are_missed_and_none_is_left_out() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let streams = vec![stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20))];
+    let cpu = streams[0].thread.pinned_to().expect("pinned");
+    let plan = plan(streams, 0, Span::from_ms(600));
+    let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
+    let stop = AtomicBool::new(false);
+    let run = Prepared::new(plan).run(Kept::default(), none, &mut Hog(cpu), &stop);
+    let outcome = run.expect("threads");
+    let LoopsOutcome { runs, end, .. } = outcome;
+    assert_eq!(end, ExperimentEnd::Finished);
+    // 600 releases but the one before a loop can be there.
+    let releases = runs[0].cycles + runs[0].missed;
+    assert!((598..=600).contains(&releases), "{releases}: {:?}", runs[0]);
+}
+
 fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     let cpu = affinity::get(0).expect("own").iter().last();
     Stream {
@@ -242,7 +284,7 @@ fn pinned(cpu: u32) -> Vec<i32> {
     tasks
         .filter_map(|task| task.file_name().to_string_lossy().parse().ok())
         .filter(|&tid| tid != punctual_os::process::tid())
-        .filter(|&tid| affinity::get(tid) == Ok(affinity::CpuMask::one(cpu)))
+        .filter(|&tid| affinity::get(tid) == Ok(CpuMask::one(cpu)))
         .collect()
 }
 

@@ -411,7 +411,8 @@ impl StreamThreads {
             let end = begun + left;
             left = Span::from_ns(left.as_ns() - length.as_ns());
             let before = StealTicks::read(&root);
-            let order = Order { condition, end: begun + length, counts: sequence.counts };
+            let counts = sequence.counts;
+            let order = Order { condition, begin: begun, end: begun + length, counts };
             for orders in &self.orders {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(order);
@@ -635,7 +636,8 @@ fn watchdog_thread<'scope, 'env: 'scope>(
     watchdog(scope, &plan.housekeeping, loops, (context.stop, done))
 }
 
-/// From the order to the first release: time to get from the order into the loop.
+/// From the order to the first release: time to get from the order into the loop. Who needs longer,
+/// because others have the CPU, is late: no release is left out for it.
 const BLOCK_LEAD: Span = Span::from_ms(1);
 
 /// An order to a stream.
@@ -643,6 +645,8 @@ const BLOCK_LEAD: Span = Span::from_ms(1);
 struct Order {
     /// Under which condition, that is into which ring.
     condition: usize,
+    /// From when on, on CLOCK_MONOTONIC: when it was given, not when its thread came to it.
+    begin: Instant,
     /// Until when, on CLOCK_MONOTONIC.
     end: Instant,
     /// True where its cycles count.
@@ -786,13 +790,12 @@ impl<'a> Worker<'a> {
             };
             let (clock, grid) = (segments.clock(), self.grid(order.condition));
             clock.discipline();
-            let now = clock.now();
-            let end = clock.at(order.end);
+            let (begin, end) = (clock.at(order.begin), clock.at(order.end));
             match order.counts {
                 true => segments.observer().begin(plan.cold),
                 false => segments.observer().begin_uncounted(),
             }
-            segments.begin_on(grid, grid.at_or_after(now + BLOCK_LEAD));
+            segments.begin_on(grid, grid.at_or_after(begin + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
             vitals.watched().arm(tid);
@@ -801,7 +804,7 @@ impl<'a> Worker<'a> {
             let status = segments.wait_status();
             let figures = Box::new(SegmentFigures {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
-                wall_ns: u64::try_from((segments.clock().now() - now).as_ns()).unwrap_or(0),
+                wall_ns: u64::try_from((segments.clock().now() - begin).as_ns()).unwrap_or(0),
                 stalls: vitals.take_stalls(),
                 usage: usage_since(before.1),
                 plan: status.plan,

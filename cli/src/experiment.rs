@@ -190,25 +190,27 @@ fn find(stream: &Stream) -> Result<Option<Quiet>> {
     Ok(quiet::find(thread.pinned_to(), thread.policy(), stream.period)?)
 }
 
-/// Where a loop was put, and why.
+/// Where a loop was put, and why. What listening found need not be this kernel's own tick: a host's
+/// comes through, and so does a steady loop of others.
 fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
-    let cpu = stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+    let cpu =
+        stream.thread.pinned_to().map_or_else(|| "a CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     let period = format::period(stream.period.as_ns());
     match quiet {
         Some(quiet) if !quiet.is_detected() => format!(
-            "quiet phase: no tick{cpu} was detected; releases every {period} are placed {} away \
-             from where Linux has it since 6.4",
+            "quiet phase: no tick of {cpu} was detected; releases every {period} are placed {} \
+             away from where Linux has it since 6.4",
             format::ns(Some(quiet.clear_ns as f64))
         ),
         Some(quiet) => format!(
-            "quiet phase: the tick{cpu} comes every {}; releases every {period} are placed {} away \
-             from it",
+            "quiet phase: {cpu} is interrupted every {}, as by a tick (the kernel's, its host's, \
+             or a loop's); releases every {period} are placed {} away from that",
             format::period(quiet.tick_ns),
             format::ns(Some(quiet.clear_ns as f64))
         ),
         None => format!(
-            "no quiet phase: releases every {period} meet the tick{cpu} at any phase, so they stay \
-             at phase zero"
+            "no quiet phase: releases every {period} meet the tick of {cpu} at any phase, so they \
+             stay at phase zero"
         ),
     }
 }

@@ -10,10 +10,10 @@ use crate::timeline::Activity;
 
 /// Wakes on time that are needed before a baseline counts.
 pub(crate) const NEEDED: u64 = 16;
-/// The share of wakes on time that a baseline covers (blame.md §6: p95).
+/// The share of wakes on time that a baseline covers.
 const SHARE: f64 = 0.95;
 /// A task or idle stretch beside an IPI that is shorter than this is the IPI's: entering and
-/// leaving it costs a virtual machine some 12 µs without an event (blame.md §4.2, rule 4), ns.
+/// leaving it costs a virtual machine some 12 µs without an event (measured), ns.
 const IPI_GAP_NS: u64 = 60_000;
 
 /// Times of one wake that have a baseline, ns.

@@ -68,7 +68,7 @@ impl Pace {
 
     /// A thread that spins ends its cycle at one instant after its release, however late it woke,
     /// up to its margin; others end later the later they woke. The slope of the end over the
-    /// lateness is 0.05 for the former and 1.07 for the latter (measured, blame.md §2).
+    /// lateness is 0.05 for the former and 1.07 for the latter (measured).
     fn learnt_margin_ns(&self) -> Option<u64> {
         if self.cycles.len() < NEEDED {
             return None;

@@ -1,7 +1,7 @@
 //! Stretches without an event: the evidence that tells the host or the firmware from code that has
 //! interrupts off.
 //!
-//! Three tests (blame.md §4.2): what the timer's interrupt found (`symbols`); whether another CPU
+//! Three tests: what the timer's interrupt found (`symbols`); whether another CPU
 //! was silent at the same time, against how often it is by chance; whether the thread that ran got
 //! less CPU time than passed on the clock.
 

@@ -29,6 +29,8 @@ pub(crate) struct AdviceContext<'a> {
     pub(crate) cpu: Option<u32>,
     /// The owner of the threads that it names.
     pub(crate) owner: ProgramOwner,
+    /// True where the thread that it names released each of these wakes itself.
+    pub(crate) is_waker: bool,
 }
 
 /// Rules of `tune` that advice names.
@@ -64,7 +66,13 @@ pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvi
 
 /// Advice about a cause that is neither of the measurement nor of its load.
 fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
-    match cause.kind() {
+    let kind = cause.kind();
+    let has_it =
+        matches!(kind, CauseKind::HigherPriority | CauseKind::EqualPriority | CauseKind::FairShare);
+    if let Some(task) = cause.culprit().filter(|_| has_it && context.is_waker) {
+        return (of_waker(task), None);
+    }
+    match kind {
         CauseKind::NormalPath => (NORMAL_PATH.to_owned(), None),
         CauseKind::TimerSlack => (TIMER_SLACK.to_owned(), None),
         CauseKind::IdleExit => idle_exit(context),
@@ -93,6 +101,15 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::NoSingle => (NO_SINGLE.to_owned(), None),
         CauseKind::Unexplained => (UNEXPLAINED.to_owned(), None),
     }
+}
+
+/// Lowering it would make the late thread later still: it is what releases it.
+fn of_waker(task: TaskName) -> String {
+    format!(
+        "{} wakes the late thread and works on first: give one of them another CPU, or let it do \
+         less between the waking and its own wait.",
+        Who(task)
+    )
 }
 
 const NORMAL_PATH: &str = "Nothing: wakes on time take it too.";
@@ -393,7 +410,13 @@ mod tests {
         [ProgramOwner::Stranger, ProgramOwner::Measurement, ProgramOwner::Load];
 
     fn plain<'a>(symbols: &'a SymbolMap, machine: &'a CapturedMachine) -> AdviceContext<'a> {
-        AdviceContext { machine, symbols, cpu: None, owner: ProgramOwner::Stranger }
+        AdviceContext {
+            machine,
+            symbols,
+            cpu: None,
+            owner: ProgramOwner::Stranger,
+            is_waker: false,
+        }
     }
 
     fn metal() -> CapturedMachine {

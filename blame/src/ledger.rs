@@ -38,6 +38,8 @@ pub(crate) struct CauseSum {
     pub(crate) inferred: u64,
     /// Wakes that it made late by making the one before late.
     pub(crate) followed: u64,
+    /// Wakes that the thread which it names had released itself.
+    pub(crate) by_waker: u64,
     /// Its stretches without an event.
     pub(crate) stalls: StallSums,
 }
@@ -51,6 +53,7 @@ impl CauseSum {
         self.trust_ns += from.trust_ns;
         self.inferred += from.inferred;
         self.followed += from.followed;
+        self.by_waker += from.by_waker;
         self.stalls.merge(&from.stalls);
     }
 
@@ -445,6 +448,8 @@ impl Ledger {
         for (cause, time_ns) in sums {
             let of_cause =
                 || parts.iter().copied().filter(move |part| facts.counted(part) == cause);
+            let waker = wake.activation.anchor.waker();
+            let is_wakers = |part: WakePart| part.cause.culprit().map(|task| task.tid) == waker;
             let trust = |part: WakePart| part.length_ns() as f64 * part.certainty.confidence();
             let mut sum = CauseSum {
                 main: u64::from(cause == main),
@@ -454,6 +459,7 @@ impl Ledger {
                 trust_ns: of_cause().map(trust).sum::<f64>() * sound,
                 inferred: u64::from(of_cause().any(|part| part.is_inferred)),
                 followed: u64::from(of_cause().any(|part| facts.has_root(&part))),
+                by_waker: u64::from(waker.is_some() && of_cause().any(is_wakers)),
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());

@@ -37,10 +37,19 @@ impl ReleaseAnchor {
         matches!(self, Self::Interrupt | Self::Thread { .. })
     }
 
+    /// The thread that released it by waking it; `None` for a timer, an interrupt, or one that was
+    /// not seen.
+    pub(crate) const fn waker(self) -> Option<Tid> {
+        match self {
+            Self::Thread { waker } => Some(waker),
+            _ => None,
+        }
+    }
+
     /// Returns true where this may be the interrupt by which another thread's waking reaches its
     /// CPU: one for a single CPU. Not every kernel records its sender.
     pub(crate) fn may_bring(self, activity: &Activity) -> bool {
-        let Self::Thread { waker } = self else { return false };
+        let Some(waker) = self.waker() else { return false };
         match activity {
             Activity::Ipi { vector: Vector::Reschedule | Vector::CallFunctionSingle, sender } => {
                 sender.is_none_or(|sender| sender.tid == waker)

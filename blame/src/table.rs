@@ -251,6 +251,7 @@ fn row(
         symbols: &config.symbols,
         cpu,
         owner: culprits.owner(),
+        is_waker: sum.touched > 0 && sum.by_waker == sum.touched,
     };
     CauseRow {
         cause,

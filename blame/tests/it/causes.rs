@@ -967,6 +967,24 @@ fn a_thread_that_another_wakes_is_released_by_that() {
 }
 
 #[test]
+fn a_waker_that_works_on_above_its_thread_is_not_to_be_lowered() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        scenario.switch(at - 500 * US, 0, 1, idle());
+        scenario.switch(at - 10 * US, 0, 0, hog());
+        scenario.wake(at, 0, servo(), 0);
+        scenario.switch(at + if cycle < 40 { 6 * US } else { 96 * US }, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.worst.least_ns()), (52, 96 * US));
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!((row.cause.culprit(), row.advice.rule), (Some(hog()), None));
+    assert!(row.advice.text.contains("wakes the late thread and works on"), "{}", row.advice.text);
+}
+
+#[test]
 fn the_interrupt_by_which_a_waking_reaches_its_cpu_is_nobodys_fault() {
     for (before, kind) in [(idle(), CauseKind::IdleExit), (cat(), CauseKind::HostOrInterruptsOff)] {
         let mut scenario = Scenario::new();

@@ -902,7 +902,6 @@ impl Timescale for FollowedClock {
 mod tests {
     use punctual::RtThread;
     use punctual_core::time::Period;
-    use punctual_engine::clocks::{Untrusted, Vdso};
 
     use super::*;
     use crate::periodic::{Condition, LibraryLoop, WaitKind};
@@ -1022,7 +1021,7 @@ mod tests {
     fn a_block_is_over_with_the_last_answer_or_the_first_loop_that_is_gone() {
         let (plan, stop, pinned) = (plan(), AtomicBool::new(false), Mutex::new(Vec::new()));
         let late = LateWatch::new(None, &stop);
-        let clock = MachineClock::Vdso(Vdso, Untrusted::NotInvariant);
+        let clock = MachineClock::best();
         let context = RunContext {
             plan: &plan,
             known: &[],

@@ -185,14 +185,17 @@ fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Ad
             );
             (text, String::new())
         }
-        None if was_missed => (
-            format!(
-                "the worst, {}, did not come again behind the measurement, and is not explained: \
-                 --blame on records while it measures",
+        None if was_missed => {
+            // Whoever was seen to have its CPU is named beside this.
+            let is_seen = kept_waiting(std::slice::from_ref(run), rows).is_some();
+            let open = if is_seen { "" } else { ", and is not explained" };
+            let text = format!(
+                "the worst, {}, did not come again behind the measurement{open}: --blame on \
+                 records while it measures",
                 format::long(worst(&run))
-            ),
-            String::new(),
-        ),
+            );
+            (text, String::new())
+        }
         None if blame.late < LATE_MIN => {
             (format!("{late} {bar}{place} are too few to say why"), String::new())
         }
@@ -377,6 +380,7 @@ mod tests {
 
     use super::*;
     use crate::run::Setup;
+    use crate::run::{KeptWaiting, OtherThread};
     use punctual_lab::blame::BlamedCause;
 
     /// A captured machine.
@@ -553,6 +557,23 @@ mod tests {
         let advice = cause(&[moved], &[], &requirement).expect("recorded");
         assert_eq!(advice.command.as_deref(), Some("punctual tune plan --cpus 1"));
         assert!(advice.whole().contains("blame --cpu 1 --period 1ms --over 40us'"), "{advice:?}");
+    }
+
+    #[test]
+    fn a_worst_that_did_not_come_again_is_unexplained_only_where_nobody_was_seen() {
+        let mut stalled = blamed(with_late(1_000_000, 3, 90_000), 12, &[("softirq", 5, None)]);
+        stalled.blame.as_mut().expect("blamed").behind_ns = Some(1_000_000_000);
+        stalled.outcome.lateness_ns.max = Some(2e9);
+        let text = |run: &Run| {
+            let advice = cause(std::slice::from_ref(run), &[], &Requirement::default());
+            advice.expect("recorded").text
+        };
+        let open = text(&stalled);
+        assert!(open.contains("behind the measurement, and is not explained: "), "{open}");
+        let hog = OtherThread { name: "sh".to_owned(), share: 0.9, pid: Some(7), processes: 1 };
+        stalled.kept_waiting = Some(KeptWaiting { waited_ns: 1, threads: vec![hog] });
+        let named = text(&stalled);
+        assert!(named.contains("behind the measurement: --blame on"), "{named}");
     }
 
     #[test]

@@ -148,7 +148,10 @@ impl OtherThreads {
         let names: Vec<String> = named.collect();
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-        Some(format!("Not idle: others used {} of CPU {cpu}{names}.", format::share(self.share)))
+        Some(format!(
+            "Not idle: others used at least {} of CPU {cpu}{names}.",
+            format::share(self.share)
+        ))
     }
 }
 
@@ -632,8 +635,8 @@ mod tests {
                 thread("kworker/1:2", 0.1, None, 0),
             ],
         };
-        let expected = "Not idle: others used 60 % of CPU 1: rustc (3 processes, most pid 301) \
-                        30 %, sh (pid 12) 20 %, kworker/1:2 10 %.";
+        let expected = "Not idle: others used at least 60 % of CPU 1: rustc (3 processes, most \
+                        pid 301) 30 %, sh (pid 12) 20 %, kworker/1:2 10 %.";
         let sentence = others.not_idle(1).map(|text| text.replace('\u{a0}', " "));
         assert_eq!(sentence.as_deref(), Some(expected));
         let hog = thread("hog (SCHED_FIFO 97)", 0.9, Some(77), 1);

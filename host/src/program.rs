@@ -2,12 +2,12 @@
 //! way.
 //!
 //! As [`crate::rules`] judge a machine: verdicts with where each is from and the command that
-//! changes it. Reads two moments of /proc through a [`Root`] and judges what it read; changes
+//! changes it. Reads some moments of /proc through a [`Root`] and judges what it read; changes
 //! nothing. What people found by hand in programs of others is what is looked for: policies that
 //! were inherited, priorities below an interrupt's thread, loops that wander over CPUs, memory that
 //! is not locked.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cpulist::CpuList;
 use crate::facts::MachineFacts;
@@ -29,7 +29,40 @@ pub struct ProgramThread {
     pub times: ThreadTimes,
     /// Its page faults so far, or since the moment before.
     pub faults: u64,
+    /// How often it woke.
+    pub wakes: ThreadWakes,
 }
+
+/// How often a thread went to sleep, and so woke: its voluntary switches, at moments that are the
+/// same time apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadWakes {
+    /// Those so far at each moment, the first one first; none where that may not be read.
+    counts: Vec<u64>,
+}
+
+impl ThreadWakes {
+    /// The wakes between the first moment and the last one; `None` with less than two moments.
+    pub fn total(&self) -> Option<u64> {
+        let [first, .., last] = self.counts.as_slice() else { return None };
+        Some(last.saturating_sub(*first))
+    }
+
+    /// Returns true where it woke as a loop does: in each part of the time often enough to tell,
+    /// and in none much oftener than in another. False also where too little was read.
+    pub fn are_steady(&self) -> bool {
+        let parts = self.counts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        let (least, most) =
+            parts.clone().fold((u64::MAX, 0), |(least, most), n| (n.min(least), n.max(most)));
+        self.counts.len() > PARTS && least >= STEADY_LEAST && most - least <= 2 + most / 10
+    }
+}
+
+/// The parts of the time that a program is watched, for the steadiness of its wakes.
+const PARTS: usize = 4;
+
+/// The least wakes in each part that may be told from chance: a period of 50 ms in a second.
+const STEADY_LEAST: u64 = 5;
 
 /// A program at one moment.
 #[derive(Clone, Debug)]
@@ -85,15 +118,34 @@ impl RunningProgram {
         })
     }
 
-    /// As it is, with times and faults since it was `before`.
-    #[must_use]
-    pub fn since(mut self, before: &Self, watched: Duration) -> Self {
+    /// Reads it at moments over so long, and has times, faults and wakes of that time; `None` where
+    /// no such process runs, or it ends meanwhile. Sleeps in between.
+    pub fn watch(root: &Root, pid: i32, time: Duration) -> Option<Self> {
+        let begun = Instant::now();
+        let mut moments = vec![Self::read(root, pid)?];
+        for part in 1..=PARTS as u32 {
+            // Steadiness is a matter of equal times: each moment is counted from the first one.
+            let due = time * part / PARTS as u32;
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            moments.push(Self::read(root, pid)?);
+        }
+        // The time that it really was, not the one that was requested.
+        Some(moments.pop()?.since(&moments, begun.elapsed()))
+    }
+
+    /// As it is, with times, faults and wakes since it was as in the first of `before`.
+    fn since(mut self, before: &[Self], watched: Duration) -> Self {
         for own in &mut self.threads {
-            let then = before.threads.iter().find(|then| then.thread.tid == own.thread.tid);
-            if let Some(then) = then {
-                own.times = own.times.since(&then.times);
-                own.faults = own.faults.saturating_sub(then.faults);
+            let tid = own.thread.tid;
+            let of_thread =
+                |moment: &Self| moment.threads.iter().find(|then| then.thread.tid == tid).cloned();
+            let earlier: Vec<ProgramThread> = before.iter().filter_map(of_thread).collect();
+            if let Some(first) = earlier.first() {
+                own.times = own.times.since(&first.times);
+                own.faults = own.faults.saturating_sub(first.faults);
             }
+            let counts = earlier.into_iter().flat_map(|then| then.wakes.counts);
+            own.wakes.counts = counts.chain(own.wakes.counts.drain(..)).collect();
         }
         self.watched = Some(watched);
         self
@@ -135,30 +187,70 @@ impl RunningProgram {
         verdicts
     }
 
+    /// Its threads of which `is` holds.
+    fn threads_that(&self, is: impl Fn(&ProgramThread) -> bool) -> Vec<&ProgramThread> {
+        self.threads.iter().filter(|own| is(own)).collect()
+    }
+
     fn policy(&self, loops: &[&ProgramThread]) -> KnobVerdict {
-        let row = &POLICY;
-        match loops {
-            [] => row
-                .of(&format!("policies of {}", self.name), RuleVerdict::Improve)
-                .found(match self.threads.len() {
-                    1 => "its only thread has no real-time policy".to_owned(),
-                    count => format!("none of {count} threads has a real-time policy"),
-                })
+        let knob = format!("policies of {}", self.name);
+        let of = |verdict| POLICY.of(&knob, verdict);
+        let steady = self.threads_that(|own| !own.thread.is_real_time() && own.wakes.are_steady());
+        let set = format!("sudo punctual sched set --fifo 80 {}", tids(&steady));
+        let wakes = self.listed(&steady);
+        let policies: Vec<String> = loops
+            .iter()
+            .map(|own| format!("{} {}", shown(&own.thread), own.thread.policy_words()))
+            .collect();
+        let policies = policies.join(", ");
+        // The loop may be one of those that have a policy: a loop that never sleeps does not wake.
+        let works = |own: &&ProgramThread| own.wakes.total() != Some(0) || own.times.run_ns > 0;
+        match (loops, self.threads.len(), steady.is_empty()) {
+            ([], 1, _) => of(RuleVerdict::Improve)
+                .found("its only thread has no real-time policy".to_owned())
                 .run(format!("sudo punctual sched set --fifo 80 {}", self.pid)),
-            loops => {
-                let words: Vec<String> = loops
-                    .iter()
-                    .map(|own| format!("{} {}", shown(&own.thread), own.thread.policy_words()))
-                    .collect();
-                row.of(&format!("policies of {}", self.name), RuleVerdict::Good)
-                    .found(words.join(", "))
+            ([], count, true) => of(RuleVerdict::Improve)
+                .found(format!(
+                    "none of {count} threads has a real-time policy; none wakes steadily, so \
+                     which has the loop is not known: the change is for all of them"
+                ))
+                .run(format!("sudo punctual sched set --fifo 80 --threads {}", self.pid)),
+            ([], count, false) => of(RuleVerdict::Improve)
+                .found(format!(
+                    "none of {count} threads has a real-time policy; steadily, as loops do, \
+                     {wakes}"
+                ))
+                .run(set),
+            (_, _, false) if !loops.iter().any(works) => of(RuleVerdict::Improve)
+                .found(format!(
+                    "{policies}: asleep all the time; steadily, as loops do, and without a \
+                     real-time policy {wakes}"
+                ))
+                .run(set),
+            (_, _, false) if !loops.iter().any(|own| own.wakes.are_steady()) => {
+                of(RuleVerdict::Unknown).found(format!(
+                    "{policies}: does not wake steadily; steadily, as loops do, and without a \
+                     real-time policy {wakes}; if the loop is there: {set}"
+                ))
             }
+            _ => of(RuleVerdict::Good).found(policies),
         }
         .done()
     }
 
+    /// Threads with how often each wakes: "jackd (12) wakes 47 times a second".
+    fn listed(&self, threads: &[&ProgramThread]) -> String {
+        let seconds = self.watched.map_or(1.0, |time| time.as_secs_f64());
+        let rate = |own: &ProgramThread| own.wakes.total().unwrap_or(0) as f64 / seconds;
+        let words: Vec<String> = threads
+            .iter()
+            .map(|own| format!("{} wakes {:.0} times a second", shown(&own.thread), rate(own)))
+            .collect();
+        words.join(", ")
+    }
+
     fn inherited(&self, loops: &[&ProgramThread]) -> Option<KnobVerdict> {
-        let [first, second, ..] = loops else { return None };
+        let [first, _, ..] = loops else { return None };
         let alike = |own: &&ProgramThread| {
             (own.thread.policy, own.thread.priority) == (first.thread.policy, first.thread.priority)
         };
@@ -167,12 +259,21 @@ impl RunningProgram {
         let words = first.thread.policy_words();
         let count = self.threads.len();
         let verdict = match loops.len() == count && loops.iter().all(alike) {
-            true => row
-                .of(&knob, RuleVerdict::Improve)
-                .found(format!(
-                    "all {count} threads have {words}: one was set, the others inherited it"
-                ))
-                .run(format!("sudo punctual sched set --other {}", second.thread.tid)),
+            true => {
+                let found = format!(
+                    "all {count} threads have {words}: all were set, or one was and the others \
+                     inherited it"
+                );
+                let helpers = self.threads_that(|own| !own.wakes.are_steady());
+                let judged = row.of(&knob, RuleVerdict::Improve).found(found);
+                // Where no thread wakes steadily, the loop may be any of them.
+                match helpers.is_empty() || helpers.len() == count {
+                    true => judged,
+                    false => {
+                        judged.run(format!("sudo punctual sched set --other {}", tids(&helpers)))
+                    }
+                }
+            }
             false => row.of(&knob, RuleVerdict::Good).found(format!(
                 "{} of {count} threads are real-time, and not all alike",
                 loops.len()
@@ -325,6 +426,13 @@ impl ProgramThread {
             slack_ns,
             times: thread.times(root).unwrap_or_default(),
             faults: thread.faults,
+            wakes: ThreadWakes {
+                counts: thread
+                    .status(root, "voluntary_ctxt_switches")
+                    .and_then(|count| count.parse().ok())
+                    .into_iter()
+                    .collect(),
+            },
             thread,
         })
     }
@@ -336,6 +444,12 @@ const NEAR_LIMIT: f64 = 0.9;
 /// A thread by name and number.
 fn shown(thread: &RunningThread) -> String {
     format!("{} ({})", thread.name, thread.tid)
+}
+
+/// Numbers of threads, as commands take them.
+fn tids(threads: &[&ProgramThread]) -> String {
+    let tids: Vec<String> = threads.iter().map(|own| own.thread.tid.to_string()).collect();
+    tids.join(" ")
 }
 
 /// Real-time threads of others that may take its CPU.
@@ -485,7 +599,8 @@ const POLICY: Row = Row {
     id: "program.policy",
     why: "a thread of SCHED_OTHER waits for its share of the CPU, whatever else runs",
     cost: "a real-time thread that does not sleep takes its CPU from all others",
-    verified: "policy and priority in /proc/PID/task/TID/stat",
+    verified: "policy and priority in /proc/PID/task/TID/stat, voluntary_ctxt_switches in its \
+               status at some moments",
     source: "sched(7)",
     gain: 9,
 };
@@ -687,8 +802,21 @@ mod tests {
     fn own(thread: RunningThread, cpus: &str) -> ProgramThread {
         let allowed = CpuList::parse(cpus, 63).expect("a list");
         let (times, faults) = (ThreadTimes::default(), thread.faults);
-        ProgramThread { thread, allowed, slack_ns: Some(50_000), times, faults }
+        let wakes = ThreadWakes::default();
+        ProgramThread { thread, allowed, slack_ns: Some(50_000), times, faults, wakes }
     }
+
+    /// A thread with its voluntary switches at each moment.
+    fn waking(own: ProgramThread, counts: [u64; 5]) -> ProgramThread {
+        ProgramThread { wakes: ThreadWakes { counts: counts.to_vec() }, ..own }
+    }
+
+    /// Where a loop of a kilohertz was at each moment.
+    const KILOHERTZ: [u64; 5] = [9_000, 9_250, 9_500, 9_751, 10_000];
+    /// Where a thread that sleeps all the time was at each moment.
+    const ASLEEP: [u64; 5] = [7; 5];
+    /// Where a thread was that people make work for at each moment.
+    const UNSTEADY: [u64; 5] = [7, 7, 90, 91, 140];
 
     fn program(threads: Vec<ProgramThread>) -> RunningProgram {
         RunningProgram {
@@ -781,15 +909,99 @@ mod tests {
         assert!(found(&shared, "program.sharing").1.contains("CPU 2 is also that of b (12)"));
     }
 
+    /// The verdict on the policies, what was found, and the command.
+    fn policies(threads: Vec<ProgramThread>) -> (&'static str, String, String) {
+        let verdicts = judged(&program(threads), &[]);
+        let policy = verdicts.iter().find(|verdict| verdict.id == "program.policy");
+        let policy = policy.expect("judged");
+        let command = match policy.changes.as_slice() {
+            [KnobChange::Run { command }] => command.clone(),
+            _ => String::new(),
+        };
+        (policy.verdict.word(), policy.found.clone(), command)
+    }
+
     #[test]
-    fn this_process_can_be_read_twice() {
+    fn the_thread_that_wakes_steadily_is_the_one_to_set() {
+        let main = || waking(own(thread(10, "jackd", 0, 0), "0-3"), ASLEEP);
+        let helper = || waking(own(thread(11, "gui", 0, 0), "0-3"), UNSTEADY);
+        let ordinary = |tid| waking(own(thread(tid, "loop", 0, 0), "0-3"), KILOHERTZ);
+        let (verdict, words, command) = policies(vec![main(), helper(), ordinary(12)]);
+        assert_eq!(
+            (verdict, command.as_str()),
+            ("improve", "sudo punctual sched set --fifo 80 12")
+        );
+        assert!(words.ends_with("loops do, loop (12) wakes 1000 times a second"), "{words}");
+        let several = policies(vec![main(), ordinary(12), ordinary(13)]).2;
+        assert_eq!(several, "sudo punctual sched set --fifo 80 12 13");
+        // Nothing points to one of them: all are set.
+        let (_, words, command) = policies(vec![main(), helper()]);
+        assert_eq!(command, "sudo punctual sched set --fifo 80 --threads 10");
+        assert!(words.contains("which has the loop is not known"), "{words}");
+        assert_eq!(policies(vec![main()]).2, "sudo punctual sched set --fifo 80 10");
+    }
+
+    #[test]
+    fn a_policy_of_the_thread_that_sleeps_is_not_good() {
+        let set = |counts| waking(own(thread(10, "jackd", 1, 80), "2"), counts);
+        let ordinary = || waking(own(thread(12, "loop", 0, 0), "0-3"), KILOHERTZ);
+        let (verdict, words, command) = policies(vec![set(ASLEEP), ordinary()]);
+        assert_eq!(
+            (verdict, command.as_str()),
+            ("improve", "sudo punctual sched set --fifo 80 12")
+        );
+        assert!(words.starts_with("jackd (10) SCHED_FIFO 80: asleep"), "{words}");
+        assert!(words.contains("without a real-time policy loop (12) wakes 1000"), "{words}");
+        // One that wakes for events may be the loop or not.
+        let (verdict, words, command) = policies(vec![set(UNSTEADY), ordinary()]);
+        assert_eq!((verdict, command.as_str()), ("unknown", ""));
+        assert!(words.ends_with("if the loop is there: sudo punctual sched set --fifo 80 12"));
+        // One that never sleeps is at work.
+        let mut polling = set(ASLEEP);
+        polling.times.run_ns = 900_000_000;
+        assert_eq!(policies(vec![polling, ordinary()]).0, "unknown");
+        assert_eq!(policies(vec![set(KILOHERTZ), ordinary()]).0, "good");
+        let idle = waking(own(thread(12, "gui", 0, 0), "0-3"), UNSTEADY);
+        assert_eq!(policies(vec![set(ASLEEP), idle]).0, "good");
+    }
+
+    #[test]
+    fn a_loop_is_not_proposed_to_lose_its_policy() {
+        let alike = |tid, counts| waking(own(thread(tid, "jackd", 1, 80), "2"), counts);
+        let command = |threads| {
+            let verdicts = judged(&program(threads), &[]);
+            let inherited = verdicts.into_iter().find(|verdict| verdict.id == "program.inherited");
+            inherited.expect("judged").changes
+        };
+        let helpers = "sudo punctual sched set --other 10 11".to_owned();
+        let threads = vec![alike(10, ASLEEP), alike(11, UNSTEADY), alike(12, KILOHERTZ)];
+        assert_eq!(command(threads), [KnobChange::Run { command: helpers }]);
+        assert_eq!(command(vec![alike(10, ASLEEP), alike(11, UNSTEADY)]), []);
+        assert_eq!(command(vec![alike(10, KILOHERTZ), alike(11, KILOHERTZ)]), []);
+    }
+
+    #[test]
+    fn wakes_are_steady_where_all_parts_have_as_many() {
+        let steady = |counts: &[u64]| ThreadWakes { counts: counts.to_vec() }.are_steady();
+        assert!(steady(&KILOHERTZ) && steady(&[0, 12, 25, 37, 50]));
+        for unsteady in [&ASLEEP[..], &UNSTEADY, &[0, 2, 4, 6, 8], &[0, 250, 500], &[]] {
+            assert!(!steady(unsteady), "{unsteady:?}");
+        }
+        assert_eq!(ThreadWakes { counts: KILOHERTZ.to_vec() }.total(), Some(1_000));
+        assert_eq!(ThreadWakes { counts: vec![3] }.total(), None);
+    }
+
+    #[test]
+    fn this_process_can_be_watched() {
         let root = Root::live();
         let pid = std::process::id().cast_signed();
         let first = RunningProgram::read(&root, pid).expect("it runs");
         assert!(first.resident_kib > Some(0) && !first.cpus().is_empty());
-        let second = RunningProgram::read(&root, pid).expect("it runs");
-        let watched = second.since(&first, Duration::from_millis(1));
-        assert!(watched.threads.iter().all(|own| own.times.run_ns < 1_000_000_000));
-        assert!(RunningProgram::read(&root, i32::MAX).is_none());
+        let watched = RunningProgram::watch(&root, pid, Duration::from_millis(4)).expect("it runs");
+        assert!(watched.watched >= Some(Duration::from_millis(4)));
+        // The test sleeps between the moments, on a thread of its own.
+        let sleeps = |own: &ProgramThread| own.wakes.total() >= Some(PARTS as u64);
+        assert!(watched.threads.iter().any(sleeps), "{:?}", watched.threads);
+        assert!(RunningProgram::watch(&root, i32::MAX, Duration::ZERO).is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::io::{Error as IoError, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use punctual_document::{Block, Table, numbers, words};
@@ -515,12 +515,8 @@ fn check(args: &SchedCheckArgs) -> Result<Exit> {
     envelope.started_at = Some(jiff::Timestamp::now().to_string());
     let facts = MachineFacts::collect(&root);
     let mut settings = KernelSettings::collect(&root);
-    let begun = Instant::now();
-    let before = RunningProgram::read(&root, pid).ok_or_else(ended)?;
-    // How long it really was is read afterwards.
-    std::thread::sleep(WATCH);
-    let watched = begun.elapsed();
-    let program = RunningProgram::read(&root, pid).ok_or_else(ended)?.since(&before, watched);
+    let program = RunningProgram::watch(&root, pid, WATCH).ok_or_else(ended)?;
+    let watched = program.watched.unwrap_or_default();
     settings.watch(&root, &facts);
     let others = RunningThread::real_time_beside(&root, pid);
     let around = ProgramSurroundings { facts: &facts, settings: &settings, others: &others };

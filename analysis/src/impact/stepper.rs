@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Formula;
+use super::step_generation::StepGeneration;
 use super::timing::{Basis, Suits};
 use crate::plain::grouped;
 use crate::quantity::{Angle, Share, Speed, Torque};
@@ -55,7 +56,7 @@ pub struct Stepper {
     pub speed: Speed,
     /// Peak-to-peak time error of the steps, and what is known of it; not negative.
     pub jitter_pp: Basis,
-    /// Share of the available torque that may be lost, for the highest step rate.
+    /// Share of the available torque that may be lost.
     pub share: Share,
 }
 
@@ -77,7 +78,8 @@ pub struct Impact {
     /// The run that the timing was taken from; null when it was given.
     #[serde(default)]
     pub run: Option<String>,
-    /// Yes where no steps are lost; null in results of earlier versions.
+    /// Yes where the step rate is within both limits: that of the torque that may be lost, and that
+    /// of the software that makes the steps; null in results of earlier versions.
     #[serde(default)]
     pub answer: Option<Suits>,
     /// Torque lost to the time error, Nm; the holding torque where the field runs a whole step
@@ -149,10 +151,11 @@ impl Stepper {
         let steps_lost = share_of_available >= 1.0 || steps >= 1.0;
         let available_ratio = (available_nm / holding_nm).min(1.0);
         let max_rate = max_step_rate_hz(jitter_pp_ns, self.share, available_ratio);
-        Impact {
+        let is_within = !steps_lost && max_rate.is_none_or(|rate| step_rate_hz <= rate);
+        let impact = Impact {
             model: "stepper".to_owned(),
             run: None,
-            answer: Some(if steps_lost { Suits::No } else { Suits::Yes }),
+            answer: Some(if is_within { Suits::Yes } else { Suits::No }),
             torque_lost_nm: ratio * holding_nm,
             torque_lost_ratio: ratio,
             share_of_available,
@@ -166,35 +169,50 @@ impl Stepper {
             share: self.share.as_one(),
             max_step_rate_hz: max_rate,
             max_speed_rad_s: max_rate.map(|rate| rate * self.step_angle.as_rad()),
-            statement: statement(
-                step_rate_hz,
-                ratio,
-                share_of_available,
-                steps_lost,
-                &self.jitter_pp,
-            ),
+            statement: String::new(),
+        };
+        Impact { statement: statement(&impact), ..impact }
+    }
+}
+
+impl Impact {
+    /// The same with the answer of the lower one of two limits: its own, and that of the software
+    /// that makes the steps.
+    #[must_use]
+    pub fn with_steps_of(self, software: &StepGeneration) -> Self {
+        let max_hz = software.max_step_rate_hz;
+        if self.step_rate_hz <= max_hz {
+            return self;
         }
+        let statement = format!("{}; software makes up to {max_hz:.0} steps/s", self.statement);
+        Self { answer: Some(Suits::No), statement, ..self }
     }
 }
 
 /// The result in words. The error seen is the least that there is: it shows a loss, and no loss
 /// only as far as it goes.
-fn statement(rate_hz: f64, ratio: f64, share: f64, steps_lost: bool, error: &Basis) -> String {
-    if steps_lost {
+fn statement(impact: &Impact) -> String {
+    let rate_hz = impact.step_rate_hz;
+    if impact.steps_lost {
         return format!(
             "at {rate_hz:.0} steps/s steps are lost: the time error alone takes all the available \
              torque"
         );
     }
-    let seen = match (error.level, error.n) {
-        (Some(_), Some(n)) => format!(", the most in {} cycles", grouped(n)),
+    let error = impact.basis.first();
+    let seen = match error.map(|error| (error.level, error.n)) {
+        Some((Some(_), Some(n))) => format!(", the most in {} cycles", grouped(n)),
+        _ => String::new(),
+    };
+    let allowed = match impact.answer {
+        Some(Suits::No) => format!("; {} % of it may be", impact.share * 100.0),
         _ => String::new(),
     };
     format!(
         "at {rate_hz:.0} steps/s the time error takes {:.2} % of the holding torque, {:.2} % of \
-         what is available{seen}",
-        ratio * 100.0,
-        share * 100.0
+         what is available{seen}{allowed}",
+        impact.torque_lost_ratio * 100.0,
+        impact.share_of_available * 100.0
     )
 }
 
@@ -253,6 +271,7 @@ mod tests {
     fn beyond_the_small_angle_the_sine_holds_and_steps_are_lost() {
         // f·Δt = 0.3: sin(0.471) = 0.454 of h, under the half that is available.
         let near = impact("23ozin", "15rev/s", 50_000.0);
+        assert_eq!(near.answer, Some(Suits::No), "more than the share of 10 %");
         assert_eq!((near.form, near.steps_lost), (Form::Sine, false));
         assert!((near.torque_lost_ratio - (0.3f64 * FRAC_PI_2).sin()).abs() < 1e-9);
         // sin(π/6) = ½ is reached at f·Δt = 1/3.
@@ -261,6 +280,25 @@ mod tests {
         assert!(far.steps_lost && far.torque_lost_ratio == 1.0, "{far:?}");
         assert!(far.statement.contains("steps are lost"));
         assert_eq!((far.answer, far.basis[0].value_ns), (Some(Suits::No), 400_000.0));
+    }
+
+    #[test]
+    fn the_answer_is_that_of_the_lower_limit() {
+        use crate::impact::step_generation::{DriveTimings, step_generation};
+        // 10 % of what is available at 0.05 · 2/π steps of error.
+        let rate_hz = impact("23ozin", "15rev/s", 3_600.0).max_step_rate_hz.unwrap();
+        let at = |rate_hz: f64| impact("23ozin", &format!("{}rev/s", rate_hz / 400.0), 3_600.0);
+        assert_eq!(at(rate_hz * 0.999).answer, Some(Suits::Yes));
+        let above = at(rate_hz * 1.001);
+        assert_eq!((above.answer, above.steps_lost), (Some(Suits::No), false));
+        assert!(above.statement.ends_with("; 10 % of it may be"), "{}", above.statement);
+        // Software that is 1 ms late makes fewer steps than this motor could.
+        let good = at(6_000.0);
+        let fast = step_generation(3_600, DriveTimings::default());
+        assert_eq!(good.clone().with_steps_of(&fast), good);
+        let slow = good.with_steps_of(&step_generation(1_000_000, DriveTimings::default()));
+        assert_eq!(slow.answer, Some(Suits::No));
+        assert!(slow.statement.ends_with("software makes up to 985 steps/s"), "{}", slow.statement);
     }
 
     #[test]

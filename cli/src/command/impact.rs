@@ -120,8 +120,7 @@ fn measuring(run: &Run, needed_ns: f64) -> Option<String> {
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";
 
-/// Applications. Exit 1 if the answer is no (steps are lost), or the recording is too short for an
-/// answer.
+/// Applications. Exit 1 if the answer is no, or the recording is too short for an answer.
 #[derive(Debug)]
 enum ImpactCommand {
     /// Torque that a stepper motor loses, and the step rate that software stepping reaches.
@@ -284,7 +283,7 @@ struct StepperArgs {
     /// Torque that the motor has at that speed [default: half of the holding torque]
     #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
     available_torque: Option<String>,
-    /// Share of the available torque that may be lost, for the highest step rate
+    /// Share of the available torque that may be lost
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
     share: String,
     /// The drive, by its name in --drives, for its timings of software stepping
@@ -350,7 +349,8 @@ impl Execute for StepperArgs {
         }
         let drive = drive(self)?;
         let steps = step_generation(timed.interval_max_abs.1.ceil() as u64, drive);
-        let impact = stepper::Impact { run: timed.grid_pp.0, ..stepper.impact() };
+        let impact = stepper.impact().with_steps_of(&steps);
+        let impact = stepper::Impact { run: timed.grid_pp.0, ..impact };
         let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
         let refuted = (impact.answer != Some(Suits::Yes)).then(|| impact.statement.clone());
         let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };

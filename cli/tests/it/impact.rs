@@ -72,6 +72,17 @@ fn beyond_the_small_angle_steps_are_lost_and_it_says_so() {
 }
 
 #[test]
+fn above_the_lower_of_two_limits_the_answer_is_no() {
+    // 10 % of what is available is taken at 5.31 steps/s; steps are lost much later.
+    for (speed, answer, status) in [("0.02rev/s", "yes: ", 0), ("0.05rev/s", "no: ", 1)] {
+        let out = run(stepper("1Nm", "1.8deg", speed, "6ms"));
+        assert_eq!(out.status.code(), Some(status), "{}", stderr(&out));
+        let page = stdout(&out);
+        assert!(page.starts_with(answer) && page.contains("the lower one holds"), "{page}");
+    }
+}
+
+#[test]
 fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     let dir = Dir::new("impact");
     // A result of recorded data, then with the figures that this test is about.

@@ -124,8 +124,10 @@ impl RunningProgram {
         let begun = Instant::now();
         let mut moments = vec![Self::read(root, pid)?];
         for part in 1..=PARTS as u32 {
-            // Steadiness is a matter of equal times: each moment is counted from the first one.
+            // Each moment is counted from the first one, so that what a sleep is late does not add
+            // up; parts of nearly the same length are enough to see steady wakes.
             let due = time * part / PARTS as u32;
+            // A person waits for this, and how long it really was is read afterwards.
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
             moments.push(Self::read(root, pid)?);
         }

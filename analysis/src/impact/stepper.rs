@@ -205,7 +205,7 @@ fn statement(impact: &Impact) -> String {
         _ => String::new(),
     };
     let allowed = match impact.answer {
-        Some(Suits::No) => format!("; {} % of it may be", impact.share * 100.0),
+        Some(Suits::No) => format!("; no more than {:.2} % of that may be", impact.share * 100.0),
         _ => String::new(),
     };
     format!(
@@ -291,7 +291,11 @@ mod tests {
         assert_eq!(at(rate_hz * 0.999).answer, Some(Suits::Yes));
         let above = at(rate_hz * 1.001);
         assert_eq!((above.answer, above.steps_lost), (Some(Suits::No), false));
-        assert!(above.statement.ends_with("; 10 % of it may be"), "{}", above.statement);
+        assert!(
+            above.statement.ends_with("no more than 10.00 % of that may be"),
+            "{}",
+            above.statement
+        );
         // Software that is 1 ms late makes fewer steps than this motor could.
         let good = at(6_000.0);
         let fast = step_generation(3_600, DriveTimings::default());

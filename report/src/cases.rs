@@ -284,10 +284,12 @@ impl CaseMaker<'_> {
     /// where nothing was measured or read.
     fn measurement(&self) -> Option<JudgedCase> {
         let envelope = &self.report.envelope;
-        let is_its_own =
-            |reason: &Reason<'_>| matches!(reason.about, About::EndedEarly | About::Other);
+        let is_its_own = |reason: &Reason<'_>| {
+            matches!(reason.about, About::EndedEarly | About::Unmeasured | About::Other)
+        };
         let rest: Vec<&str> =
             self.verdict.reasons().filter(is_its_own).map(|reason| reason.text).collect();
+        let unmeasured = self.verdict.open().find(|reason| reason.about == About::Unmeasured);
         if matches!(self.body, Body::Compare(_)) && rest.is_empty() {
             return None;
         }
@@ -295,7 +297,10 @@ impl CaseMaker<'_> {
         let ended = || EndedBy::words(envelope.ended_by);
         let finding = match (rest.is_empty(), envelope.incomplete) {
             (false, _) => CaseFinding::Fails(rest.join("; ")),
-            (true, false) => CaseFinding::Holds,
+            (true, false) => match unmeasured {
+                Some(Reason { text, about }) => self.found(about, text.to_owned(), false),
+                None => CaseFinding::Holds,
+            },
             // What limits could not be held against has no other case.
             (true, true) if self.verdict.is_open(About::EndedEarly) => {
                 self.found(About::EndedEarly, ended(), false)
@@ -402,6 +407,27 @@ mod tests {
             [("the data are whole".to_owned(), CaseFinding::Holds)]
         );
         assert_eq!(measured(&report), Span::from_ns(6_000_000));
+    }
+
+    #[test]
+    fn a_result_without_cycles_is_open_and_so_is_its_case() {
+        let judged = |late_us: &[i64], undecided| {
+            let runs = vec![run("idle", late_us), run("under load", &[])];
+            let mut report = report(runs, (&[], &[]), false, undecided);
+            let mut verdict = std::mem::take(&mut report.envelope.verdict);
+            verdict.judge_measured(report.body.runs());
+            report.envelope.verdict = verdict;
+            let found = findings(&report, CaseKind::Measurement).remove(0).1;
+            (report.envelope.verdict.ok, report.envelope.verdict.is_undecided(), found)
+        };
+        let words = "nothing was measured: no run has a cycle that counts".to_owned();
+        let open = (false, true, CaseFinding::Undecided(words.clone()));
+        assert_eq!(judged(&[], UndecidedAs::Itself), open);
+        let failed = (false, false, CaseFinding::Fails(words.clone()));
+        assert_eq!(judged(&[], UndecidedAs::Failed), failed);
+        let held = (true, false, CaseFinding::DoesNotCount(words));
+        assert_eq!(judged(&[], UndecidedAs::Held), held);
+        assert_eq!(judged(&[10], UndecidedAs::Itself), (true, false, CaseFinding::Holds));
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub enum About {
     StopOver,
     /// Limits that were not checked, as the run ended before its time.
     EndedEarly,
+    /// That there is no cycle that counts.
+    Unmeasured,
     /// The measurement itself, what is none of these, or what a newer version says.
     #[default]
     #[serde(other)]
@@ -134,6 +136,9 @@ impl JudgedLimit {
 /// judged.
 const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
+
+/// The reason why a result without a cycle that counts is open.
+const UNMEASURED: &str = "nothing was measured: no run has a cycle that counts";
 
 /// Holds every run to every limit. A run that ended before its time, or whose loads did, can show
 /// that one is broken, and not that it holds: it is open. `undecided` is for what is judged after
@@ -234,6 +239,17 @@ impl Overall {
     /// Tells whether nothing failed, and not everything is decided.
     pub fn is_undecided(&self) -> bool {
         !self.ok && self.reasons.is_empty() && !self.open.is_empty()
+    }
+
+    /// Leaves open, whatever the question, what has no cycle that counts in any run: nothing
+    /// failed, and nothing holds.
+    pub fn judge_measured(&mut self, runs: &[Run]) {
+        // Another program's file without a stall is a good one, and has no cycles.
+        let is_empty =
+            |run: &Run| run.outcome.lateness.count() == 0 && run.outcome.imported.is_none();
+        if runs.iter().all(is_empty) {
+            self.leave_open(About::Unmeasured, UNMEASURED.to_owned());
+        }
     }
 
     /// Holds the answers to a question to it: a "no" fails.

@@ -204,6 +204,7 @@ impl RecordedData {
         envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete, undecided);
         let claims = (&args.claims[..], args.strict);
         envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
+        envelope.verdict.judge_measured(judged);
         let question =
             Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
         let judged = report::judged(runs, &[], &envelope, &question);

@@ -357,6 +357,9 @@ fn made(
     envelope.verdict =
         report::judge(judged, &args.limits, envelope.incomplete, args.undecided.counts_as());
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
+    if !envelope.incomplete {
+        envelope.verdict.judge_measured(judged);
+    }
     if envelope.ended_by == Some(EndedBy::Watchdog) {
         // Whatever was asked: a loop that could not run is no loop that held.
         envelope.verdict.fail("the watchdog ended the run".to_owned());

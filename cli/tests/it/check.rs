@@ -308,6 +308,16 @@ fn a_setting_that_somebody_else_changes_meanwhile_is_named_with_both_values() {
 }
 
 #[test]
+fn a_measurement_without_a_cycle_is_open() {
+    let dir = Dir::new("check-unmeasured");
+    let results = text(&dir.path("results")).to_owned();
+    let out = run(["check", "-d", "1ms", "--results", &results]);
+    let page = stdout(&out);
+    assert_eq!(out.status.code(), Some(3), "{page}");
+    assert!(page.contains("nothing was measured: no run has a cycle"), "{page}");
+}
+
+#[test]
 fn an_interruption_before_the_first_cycle_leaves_no_empty_directory() {
     let dir = Dir::new("check-early-stop");
     let results = dir.path("results");

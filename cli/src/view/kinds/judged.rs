@@ -111,6 +111,14 @@ pub(super) fn supported(report: &Report) -> Vec<Block> {
     vec![Block::Heading(heading.to_owned()), items.into()]
 }
 
+/// That nothing was measured; empty where something was.
+pub(super) fn unmeasured(report: &Report) -> Vec<Block> {
+    let verdict = &report.envelope.verdict;
+    let reasons = verdict.reasons().chain(verdict.open());
+    let reasons = reasons.filter(|reason| reason.about == About::Unmeasured);
+    reasons.flat_map(|reason| [Block::Break, Block::words(reason.text)]).collect()
+}
+
 /// Each limit on each run.
 pub(super) fn limits(report: &Report) -> Vec<Block> {
     let verdict = &report.envelope.verdict;

@@ -34,6 +34,7 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     if let Body::Soak(body) = &report.body {
         blocks.extend(campaign::blocks(&body.campaign));
     }
+    blocks.extend(judged::unmeasured(report));
     blocks.extend(judged::answers(report));
     blocks.extend(judged::limits(report));
     blocks.extend(judged::claims(report));
@@ -54,6 +55,7 @@ pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
         other_names(report),
         instruments(report),
         judged::warnings(report),
+        judged::unmeasured(report),
         judged::good_for(report),
         judged::limits(report),
         judged::claims(report),

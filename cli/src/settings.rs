@@ -39,7 +39,7 @@ pub(crate) struct TuneScopeArgs {
         value_parser = clap::value_parser!(u32).range(1..=8192)
     )]
     loops: Option<u32>,
-    /// What runs on them
+    /// What runs on them; linuxcnc is step-generation, mesa, ros and plc are servo
     #[arg(long = "for", value_name = "WORKLOAD", value_parser = WorkloadParser)]
     workload: Option<WorkloadName>,
     #[command(flatten)]
@@ -49,8 +49,13 @@ pub(crate) struct TuneScopeArgs {
 impl TuneScopeArgs {
     /// The option that says what the CPUs are for, as it was given; empty without one.
     pub(crate) fn workload_option(&self) -> String {
+        self.workload_name().map_or_else(String::new, |name| format!(" --for {name}"))
+    }
+
+    /// The value of that option.
+    pub(crate) fn workload_name(&self) -> Option<String> {
         let named = self.workload.and_then(|workload| workload.to_possible_value());
-        named.map_or_else(String::new, |value| format!(" --for {}", value.get_name()))
+        named.map(|value| value.get_name().to_owned())
     }
 
     /// The option that has `check` ask about such a loop; empty where it asks about any.
@@ -95,10 +100,10 @@ const HALF: &str = "half";
 /// The workload of the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WorkloadName {
-    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs (also: linuxcnc)
+    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
     #[value(alias = "linuxcnc")]
     StepGeneration,
-    /// A control loop: sleeps, periods of 100 µs to 10 ms (also: mesa, ros, plc)
+    /// A control loop: sleeps, periods of 100 µs to 10 ms
     #[value(aliases = ["mesa", "ros", "plc"])]
     Servo,
     /// Sound, on a machine that is used for other things
@@ -252,6 +257,44 @@ pub(crate) fn applied_line(step: &AppliedStep) -> String {
     }
 }
 
+/// How many settings were changed, and how many were not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AppliedCounts {
+    changed: u32,
+    /// Those that the kernel refused, and those that could not be read.
+    refused: u32,
+    /// Those that this machine does not have, or keeps as they are.
+    impossible: u32,
+}
+
+impl AppliedCounts {
+    /// Counts one.
+    pub(crate) fn count(&mut self, step: &AppliedStep) {
+        match step.outcome {
+            StepOutcome::Applied => self.changed += 1,
+            StepOutcome::Already => {}
+            _ if step.impossible_here().is_some() => self.impossible += 1,
+            _ => self.refused += 1,
+        }
+    }
+
+    /// Those that were refused.
+    pub(crate) fn refused(self) -> u32 {
+        self.refused
+    }
+}
+
+impl fmt::Display for AppliedCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { changed, refused, impossible } = *self;
+        write!(f, "{} changed, {refused} refused", counted(changed))?;
+        match impossible {
+            0 => Ok(()),
+            _ => write!(f, ", {impossible} cannot be set on this machine"),
+        }
+    }
+}
+
 /// The line about a setting that was put back, or that was not.
 pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
     let (path, old) = (&entry.path, active(&entry.old));
@@ -308,7 +351,27 @@ pub(crate) fn as_before_line(restored: u32, left: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Error;
+
     use super::*;
+
+    #[test]
+    fn what_this_machine_keeps_is_not_counted_as_refused() {
+        let mut counts = AppliedCounts::default();
+        let step = |outcome| AppliedStep {
+            wanted: WantedValue::new("/proc/irq/36/smp_affinity_list", "0"),
+            outcome,
+        };
+        counts.count(&step(StepOutcome::Applied));
+        counts.count(&step(StepOutcome::Already));
+        assert_eq!(counts.to_string(), "1 setting changed, 0 refused");
+        // EPERM and EIO of an interrupt that cannot be moved, and EBUSY.
+        for number in [1, 5, 16] {
+            counts.count(&step(StepOutcome::Refused(Error::from_raw_os_error(number))));
+        }
+        let words = "1 setting changed, 1 refused, 2 cannot be set on this machine";
+        assert_eq!((counts.to_string().as_str(), counts.refused()), (words, 1));
+    }
 
     #[test]
     fn one_setting_is_no_plural() {

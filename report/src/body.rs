@@ -194,6 +194,9 @@ pub struct TuneBody {
     pub cpus: CpuList,
     /// The reason for these: "as requested", "isolated", "last allowed, none isolated".
     pub why: String,
+    /// The workload that they were judged for, as `--for` names it; not there where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// The program that was judged on them; not there of the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<JudgedProgram>,

@@ -25,7 +25,9 @@ use punctual_os::{pidfd, signal};
 use crate::args::StateArgs;
 use crate::format;
 use crate::output::{self, JournalFile, JournalName, SettingsLock, SettingsOwner};
-use crate::settings::{TuneScopeArgs, TunedMachine, applied_line, counted, put_back};
+use crate::settings::{
+    AppliedCounts, TuneScopeArgs, TunedMachine, applied_line, counted, put_back,
+};
 use crate::subcommand::{Execute, Exit};
 
 /// `punctual isolate`.
@@ -133,17 +135,14 @@ fn isolate(
             bail!("the CPUs cannot be isolated: {refused}");
         }
     }
-    let (mut changed, mut kept) = (0, 0);
-    tuning::apply(&settings, &mut files, journal, boot, |step| match step.outcome {
-        StepOutcome::Applied => changed += 1,
-        StepOutcome::Already => {}
-        _ => {
-            kept += 1;
+    let mut counts = AppliedCounts::default();
+    tuning::apply(&settings, &mut files, journal, boot, |step| {
+        counts.count(&step);
+        if !matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already) {
             output::message(&applied_line(&step));
         }
     })?;
-    let group = &partition.group;
-    output::message(&format!("{group} made, {} changed, {kept} refused", counted(changed)));
+    output::message(&format!("{} made, {counts}", partition.group));
     Ok(())
 }
 

@@ -525,6 +525,7 @@ fn check(args: &SchedCheckArgs) -> Result<Exit> {
     let body = TuneBody {
         cpus: program.cpus(),
         why: "where its loops may run".to_owned(),
+        workload: None,
         program: Some(JudgedProgram {
             pid,
             name: program.name.clone(),

@@ -22,8 +22,7 @@ use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_host::settings::{IrqPlace, KernelSettings};
 use punctual_host::{CpuFormat, CpuList};
 use punctual_lab::tuning::{
-    self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, StepOutcome, TuningJournal,
-    WantedValue, active,
+    self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, TuningJournal, WantedValue, active,
 };
 use punctual_os::Errno;
 use punctual_report::{Envelope, Report, TuneBody};
@@ -35,7 +34,8 @@ use crate::output::{
 };
 use crate::program::PROGRAM;
 use crate::settings::{
-    TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted, reverted_line, show,
+    AppliedCounts, TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted,
+    reverted_line, show,
 };
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view, writing};
@@ -240,8 +240,13 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
     }
     let verdicts = rules::judge(&machine.inputs());
     envelope.machine = Some(machine.facts);
-    let body =
-        TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, program: None, verdicts };
+    let body = TuneBody {
+        cpus: machine.scope.cpus,
+        why: machine.scope.why,
+        workload: args.scope.workload_name(),
+        program: None,
+        verdicts,
+    };
     args.verdicts.write(outputs, envelope, body)
 }
 
@@ -289,23 +294,15 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     let wanted: Vec<WantedValue> =
         plan.writes().map(|write| WantedValue::new(write.path, write.value)).collect();
     let mut files = files_of(&args.scope.root);
-    let (mut changed, mut failed, mut impossible) = (0, 0, 0);
+    let mut counts = AppliedCounts::default();
     let done = tuning::apply(&wanted, &mut files, &mut journal, &boot, |step| {
-        match step.outcome {
-            StepOutcome::Applied => changed += 1,
-            StepOutcome::Already => {}
-            _ if step.impossible_here().is_some() => impossible += 1,
-            _ => failed += 1,
-        }
+        counts.count(&step);
         show(applied_line(&step));
     });
     let undo = format::tune("revert", tree, state);
-    let lacking = match impossible {
-        0 => String::new(),
-        _ => format!(", {impossible} cannot be set on this machine"),
-    };
-    show(format!("{} changed, {failed} refused{lacking}; to undo: {undo}", counted(changed)));
+    show(format!("{counts}; to undo: {undo}"));
     done?;
+    let mut failed = counts.refused();
     if args.boot {
         failed += boot::apply(&machine, &plan, &args.scope.root, (&settings, &args.state))?.failed;
     }
@@ -316,7 +313,8 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     ];
     let rest: Vec<&str> = rest.into_iter().flatten().collect();
     if !rest.is_empty() {
-        let plan = format::command(&format!("punctual tune plan --cpus {}", machine.scope.cpus));
+        let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
+        let plan = format::command(&format!("punctual tune plan --cpus {cpus}{workload}"));
         show(format!("not applied: {}; see {plan}", rest.join(", ")));
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })

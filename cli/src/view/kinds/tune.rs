@@ -154,7 +154,8 @@ pub(super) fn next(body: &TuneBody) -> Vec<Block> {
         let command = format::command(&format!("sudo punctual blame --pid {}", program.pid));
         return vec![Block::Break, Block::words(text), Block::words_at(1, command)];
     }
-    let command = format::command(&format!("punctual tune plan --cpus {}", body.cpus));
+    let workload = body.workload.as_ref().map_or_else(String::new, |name| format!(" --for {name}"));
+    let command = format::command(&format!("punctual tune plan --cpus {}{workload}", body.cpus));
     let text = format!("{count} settings could be better; all changes at once:");
     vec![Block::Break, Block::words(text), Block::words_at(1, command)]
 }

@@ -26,6 +26,10 @@ pub(crate) fn text(path: &str) -> String {
 /// Runs the commands of a text; with `of_readers`, some read files that only a reader has.
 fn commands_run(name: &str, text: &str, of_readers: bool) {
     let dir = Dir::new(&format!("guide-{name}"));
+    // What another program wrote, which a guide has analysed.
+    let recorded =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers/cyclictest/histogram.json");
+    fs::copy(recorded, dir.path("cyclictest.json")).expect("copied");
     let commands: Vec<String> = text.lines().filter_map(command).collect();
     assert!(commands.len() >= 2, "{name}: {commands:?}");
     for line in commands {

@@ -137,6 +137,10 @@ fn strict_fails_where_something_does_nothing() {
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     assert!(stdout(&out).contains("no-effect\n  "), "{}", stdout(&out));
     let good = machine("industrial-rt-4cpu");
+    // The plan is for the same workload as the judgement.
+    let page = stdout(&run(["tune", "check", "--for", "linuxcnc", "--root", &bad]));
+    let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.ends_with("--for step-generation"), "{page}");
     let page = stdout(&run(["tune", "check", "--root", &good]));
     // The command at the end is as long as the program's path.
     let narrow = |line: &str| line.chars().count() <= 80 || line.contains(" tune plan ");

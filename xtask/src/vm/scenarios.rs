@@ -73,7 +73,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "causes",
-        summary: "why it was late where others starve, the machine stands still, and others disturb",
+        summary: "why it was late where others starve it or disturb, or all stands still",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "",
         programs: &[Program::Command, Program::Confusion],

@@ -1,7 +1,8 @@
 //! The rules that book a stretch to a cause: one table, the first that fits counts.
 //!
 //! Each has a name, which results carry, and a certainty, which is that of its kind of evidence
-//! (docs/blame.md, "What it does"). What is normal was taken off before: rules see what is beyond it.
+//! (docs/blame.md, "What it does"). What is normal was taken off before: rules see what is beyond
+//! it.
 
 use punctual_trace::event::TaskName;
 

@@ -180,9 +180,11 @@ fn releases_that_pass_before_a_loop_has_its_cpu_are_missed_and_none_is_left_out(
     if !skip::need("root", skip::is_root()) {
         return;
     }
-    let streams = vec![stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20))];
-    let cpu = streams[0].thread.pinned_to().expect("pinned");
-    let plan = plan(streams, 0, Span::from_ms(600));
+    // The loops of the other tests are on the last CPU.
+    let cpu = affinity::get(0).expect("own").iter().next().expect("one");
+    let mut pinned = stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20));
+    pinned.thread = pinned.thread.pinned(Some(cpu));
+    let plan = plan(vec![pinned], 0, Span::from_ms(600));
     let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);
     let run = Prepared::new(plan).run(Kept::default(), none, &mut Hog(cpu), &stop);
@@ -250,7 +252,9 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
         );
         assert!(samples[0].flags.has(Flags::FIRST.with(Flags::COLD)));
         assert_eq!(samples.iter().filter(|s| s.flags.has(Flags::FIRST)).count(), 1);
-        assert_eq!(samples.iter().filter(|s| s.flags.has(Flags::COLD)).count(), 3);
+        // Who has no CPU for nearly all of a block has no three cycles.
+        let cold = samples.iter().filter(|s| s.flags.has(Flags::COLD)).count();
+        assert_eq!(cold, samples.len().min(3), "run {number}");
         assert!(samples.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
         assert!((0.0..=1.0).contains(&run.cpu_load), "{}", run.cpu_load);
     }

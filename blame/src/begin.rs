@@ -83,15 +83,8 @@ impl WakeBegin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::past::WakePhase;
-    use crate::timeline::Activity;
+    use crate::part::tests::part;
     use punctual_trace::event::TaskName;
-
-    fn part(length_ns: u64, cause: LateCause) -> WakePart {
-        let piece =
-            Piece { phase: WakePhase::Ready, activity: Activity::Nmi, ..unseen(0, length_ns) };
-        WakePart::new(&piece, cause, RuleId::NotPreempted, Certainty::Certain)
-    }
 
     #[test]
     fn what_was_passed_over_is_throttled_where_that_shows_in_the_end() {

@@ -53,7 +53,7 @@ const FINISHED: usize = 64;
 struct Expiry {
     timer: u64,
     function: u64,
-    /// How it was programmed; `None` where that was not seen.
+    /// Its programming; `None` where that was not seen.
     arm: Option<Arm>,
     /// The offset of its clock ahead of that of the events, ns.
     ahead_ns: i64,

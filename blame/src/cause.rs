@@ -538,7 +538,7 @@ impl LateCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// There is nothing to be sure of.
+    /// No cause was found, so that none is certain.
     Open,
     /// Other causes fit nearly as well.
     Weak,

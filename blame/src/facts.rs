@@ -117,7 +117,7 @@ impl WakeFacts {
         Some(Culprit { task, program: self.programs.find(task.tid) })
     }
 
-    /// What the wake behind this one has to know of it, which is so late, by this main cause.
+    /// The facts that the wake behind this one needs of it, which is so late, by this main cause.
     pub(crate) fn for_next(
         &self,
         lateness_ns: u64,

@@ -126,14 +126,15 @@ fn is_beside(sum: &WakePart, part: &WakePart) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::past::unseen;
     use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
     use punctual_trace::event::{ShortName, TaskName};
     use std::collections::BTreeMap;
 
-    fn part(length_ns: u64, cause: LateCause) -> WakePart {
+    /// A part from 0 on, as if a thread was not preempted.
+    pub(crate) fn part(length_ns: u64, cause: LateCause) -> WakePart {
         let piece =
             Piece { phase: WakePhase::Ready, activity: Activity::Nmi, ..unseen(0, length_ns) };
         WakePart::new(&piece, cause, RuleId::NotPreempted, Certainty::Certain)

@@ -186,7 +186,7 @@ impl Shown {
     }
 }
 
-/// What came of a measurement, for the command line to write.
+/// The outcome of a command that measures, for the command line to write.
 pub(crate) enum Measurement {
     /// Nothing was measured: the report has what its claims take.
     Planned(Box<PlannedReport>),

@@ -257,7 +257,7 @@ pub(crate) fn applied_line(step: &AppliedStep) -> String {
     }
 }
 
-/// How many settings were changed, and how many were not.
+/// Settings by the outcome of applying them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AppliedCounts {
     changed: u32,

@@ -54,7 +54,7 @@ pub(crate) fn write(report: &Report, outputs: Outputs) -> Result<()> {
     write_in(report, outputs, Detail::Long)
 }
 
-/// As [`write`], in as much detail as is asked for.
+/// As [`write`], in this much detail.
 pub(crate) fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
     let shown = write_page(report, outputs, view::text(report, None, detail));
     name_failures(report, detail);

@@ -29,12 +29,12 @@ pub struct ProgramThread {
     pub times: ThreadTimes,
     /// Its page faults so far, or since the moment before.
     pub faults: u64,
-    /// How often it woke.
+    /// Its wakes.
     pub wakes: ThreadWakes,
 }
 
-/// How often a thread went to sleep, and so woke: its voluntary switches, at moments that are the
-/// same time apart.
+/// The sleeps of a thread, and so its wakes: voluntary switches, at moments that are the same time
+/// apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadWakes {
     /// Those so far at each moment, the first one first; none where that may not be read.
@@ -139,14 +139,15 @@ impl RunningProgram {
     fn since(mut self, before: &[Self], watched: Duration) -> Self {
         for own in &mut self.threads {
             let tid = own.thread.tid;
-            let of_thread =
-                |moment: &Self| moment.threads.iter().find(|then| then.thread.tid == tid).cloned();
-            let earlier: Vec<ProgramThread> = before.iter().filter_map(of_thread).collect();
+            let earlier: Vec<&ProgramThread> = before
+                .iter()
+                .filter_map(|moment| moment.threads.iter().find(|then| then.thread.tid == tid))
+                .collect();
             if let Some(first) = earlier.first() {
                 own.times = own.times.since(&first.times);
                 own.faults = own.faults.saturating_sub(first.faults);
             }
-            let counts = earlier.into_iter().flat_map(|then| then.wakes.counts);
+            let counts = earlier.iter().flat_map(|then| then.wakes.counts.iter().copied());
             own.wakes.counts = counts.chain(own.wakes.counts.drain(..)).collect();
         }
         self.watched = Some(watched);

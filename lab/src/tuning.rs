@@ -35,29 +35,6 @@ impl WantedValue {
     pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
         Self { path: path.into(), value: value.into() }
     }
-
-    /// Why no right and no second try sets this here, after the kernel refused it so: the machine
-    /// has no such thing, or the kernel keeps it to itself. `None` where the way is only closed
-    /// now.
-    pub fn impossible_after(&self, refusal: Errno) -> Option<&'static str> {
-        let path = self.path.as_str();
-        let is_interrupt = path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list");
-        match (refusal, path) {
-            (Errno::NOENT | Errno::NODEV | Errno::NXIO, _) => {
-                Some("this machine has no such setting")
-            }
-            (Errno::OPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
-            // write_irq_affinity (kernel/irq/proc.c): EPERM, before Linux 6.4 EIO.
-            (Errno::PERM | Errno::IO, _) if is_interrupt => {
-                Some("the kernel places this interrupt itself, one for each queue of its device")
-            }
-            // pcie_aspm_set_policy (drivers/pci/pcie/aspm.c).
-            (Errno::PERM, "/sys/module/pcie_aspm/parameters/policy") => {
-                Some("link power management of PCI Express is off on this machine")
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The outcome of applying one setting.
@@ -98,7 +75,27 @@ impl AppliedStep {
         let (StepOutcome::Refused(why) | StepOutcome::Unreadable(why)) = &self.outcome else {
             return None;
         };
-        self.wanted.impossible_after(Errno(why.raw_os_error()?))
+        impossible(&self.wanted.path, Errno(why.raw_os_error()?))
+    }
+}
+
+/// Why no right and no second try sets the setting at `path`, after the kernel refused it so: the
+/// machine has no such thing, or the kernel keeps it to itself. `None` where the way is only closed
+/// now.
+fn impossible(path: &str, refusal: Errno) -> Option<&'static str> {
+    let is_interrupt = path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list");
+    match (refusal, path) {
+        (Errno::NOENT | Errno::NODEV | Errno::NXIO, _) => Some("this machine has no such setting"),
+        (Errno::OPNOTSUPP, _) => Some("this machine's hardware or driver does not support it"),
+        // write_irq_affinity (kernel/irq/proc.c): EPERM, before Linux 6.4 EIO.
+        (Errno::PERM | Errno::IO, _) if is_interrupt => {
+            Some("the kernel places this interrupt itself, one for each queue of its device")
+        }
+        // pcie_aspm_set_policy (drivers/pci/pcie/aspm.c).
+        (Errno::PERM, "/sys/module/pcie_aspm/parameters/policy") => {
+            Some("link power management of PCI Express is off on this machine")
+        }
+        _ => None,
     }
 }
 

@@ -43,7 +43,7 @@ fn opened(words: &[AtomicU64]) -> Result<View<'_>, PageError> {
     View::open(words)
 }
 
-/// What a program keeps that gave them no clock.
+/// The fields of a program that gave its loops no clock.
 struct OnMachine {
     _each_ms: Loop<MachineClock>,
     _tasks: Executive<'static, MachineClock>,

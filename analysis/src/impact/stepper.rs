@@ -176,8 +176,8 @@ impl Stepper {
 }
 
 impl Impact {
-    /// The same with the answer of the lower one of two limits: its own, and that of the software
-    /// that makes the steps.
+    /// Its figures, with the answer of the lower one of two limits: its own, and that of the
+    /// software that makes the steps.
     #[must_use]
     pub fn with_steps_of(self, software: &StepGeneration) -> Self {
         let max_hz = software.max_step_rate_hz;

@@ -89,7 +89,7 @@ pub(crate) fn config() -> BlameConfig {
     }
 }
 
-/// The same of another machine.
+/// As [`config`], of another machine.
 pub(crate) fn config_of(change: impl FnOnce(&mut CapturedMachine)) -> BlameConfig {
     let mut config = config();
     change(&mut config.machine);

@@ -13,7 +13,7 @@ use crate::output::{self, Outputs};
 
 /// A measurement that is planned and not made, as `--plan` asks.
 pub(crate) struct PlannedReport {
-    /// What the claims take, with no run.
+    /// A report without runs, with the plans of the claims.
     pub(crate) report: Report,
     /// The time that it would measure, in all.
     pub(crate) duration: Span,

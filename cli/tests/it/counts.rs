@@ -315,7 +315,7 @@ struct Counts {
     cycles: u64,
     missed: u64,
     censored: u64,
-    vacant: u64,
+    unattended: u64,
 }
 
 fn number(row: &Value, key: &str) -> u64 {
@@ -326,7 +326,7 @@ impl Counts {
     fn new(supervised: &Value, name: &str, from_ns: u64) -> Self {
         let rows = supervised["tasks"].as_array().expect("rows");
         let row = rows.iter().find(|row| row["name"] == name).expect("its row");
-        let [cycles, missed, censored, vacant] =
+        let [cycles, missed, censored, unattended] =
             ["cycles", "missed", "censored", "vacant"].map(|key| number(row, key));
         assert_eq!(number(row, "period_ns"), PERIOD_NS);
         // Its first release that is not before that.
@@ -334,11 +334,11 @@ impl Counts {
         let periods = (from_ns - phase_ns % PERIOD_NS).div_ceil(PERIOD_NS);
         let grid =
             ReleaseGrid { period: PERIOD, phase_ns: phase_ns % PERIOD_NS + periods * PERIOD_NS };
-        Self { grid, cycles, missed, censored, vacant }
+        Self { grid, cycles, missed, censored, unattended }
     }
 
     fn releases(&self) -> u64 {
-        self.cycles + self.missed + self.vacant
+        self.cycles + self.missed + self.unattended
     }
 }
 
@@ -386,7 +386,7 @@ fn judge(table: &mut EndsTable, run: Run, ended: &Ended) {
         table.note(format!("{run:?}: no span has these releases: {supervised}"));
     }
     for ((row, task), seen) in run.rows().zip(&tasks).zip(seen) {
-        let Counts { grid, cycles, missed, censored, vacant } = *task;
+        let Counts { grid, cycles: ran, missed, censored, unattended } = *task;
         let releases = match span {
             Some((from_ns, until)) => {
                 let count = grid.count(from_ns, until);
@@ -397,21 +397,20 @@ fn judge(table: &mut EndsTable, run: Run, ended: &Ended) {
                 count(begun_ns[1], ended_ns[0])..=count(begun_ns[0], ended_ns[1])
             }
         };
-        let (ran, unattended) = (cycles, vacant);
         let counted = Counted { releases, ran, missed, censored, unattended, recorded: None };
         table.add(EndCase { kind: row.kind, way: run.way, by: run.by }, &counted, &run);
         let before_cycles: u64 = seen.iter().map(|seen| seen.missed).sum();
         let own = seen.len() as u64;
-        if own != cycles || before_cycles > missed {
-            let (name, counts) = (row.name, [cycles, missed]);
+        if own != ran || before_cycles > missed {
+            let (name, counts) = (row.name, [ran, missed]);
             let own = [own, before_cycles];
             table.note(format!("{run:?}: {name} itself ran and missed {own:?}, not {counts:?}"));
         }
     }
-    // Whatever becomes of them: all are posted, or missed by the one who posts.
+    // The supervisor's loop releases each of them, or misses it.
     let executive = &supervised["executive"];
-    let posted = number(executive, "cycles") + number(executive, "missed");
-    if posted != tasks.iter().map(Counts::releases).sum::<u64>() {
+    let released = number(executive, "cycles") + number(executive, "missed");
+    if released != tasks.iter().map(Counts::releases).sum::<u64>() {
         table.note(format!("{run:?}: the tasks have other releases than their loop: {supervised}"));
     }
     let ender = run.ender().map_or(Value::Null, Value::from);

@@ -1,15 +1,16 @@
 //! The journal: what was there before, line by line, each with a checksum.
 //!
 //! The first line names the format and the boot. `old` says that a file is about to be written;
-//! `took` what it became. A last line without its end was being written when the power went: its
-//! file was not touched yet. Any other line that does not check is damage.
+//! `took` what it became, and the error where the kernel refused it. A last line without its end
+//! was being written when the power went: its file was not touched yet. Any other line that does
+//! not check is damage.
 
 use std::fmt;
 use std::io;
 
 use punctual_os::Errno;
 
-use super::WantedValue;
+use super::impossible;
 
 /// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
@@ -79,9 +80,10 @@ impl JournalEntry {
         self.took.as_ref() != Some(&self.old)
     }
 
-    /// Why no right and no second try sets this here: see [`WantedValue::impossible_after`].
+    /// Why no right and no second try sets this here; `None` where the kernel took it, or where the
+    /// way is only closed now.
     pub fn impossible_here(&self) -> Option<&'static str> {
-        WantedValue::new(&*self.path, &*self.new).impossible_after(self.refusal?)
+        impossible(&self.path, self.refusal?)
     }
 }
 

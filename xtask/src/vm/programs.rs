@@ -22,7 +22,7 @@ pub(crate) enum Program {
     Library,
     /// The tests of the command.
     Commands,
-    /// What holds attribution against disturbances that are known.
+    /// The example that holds attribution against disturbances that are known.
     Confusion,
 }
 

@@ -30,6 +30,8 @@ pub enum WakePhase {
         /// The number of the system call that it sleeps in, where that was recorded.
         call: Option<u32>,
     },
+    /// It did something that was seen, longer ago than its memory reaches.
+    Forgotten,
     /// Not known.
     Unseen,
 }
@@ -74,6 +76,8 @@ impl Piece {
 pub(crate) struct Past {
     pieces: VecDeque<Piece>,
     capacity: usize,
+    /// The instant since which it is known, though perhaps no longer held, ns.
+    begun_ns: u64,
     settled_ns: u64,
 }
 
@@ -131,7 +135,8 @@ impl<T> FromIterator<(usize, T)> for ByPiece<T> {
 
 impl Past {
     pub(crate) fn new(at_ns: u64, capacity: usize) -> Self {
-        Self { pieces: VecDeque::new(), capacity: capacity.max(4), settled_ns: at_ns }
+        let (begun_ns, capacity) = (at_ns, capacity.max(4));
+        Self { pieces: VecDeque::new(), capacity, begun_ns, settled_ns: at_ns }
     }
 
     /// The instant up to which it is complete, ns.
@@ -257,8 +262,8 @@ impl Past {
         }
     }
 
-    /// The pieces between two instants, ns. Time that the memory no longer holds is one piece of
-    /// which nothing is known.
+    /// The pieces between two instants, ns. Time that the memory no longer holds is one forgotten
+    /// piece, and time before all of it one of which nothing is known.
     pub(crate) fn window(&self, from_ns: u64, end_ns: u64) -> Window {
         let begin_ns = from_ns;
         let mut pieces = Vec::new();
@@ -272,8 +277,12 @@ impl Past {
             }
         }
         let first_ns = pieces.last().map_or(end_ns, |piece: &Piece| piece.from_ns);
-        if first_ns > begin_ns {
-            pieces.push(unseen(begin_ns, first_ns));
+        let known_ns = self.begun_ns.min(first_ns).max(begin_ns);
+        if first_ns > known_ns {
+            pieces.push(Piece { phase: WakePhase::Forgotten, ..unseen(known_ns, first_ns) });
+        }
+        if known_ns > begin_ns {
+            pieces.push(unseen(begin_ns, known_ns));
         }
         pieces.reverse();
         Window { pieces, lead: None }
@@ -305,21 +314,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_unseen() {
-        let mut past = Past::new(0, 4);
-        for at in 0..5 {
+    fn what_was_dropped_is_forgotten_and_what_came_before_is_unseen() {
+        let forgotten =
+            |from_ns, to_ns| Piece { phase: WakePhase::Forgotten, ..unseen(from_ns, to_ns) };
+        let mut past = Past::new(10, 4);
+        for at in 1..6 {
             assert_eq!(past.surplus_to_ns(), None);
             past.append(Piece { activity: label(at as u8), ..unseen(at * 10, at * 10 + 10) });
         }
-        assert_eq!(past.surplus_to_ns(), Some(30));
-        past.drop_until(30);
-        let window = past.window(5, 48);
-        assert_eq!(window.pieces[0], unseen(5, 30));
+        assert_eq!(past.surplus_to_ns(), Some(40));
+        past.drop_until(40);
+        let window = past.window(5, 58);
+        assert_eq!(window.pieces[..2], [unseen(5, 10), forgotten(10, 40)]);
         let edges: Vec<u64> = window.pieces.iter().map(|piece| piece.to_ns).collect();
-        assert_eq!(edges, [30, 40, 48]);
-        past.drop_until(50);
-        let pieces = past.window(48, 50).pieces;
-        assert_eq!((past.surplus_to_ns(), pieces), (None, vec![unseen(48, 50)]));
+        assert_eq!(edges, [10, 40, 50, 58]);
+        past.drop_until(60);
+        let pieces = past.window(58, 60).pieces;
+        assert_eq!((past.surplus_to_ns(), pieces), (None, vec![forgotten(58, 60)]));
+        assert_eq!(past.window(5, 8).pieces, [unseen(5, 8)]);
     }
 
     #[test]

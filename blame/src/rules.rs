@@ -217,6 +217,9 @@ fn idle() -> TaskName {
 fn unseen(scene: &Scene<'_>) -> Option<LateCause> {
     let reason = match (scene.part.activity, scene.part.phase) {
         (Activity::Lost, _) => Unexplained::Lost,
+        // Who is behind by so much that its memory no longer reaches back is still known to be
+        // behind, and by what.
+        (_, WakePhase::Forgotten) if follows(scene).is_some() => return None,
         (Activity::Unseen, _) | (_, WakePhase::Unseen) => Unexplained::Unrecorded,
         _ if scene.part.is_hole && scene.part.activity.is_task_or_idle() => Unexplained::Hole,
         _ => return None,
@@ -456,8 +459,12 @@ fn follows(scene: &Scene<'_>) -> Option<LateCause> {
     let armed_ns = scene.wake.activation.armed_ns?;
     let previous = scene.wake.facts.previous?;
     let overrun_ns = armed_ns.checked_sub(scene.wake.activation.release_ns)?;
-    let is_own_time = matches!(scene.part.phase, WakePhase::Running | WakePhase::Waiting { .. })
-        && scene.part.to_ns <= armed_ns;
+    let is_own_time = match scene.part.phase {
+        WakePhase::Running | WakePhase::Waiting { .. } | WakePhase::Forgotten => {
+            scene.part.to_ns <= armed_ns
+        }
+        _ => false,
+    };
     let kind = previous.explains(overrun_ns).filter(|_| is_own_time)?;
     Some(LateCause::Follows { kind })
 }

@@ -227,6 +227,42 @@ fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
     assert!(whole.worst[0].parts.len() <= 256 && whole.worst[0].is_condensed);
 }
 
+/// A loop that misses no release and catches up: twenty of them pass while the hog runs, and each
+/// of its cycles programs the next one when that has long passed.
+#[test]
+fn a_backlog_longer_than_the_memory_is_who_made_the_first_wake_late() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    let mut at = release + 20 * PERIOD;
+    for step in 1..1_000_u64 {
+        let softirq = release + step * 30 * US;
+        scenario.event(softirq, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(softirq + 2 * US, 0, TraceKind::SoftirqExit(9));
+    }
+    scenario.switch(at, 0, 1, servo());
+    for _ in 0..20 {
+        at += 20 * US;
+        let due = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm(at, 0, due);
+        scenario.fire(at + US).timer_exit(at + 6 * US, 0);
+        at += 10 * US;
+    }
+    scenario.normals(3);
+    let small = BlameBounds { segments: 8, pieces: 6, ..BlameBounds::default() };
+    for bounds in [BlameBounds::default(), small] {
+        let outcome = scenario.run(BlameConfig { bounds, ..config() });
+        let row = &outcome.table.rows[0];
+        assert_eq!(row.cause.kind(), CauseKind::HigherPriority, "{}", outcome.table.sentence);
+        assert_eq!((row.wakes, outcome.table.late), (21, 21), "{}", outcome.table.sentence);
+        let open =
+            outcome.table.rows.iter().filter(|row| row.cause.kind() == CauseKind::Unexplained);
+        assert_eq!(open.map(|row| row.time_ns).sum::<u64>(), 0, "{}", outcome.table.sentence);
+    }
+}
+
 /// The servo waits behind an ordinary thread in a system call, which timers of others interrupt
 /// again and again; half-way the scheduler begins to pass it over, for threads that each run once.
 /// Most pieces have a cause that their neighbours or a call chain decide.

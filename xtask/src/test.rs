@@ -305,7 +305,8 @@ struct Lane {
     calls: &'static [&'static [&'static str]],
 }
 
-/// They run beside each other: most tests wait for a clock and not for a CPU.
+/// They run beside each other, about as long as each other: most tests wait for a clock and not
+/// for a CPU.
 const LANES: [Lane; 2] = [
     Lane { transcript: "tests-it.log", calls: &[&["--test", "it"]] },
     // Only `it` and `isolate` begin with an i.

@@ -11,10 +11,12 @@ mod programs;
 mod scenarios;
 mod sources;
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -83,8 +85,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let emulator = System::of(&EMULATOR)?;
     let programs = BuiltPrograms::build(&clone, &kept)?;
     let place = Place { kept: &kept, emulator: &emulator, programs: &programs };
-    // Systems on a disk share its image: one after the other, beside those in memory.
-    let (mut on_disk, mut in_memory) = (Vec::new(), Vec::new());
+    // Systems on a disk share its image: one after the other, in the first lane.
+    let (mut on_disk, mut in_memory) = (Vec::new(), VecDeque::new());
     for scenario in &scenarios {
         match &scenario.system {
             Root::Memory { guests, drivers } => {
@@ -96,10 +98,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             Root::Disk => on_disk.push(GuestBoot { scenario, memory: None }),
         }
     }
+    let in_memory = Mutex::new(in_memory);
+    let next = || in_memory.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let failed = thread::scope(|scope| {
-        let lanes = [on_disk, in_memory].map(|boots| {
-            let place = &place;
-            scope.spawn(move || boots.iter().filter_map(|boot| boot.failed(place)).collect())
+        let lanes = [on_disk, Vec::new()].map(|boots| {
+            let (place, next) = (&place, &next);
+            scope.spawn(move || {
+                let boots = boots.into_iter().chain(std::iter::from_fn(next));
+                boots.filter_map(|boot| boot.failed(place)).collect()
+            })
         });
         let ended = lanes.into_iter().map(|lane| {
             lane.join().unwrap_or_else(|_| vec!["a lane of guests panicked".to_owned()])

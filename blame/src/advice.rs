@@ -116,7 +116,8 @@ const NORMAL_PATH: &str = "Nothing: wakes on time take it too.";
 const TIMER_SLACK: &str =
     "A real-time policy has no timer slack; else prctl(PR_SET_TIMERSLACK, 1).";
 const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again shows interrupts that \
-     are off, and a companion that spins on another CPU shows the host.";
+     are off. `punctual measure noise` shows whether this CPU stands still also where no code has \
+     them off.";
 const FREQUENCY: &str = "The governor lets the CPU become slower: `performance` keeps it fast, at \
      the price of power.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";

@@ -22,7 +22,7 @@ use crate::programs::ThreadProgram;
 use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
-use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
+use crate::stall::{STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
 use crate::thread::{Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
@@ -73,7 +73,6 @@ struct Cpu {
     timeline: CpuTimeline,
     steal: StealBook,
     counters: CounterBook,
-    companion: Option<CompanionBook>,
     expiring: Option<Expiry>,
     /// The highest of the threads in [`RecordingBegin::runnable`] that were on this CPU.
     first: Option<TaskName>,
@@ -184,26 +183,6 @@ impl Blame {
         }
     }
 
-    /// A companion spins on a CPU from now on, or has since then: what is rare is measured from
-    /// there.
-    pub fn watch_companion(&mut self, cpu: u32, since_ns: u64) {
-        if since_ns >= LAST_NS {
-            self.counts.refused += 1;
-        } else if let Some(cpu) = self.cpu(cpu, since_ns) {
-            cpu.companion = Some(CompanionBook::new(since_ns));
-        }
-    }
-
-    /// A companion that spins on a CPU saw a gap: before the event that ends a wake which it may
-    /// explain.
-    pub fn push_gap(&mut self, gap: CompanionGap) {
-        if gap.from_ns > gap.to_ns || gap.to_ns >= LAST_NS {
-            self.counts.refused += 1;
-        } else if let Some(cpu) = self.cpu(gap.cpu, gap.from_ns) {
-            cpu.companion.get_or_insert_with(|| CompanionBook::new(gap.from_ns)).push(gap);
-        }
-    }
-
     fn cpu(&mut self, number: u32, at_ns: u64) -> Option<&mut Cpu> {
         let place = usize::try_from(number).ok().filter(|&at| at < self.config.bounds.cpus)?;
         if self.cpus.len() <= place {
@@ -217,7 +196,6 @@ impl Blame {
                 timeline: CpuTimeline::new(since_ns, at_ns, segments, bounds.chains),
                 steal: StealBook::default(),
                 counters: CounterBook::default(),
-                companion: None,
                 expiring: None,
                 first: None,
                 before_ns: at_ns,
@@ -648,10 +626,7 @@ impl Blame {
         let (from_ns, to_ns) = (piece.from_ns, piece.to_ns);
         let witness = |(number, cpu): (usize, &Option<Box<Cpu>>)| {
             let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
-            Some(match &cpu.companion {
-                Some(companion) => companion.covers(from_ns, to_ns),
-                None => cpu.timeline.silence(from_ns, to_ns),
-            })
+            Some(cpu.timeline.silence(from_ns, to_ns))
         };
         let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
         let is_stolen =

@@ -10,28 +10,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spread::bucket;
-
 /// A shorter stretch without an event is not looked at, ns.
 pub(crate) const STALL_NS: u64 = 10_000;
 /// A coincidence that chance brings more often than this proves nothing.
 const RARE: f64 = 0.05;
 /// Shortfalls of CPU time that are remembered a CPU.
 const SHORTFALLS: usize = 64;
-/// Gaps of a companion that are remembered a CPU.
-const GAPS: usize = 256;
-
-/// A gap that a spinning companion saw: two reads of its clock that lie far apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CompanionGap {
-    /// The CPU that it spins on.
-    pub cpu: u32,
-    /// The last read before, ns on the events' clock.
-    pub from_ns: u64,
-    /// The first read after.
-    pub to_ns: u64,
-}
-
 /// Evidence on a stretch without an event: that the host or the firmware had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,51 +172,6 @@ impl StealBook {
     }
 }
 
-/// The gaps that a companion saw on its CPU.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CompanionBook {
-    gaps: VecDeque<CompanionGap>,
-    first_ns: u64,
-    last_ns: u64,
-    /// Time in gaps, ns, by octave of their length.
-    octaves: Vec<u64>,
-}
-
-impl CompanionBook {
-    /// The book of a companion that has spun since that instant, ns.
-    pub(crate) fn new(since_ns: u64) -> Self {
-        Self { first_ns: since_ns, ..Self::default() }
-    }
-
-    pub(crate) fn push(&mut self, gap: CompanionGap) {
-        let (from_ns, to_ns) = (gap.from_ns.min(gap.to_ns), gap.to_ns);
-        self.last_ns = self.last_ns.max(to_ns);
-        let octave = usize::from(bucket(to_ns - from_ns, 0));
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, 0);
-        }
-        self.octaves[octave] = self.octaves[octave].saturating_add(to_ns - from_ns);
-        if self.gaps.len() == GAPS {
-            self.gaps.pop_front();
-        }
-        self.gaps.push_back(CompanionGap { from_ns, to_ns, ..gap });
-    }
-
-    /// The evidence of the companion: a gap over more than half of a stretch, and the probability
-    /// of that by chance, which is the share of time in gaps of that length or more.
-    pub(crate) fn covers(&self, from_ns: u64, to_ns: u64) -> StallEvidence {
-        let length_ns = to_ns - from_ns;
-        let is_coincident = self.gaps.iter().rev().any(|gap| {
-            gap.to_ns.min(to_ns).saturating_sub(gap.from_ns.max(from_ns)) > length_ns / 2
-        });
-        let octave = usize::from(bucket(length_ns / 2, 0));
-        let in_gaps_ns: u64 = self.octaves.iter().skip(octave).sum();
-        let total_ns = self.last_ns.max(to_ns).saturating_sub(self.first_ns).max(1);
-        let chance = (in_gaps_ns as f64 / total_ns as f64).min(1.0);
-        StallEvidence { is_coincident, chance, is_stolen: false }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,22 +258,5 @@ mod tests {
             book.book(7, step * 1_000_000 + 500_000, 0);
         }
         assert_eq!(book.shortfalls.len(), SHORTFALLS);
-    }
-
-    #[test]
-    fn a_companions_gap_confirms_only_where_gaps_are_rare() {
-        let mut book = CompanionBook::new(1_000);
-        book.push(CompanionGap { cpu: 1, from_ns: 1_000, to_ns: 1_500 });
-        book.push(CompanionGap { cpu: 1, from_ns: 9_000_000, to_ns: 9_100_000 });
-        let evidence = book.covers(9_010_000, 9_090_000);
-        assert!(evidence.is_coincident && evidence.chance < 0.02 && evidence.is_confirmed());
-        assert!(!book.covers(5_000_000, 5_100_000).is_confirmed());
-        for gap in 0..500 {
-            let from_ns = 10_000_000 + gap * 200_000;
-            book.push(CompanionGap { cpu: 1, from_ns, to_ns: from_ns + 150_000 });
-        }
-        let evidence = book.covers(109_800_000, 109_900_000);
-        assert!(evidence.is_coincident && !evidence.is_confirmed(), "{evidence:?}");
-        assert_eq!(book.gaps.len(), GAPS);
     }
 }

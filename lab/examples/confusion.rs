@@ -9,6 +9,8 @@
 //! time that is booked to it; and other late wakes that are booked to it all the same. Wakes that
 //! are mostly disturbed and wrong, or wrongly blamed, are printed with their parts. In every second
 //! round a SCHED_OTHER thread computes beside those disturbers that it does not itself disturb.
+//! The kind `host`, by its name alone, disturbs nothing: a companion spins on another CPU, and what
+//! is booked to the host is held against what it saw.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -150,13 +152,13 @@ impl CaptureConsumer for Accountant {
     }
 }
 
-fn config(tid: i32, kind: Injection) -> BlameConfig {
+fn config(tid: i32, late_ns: u64) -> BlameConfig {
     let clocks = ClockOffsets::take();
     let symbols = kernel_symbols();
     let functions = symbols.functions().map(|(address, name)| (address, name.to_owned()));
     BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
-        late: LateThreshold::Above(late_ns(kind)),
+        late: LateThreshold::Above(late_ns),
         machine: CapturedMachine {
             platform: Platform::VirtualMachine,
             clock_offsets_ns: clocks.all_ns(),
@@ -209,14 +211,21 @@ impl Drop for Looped {
 }
 
 /// The result of a run, and the log that it is held against.
-struct Round {
+struct Round<L> {
     outcome: BlameOutcome,
     facts: CaptureTally,
-    log: InjectionLog,
+    log: L,
     symbols: SymbolMap,
 }
 
-fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
+/// A run of the loop of this kind, whose wakes are recorded, and are late beyond so many ns. What
+/// `begin` starts runs beside it, and `end` has its log, by what the loop printed.
+fn observe<D, L>(
+    kind: Injection,
+    late_ns: u64,
+    begin: impl FnOnce(Victim) -> Result<D, String>,
+    end: impl FnOnce(D, Victim, &str) -> Result<L, String>,
+) -> Result<Round<L>, String> {
     let text = |why: std::io::Error| why.to_string();
     let mut command = Command::new(std::env::current_exe().map_err(text)?);
     command.args(["loop", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -225,7 +234,7 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
     let mut line = String::new();
     output.read_line(&mut line).map_err(text)?;
     let victim = victim(control_loop.0.id().cast_signed())?;
-    let config = config(victim.tid, kind);
+    let config = config(victim.tid, late_ns);
     let symbols = config.symbols.clone();
     let from_ns = Arc::new(AtomicU64::new(u64::MAX));
     let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
@@ -235,25 +244,37 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
     let begin_ns = now_ns(ClockId::Monotonic) + SETTLE_NS;
     let _early = sleep_until_ns(begin_ns);
     from_ns.store(begin_ns, Ordering::Relaxed);
-    let company = has_company.then(|| Company::start(victim.cpu)).transpose()?;
+    let disturber = begin(victim)?;
     drop(control_loop.0.stdin.take());
-    let running = match kind.is_own() {
-        true => None,
-        false => {
-            let started = RunningInjection::start(plan(kind, victim)?);
-            Some(started.map_err(|why| why.to_string())?)
-        }
-    };
     let mut rest = String::new();
     output.read_to_string(&mut rest).map_err(text)?;
-    let log = match running {
-        Some(running) => running.end().map_err(|why| why.to_string())?,
-        None => own_log(kind, victim, &rest),
-    };
-    drop(company);
+    let log = end(disturber, victim, &rest)?;
     let ended = capture.end().ok_or("the reader ended")?;
     ended.closing.wait();
     Ok(Round { outcome: ended.consumer.blame.finish(), facts: ended.facts, log, symbols })
+}
+
+fn disturb(kind: Injection, has_company: bool) -> Result<Round<InjectionLog>, String> {
+    let begin = |victim: Victim| {
+        let company = has_company.then(|| Company::start(victim.cpu)).transpose()?;
+        let running = match kind.is_own() {
+            true => None,
+            false => {
+                let started = RunningInjection::start(plan(kind, victim)?);
+                Some(started.map_err(|why| why.to_string())?)
+            }
+        };
+        Ok((company, running))
+    };
+    let end =
+        |(company, running): (Option<Company>, Option<RunningInjection>), victim, rest: &str| {
+            drop(company);
+            match running {
+                Some(running) => running.end().map_err(|why| why.to_string()),
+                None => Ok(own_log(kind, victim, rest)),
+            }
+        };
+    observe(kind, late_ns(kind), begin, end)
 }
 
 fn own_log(kind: Injection, victim: Victim, text: &str) -> InjectionLog {
@@ -324,7 +345,7 @@ fn covered_ns(wake: &LateWake, log: &InjectionLog) -> u64 {
     log.intervals.iter().map(within).sum()
 }
 
-fn count(round: &Round, counts: &mut Counts) {
+fn count(round: &Round<InjectionLog>, counts: &mut Counts) {
     let Round { outcome, facts, log, .. } = round;
     counts.wakes += outcome.table.wakes;
     counts.injected += log.intervals.len() as u64;
@@ -415,6 +436,136 @@ fn print(name: &str, counts: &Counts) {
     }
 }
 
+/// A companion looks away for so long of each [`SPIN_NS`] and this, ns: so does the reader get its
+/// CPU.
+const AWAY_NS: u64 = 2_000_000;
+/// A companion spins for so long, ns.
+const SPIN_NS: u64 = 8_000_000;
+/// Two reads of a companion's clock that lie further apart are a gap, ns: an interrupt takes less.
+const GAP_NS: u64 = 20_000;
+
+/// The stretches in which a companion spun, and the gaps that it saw in them.
+#[derive(Default)]
+struct CompanionLog {
+    spans: Vec<InjectedInterval>,
+    gaps: Vec<InjectedInterval>,
+}
+
+impl CompanionLog {
+    /// Spins on this CPU until `ends`, ten seconds at most.
+    fn spin(cpu: u32, ends: &AtomicBool) -> Self {
+        let mut log = Self::default();
+        let until_ns = now_ns(ClockId::Monotonic) + 10_000_000_000;
+        let interval = |start_ns, end_ns| InjectedInterval { start_ns, end_ns, cpu };
+        let mut start_ns = now_ns(ClockId::Monotonic);
+        while !ends.load(Ordering::Relaxed) && start_ns < until_ns {
+            let mut last_ns = start_ns;
+            while last_ns < start_ns + SPIN_NS {
+                let read_ns = now_ns(ClockId::Monotonic);
+                if read_ns - last_ns >= GAP_NS {
+                    log.gaps.push(interval(last_ns, read_ns));
+                }
+                last_ns = read_ns;
+            }
+            log.spans.push(interval(start_ns, last_ns));
+            let _early = sleep_until_ns(last_ns + AWAY_NS);
+            start_ns = now_ns(ClockId::Monotonic);
+        }
+        log
+    }
+
+    /// True where it spun all the time of a part; `None` where it did not.
+    fn saw_gap(&self, part: &WakePart) -> Option<bool> {
+        let is_in =
+            |span: &InjectedInterval| span.overlap_ns(part.from_ns, part.to_ns) == part.length_ns();
+        self.spans.iter().any(is_in).then(|| {
+            let in_gap = |gap: &InjectedInterval| gap.overlap_ns(part.from_ns, part.to_ns);
+            self.gaps.iter().any(|gap| in_gap(gap) * 2 > part.length_ns())
+        })
+    }
+
+    /// The probability that it sees a gap over half of such a part by chance.
+    fn chance(&self, part: &WakePart) -> f64 {
+        let sum = |intervals: &[InjectedInterval], least_ns: u64| -> u64 {
+            let lengths = intervals.iter().map(|interval| interval.end_ns - interval.start_ns);
+            lengths.filter(|&length_ns| length_ns >= least_ns).sum()
+        };
+        sum(&self.gaps, part.length_ns() / 2) as f64 / sum(&self.spans, 0).max(1) as f64
+    }
+}
+
+/// A companion that spins.
+struct Companion {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Result<CompanionLog, String>>,
+}
+
+impl Companion {
+    /// Above the reader, which takes turns with it.
+    fn start(cpu: u32) -> Result<Self, String> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ends);
+        let thread = spawn::plain("companion", move || {
+            affinity::set(0, &CpuMask::one(cpu)).map_err(|why| why.to_string())?;
+            scheduler::set(0, SchedPolicy::Fifo(2)).map_err(|why| why.to_string())?;
+            Ok(CompanionLog::spin(cpu, &seen))
+        });
+        Ok(Self { ends, thread: thread.map_err(|why| why.to_string())? })
+    }
+
+    fn end(self) -> Result<CompanionLog, String> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the companion panicked".to_owned())?
+    }
+}
+
+/// The parts of one certainty that are booked to the host, and what a companion saw of them.
+#[derive(Default)]
+struct HostCounts {
+    parts: u64,
+    watched: u64,
+    coincident: u64,
+    by_chance: f64,
+}
+
+/// Holds the parts that are booked to the host against a companion on another CPU: where a host
+/// stops both at once, both stand still. What it does to the loop's CPU alone no companion sees.
+fn hold_host(rounds: usize) -> Result<(), String> {
+    let mut counts: BTreeMap<&'static str, HostCounts> = BTreeMap::new();
+    for _ in 0..rounds {
+        let round = observe(
+            Injection::HigherPriority,
+            late_ns(Injection::HigherPriority),
+            |victim| Companion::start(victim.other_cpu),
+            |companion: Companion, _, _| companion.end(),
+        )?;
+        for part in round.outcome.worst.iter().flat_map(|wake| &wake.parts) {
+            let is_host =
+                matches!(part.cause.kind(), CauseKind::HostOrFirmware | CauseKind::NoEvent);
+            if !is_host || part.length_ns() < GAP_NS {
+                continue;
+            }
+            let count = counts.entry(part.rule.word()).or_default();
+            count.parts += 1;
+            if let Some(is_coincident) = round.log.saw_gap(part) {
+                count.watched += 1;
+                count.coincident += u64::from(is_coincident);
+                count.by_chance += round.log.chance(part);
+            }
+        }
+    }
+    for (rule, HostCounts { parts, watched, coincident, by_chance }) in &counts {
+        println!(
+            "host       {rule}: {parts} parts of 20 us and more, a companion watched {watched}, \
+             and stood still in {coincident} of them, {by_chance:.1} by chance"
+        );
+    }
+    if counts.is_empty() {
+        println!("host       no part of 20 us and more is the host's");
+    }
+    Ok(())
+}
+
 fn run() -> Result<(), String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let find = |name: &String| {
@@ -426,9 +577,11 @@ fn run() -> Result<(), String> {
         return run_loop(find(kind)?);
     }
     let rounds: usize = words.first().map_or(Ok(2), |word| word.parse()).map_err(|_| "ROUNDS")?;
-    let named: Result<Vec<Injection>, String> = words.iter().skip(1).map(find).collect();
+    let (hosts, kinds): (Vec<&String>, Vec<&String>) =
+        words.iter().skip(1).partition(|word| *word == "host");
+    let named: Result<Vec<Injection>, String> = kinds.into_iter().map(find).collect();
     let kinds = match named? {
-        none if none.is_empty() => Injection::ALL.to_vec(),
+        none if none.is_empty() && hosts.is_empty() => Injection::ALL.to_vec(),
         named => named,
     };
     for kind in kinds {
@@ -441,7 +594,10 @@ fn run() -> Result<(), String> {
         }
         print(kind.name(), &counts);
     }
-    Ok(())
+    match hosts.is_empty() {
+        true => Ok(()),
+        false => hold_host(rounds),
+    }
 }
 
 fn main() -> ExitCode {

@@ -4,7 +4,6 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, RuleId};
 use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::stall::CompanionGap;
 use punctual_trace::event::TraceKind;
 
 use crate::scenario::{
@@ -216,41 +215,4 @@ fn what_is_late_may_be_told_at_the_end() {
     assert_eq!(causes.iter().filter(|row| row.wakes == 12).count(), 2, "{causes:?}");
     assert!(outcome.worst.iter().all(|wake| wake.least_ns() > 50 * US));
     assert_eq!(outcome_over(MS).table.late, 0);
-}
-
-#[test]
-fn a_spinning_companion_confirms_where_its_gaps_are_rare() {
-    for (is_rare, kind, rule) in [
-        (true, CauseKind::HostOrFirmware, RuleId::UserStallConfirmed),
-        (false, CauseKind::NoEvent, RuleId::UserStall),
-    ] {
-        let scenario = stalls(Witness::Busy, &[APIC], None);
-        let mut blame = Blame::new(config());
-        blame.watch_companion(1, MS);
-        let mut last = 0;
-        for event in scenario.sorted() {
-            if !is_rare && event.at_ns > last + 300 * US {
-                // Gaps all the time.
-                last = event.at_ns;
-                let from_ns = event.at_ns - 250 * US;
-                blame.push_gap(CompanionGap { cpu: 1, from_ns, to_ns: event.at_ns });
-            }
-            if !event.chain.is_empty() {
-                let from_ns = event.at_ns - 245 * US;
-                blame.push_gap(CompanionGap { cpu: 1, from_ns, to_ns: event.at_ns - US });
-            }
-            blame.push(&event);
-        }
-        let outcome = blame.finish();
-        assert_exact(&outcome);
-        assert_eq!(only_cause(&outcome, kind).rule, rule);
-    }
-}
-
-#[test]
-fn a_gap_that_cannot_be_is_refused() {
-    let mut blame = Blame::new(config());
-    blame.push_gap(CompanionGap { cpu: 0, from_ns: 5, to_ns: 4 });
-    blame.push_gap(CompanionGap { cpu: 0, from_ns: 5, to_ns: u64::MAX });
-    assert_eq!(blame.counts().refused, 2);
 }

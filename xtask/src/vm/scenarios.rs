@@ -197,10 +197,10 @@ fn followed(consoles: &[Console]) -> Result<(), String> {
 }
 
 /// Each instrument runs while a thread of a higher priority takes the CPU for 5 ms, four times a
-/// second, for 100 s at most.
+/// second, for 200 s at most.
 const HOG: &str = "cat >/tmp/hog <<'END'
 use Time::HiRes qw(time sleep);
-for (1 .. 400) { my $end = time + 0.005; 1 while time < $end; sleep 0.245; }
+for (1 .. 800) { my $end = time + 0.005; 1 while time < $end; sleep 0.245; }
 END
 hog() { chrt -f 95 taskset -c 1 perl /tmp/hog & hog=$!; }
 rest() { kill $hog; wait $hog; }
@@ -214,7 +214,7 @@ step timerlat timeout 60 rtla timerlat hist -c 1 -P f:80 -d 4s --no-irq
 rest; hog
 step osnoise timeout 60 rtla osnoise hist -c 1 -P f:80 -p 100000 -r 50000 -d 4s
 rest; hog
-timeout 60 rtla timerlat top -q -c 1 -P f:80 -a 4000 -d 30s >/tmp/rtla 2>&1 &
+timeout 240 rtla timerlat top -q -c 1 -P f:80 -a 4000 -d 30s >/tmp/rtla 2>&1 &
 rtla=$!
 step blamed punctual blame --cpu 1 --over 4ms --duration 12s
 wait $rtla

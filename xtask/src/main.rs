@@ -37,6 +37,14 @@ struct Subcommand {
 }
 
 impl Subcommand {
+    /// The help that these arguments, which stand behind its name, ask for: `--help` or `-h` among
+    /// them, before a `--`. `None` without that, and where another program answers.
+    fn help_wanted(&self, args: &[String]) -> Option<String> {
+        let mut own = args.iter().map(String::as_str).take_while(|arg| *arg != "--");
+        let is_wanted = own.any(|arg| ["--help", "-h"].contains(&arg));
+        self.details.filter(|_| is_wanted).map(|details| self.help(details))
+    }
+
     /// The text that `--help` behind its name prints.
     fn help(&self, details: &str) -> String {
         let Self { name, args, summary, .. } = self;
@@ -159,10 +167,8 @@ fn main() -> ExitCode {
         eprint!("xtask: no subcommand {name:?}\n\n{}", usage());
         return ExitCode::from(2);
     };
-    if let (Some("--help" | "-h"), Some(details)) =
-        (args.get(1).map(String::as_str), subcommand.details)
-    {
-        print!("{}", subcommand.help(details));
+    if let Some(help) = subcommand.help_wanted(&args[1..]) {
+        print!("{help}");
         return ExitCode::SUCCESS;
     }
     match (subcommand.run)(&args[1..]) {
@@ -186,12 +192,28 @@ fn usage() -> String {
 mod tests {
     use super::*;
 
+    fn help_wanted(name: &str, args: &[&str]) -> Option<String> {
+        let subcommand = SUBCOMMANDS.iter().find(|known| known.name == name).unwrap();
+        subcommand.help_wanted(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn help_may_stand_anywhere_among_the_arguments() {
+        for args in [&["--library", "--help"][..], &["--prefix", "/usr", "-h"], &["-h", "--dev"]] {
+            assert_eq!(
+                help_wanted("install", args),
+                help_wanted("install", &["--help"]),
+                "{args:?}"
+            );
+        }
+        assert_eq!(help_wanted("install", &["--library"]), None);
+        assert_eq!(help_wanted("arm64", &["--", "--help"]), None, "the tests' own");
+        assert_eq!(help_wanted("peers", &["--help"]), None, "another program answers");
+    }
+
     #[test]
     fn the_help_of_a_subcommand_says_what_it_takes() {
-        let help = |wanted: &str| {
-            let found = SUBCOMMANDS.iter().find(|known| known.name == wanted).unwrap();
-            found.help(found.details.unwrap())
-        };
+        let help = |wanted: &str| help_wanted(wanted, &["--help"]).unwrap();
         assert!(help("install").starts_with("Usage: cargo xtask install [--library] "));
         assert!(help("install").contains("\n  --destdir DIR "));
         assert!(help("test").contains("\n  --install  "));

@@ -664,6 +664,13 @@ impl CalendarPlan {
         self.frame
     }
 
+    /// The frame and the place of the first unit in it, ns; `None` without units.
+    ///
+    /// # Real-time: setup only
+    pub fn grid(&self) -> Option<(Period, u64)> {
+        self.units().next().map(|(_, first)| (self.frame, first.ready_ns))
+    }
+
     /// The number of tasks.
     ///
     /// # Real-time: setup only

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | how a thread runs | [`rt_thread`], [`session`], [`safety`] |
 //! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
-//! | what runs | [`segmented`], [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`] |
+//! | what runs | [`segmented`], [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`],
+//! | | [`release_span`] |
 //! | what watches | [`monitor`] |
 //! | what is kept | [`counting`], [`recording`], [`file_facts`],
 //! | | [`drain`], [`outcome`] |
@@ -42,6 +43,7 @@ pub mod periodic;
 pub mod process;
 pub mod quiet;
 pub mod recording;
+pub mod release_span;
 pub mod remote;
 pub mod rt_thread;
 pub mod safety;

@@ -196,9 +196,9 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         self.assembly.drive(Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
-    /// Runs it for `duration` in threads of its own, and `beside` in the calling one, which may add
-    /// and remove tasks, whose bodies may borrow. When `beside` returns the tasks go on until their
-    /// time is up. Returns the value of `beside`, and the summary.
+    /// Runs it for `duration` from its first release on, in threads of its own, and `beside` in the
+    /// calling one, which may add and remove tasks, whose bodies may borrow. When `beside` returns
+    /// the tasks go on until their time is up. Returns the value of `beside`, and the summary.
     ///
     /// # Errors
     /// As [`Executive::run`].

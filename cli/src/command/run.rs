@@ -52,7 +52,8 @@ pub(super) struct RunArgs {
     /// Start nothing: show when each unit and task would be released, or what cannot be met
     #[arg(long, conflicts_with_all = ["duration", "json", "markdown"])]
     check: bool,
-    /// How long to run [default: until Ctrl-C, or until no task is left]
+    /// How long to run, from the first release of all on: a task of 1 ms has 1000 releases in 1s
+    /// [default: until Ctrl-C, or until no task is left]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<parse::Duration>,
     #[command(flatten)]

@@ -1,9 +1,10 @@
 //! `punctual run`: every way to end × every kind of process × every disturbance: each release of
 //! the span is in the JSON once, as one of `cycles`, `missed` and `vacant`.
 //!
-//! The span is from the begin of releases to their end, and a test outside knows each only as
-//! between two stamps. The model ([`punctual_testkit::span`]) has to find one span in which every
-//! task has as many releases as its row. Each process writes its own releases down besides.
+//! The span is from the first release of all to the end of releases, and a test outside knows each
+//! only as between two stamps. The model ([`punctual_testkit::span`]) has to find one span in which
+//! every task has as many releases as its row; where a run ends by its time, the end follows from
+//! the begin. Each process writes its own releases down besides.
 //! `--nocapture` shows the table; testkit/tests/ends has the other kinds and ways. No time is
 //! asserted.
 //!
@@ -32,8 +33,12 @@ const PERIOD_NS: u64 = 10_000_000;
 const PERIOD: Period = Period::from_ns(PERIOD_NS).expect("in range");
 /// The length of a disturbance: it ends between two releases.
 const LENGTH: Duration = Duration::from_nanos(PERIOD_NS * 7 / 2);
-/// The time that a run takes which ends by its time, ns.
-const TIME_NS: u64 = 120 * PERIOD_NS + PERIOD_NS / 2;
+/// The phase of the unit, ns.
+const UNIT_AT_NS: u64 = 3_000_000;
+/// The time that a run takes which ends by its time, ns: the unit's last release is just in it.
+/// Every task has 121 releases then, where it counts from the first of all. From any other instant
+/// on, but for 1 ns of each period, one of them has 120.
+const TIME_NS: u64 = 120 * PERIOD_NS + UNIT_AT_NS + 1;
 /// The cycle of a process in which it overruns, and the one in which it ends the run.
 const DISTURBED: usize = 4;
 const LAST: usize = 8;
@@ -342,9 +347,9 @@ impl Counts {
     }
 }
 
-/// Releases of any of the tasks between two stamps, and the later stamp.
+/// Releases of any of the tasks between two stamps.
 fn instants(tasks: &[Counts], [from_ns, to_ns]: [u64; 2]) -> Vec<u64> {
-    let mut instants = vec![to_ns];
+    let mut instants = Vec::new();
     for Counts { grid, .. } in tasks {
         let mut at_ns = grid.first_ns(from_ns);
         while at_ns <= to_ns {
@@ -355,25 +360,21 @@ fn instants(tasks: &[Counts], [from_ns, to_ns]: [u64; 2]) -> Vec<u64> {
     instants
 }
 
-/// A span in which each task has as many releases as it counted: its begin, and its end.
+/// A span in which each task has as many releases as it counted: its begin, and its end. It begins
+/// with a frame, at whose begin the first of the tasks is released.
 fn span(run: Run, ended: &Ended, tasks: &[Counts]) -> Option<(u64, Until)> {
     let Ended { begun_ns, ended_ns, .. } = *ended;
-    let begins = instants(tasks, begun_ns);
-    let is_right = |(from_ns, until): &(u64, Until)| {
-        tasks.iter().all(|task| task.grid.count(*from_ns, *until) == task.releases())
+    let ends: Vec<u64> = instants(tasks, ended_ns).into_iter().chain(ended_ns).collect();
+    let untils = |from_ns: u64| match run.way {
+        Way::Time => vec![Until::Before(from_ns + TIME_NS)],
+        _ => ends.iter().copied().map(Until::UpTo).collect(),
     };
-    if run.way == Way::Time {
-        // It begins and ends anywhere between two releases: just where one is in it, or is not.
-        let ends = instants(tasks, begun_ns.map(|at_ns| at_ns + TIME_NS));
-        let begins = begins.into_iter().chain(ends.into_iter().map(|at_ns| at_ns - TIME_NS));
-        let begins = begins.flat_map(|at_ns| [at_ns, at_ns + 1]);
-        return begins.map(|from_ns| (from_ns, Until::Before(from_ns + TIME_NS))).find(is_right);
-    }
-    let ends: Vec<u64> = instants(tasks, ended_ns).into_iter().chain([ended_ns[0]]).collect();
-    let spans = begins
-        .into_iter()
-        .flat_map(|from_ns| ends.iter().map(move |end_ns| (from_ns, Until::UpTo(*end_ns))));
-    spans.into_iter().find(is_right)
+    let begins = instants(&tasks[..1], begun_ns).into_iter();
+    let mut spans =
+        begins.flat_map(|from_ns| untils(from_ns).into_iter().map(move |until| (from_ns, until)));
+    spans.find(|(from_ns, until)| {
+        tasks.iter().all(|task| task.grid.count(*from_ns, *until) == task.releases())
+    })
 }
 
 /// Adds the counts of a run to the table, with the faults found.

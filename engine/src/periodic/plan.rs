@@ -167,6 +167,13 @@ impl Plan {
         self.phases[rank]
     }
 
+    /// The period and the phase, ns, of each task, by rank.
+    ///
+    /// # Real-time: setup only
+    pub fn grids(&self) -> impl Iterator<Item = (Period, u64)> {
+        (0..self.tasks()).map(|rank| (self.period(rank), self.phase_ns(rank)))
+    }
+
     /// The budget of the task of this rank, ns; `None` where it has none.
     ///
     /// # Real-time: setup only

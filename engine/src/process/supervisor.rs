@@ -197,8 +197,7 @@ impl Supervisor {
     /// # Real-time: setup only
     pub fn grids(&self) -> Vec<(Period, u64)> {
         let plan = self.periodic_plan().ok();
-        let grid = |plan: &Plan, rank| (plan.period(rank), plan.phase_ns(rank));
-        plan.iter().flat_map(|plan| (0..plan.tasks()).map(|rank| grid(plan, rank))).collect()
+        plan.iter().flat_map(Plan::grids).collect()
     }
 
     /// The shares of their CPUs that its loop and its tasks may take.

@@ -19,6 +19,7 @@ use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::Plan;
 use punctual_engine::quiet::{self, Quiet};
+use punctual_engine::release_span::ReleaseSpan;
 use punctual_engine::remote::{RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::Demand;
@@ -32,7 +33,6 @@ use super::bodies::{Bodies, Ranked};
 use super::idle::{Filling, Idle};
 use super::run::Run;
 use super::shared::IDLE;
-use super::startup::Times;
 use super::work::Body;
 
 /// The task behind a rank.
@@ -262,12 +262,7 @@ impl<'env> Lane<'env> {
 
     /// Period and phase, ns, of all tasks that it runs or releases; of units that of the first one.
     pub(super) fn grids(&self) -> impl Iterator<Item = (Period, u64)> {
-        let tasks = (0..self.plan.tasks()).map(|at| (self.plan.period(at), self.plan.phase_ns(at)));
-        let units = self.calendar.iter().filter_map(|(plan, _)| {
-            let (_, first) = plan.units().next()?;
-            Some((plan.frame(), first.ready_ns))
-        });
-        tasks.chain(units)
+        self.plan.grids().chain(self.calendar.iter().filter_map(|(plan, _)| plan.grid()))
     }
 
     /// Runs it to its end, on the calling thread. The main loop, which has the `remotes`, says when
@@ -299,19 +294,19 @@ impl<'env> Lane<'env> {
         let observe = TickDetector::new(observe, alone);
         let mut many = Many { clock, wait, tasks, observe };
         startup.ready();
-        if let Some(times) = startup.await_go(at == 0, || many.clock.now()) {
+        if let Some(span) = startup.await_go(at == 0, || many.clock.now()) {
             if at == 0 {
                 shared.begin(epoch);
             }
             lane.watched.arm(process::tid());
-            let (Times { from, end }, turns) = (times, lane.watched.word());
+            let (ReleaseSpan { from, end }, turns) = (span, lane.watched.word());
             let units = calendar.as_ref();
             let units = units.map(|(units, gap)| RunningUnits::new(units, epoch, from, *gap));
             let mut running = RunningPlan::new(plan, epoch, from);
             let limits = LoopRun { from, end, stop: &ending.stop, turns };
             let ended = lane.handover.run_with(&mut many, &mut running, units, &limits);
             lane.watched.disarm();
-            run.rest(&ended, &times, &mut many.clock);
+            run.rest(&ended, &span, &mut many.clock);
             match ended {
                 Ended::Finished => {}
                 Ended::Stopped => ending.stop(),

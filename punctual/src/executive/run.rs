@@ -5,9 +5,10 @@ use punctual_core::clock::Clock;
 use punctual_core::cycle::Ended;
 use punctual_core::time::Instant;
 use punctual_engine::counting::CycleCounting;
+use punctual_engine::release_span::ReleaseSpan;
 
 use super::shared::Shared;
-use super::startup::{Startup, Times, pause};
+use super::startup::{Startup, pause};
 
 /// One run of an executive.
 pub(super) struct Run<'r, 'env, C> {
@@ -45,10 +46,10 @@ impl<'r, 'env, C: Clock + Clone + Send> Run<'r, 'env, C> {
     }
 
     /// A loop has come to its end: where tasks run elsewhere they have until the end of all.
-    pub(super) fn rest(&self, ended: &Ended, times: &Times, clock: &mut C) {
+    pub(super) fn rest(&self, ended: &Ended, span: &ReleaseSpan, clock: &mut C) {
         while (self.waits_for_end || self.shared.has_added())
             && *ended == Ended::Finished
-            && clock.now() < times.end
+            && clock.now() < span.end
             && !self.shared.ending.stopped()
         {
             pause();

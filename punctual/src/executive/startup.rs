@@ -8,10 +8,10 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
-use punctual_core::releases::Releases;
-use punctual_core::time::{Instant, Period, Span};
+use punctual_core::time::Instant;
 use punctual_engine::counting::Words;
 use punctual_engine::error::{Error, ErrorKind, Kind};
+use punctual_engine::release_span::{ReleaseSpan, RunLength};
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -27,24 +27,14 @@ pub(super) fn pause() {
     let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
 }
 
-/// The least time from the end of setup to the first release.
-const LEAD: Span = Span::from_ms(1);
-
-/// The instant at which the first release is due at the earliest, and that from which on none runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    pub(super) from: Instant,
-    pub(super) end: Instant,
-}
-
 /// The progress of the setup of all threads.
 struct Setup<C> {
     /// The clock and the likely epoch, once the main loop has found them.
     settled: Option<(C, Instant)>,
     /// The epoch, once the main loop's wait has learned: it may have met the kernel's tick.
     epoch: Option<Instant>,
-    /// The begin and the end of all; `None` until it is decided.
-    times: Option<Times>,
+    /// The span of all releases; `None` until it is decided.
+    span: Option<ReleaseSpan>,
     /// The error for which nothing will run.
     failed: Option<Error>,
     refused: Vec<Refusal>,
@@ -53,38 +43,11 @@ struct Setup<C> {
     rings: Vec<(usize, Words)>,
 }
 
-/// The length of a run, and the grids of all that has releases in it.
-#[derive(Debug)]
-pub(super) struct Timing {
-    pub(super) duration: Option<Span>,
-    /// The calendar's frame, where there is one.
-    pub(super) frame: Option<Period>,
-    /// Period and phase of all that has releases, ns.
-    pub(super) grids: Vec<(Period, u64)>,
-}
-
-impl Timing {
-    /// The begin of all, at `from` at the earliest, and their end.
-    fn times(&self, epoch: Instant, from: Instant) -> Times {
-        let next = |(period, phase_ns): (Period, u64), from| {
-            let first = Instant::from_ns(epoch.as_ns().saturating_add(phase_ns));
-            let releases = Releases::new(first, period);
-            releases.release(releases.at_or_after(from))
-        };
-        // No frame is begun in its middle, and nothing else runs before the first one: of each task
-        // as many releases are within the duration as it has room for.
-        let from = self.frame.map_or(from, |frame| next((frame, 0), from));
-        let first = self.grids.iter().map(|grid| next(*grid, from)).min().unwrap_or(from);
-        let end = self.duration.map_or(Instant::from_ns(u64::MAX), |span| first + span);
-        Times { from, end }
-    }
-}
-
 /// The start of all threads of one run, on a clock that the main loop finds for all.
 #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
 pub(super) struct Startup<C> {
     ending: Arc<Ending>,
-    timing: Timing,
+    length: RunLength,
     /// The number of threads that must be ready before all begin.
     threads: usize,
     /// Takes in what was learned of the clock's rate.
@@ -103,7 +66,7 @@ impl<C> Setup<C> {
         Mutex::new(Self {
             settled: None,
             epoch: None,
-            times: None,
+            span: None,
             failed: None,
             refused: Vec::new(),
             warnings: Vec::new(),
@@ -116,14 +79,14 @@ impl<C: Clock + Clone + Send> Startup<C> {
     /// The start of this many threads, none of which is ready.
     pub(super) fn new(
         ending: Arc<Ending>,
-        timing: Timing,
+        length: RunLength,
         threads: usize,
         discipline: fn(&mut C),
         strict: bool,
     ) -> Self {
         let (ready, aborted) = (AtomicUsize::new(0), AtomicBool::new(false));
         let setup = Setup::shared();
-        Self { ending, timing, threads, discipline, strict, ready, aborted, setup }
+        Self { ending, length, threads, discipline, strict, ready, aborted, setup }
     }
 
     /// The stop of the run.
@@ -234,9 +197,13 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.ready.fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until all begin, and returns the begin and the end; `None` where nothing will run. The
-    /// main loop decides.
-    pub(super) fn await_go(&self, is_main: bool, now: impl FnOnce() -> Instant) -> Option<Times> {
+    /// Waits until all begin, and returns the span of their releases; `None` where nothing will
+    /// run. The main loop decides.
+    pub(super) fn await_go(
+        &self,
+        is_main: bool,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<ReleaseSpan> {
         if is_main {
             while self.ready.load(Ordering::Acquire) < self.threads {
                 if self.aborted.load(Ordering::Acquire) {
@@ -251,13 +218,13 @@ impl<C: Clock + Clone + Send> Startup<C> {
                     return None;
                 }
             }
-            let from = now() + LEAD;
+            let ready = now();
             self.with(|setup| {
-                let epoch = setup.epoch.unwrap_or(from);
-                setup.times = Some(self.timing.times(epoch, from));
+                let epoch = setup.epoch.unwrap_or(ready);
+                setup.span = Some(self.length.span(epoch, ready));
             });
         }
-        self.await_some(|setup| setup.times)
+        self.await_some(|setup| setup.span)
     }
 
     /// Starts a thread; where there is none nothing will run.

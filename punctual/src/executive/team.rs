@@ -25,6 +25,7 @@ use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Over, Stop, Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
+use punctual_engine::release_span::RunLength;
 use punctual_engine::safety::{check_lead, check_period};
 use punctual_engine::session::ProcessSession;
 use punctual_engine::wait_policy::{LearnPlace, ReadyWait, WarmUp};
@@ -35,7 +36,7 @@ use super::handle::Handle;
 use super::lane::{EndedLoop, Lane, LoopEnd};
 use super::run::Run;
 use super::shared::{Closing, IDLE, RunState, Shared};
-use super::startup::{Startup, Timing, try_start_thread};
+use super::startup::{Startup, try_start_thread};
 use super::thread::{ThreadBlock, ThreadSlot, ThreadTask};
 use super::work::Work;
 use crate::loops::Phase;
@@ -75,14 +76,12 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
         let in_loops = lanes.iter().flat_map(Lane::grids);
         let in_threads = threads.iter().filter_map(ThreadTask::grid);
         let processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.grids());
-        let timing = Timing {
-            duration: duration.map(span),
-            frame: shared.rules.calendar.as_ref().map(|(calendar, _)| calendar.frame()),
-            grids: in_loops.chain(in_threads).chain(processes).collect(),
-        };
+        let frame = shared.rules.calendar.as_ref().map(|(calendar, _)| calendar.frame());
+        let grids = in_loops.chain(in_threads).chain(processes);
+        let length = RunLength::new(duration.map(span), frame, grids);
         let startup = Startup::new(
             Arc::clone(&shared.ending),
-            timing,
+            length,
             lanes.len() + threads.len() + usize::from(supervisor.is_some()),
             clocking.discipline,
             main.is_strict(),
@@ -533,11 +532,10 @@ fn supervise<C: Clock + Clone + Send>(
         warm_up.ready(thread.wait_policy(), place, &mut clock, MachineClock::discipline);
     startup.warn(warnings);
     startup.ready();
-    let times = startup.await_go(false, || epoch)?;
+    let span = startup.await_go(false, || epoch)?;
     // Its own stop: that no process is left is no reason for the other tasks to stop.
     let stop = Stop::dated(&shared.ending.processes);
-    let times = (times.from, times.end);
-    let finished = processes.run_between((clock, wait), times, stop, &mut |_| ());
+    let finished = processes.run_between((clock, wait), span, stop, &mut |_| ());
     let finished = finished.map_err(|why: Error| startup.fail(why)).ok()?;
     if let Over::Overran(task) = &finished.over {
         shared.ending.overran(task);

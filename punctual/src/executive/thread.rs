@@ -29,6 +29,7 @@ use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::Plan;
 use punctual_engine::quiet;
+use punctual_engine::release_span::ReleaseSpan;
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
@@ -40,7 +41,7 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::ending::Ending;
-use super::startup::{Startup, Times, pause};
+use super::startup::{Startup, pause};
 use super::work::{Body, Trigger, Work, guarded};
 
 /// A task in a thread of its own, but for its work.
@@ -158,7 +159,7 @@ impl ThreadTask {
     /// Its period and its phase, ns, where it waits for its releases itself.
     pub(super) fn grid(&self) -> Option<(Period, u64)> {
         match &self.released_by {
-            ReleasedBy::Itself(plan) => Some((plan.period(0), plan.phase_ns(0))),
+            ReleasedBy::Itself(plan) => plan.grids().next(),
             ReleasedBy::Executive { .. } | ReleasedBy::Device => None,
         }
     }
@@ -251,7 +252,7 @@ impl ThreadTask {
         }
         let Some(epoch) = startup.await_epoch() else { return };
         startup.ready();
-        let Some(times) = startup.await_go(false, || Instant::from_ns(0)) else { return };
+        let Some(span) = startup.await_go(false, || Instant::from_ns(0)) else { return };
         slot.runs();
         let ending = startup.ending();
         let (body, trigger) = match work {
@@ -268,7 +269,7 @@ impl ThreadTask {
                 let tasks = Cancelling { tasks: only, token: &slot.token };
                 let observe = TickDetector::new(counting, Some(self.period()));
                 let mut many = Many { clock, wait, tasks, observe };
-                run_itself(&mut many, plan, (epoch, &times), slot);
+                run_itself(&mut many, plan, (epoch, &span), slot);
                 let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
                 startup.warn_once(met.map(|words| self.with_name(&words)));
                 let reach = self.wait.out_of_reach(&many.wait.status());
@@ -317,17 +318,17 @@ impl ThreadTask {
 fn run_itself<C: Clock>(
     many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, TickDetector<CycleCounting>>,
     plan: &Plan,
-    (epoch, times): (Instant, &Times),
+    (epoch, span): (Instant, &ReleaseSpan),
     slot: &ThreadSlot<'_>,
 ) {
     let OnlyTask { ending, name, .. } = many.tasks.tasks;
-    let from = if slot.added { many.clock.now() } else { times.from };
+    let from = if slot.added { many.clock.now() } else { span.from };
     let table = plan.table(epoch);
     let mut storage = plan.storage();
     let Some(mut state) = TableState::begin(&table, storage.lend(), from) else { return };
     let schedule = Schedule::of_table(&table, &mut state);
     let mut schedule = schedule.leave_on(&slot.leave, slot.watched.word(), LOOK);
-    let ended = many.obey(&mut schedule, times.end, &ending.stop);
+    let ended = many.obey(&mut schedule, span.end, &ending.stop);
     if schedule.left() {
         // It is removed: what it was due for, it missed.
         many.never_ran(&mut Schedule::of_table(&table, &mut state));

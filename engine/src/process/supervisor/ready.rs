@@ -30,6 +30,7 @@ use crate::counting::Unreleased;
 use crate::error::{Error, Kind};
 use crate::monitor::{Monitor, RunawayRule, Watched, WatchedProgress, above, aside};
 use crate::periodic::Plan;
+use crate::release_span::ReleaseSpan;
 use crate::remote::RemoteTasks;
 use crate::rt_thread::RtThread;
 use crate::safety::{self, CpuTaken, Machine};
@@ -94,9 +95,10 @@ impl Ready {
         self.plan.shortest()
     }
 
-    /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
-    /// stops everything, or none is left. What happens goes to `say`, which must not wait: nobody
-    /// is ended, reaped or let in meanwhile. `stop` is set at the end.
+    /// Starts all tasks and stays with them for `duration` from their first release on, or until
+    /// `stop` is set, a task that may stops everything, or none is left. What happens goes to
+    /// `say`, which must not wait: nobody is ended, reaped or let in meanwhile. `stop` is set at
+    /// the end.
     ///
     /// A loop that sleeps sees `stop` at its next release; at once in a process that catches SIGURG
     /// ([`signal::catch_interrupt`]), which is sent to its thread. The calling thread starts the
@@ -117,18 +119,18 @@ impl Ready {
         self.run_over((MachineClock::best(), wait), Extent::Lasting(duration), stop, say)
     }
 
-    /// As [`Ready::run`], on a clock that is made already, with all releases that are due from
-    /// `from` on and before `end`.
+    /// As [`Ready::run`], on a clock that is made already, with all releases that are due in
+    /// `span`.
     ///
     /// # Real-time: setup only
     pub fn run_between(
         self,
         wait: (MachineClock, Strategy),
-        (from, end): (Instant, Instant),
+        span: ReleaseSpan,
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
     ) -> Result<Finished, Error> {
-        self.run_over(wait, Extent::Between(from, end), stop, say)
+        self.run_over(wait, Extent::Between(span), stop, say)
     }
 
     fn run_over(
@@ -274,11 +276,15 @@ impl RunSetup<'_> {
         let session = ThreadSession::enter(ready.thread.pinned_to(), ready.thread.policy());
         let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
         let begin_ns = times_ns();
-        let (from, end) = self.extent.at(many.clock.now());
-        self.rest_until(from - NEAR, &mut many.clock);
+        let span = match self.extent {
+            Extent::Lasting(duration) => {
+                ready.plan.length(duration).span(ready.epoch, many.clock.now())
+            }
+            Extent::Between(span) => span,
+        };
+        self.rest_until(span.from - NEAR, &mut many.clock);
         self.watched.arm(process::tid());
-        let times = (ready.epoch, from, end);
-        let ended = ready.plan.run(&mut many, &mut storage, times, &self.stop);
+        let ended = ready.plan.run(&mut many, &mut storage, (ready.epoch, span), &self.stop);
         let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
@@ -309,21 +315,10 @@ impl Drop for End<'_> {
 /// The extent of releases in time.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
-    /// For so long, or until it is stopped, from the first on that can be met.
+    /// For so long from the first one on that can be met, or until it is stopped.
     Lasting(Option<Span>),
-    /// From this instant on and before that one, on the clock of the machine.
-    Between(Instant, Instant),
-}
-
-impl Extent {
-    /// The instants from which on and before which releases come, where it begins at `now`.
-    fn at(self, now: Instant) -> (Instant, Instant) {
-        match self {
-            Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
-            Self::Lasting(Some(duration)) => (now, now + duration),
-            Self::Between(from, end) => (from, end),
-        }
-    }
+    /// In this span, on the clock of the machine.
+    Between(ReleaseSpan),
 }
 
 /// The state that the executive leaves when its loop has ended.
@@ -446,8 +441,9 @@ mod tests {
         let clock = SimClock::new(ms(10), std::iter::empty());
         let mut many = Many { clock, wait: Sleep, tasks, observe };
         let mut storage = ready.plan.storage();
-        let times = (ready.epoch, ms(10), ms(20));
-        let ended = ready.plan.run(&mut many, &mut storage, times, &AtomicBool::new(false));
+        let span = ReleaseSpan { from: ms(10), end: ms(20) };
+        let (times, stop) = ((ready.epoch, span), AtomicBool::new(false));
+        let ended = ready.plan.run(&mut many, &mut storage, times, &stop);
         assert_eq!((ended, many.clock.now), (Ended::Stopped, ms(11)));
         let mut executed = Executed {
             ended,

@@ -18,6 +18,7 @@ use crate::calendar::CalendarPlan;
 use crate::duration::ns;
 use crate::error::CalendarError;
 use crate::periodic::{Plan, PlanStorage};
+use crate::release_span::{ReleaseSpan, RunLength};
 use crate::remote::{Limits, POST};
 
 /// The time before a unit in which no other release is posted: one turn of the loop.
@@ -116,6 +117,13 @@ impl ReleasePlan {
         }
     }
 
+    /// A run of it that takes `duration`.
+    pub(super) fn length(&self, duration: Option<Span>) -> RunLength {
+        let units = self.units.as_ref();
+        let grids = self.tasks.grids().chain(units.and_then(CalendarPlan::grid));
+        RunLength::new(duration, units.map(CalendarPlan::frame), grids)
+    }
+
     /// The shortest period.
     pub(super) fn shortest(&self) -> Option<Period> {
         (0..self.ranks()).map(|rank| self.period(rank)).min()
@@ -159,13 +167,12 @@ impl ReleasePlan {
         ReleaseStorage { units, tasks: self.tasks.storage() }
     }
 
-    /// Has `many` release all that is due from the first instant on and before the second one, with
-    /// the grid at `epoch`.
+    /// Has `many` release all that is due in the span, with the grid at `epoch`.
     pub(super) fn run<C: Clock, W: Wait, D: Dispatch, O: Observe>(
         &self,
         many: &mut Many<C, W, D, O>,
         storage: &mut ReleaseStorage,
-        (epoch, from, end): (Instant, Instant, Instant),
+        (epoch, ReleaseSpan { from, end }): (Instant, ReleaseSpan),
         stop: &impl StopRequest,
     ) -> Ended {
         let table = self.tasks.table(epoch);

@@ -175,6 +175,7 @@ mod tests {
     use crate::calendar::{CalendarBuilder, Unit};
     use crate::periodic::{OnOverrun, Task};
     use crate::process::Spec;
+    use crate::release_span::ReleaseSpan;
 
     /// The processes behind the blocks: each takes its release at once and runs for as long as its
     /// script says, by frame; nothing there means that it ends before the next place.
@@ -269,7 +270,7 @@ mod tests {
         let clock = SimClock::new(at(10_000), std::iter::empty());
         let mut many = Many { clock, wait: Sleep, tasks, observe: Nobody };
         let (mut storage, stop) = (ready.plan.storage(), AtomicBool::new(false));
-        let times = (ready.epoch, at(10_000), end);
+        let times = (ready.epoch, ReleaseSpan { from: at(10_000), end });
         let ended = ready.plan.run(&mut many, &mut storage, times, &stop);
         let Processes { tasks, began, .. } = many.tasks;
         let overran = tasks.tasks.tasks.iter().map(|task| task.counts.overran()).collect();

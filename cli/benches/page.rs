@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use punctual_core::ring::{split, words};
+use punctual_core::ring::{SplitRing, split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
@@ -89,7 +89,7 @@ fn browse(browser: &Browser, page: &Path) {
 fn samples(path: &Path, n: u64) {
     let info = r#"{"tool":"bench","runs":[{"name":"made up","period_ns":1000000}]}"#;
     let storage: Vec<AtomicU64> = (0..words(1 << 14)).map(|_| AtomicU64::new(0)).collect();
-    let (mut recorder, drain, view) = split(&storage).expect("room enough");
+    let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("room enough");
     let file = File::create(path).expect("writable");
     let file = SampleFile::begin(file, info, 1).expect("writable");
     let mut drainage = Drainage::new(vec![(drain, view)], Nowhere, Some(file));

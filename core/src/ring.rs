@@ -34,11 +34,22 @@ pub const fn words(samples: usize) -> usize {
     SAMPLES + 2 * samples
 }
 
-/// The three ends of a ring over `words`, which is cleared. It takes the largest power of two of
-/// samples that fits; `None` when not even two do.
+/// The three ends of a ring.
+#[derive(Debug)]
+pub struct SplitRing<'a> {
+    /// The loop's, which writes.
+    pub ring: Ring<'a>,
+    /// The one that takes samples out.
+    pub drain: Drain<'a>,
+    /// A reader's, of which there may be more.
+    pub view: RingView<'a>,
+}
+
+/// Makes a ring over `words`, which is cleared. It takes the largest power of two of samples that
+/// fits; `None` when not even two do.
 ///
 /// # Real-time: setup only
-pub fn split(words: &[AtomicU64]) -> Option<(Ring<'_>, Drain<'_>, RingView<'_>)> {
+pub fn split(words: &[AtomicU64]) -> Option<SplitRing<'_>> {
     if words.len() < self::words(2) {
         return None;
     }
@@ -46,7 +57,7 @@ pub fn split(words: &[AtomicU64]) -> Option<(Ring<'_>, Drain<'_>, RingView<'_>)>
         word.store(0, Ordering::Relaxed);
     }
     let (drain, view) = readers(words)?;
-    Some((Ring::resume(words)?, drain, view))
+    Some(SplitRing { ring: Ring::resume(words)?, drain, view })
 }
 
 /// The readers' ends of a ring that was made over `words`.
@@ -222,7 +233,7 @@ mod tests {
     #[test]
     fn counters_and_samples_agree_with_a_list() {
         let storage = storage(8);
-        let (mut ring, mut drain, view) = split(&storage).expect("fits");
+        let SplitRing { mut ring, mut drain, view } = split(&storage).expect("fits");
         assert_eq!((view.count(), view.missed(), view.unrecorded()), (0, 0, 0));
         let lateness = [5, -3, 70_000, 255, 256, i64::MAX, 12];
         for (cycle, &ns) in (0..).zip(&lateness) {
@@ -239,7 +250,7 @@ mod tests {
     #[test]
     fn a_full_ring_counts_and_keeps_what_it_has() {
         let storage = storage(4);
-        let (mut ring, mut drain, view) = split(&storage).expect("fits");
+        let SplitRing { mut ring, mut drain, view } = split(&storage).expect("fits");
         for cycle in 0..7 {
             ring.push(sample(cycle, 1));
         }
@@ -255,7 +266,7 @@ mod tests {
         assert!(split(&storage(1)).is_none());
         assert!(split(&[]).is_none());
         let storage = storage(7);
-        let (mut ring, _, view) = split(&storage).expect("fits");
+        let SplitRing { mut ring, view, .. } = split(&storage).expect("fits");
         for cycle in 0..5 {
             ring.push(sample(cycle, 1));
         }
@@ -265,7 +276,7 @@ mod tests {
     #[test]
     fn a_drain_in_another_thread_sees_every_sample_once_and_whole() {
         let storage = storage(64);
-        let (mut ring, mut drain, view) = split(&storage).expect("fits");
+        let SplitRing { mut ring, mut drain, view } = split(&storage).expect("fits");
         let done = AtomicBool::new(false);
         let drained = std::thread::scope(|scope| {
             let reader = scope.spawn(|| {

@@ -377,7 +377,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
-    use punctual_core::ring::{split, words};
+    use punctual_core::ring::{SplitRing, split, words};
     use punctual_core::sample::Flags;
 
     #[derive(Default)]
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_flush_empties_the_rings_now_and_none_waits_for_a_drain_that_has_ended() {
         let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
-        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("fits");
         let mut drainage =
             Drainage::new(vec![(drain, view)], Kept::default(), None::<SampleFile<Vec<u8>>>);
         let (requests, looks) = (DrainRequests::default(), AtomicUsize::new(0));
@@ -435,8 +435,10 @@ mod tests {
     fn every_sample_reaches_sink_and_file_with_its_runs_counters() {
         let storage: Vec<Vec<AtomicU64>> =
             (0..2).map(|_| (0..words(16)).map(|_| AtomicU64::new(0)).collect()).collect();
-        let (mut first, drain0, view0) = split(&storage[0]).expect("fits");
-        let (mut second, drain1, view1) = split(&storage[1]).expect("fits");
+        let SplitRing { ring: mut first, drain: drain0, view: view0 } =
+            split(&storage[0]).expect("fits");
+        let SplitRing { ring: mut second, drain: drain1, view: view1 } =
+            split(&storage[1]).expect("fits");
         let mut bytes = Vec::new();
         let file = SampleFile::begin(&mut bytes, "{}", 2).expect("memory");
         let mut drainage =
@@ -478,7 +480,7 @@ mod tests {
     #[test]
     fn a_full_disk_ends_the_writing_not_the_measuring() {
         let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
-        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("fits");
         let file = SampleFile::begin(Full(200), "{}", 1).expect("fits so far");
         let mut drainage = Drainage::new(vec![(drain, view)], Kept::default(), Some(file));
         for round in 0..4 {
@@ -495,7 +497,7 @@ mod tests {
     /// missed releases came in each of three rounds.
     fn firsts(samples: u64, missed: u64) -> usize {
         let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
-        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("fits");
         let called = Arc::new(AtomicUsize::new(0));
         let calls = Arc::clone(&called);
         let file =
@@ -527,7 +529,7 @@ mod tests {
     #[test]
     fn a_place_that_cannot_be_had_is_an_error_of_the_file() {
         let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
-        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("fits");
         let file = SampleFile::begin(Vec::new(), "{}", 1).expect("memory");
         let file =
             file.at_first_samples(|| Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)));

@@ -247,7 +247,7 @@ mod tests {
     use std::iter::from_fn;
     use std::sync::atomic::AtomicBool;
 
-    use punctual_core::ring;
+    use punctual_core::ring::{self, SplitRing};
     use punctual_core::sample::Flags;
     use punctual_core::time::Period;
     use punctual_core::wait::Sleep;
@@ -261,7 +261,7 @@ mod tests {
         let period = Period::from_ns(100).expect("in range");
         let grid = Releases::new(Instant::from_ns(1_000), period);
         let memory = ring_of(period);
-        let (ring, mut drain, view) = ring::split(&memory).expect("large enough");
+        let SplitRing { ring, mut drain, view } = ring::split(&memory).expect("large enough");
         let (now, stop, vitals) = (Cell::new(900), AtomicBool::new(false), Vitals::default());
         let (wait, observe) = (Strategy::Sleep(Sleep), SampleRecorder::new(ring, 1));
         let mut segments = SegmentedLoop::new(HeldClock(&now), wait, observe, grid);
@@ -307,7 +307,7 @@ mod tests {
         let period = Period::from_ns(100).expect("in range");
         let grid = Releases::new(Instant::from_ns(1_000), period);
         let memory = ring_of(period);
-        let (ring, mut drain, view) = ring::split(&memory).expect("large enough");
+        let SplitRing { ring, mut drain, view } = ring::split(&memory).expect("large enough");
         let (now, stop, vitals) = (Cell::new(900), AtomicBool::new(false), Vitals::default());
         let (wait, observe) = (Strategy::Sleep(Sleep), SampleRecorder::new(ring, 1));
         let mut segments = SegmentedLoop::new(HeldClock(&now), wait, observe, grid);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use punctual_core::clock::Clock;
 use punctual_engine::clocks::MachineClock;
 
-use punctual_core::ring::{split, words};
+use punctual_core::ring::{SplitRing, split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 
@@ -44,7 +44,7 @@ fn sample(cycle: u64) -> Sample {
 
 fn hot(clock: &mut MachineClock) -> Option<f64> {
     let storage: Vec<AtomicU64> = (0..words(4096)).map(|_| AtomicU64::new(0)).collect();
-    let (mut recorder, mut drain, _) = split(&storage)?;
+    let SplitRing { ring: mut recorder, mut drain, .. } = split(&storage)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..BATCHES {
         with.push(batch(clock, |sample| recorder.push(sample)));
@@ -65,7 +65,7 @@ fn batch(clock: &mut MachineClock, mut keep: impl FnMut(Sample)) -> f64 {
 
 fn cold(clock: &mut MachineClock, n: u32) -> Option<f64> {
     let storage: Vec<AtomicU64> = (0..words(4096)).map(|_| AtomicU64::new(0)).collect();
-    let (mut recorder, mut drain, _) = split(&storage)?;
+    let SplitRing { ring: mut recorder, mut drain, .. } = split(&storage)?;
     let mut at = clock.wake();
     let (mut costs, mut stamps) = (Vec::new(), Vec::new());
     for cycle in 0..u64::from(n) {
@@ -97,7 +97,7 @@ mod tests {
         let cost = RecordCost::measure(&mut MachineClock::best(), 20).expect("storage fits");
         assert!(cost.hot_ns >= 0.0 && cost.cold_ns >= 0.0 && cost.cold_n == 20);
         let storage: Vec<AtomicU64> = (0..words(4096)).map(|_| AtomicU64::new(0)).collect();
-        let (mut recorder, _, view) = split(&storage).expect("fits");
+        let SplitRing { ring: mut recorder, view, .. } = split(&storage).expect("fits");
         let mut clock = MachineClock::best();
         assert!(batch(&mut clock, |sample| recorder.push(sample)) > 0.0);
         assert_eq!((view.count(), view.unrecorded()), (BATCH, 0), "what is measured is recording");

@@ -18,7 +18,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use punctual::RtThread;
-use punctual_core::ring::{self, Drain, Ring, RingView};
+use punctual_core::ring::{self, Drain, Ring, RingView, SplitRing};
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{self, CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::{Disturbance, Observation, compare};
@@ -679,7 +679,7 @@ impl<'a> RingEnds<'a> {
     pub(crate) fn of(storage: &'a [impl Deref<Target = [AtomicU64]>]) -> Self {
         let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
         for words in storage {
-            let (ring, drain, view) = ring::split(words).expect("memory for a ring");
+            let SplitRing { ring, drain, view } = ring::split(words).expect("memory for a ring");
             rings.push(ring);
             drains.push(drain);
             views.push(view);

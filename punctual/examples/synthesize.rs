@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use punctual_core::ring::{split, words};
+use punctual_core::ring::{SplitRing, split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let info = r#"{"tool":"synthesize","runs":[{"name":"made up","period_ns":1000000}]}"#;
     let storage: Vec<AtomicU64> = (0..words(1 << 14)).map(|_| AtomicU64::new(0)).collect();
-    let (mut recorder, drain, view) = split(&storage).ok_or("too little storage")?;
+    let SplitRing { ring: mut recorder, drain, view } =
+        split(&storage).ok_or("too little storage")?;
     let file = SampleFile::begin(File::create(path)?, info, 1)?;
     let mut drainage = Drainage::new(vec![(drain, view)], Nowhere, Some(file));
     let mut state = 1u64;

@@ -12,7 +12,7 @@ use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
-use punctual_core::ring::{Ring, split, words};
+use punctual_core::ring::{Ring, SplitRing, split, words};
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
@@ -40,7 +40,7 @@ fn faults_and_allocations<W: Wait>(wait: W) -> (u64, u64, u64) {
     let process = session::ProcessSession::enter();
     let _thread = session::ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let storage: Vec<AtomicU64> = (0..words(1024)).map(|_| AtomicU64::new(0)).collect();
-    let (record, _drain, view) = split(&storage).expect("large enough");
+    let SplitRing { ring: record, view, .. } = split(&storage).expect("large enough");
     let mut clock = MachineClock::best();
     let start = clock.now();
     let grid = Releases::aligned(start, Period::from_ns(500_000).expect("positive"), 0);

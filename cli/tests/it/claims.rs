@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use punctual_core::ring::{split, words};
+use punctual_core::ring::{SplitRing, split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
@@ -32,7 +32,7 @@ fn record(path: &Path, late: &[(u64, i64)], early: bool) {
     });
     let storage: Vec<AtomicU64> =
         (0..words(CYCLES.next_power_of_two() as usize)).map(|_| AtomicU64::new(0)).collect();
-    let (mut recorder, drain, view) = split(&storage).expect("fits");
+    let SplitRing { ring: mut recorder, drain, view } = split(&storage).expect("fits");
     for cycle in 0..CYCLES {
         let ns = late.iter().find(|late| late.0 == cycle).map_or(5_000, |late| late.1);
         recorder.push(Sample { cycle, lateness: Span::from_ns(ns), flags: Flags::NONE });

@@ -56,7 +56,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
-use punctual_core::ring::{split, words};
+use punctual_core::ring::{SplitRing, split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
@@ -472,7 +472,7 @@ fn recording_of(path: &Path, names: &[&str], recorded: &[(Vec<Sample>, u64)]) {
     let file = SampleFile::begin(file, &info.to_string(), names.len()).expect("writable");
     let (mut recorders, mut drains) = (Vec::new(), Vec::new());
     for storage in &storage {
-        let (recorder, drain, view) = split(storage).expect("enough storage");
+        let SplitRing { ring: recorder, drain, view } = split(storage).expect("enough storage");
         recorders.push(recorder);
         drains.push((drain, view));
     }

@@ -139,7 +139,7 @@ impl Observe for StoppingRecorder<'_> {
 mod tests {
     use super::*;
     use punctual_core::releases::Releases;
-    use punctual_core::ring::{RingView, split};
+    use punctual_core::ring::{SplitRing, split};
     use punctual_core::time::Period;
     use punctual_engine::counting::ring_of;
 
@@ -149,7 +149,7 @@ mod tests {
         let period = Period::from_ns(1_000).expect("in range");
         let grid = Releases::new(Instant::from_ns(5_000), period);
         let (memory, stop) = (ring_of(period), AtomicBool::new(false));
-        let (ring, _drain, view): (_, _, RingView<'_>) = split(&memory).expect("large enough");
+        let SplitRing { ring, view, .. } = split(&memory).expect("large enough");
         let watch = LateWatch::new(Some(over), &stop);
         let mut recorder = StoppingRecorder::new(ring, &watch, (1, 2));
         if counts {

@@ -28,7 +28,9 @@ use crate::args::{
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::choices::LoopChoices;
 use crate::experiment::claims::{self, PlannedReport};
-use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
+use crate::experiment::loops::{
+    CauseRecording, Judging, LoopContext, LoopExperiment, MeasuredLoops,
+};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::output::{self, Opened};
 use crate::parse::{self, Duration, Phase};
@@ -139,26 +141,19 @@ impl Execute for CheckArgs {
         if !self.report.quiet {
             output::message(&announced(&periodic, duration));
         }
+        let causes = self.causes.when(BlameWord::Auto, gate.is_used());
+        let context = LoopContext { name: NAME, machine: &machine, choice, args: &self.report };
         let loops = LoopExperiment {
-            name: NAME,
             merge,
-            plan: periodic,
-            machine: &machine,
-            choice,
-            args: &self.report,
             learn: self.learn,
             live: self.live.live,
-            blame: self.causes.when(BlameWord::Auto, gate.is_used()),
-            late: LATE,
+            causes: causes.map(CauseRecording::usual),
             plans,
             samples: Some(samples),
-            follow: None,
-            changes: None,
             stop_over: self.stop.over(),
-            question: Some(question),
-            gate: self.question.is_gate(),
+            judging: Some(Judging { question, gate: self.question.is_gate() }),
             notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
-            first: 0,
+            ..LoopExperiment::new(context, periodic)
         };
         let measured = loops.run().inspect_err(|_| {
             // Nothing was measured: an empty directory would only be in the way.

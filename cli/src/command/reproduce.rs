@@ -22,11 +22,11 @@ use punctual_papers::figure::Drawing;
 use punctual_papers::row::PaperRow;
 use punctual_papers::{Paper, PaperLength};
 
-use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
+use crate::args::{Detail, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::tune::PlannedSettings;
 use crate::comparison::grid::{self, GridSide};
 use crate::experiment::choices::{LoopChoices, blocks};
-use crate::experiment::loops::{LATE, LoopExperiment};
+use crate::experiment::loops::{LoopContext, LoopExperiment};
 use crate::experiment::{self, Machine, words};
 use crate::output::{Dir, OutputArgs};
 use crate::parse::{self, Phase};
@@ -377,26 +377,13 @@ impl bench::Bench for Bench<'_> {
         let with: Vec<bool> = conditions.iter().map(|condition| condition.tuned).collect();
         let settings = self.settings.as_mut().filter(|_| with.contains(&true));
         let mut changes = settings.map(|settings| settings.changes(&with));
+        let (machine, choice) = (self.machine, self.choice.clone());
+        let context = LoopContext { name: NAME, machine, choice, args: &args };
         let loops = LoopExperiment {
-            name: NAME,
-            plan,
-            merge: false,
-            learn: LearnArgs { relearn: true },
-            blame: None,
-            late: LATE,
-            machine: self.machine,
-            choice: self.choice.clone(),
-            args: &args,
-            plans: Vec::new(),
-            samples: None,
-            follow: None,
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
-            stop_over: None,
-            question: None,
-            gate: false,
-            live: false,
             notes,
             first: keep,
+            ..LoopExperiment::new(context, plan)
         };
         let measured = loops.run()?;
         changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;

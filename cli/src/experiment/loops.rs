@@ -19,7 +19,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_host::threads::RunningThread;
 use punctual_import::samples::RUNS_MAX;
-use punctual_lab::blame::RecordingPrice;
+use punctual_lab::blame::{LATE, RecordingPrice};
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
@@ -46,28 +46,56 @@ use crate::format;
 use crate::live;
 use crate::output::{self, Opened};
 
-/// Loops to be measured.
-pub(crate) struct LoopExperiment<'a> {
+/// The command that measures loops, and where it does.
+pub(crate) struct LoopContext<'a> {
     /// The subcommand's name.
     pub(crate) name: &'static str,
-    /// The loops, their conditions and blocks.
-    pub(crate) plan: PeriodicPlan,
-    /// True where all conditions but the first count as one, "under load".
-    pub(crate) merge: bool,
-    /// Where it is measured.
+    /// The machine that it is measured on.
     pub(crate) machine: &'a Machine,
     /// The measured CPUs and why those.
     pub(crate) choice: Choice,
     /// The limits and claims of every run, and whether cold cycles count.
     pub(crate) args: &'a ReportArgs,
+}
+
+/// The recording of the causes of late wakes.
+pub(crate) struct CauseRecording {
+    when: BlameWhen,
+    late: LateThreshold,
+}
+
+impl CauseRecording {
+    /// Of wakes above this threshold.
+    pub(crate) fn over(when: BlameWhen, late: LateThreshold) -> Self {
+        Self { when, late }
+    }
+
+    /// Of the latest hundredth of the wakes of a run, as for `blame`.
+    pub(crate) fn usual(when: BlameWhen) -> Self {
+        Self::over(when, LATE)
+    }
+}
+
+/// The question that the runs answer.
+pub(crate) struct Judging<'a> {
+    pub(crate) question: Question<'a>,
+    /// True where a "no" fails.
+    pub(crate) gate: bool,
+}
+
+/// Loops to be measured.
+pub(crate) struct LoopExperiment<'a> {
+    pub(crate) context: LoopContext<'a>,
+    /// The loops, their conditions and blocks.
+    pub(crate) plan: PeriodicPlan,
+    /// True where all conditions but the first count as one, "under load".
+    pub(crate) merge: bool,
     /// The option to learn anew: without it waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
     /// True where a screen shows them as they run.
     pub(crate) live: bool,
-    /// The way that the causes of late wakes are recorded; `None` for not at all.
-    pub(crate) blame: Option<BlameWhen>,
-    /// The threshold of late wakes where causes are recorded.
-    pub(crate) late: LateThreshold,
+    /// The recording of causes; `None` for none.
+    pub(crate) causes: Option<CauseRecording>,
     /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
@@ -79,9 +107,7 @@ pub(crate) struct LoopExperiment<'a> {
     /// The lateness beyond which a release ends it; `None` for none.
     pub(crate) stop_over: Option<Span>,
     /// The question that the runs answer; `None` where they are not judged.
-    pub(crate) question: Option<Question<'a>>,
-    /// True where a "no" to the question fails.
-    pub(crate) gate: bool,
+    pub(crate) judging: Option<Judging<'a>>,
     /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
     /// Samples of each run that are kept as they came, from its first on; 0 for none.
@@ -105,33 +131,37 @@ pub(crate) struct MeasuredLoops {
     pub(crate) trouble: Option<Error>,
 }
 
-impl LoopExperiment<'_> {
+impl<'a> LoopExperiment<'a> {
+    /// These loops and nothing beside their runs: each condition is a run, waits learn anew, and no
+    /// run is judged, recorded or kept.
+    pub(crate) fn new(context: LoopContext<'a>, plan: PeriodicPlan) -> Self {
+        Self {
+            context,
+            plan,
+            merge: false,
+            learn: LearnArgs { relearn: true },
+            live: false,
+            causes: None,
+            plans: Vec::new(),
+            samples: None,
+            follow: None,
+            changes: None,
+            stop_over: None,
+            judging: None,
+            notes: Vec::new(),
+            first: 0,
+        }
+    }
+
     /// Measures them to their end, or to Ctrl-C.
     ///
     /// # Errors
     /// Nothing was measured.
     pub(crate) fn run(self) -> Result<MeasuredLoops> {
-        let Self {
-            name,
-            plan,
-            merge,
-            machine,
-            choice,
-            args,
-            learn,
-            live,
-            blame,
-            late,
-            plans,
-            samples,
-            follow,
-            changes,
-            stop_over,
-            question,
-            gate,
-            mut notes,
-            first,
-        } = self;
+        let Self { context, plan, merge, causes, follow, stop_over, mut notes, first, .. } = self;
+        let LoopContext { name, machine, choice, args } = context;
+        let (question, gate) =
+            self.judging.map(|Judging { question, gate }| (question, gate)).unzip();
         let started = jiff::Timestamp::now();
         notes.extend(follow.as_ref().and_then(FollowedClock::warning));
         // Where loops are judged; an experiment of many parts would repeat it.
@@ -151,10 +181,11 @@ impl LoopExperiment<'_> {
         }
         let mut destination = Samples {
             question: question.and_then(|question| question.spec),
-            ..Samples::new(samples, watch, &machine.facts, clock.clone(), started)
+            ..Samples::new(self.samples, watch, &machine.facts, clock.clone(), started)
         };
-        let store = LearnedStore::of(&plan, &machine.measuring, learn.relearn);
-        let blame_plan = blame.map(|when| LoopBlamePlan {
+        let store = LearnedStore::of(&plan, &machine.measuring, self.learn.relearn);
+        let is_asked = causes.as_ref().is_some_and(|causes| causes.when == BlameWhen::Asked);
+        let blame_plan = causes.map(|CauseRecording { when, late }| LoopBlamePlan {
             when,
             late,
             machine: machine.recorded(),
@@ -166,11 +197,11 @@ impl LoopExperiment<'_> {
             follow: follow.map(FollowedClock::into_reference),
             recording_cost: true,
             blame: blame_plan,
-            changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
+            changes: self.changes.map(|changes| changes as &mut dyn ConditionChanges),
             stop_over: stop_over.map(|above| StopOver { above, counts_cold: args.keep_cold }),
             destination: &mut destination,
         };
-        let mut observer = live::observer(live, args.quiet).context("--live")?;
+        let mut observer = live::observer(self.live, args.quiet).context("--live")?;
         let finished = run(experiment, &machine.measuring, observer.as_mut());
         // The screen that was there before, for whatever is said from here on.
         drop(observer);
@@ -190,14 +221,13 @@ impl LoopExperiment<'_> {
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warn_first(notes);
-        let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
-        let is_asked = blame == Some(BlameWhen::Asked);
+        let mut measured = made(envelope, finished, followed, self.plans, (args, merge, question));
         measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
         let late = stop_over.as_ref().and_then(report::StopOver::sentence);
         let verdict = &mut measured.envelope.verdict;
         late.into_iter().for_each(|why| verdict.fail_about(About::StopOver, why));
         measured.loops.stop_over = stop_over;
-        if gate {
+        if gate == Some(true) {
             measured.envelope.verdict.judge_answers(&measured.loops.judged.verdicts);
         }
         // After the limits were judged: the figures are those of the whole run.
@@ -278,10 +308,6 @@ fn lowest_priorities(plan: &PeriodicPlan) -> BTreeMap<u32, u8> {
     }
     lowest
 }
-
-/// The usual threshold of late wakes where causes are recorded: the latest hundredth of the wakes
-/// of a run, as for `blame`.
-pub(crate) const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 
 /// The latest wakes of a run that was recorded behind the measurement that are told.
 const LATEST: usize = 5;

@@ -18,7 +18,7 @@ use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::choices::{LoopChoices, PlannedLoops, blocks, wait_kind};
 use crate::experiment::claims::{self, PlannedReport};
 use crate::experiment::follow::FollowedClock;
-use crate::experiment::loops::{LATE, LoopExperiment};
+use crate::experiment::loops::{CauseRecording, Judging, LoopContext, LoopExperiment};
 use crate::experiment::{self, Machine};
 use crate::measuring::{FinishedMeasuring, Measurement};
 use crate::output::Opened;
@@ -140,29 +140,23 @@ impl Args {
         claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         let samples = self.samples.as_deref().map(Opened::at).transpose()?;
+        let question = Question {
+            command: Some(("punctual measure periodic", options.as_str())),
+            ..question::question(spec.as_ref())
+        };
+        let causes = self.causes.when(BlameWord::Off, gate.is_used());
+        let context = LoopContext { name: NAME, machine: &machine, choice, args: &self.report };
         let loops = LoopExperiment {
-            name: NAME,
-            plan,
-            merge: false,
-            machine: &machine,
-            choice,
-            args: &self.report,
             learn: self.learn,
             live: self.live.live,
-            blame: self.causes.when(BlameWord::Off, gate.is_used()),
-            late: LATE,
+            causes: causes.map(CauseRecording::usual),
             plans,
             samples,
             follow,
-            changes: None,
             stop_over: self.stop.over(),
-            question: Some(Question {
-                command: Some(("punctual measure periodic", options.as_str())),
-                ..question::question(spec.as_ref())
-            }),
-            gate: self.question.is_gate(),
+            judging: Some(Judging { question, gate: self.question.is_gate() }),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
-            first: 0,
+            ..LoopExperiment::new(context, plan)
         };
         let measured = loops.run()?;
         let body = PeriodicBody { loops: measured.loops, compare: None };

@@ -23,7 +23,7 @@ use crate::args::{
 };
 use crate::comparison::RecordedRun;
 use crate::experiment::claims::{self, PlannedReport};
-use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
+use crate::experiment::loops::{CauseRecording, LoopContext, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::format;
 use crate::measuring::{FinishedMeasuring, Measurement};
@@ -137,27 +137,15 @@ impl Args {
         }
         claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
+        // The ways are held against each other.
+        let causes = self.causes.when(BlameWord::Off, true);
+        let context = LoopContext { name: NAME, machine: &machine, choice, args: &self.report };
         let loops = LoopExperiment {
-            name: NAME,
-            plan,
-            merge: false,
-            machine: &machine,
-            choice,
-            args: &self.report,
             learn: self.learn,
-            // The ways are held against each other.
-            blame: self.causes.when(BlameWord::Off, true),
-            late: LATE,
+            causes: causes.map(CauseRecording::usual),
             plans,
-            samples: None,
-            follow: None,
-            changes: None,
-            stop_over: None,
-            question: None,
-            gate: false,
-            live: false,
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
-            first: 0,
+            ..LoopExperiment::new(context, plan)
         };
         let turns_each = turns.rounds(&loops.plan);
         let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;

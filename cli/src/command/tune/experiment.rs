@@ -21,10 +21,10 @@ use punctual_os::signal;
 use punctual_report::trials::{CausesPair, TrialVerdict, TrialsBody, TriedSetting, moved};
 use punctual_report::{BlameRecording, Body, Choice, Envelope, Report, Run};
 
-use crate::args::{BlameWord, CausesArgs, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
+use crate::args::{BlameWord, CausesArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::experiment;
 use crate::experiment::choices::{LoopChoices, PlannedLoops};
-use crate::experiment::loops::{LATE, LoopExperiment};
+use crate::experiment::loops::{CauseRecording, LoopContext, LoopExperiment};
 use crate::format;
 use crate::output::{JournalFile, JournalName, OutputArgs, SettingsLock, SettingsOwner};
 use crate::parse::{self, Phase};
@@ -437,10 +437,13 @@ impl Bench<'_> {
     /// The recording of causes in a part, and the threshold of late wakes then. The part that finds
     /// the threshold has no others to be held against; but where recording makes loops later, it
     /// must be later by the same.
-    fn causes(&self, sets: &SettingSets) -> (Option<BlameWhen>, LateThreshold) {
+    fn causes(&self, sets: &SettingSets) -> Option<CauseRecording> {
         let over = sets.threshold_ns.map(|ns| LateThreshold::Above(ns.max(0).unsigned_abs()));
-        let when = self.blame.filter(|when| over.is_some() || *when == BlameWhen::Asked);
-        (when, over.unwrap_or(LATE))
+        match (self.blame?, over) {
+            (when, Some(late)) => Some(CauseRecording::over(when, late)),
+            (BlameWhen::Asked, None) => Some(CauseRecording::usual(BlameWhen::Asked)),
+            _ => None,
+        }
     }
 }
 
@@ -470,29 +473,15 @@ impl Measure for Bench<'_> {
             set.iter().flat_map(writes).collect()
         };
         let writes = sets.sets.iter().map(writes).collect();
-        let (blame, late) = self.causes(sets);
+        let causes = self.causes(sets);
         let journal = (&mut *self.journal, self.boot);
         let mut changes = Changes::new(writes, journal, &mut self.watched);
+        let (machine, choice, args) = (self.live, self.choice.clone(), &ReportArgs::default());
+        let context = LoopContext { name: NAME, machine, choice, args };
         let loops = LoopExperiment {
-            name: NAME,
-            plan,
-            merge: false,
-            learn: LearnArgs { relearn: true },
-            blame,
-            late,
-            machine: self.live,
-            choice: self.choice.clone(),
-            args: &ReportArgs::default(),
-            plans: Vec::new(),
-            samples: None,
-            follow: None,
+            causes,
             changes: Some(&mut changes),
-            stop_over: None,
-            question: None,
-            gate: false,
-            live: false,
-            notes: Vec::new(),
-            first: 0,
+            ..LoopExperiment::new(context, plan)
         };
         let measured = loops.run()?;
         let trouble = changes.failed.or(measured.trouble);

@@ -3,6 +3,8 @@
 //!
 //! Rules and plans are `host`'s, changing settings is `lab`'s.
 
+pub(crate) mod changes;
+
 use std::ffi::OsStr;
 use std::fmt;
 

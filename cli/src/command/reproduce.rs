@@ -23,7 +23,6 @@ use punctual_papers::row::PaperRow;
 use punctual_papers::{Paper, PaperLength};
 
 use crate::args::{Detail, PRIORITY, PolicyName, ReportArgs, StateArgs};
-use crate::command::tune::PlannedSettings;
 use crate::comparison::grid::{self, GridSide};
 use crate::experiment::choices::{LoopChoices, blocks};
 use crate::experiment::loops::{LoopContext, LoopExperiment};
@@ -33,6 +32,7 @@ use crate::parse::{self, Phase};
 use crate::program::PROGRAM;
 use crate::progress::Line;
 use crate::settings::WorkloadName;
+use crate::settings::changes::{Changes, PlannedSettings};
 use crate::stored;
 use crate::subcommand::{Exit, ResultsArgs};
 use crate::{format, papers, writing};
@@ -386,7 +386,7 @@ impl bench::Bench for Bench<'_> {
             ..LoopExperiment::new(context, plan)
         };
         let measured = loops.run()?;
-        changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;
+        changes.and_then(Changes::into_failure).map_or(Ok(()), Err)?;
         self.keep(measured.envelope);
         let mut runs = measured.loops.judged.runs.into_iter();
         let mut first = measured.first.into_iter().chain(std::iter::repeat(Vec::new()));

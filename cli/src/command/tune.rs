@@ -41,7 +41,6 @@ use crate::subcommand::{Execute, Exit};
 use crate::{format, view, writing};
 use formats::{FormatName, PrintedPlan};
 
-pub(crate) use experiment::PlannedSettings;
 use experiment::TuneExperimentArgs;
 
 /// `punctual tune`.

@@ -268,91 +268,42 @@ const SURPRISE: f64 = 2.0;
 /// clock.
 #[derive(Clone, Debug)]
 struct Learner {
-    target: Target,
-    period_ns: u64,
-    budget_ns: f64,
-    /// The lateness of each plan's sleeps, as far as it was tried.
-    bins: [Bins; LEVELS],
-    /// The sleeps of each plan in a period; 0 for one that does not fit, or whose
-    /// wakes alone take more than the budget.
-    sleeps: [u64; LEVELS],
-    level: usize,
+    plans: Plans,
+    control: MarginControl,
     phase: LearnPhase,
+    level: usize,
+    /// The level that was chosen.
+    home: usize,
+    margin_ns: u64,
     /// Cycles until this phase's next step, and how many of them only lead to what is requested:
     /// the sleeps before were another plan's.
     left: u32,
     settle: u32,
     /// Turns that each plan has yet in a calibration.
     rounds: u32,
-    /// The level that was chosen, and the one that was probed last.
-    home: usize,
-    probed: usize,
-    margin_ns: u64,
-    integral_ns: f64,
-    reachable: bool,
-    /// The share of late wakes that is followed: the target's, or what can be had.
-    share: f64,
-    /// The margin until enough sleeps were seen, ns.
-    start_ns: u64,
-    /// The share of late wakes that another start had, which this one follows until it has
-    /// calibrated itself.
-    resumed_late: Option<f64>,
     /// Since the last calibration.
     cycles: u64,
     late: u64,
-    trials_late: u64,
-    /// Late wakes in the trial that runs.
-    trial_late: u32,
-    /// Late wakes since the last doubt.
-    doubted_late: u32,
-    since_doubt: u32,
-    /// Cycles from that one to the next.
-    doubt_after: u32,
-    since_probe: u32,
-    probe_every: u32,
-    /// Doubts to be let pass before calibrating anew; doubles each time.
-    patience: u32,
-    patient: u32,
+    trials: Trials,
+    doubts: Doubts,
 }
 
 impl Learner {
     fn new(target: Target) -> Self {
-        let period_ns = target.period.as_ns();
-        let budget_ns = target.budget.clamp(0.0, 1.0) * period_ns as f64;
-        let wake_ns = target.wake_cost.as_ns() as f64;
-        let mut sleeps = sleeps(period_ns);
-        // One sleep there must be.
-        sleeps[1..].iter_mut().filter(|n| **n as f64 * wake_ns > budget_ns).for_each(|n| *n = 0);
         let mut learner = Self {
-            target,
-            period_ns,
-            budget_ns,
-            bins: [const { Bins::new() }; LEVELS],
-            sleeps,
-            level: 0,
+            plans: Plans::new(target),
+            control: MarginControl::new(target),
             phase: LearnPhase::Calibrating,
+            level: 0,
+            home: 0,
+            margin_ns: MARGIN_MIN_NS,
             left: 0,
             settle: 0,
             rounds: 0,
-            home: 0,
-            probed: 0,
-            margin_ns: MARGIN_MIN_NS,
-            integral_ns: 0.0,
-            reachable: true,
-            share: target.late,
-            start_ns: Spin::FIXED.as_ns().unsigned_abs(),
-            resumed_late: None,
             cycles: 0,
             late: 0,
-            trials_late: 0,
-            trial_late: 0,
-            doubted_late: 0,
-            since_doubt: 0,
-            doubt_after: DOUBT,
-            since_probe: 0,
-            probe_every: PROBE_FIRST,
-            patience: 1,
-            patient: 0,
+            trials: Trials::default(),
+            doubts: Doubts::new(),
         };
         learner.calibrate();
         learner
@@ -363,12 +314,13 @@ impl Learner {
     fn resume(mut self, known: &Learned) -> Self {
         let plan = known.plan;
         let same = |level: &usize| HOPS[*level] == (plan.hop_ns, plan.hops);
-        let Some(level) = self.levels().find(same) else { return self };
+        let Some(level) = self.plans.levels().find(same) else { return self };
         (self.level, self.home, self.phase) = (level, level, LearnPhase::Following);
-        self.start_ns = plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
-        (self.left, self.doubt_after, self.settle) = (REVIEW, DOUBT_FIRST, SETTLE);
-        self.probe_every = PROBE_NEXT;
-        self.resumed_late = Some(known.late);
+        self.control.start_ns =
+            plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
+        (self.left, self.settle) = (REVIEW, SETTLE);
+        self.doubts.resume(known.late);
+        self.trials.every = PROBE_NEXT;
         self.set_margin();
         self
     }
@@ -379,16 +331,16 @@ impl Learner {
     }
 
     fn learned(&self) -> Learned {
-        let bins = &self.bins[self.home];
+        let Self { plans, control, .. } = self;
         Learned {
             phase: self.phase,
             plan: self.plan(),
             late: self.late as f64 / self.cycles.max(1) as f64,
             cycles: self.cycles,
-            cpu: self.cost_ns(self.home, self.margin_ns) / self.period_ns as f64,
-            reachable: self.reachable,
-            extrapolated: bins.bound_ns(self.share).is_none(),
-            trials_late: self.trials_late,
+            cpu: plans.cost_ns(self.home, self.margin_ns) / plans.period_ns as f64,
+            reachable: control.reachable,
+            extrapolated: plans.bins[self.home].bound_ns(control.share).is_none(),
+            trials_late: self.trials.late,
         }
     }
 
@@ -396,14 +348,14 @@ impl Learner {
     fn learn(&mut self, late_ns: u64) {
         match self.settle.checked_sub(1) {
             Some(less) => self.settle = less,
-            None => self.bins[self.level].push(late_ns),
+            None => self.plans.bins[self.level].push(late_ns),
         }
         let late = late_ns > self.margin_ns;
         self.left = self.left.saturating_sub(1);
         if self.phase != LearnPhase::Calibrating {
             self.cycles += 1;
             self.late += u64::from(late);
-            self.since_probe += 1;
+            self.trials.since += 1;
             if late && self.phase == LearnPhase::Probing {
                 self.late_in_trial();
             }
@@ -417,19 +369,16 @@ impl Learner {
     }
 
     fn follow(&mut self, late: bool) {
-        let most = self.margin_max_ns(self.level) as f64;
-        let step = STEP_NS * (f64::from(u8::from(late)) - self.share);
-        self.integral_ns = (self.integral_ns + step).clamp(0.0, most);
-        self.since_doubt += 1;
-        self.doubted_late += u32::from(late);
+        self.control.integrate(late, self.plans.margin_max_ns(self.level));
+        self.doubts.count(late);
         if self.left == 0 {
             self.left = REVIEW;
-            self.set_share();
+            self.control.set_share(&self.plans, self.home);
             self.set_margin();
         }
-        if self.since_doubt >= self.doubt_after {
+        if self.doubts.are_due() {
             self.doubt();
-        } else if self.since_probe >= self.probe_every {
+        } else if self.trials.since >= self.trials.every {
             self.probe();
         }
     }
@@ -437,33 +386,178 @@ impl Learner {
     /// Late far more often than could be had, or as seldom as was held out of reach: the machine is
     /// another one than it was, and all is learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
-        let expected = match self.resumed_late {
+        let target = self.plans.target.late;
+        let expected = match self.doubts.resumed_late {
             // What its own sleeps show would excuse a plan that suits another state only.
-            Some(share) => self.target.late.max(share),
-            None => self.share.max(self.late_at_best(self.home)),
+            Some(share) => target.max(share),
+            None => self.permitted(),
         };
-        let cycles = f64::from(self.since_doubt);
-        let expected = expected * cycles;
         // Few cycles without a late one are no sign of a better machine.
-        let is_whole = self.doubt_after == DOUBT;
-        self.doubt_after = DOUBT;
-        let late = f64::from(self.doubted_late);
-        (self.since_doubt, self.doubted_late) = (0, 0);
+        let is_whole = self.doubts.after == DOUBT;
+        let (cycles, late) = self.doubts.take();
+        let expected = expected * cycles;
         let worse = late > (DOUBTFUL * expected).max(DOUBTFUL);
-        let better = is_whole
-            && !self.reachable
-            && self.target.late > 0.0
-            && late <= self.target.late * cycles;
-        if !worse && !better {
-            (self.patience, self.patient) = (1, 0);
-            return;
-        }
-        self.patient += 1;
-        if self.patient >= self.patience {
-            self.patient = 0;
-            self.patience = self.patience.saturating_mul(2).min(256);
+        let better = is_whole && !self.control.reachable && target > 0.0 && late <= target * cycles;
+        if self.doubts.decide(worse || better) {
             self.calibrate();
         }
+    }
+
+    /// Takes the cheapest plan that reaches the target, or what of it can be had; stays with the
+    /// one that is followed where no other is clearly cheaper.
+    fn choose(&mut self, followed: Option<usize>) {
+        let plans = &self.plans;
+        let tried = |level: &usize| plans.tried(*level) && !plans.fails(*level);
+        let least = plans.levels().filter(tried).map(|level| plans.bins[level].n()).min();
+        let least = least.unwrap_or(0);
+        let chance = BEYOND / f64::from(least.max(1));
+        let share = plans.target.late.max(chance).max(NEAR * plans.had());
+        let least_late = plans.target.late <= 0.0;
+        let price = |level: usize| {
+            let most = plans.margin_max_ns(level);
+            let needed = plans.bins[level].exceeded_by_ns(share).saturating_add(MARGIN_MIN_NS);
+            let reduction = if followed == Some(level) { CHEAPER } else { 1.0 };
+            let short = needed > most && plans.late_at_best(level) > share;
+            let cost = match least_late {
+                // How much of what the budget pays is needed: the rest is for what is rarer.
+                true => needed as f64 / most as f64,
+                false => plans.cost_ns(level, needed.min(most)),
+            };
+            (short, cost * reduction)
+        };
+        let prices = plans.levels().filter(tried).map(|level| (price(level), level));
+        let chosen = prices.reduce(|best, next| {
+            let ((short, cost), (best_short, best_cost)) = (next.0, best.0);
+            let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
+            if better { next } else { best }
+        });
+        self.level = chosen.map_or(followed.unwrap_or(0), |(_, level)| level);
+        self.home = self.level;
+        self.phase = LearnPhase::Following;
+        self.left = REVIEW;
+        self.control.set_share(&self.plans, self.home);
+        self.set_margin();
+    }
+
+    fn set_margin(&mut self) {
+        self.margin_ns = self.control.margin_ns(&self.plans, self.level);
+    }
+
+    /// All plans, in turns: a burst of stalls then meets all of them alike.
+    fn calibrate(&mut self) {
+        // What was known was of another machine.
+        self.plans.bins = [const { Bins::new() }; LEVELS];
+        self.control.forget();
+        self.doubts.resumed_late = None;
+        self.rounds = turns(self.plans.period_ns, &self.plans.sleeps).0;
+        self.phase = LearnPhase::Calibrating;
+        self.attempt(0, TURN);
+    }
+
+    /// The next cycles are of this plan, at the widest margin that the budget pays.
+    fn attempt(&mut self, level: usize, cycles: u32) {
+        (self.level, self.left, self.settle) = (level, cycles, SETTLE);
+        self.trials.late_in_this = 0;
+        self.margin_ns = self.plans.margin_max_ns(level);
+    }
+
+    fn calibrated(&mut self) {
+        // Three turns show which fail.
+        let plans = &self.plans;
+        let next = plans.levels().find(|&level| level > self.level && !plans.fails(level));
+        if let Some(level) = next {
+            return self.attempt(level, TURN);
+        }
+        self.rounds = self.rounds.saturating_sub(1);
+        if self.rounds > 0 {
+            let first = plans.levels().find(|&level| !plans.fails(level));
+            return self.attempt(first.unwrap_or(0), TURN);
+        }
+        (self.cycles, self.late) = (0, 0);
+        self.trials = Trials { last: self.trials.last, ..Trials::default() };
+        self.doubts.begin();
+        self.choose(None);
+    }
+
+    /// A few cycles of another plan, at the widest margin that the budget pays; not while
+    /// trials have had their share of the late wakes.
+    fn probe(&mut self) {
+        self.trials.since = 0;
+        if self.trials_spent() {
+            return;
+        }
+        let (plans, home, last) = (&self.plans, self.home, self.trials.last);
+        let goes_on = self.trials.every == PROBE_FIRST;
+        let is_other = |level: &usize| *level != home && !(goes_on && plans.fails(*level));
+        let after = plans.levels().filter(is_other).find(|&level| level > last);
+        let next = after.or_else(|| plans.levels().find(is_other));
+        if next.is_none_or(|level| level <= last) {
+            // All had their turn.
+            let is_short = |level| is_other(&level) && plans.bins[level].n() < ENOUGH;
+            if !(goes_on && plans.levels().any(is_short)) {
+                self.trials.every = (2 * self.trials.every).clamp(PROBE_NEXT, PROBE_LAST);
+            }
+        }
+        let Some(level) = next else { return };
+        self.trials.last = level;
+        self.phase = LearnPhase::Probing;
+        // What was known counts for less; for little where a burst of stalls may have met it.
+        let forgotten = match plans.late_at_best(level) > NEAR * plans.late_at_best(home) {
+            true => 2,
+            false => u32::from(plans.bins[level].n() > KNOWN),
+        };
+        (0..forgotten).for_each(|_| self.plans.bins[level].halve());
+        self.attempt(level, PROBE);
+    }
+
+    /// A wake of a trial was late. It ends where it takes more of the late wakes than trials may,
+    /// or is another machine's: the widest margin is no safe one where many wakes leave little of
+    /// the budget.
+    fn late_in_trial(&mut self) {
+        self.trials.late += 1;
+        self.trials.late_in_this += 1;
+        let expected = self.permitted() * f64::from(PROBE);
+        let late = f64::from(self.trials.late_in_this);
+        if self.trials_spent() || late > DOUBTFUL * expected + SURPRISE {
+            self.left = 0;
+        }
+    }
+
+    /// True once trials had their share of the late wakes.
+    fn trials_spent(&self) -> bool {
+        self.trials.late as f64 > TRIALS * self.permitted() * self.cycles as f64
+    }
+
+    /// The share of wakes that may be late: what is followed, or what the plan cannot avoid.
+    fn permitted(&self) -> f64 {
+        self.control.share.max(self.plans.late_at_best(self.home))
+    }
+}
+
+/// The plans in a period: what each costs, and how late its sleeps came back.
+#[derive(Clone, Debug)]
+struct Plans {
+    target: Target,
+    period_ns: u64,
+    /// The CPU time that waiting may take in a period, ns.
+    budget_ns: f64,
+    /// The sleeps of each plan in a period; 0 for one that does not fit, or whose
+    /// wakes alone take more than the budget.
+    sleeps: [u64; LEVELS],
+    /// The lateness of each plan's sleeps, as far as it was tried.
+    bins: [Bins; LEVELS],
+}
+
+impl Plans {
+    /// None was tried.
+    fn new(target: Target) -> Self {
+        let period_ns = target.period.as_ns();
+        let budget_ns = target.budget.clamp(0.0, 1.0) * period_ns as f64;
+        let wake_ns = target.wake_cost.as_ns() as f64;
+        let mut sleeps = sleeps(period_ns);
+        // One sleep there must be.
+        sleeps[1..].iter_mut().filter(|n| **n as f64 * wake_ns > budget_ns).for_each(|n| *n = 0);
+        Self { target, period_ns, budget_ns, sleeps, bins: [const { Bins::new() }; LEVELS] }
     }
 
     /// The plans that fit into a period.
@@ -487,41 +581,6 @@ impl Learner {
         widest.clamp(MARGIN_MIN_NS, (self.period_ns / 2).max(MARGIN_MIN_NS))
     }
 
-    /// Takes the cheapest plan that reaches the target, or what of it can be had; stays with the
-    /// one that is followed where no other is clearly cheaper.
-    fn choose(&mut self, followed: Option<usize>) {
-        let tried = |level: &usize| self.tried(*level) && !self.fails(*level);
-        let least = self.levels().filter(tried).map(|level| self.bins[level].n()).min();
-        let least = least.unwrap_or(0);
-        let chance = BEYOND / f64::from(least.max(1));
-        let share = self.target.late.max(chance).max(NEAR * self.had());
-        let least_late = self.target.late <= 0.0;
-        let price = |level: usize| {
-            let most = self.margin_max_ns(level);
-            let needed = self.bins[level].exceeded_by_ns(share).saturating_add(MARGIN_MIN_NS);
-            let reduction = if followed == Some(level) { CHEAPER } else { 1.0 };
-            let short = needed > most && self.late_at_best(level) > share;
-            let cost = match least_late {
-                // How much of what the budget pays is needed: the rest is for what is rarer.
-                true => needed as f64 / most as f64,
-                false => self.cost_ns(level, needed.min(most)),
-            };
-            (short, cost * reduction)
-        };
-        let prices = self.levels().filter(tried).map(|level| (price(level), level));
-        let chosen = prices.reduce(|best, next| {
-            let ((short, cost), (best_short, best_cost)) = (next.0, best.0);
-            let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
-            if better { next } else { best }
-        });
-        self.level = chosen.map_or(followed.unwrap_or(0), |(_, level)| level);
-        self.home = self.level;
-        self.phase = LearnPhase::Following;
-        self.left = REVIEW;
-        self.set_share();
-        self.set_margin();
-    }
-
     fn tried(&self, level: usize) -> bool {
         self.bins[level].n() >= TRIED
     }
@@ -543,124 +602,147 @@ impl Learner {
     fn late_at_best(&self, level: usize) -> f64 {
         self.bins[level].share_above(self.margin_max_ns(level))
     }
+}
+
+/// The margin as late wakes decide it: a quantile of the sleeps, and an integrator.
+#[derive(Clone, Debug)]
+struct MarginControl {
+    /// The share of late wakes that is followed: the target's, or what can be had.
+    share: f64,
+    reachable: bool,
+    integral_ns: f64,
+    /// The margin until enough sleeps were seen, ns.
+    start_ns: u64,
+}
+
+impl MarginControl {
+    /// No wake was seen.
+    fn new(target: Target) -> Self {
+        let start_ns = Spin::FIXED.as_ns().unsigned_abs();
+        Self { share: target.late, reachable: true, integral_ns: 0.0, start_ns }
+    }
+
+    /// What wakes showed was of another machine; the share stays until plans are chosen.
+    fn forget(&mut self) {
+        (self.integral_ns, self.start_ns) = (0.0, Spin::FIXED.as_ns().unsigned_abs());
+    }
+
+    /// Takes in a wake, with a margin of at most so many ns.
+    fn integrate(&mut self, late: bool, most_ns: u64) {
+        let step = STEP_NS * (f64::from(u8::from(late)) - self.share);
+        self.integral_ns = (self.integral_ns + step).clamp(0.0, most_ns as f64);
+    }
 
     /// The target, or nearly what can be had where that is more: the share of sleeps that came back
     /// later than the widest margin of the plan that is followed. The target is out of reach where
     /// those are more than chance explains.
-    fn set_share(&mut self) {
-        let bins = &self.bins[self.home];
-        let above = f64::from(bins.above(self.margin_max_ns(self.home)));
-        let expected = self.target.late * f64::from(bins.n());
+    fn set_share(&mut self, plans: &Plans, home: usize) {
+        let (bins, target) = (&plans.bins[home], plans.target.late);
+        let above = f64::from(bins.above(plans.margin_max_ns(home)));
+        let expected = target * f64::from(bins.n());
         // Two standard deviations of a Poisson count, and one more.
         let more = (above - expected - 1.0).max(0.0);
-        self.reachable =
-            more * more <= 4.0 * expected && self.wakes_ns(self.home) <= self.budget_ns;
+        self.reachable = more * more <= 4.0 * expected && plans.wakes_ns(home) <= plans.budget_ns;
         // Also where the target is only just reachable: there the margin for it is decided by a few
         // sleeps, and so by chance.
-        self.share = match self.target.late <= 0.0 {
-            true => self.target.late,
-            false => (NEAR * above / f64::from(bins.n().max(1))).clamp(self.target.late, 1.0),
+        self.share = match target <= 0.0 {
+            true => target,
+            false => (NEAR * above / f64::from(bins.n().max(1))).clamp(target, 1.0),
         };
     }
 
-    fn set_margin(&mut self) {
-        let most = self.margin_max_ns(self.level);
-        let wanted = match self.bins[self.level].bound_ns(self.share) {
+    /// The margin of a plan, ns.
+    fn margin_ns(&self, plans: &Plans, level: usize) -> u64 {
+        let most = plans.margin_max_ns(level);
+        let wanted = match plans.bins[level].bound_ns(self.share) {
             Some(bound_ns) => bound_ns.saturating_add(MARGIN_MIN_NS),
-            None if self.target.late <= 0.0 => most,
+            None if plans.target.late <= 0.0 => most,
             None => self.start_ns,
         };
-        self.margin_ns = wanted.saturating_add(self.integral_ns as u64).min(most);
+        wanted.saturating_add(self.integral_ns as u64).min(most)
+    }
+}
+
+/// The trials of other plans than the one that is followed.
+#[derive(Clone, Debug)]
+struct Trials {
+    /// Cycles since the last one began, and from one to the next.
+    since: u32,
+    every: u32,
+    /// The level that was tried last.
+    last: usize,
+    /// Late wakes in them since the last calibration, and in the one that runs.
+    late: u64,
+    late_in_this: u32,
+}
+
+impl Default for Trials {
+    /// None was made.
+    fn default() -> Self {
+        Self { since: 0, every: PROBE_FIRST, last: 0, late: 0, late_in_this: 0 }
+    }
+}
+
+/// The doubts whether the plan that is followed still suits the machine.
+#[derive(Clone, Debug)]
+struct Doubts {
+    /// Cycles and late wakes since the last one, and the cycles from it to the next.
+    cycles: u32,
+    late: u32,
+    after: u32,
+    /// The share of late wakes that another start had, which this one follows until it has
+    /// calibrated itself.
+    resumed_late: Option<f64>,
+    /// Doubts to be let pass before calibrating anew, which doubles each time; and those that were.
+    patience: u32,
+    patient: u32,
+}
+
+impl Doubts {
+    /// No wake was seen.
+    fn new() -> Self {
+        Self { cycles: 0, late: 0, after: DOUBT, resumed_late: None, patience: 1, patient: 0 }
     }
 
-    /// All plans, in turns: a burst of stalls then meets all of them alike.
-    fn calibrate(&mut self) {
-        // What was known was of another machine.
-        self.bins = [const { Bins::new() }; LEVELS];
-        self.integral_ns = 0.0;
-        self.start_ns = Spin::FIXED.as_ns().unsigned_abs();
-        self.resumed_late = None;
-        self.rounds = turns(self.period_ns, &self.sleeps).0;
-        self.phase = LearnPhase::Calibrating;
-        self.attempt(0, TURN);
+    /// A calibration is over.
+    fn begin(&mut self) {
+        (self.cycles, self.late, self.after) = (0, 0, DOUBT);
     }
 
-    /// The next cycles are of this plan, at the widest margin that the budget pays.
-    fn attempt(&mut self, level: usize, cycles: u32) {
-        (self.level, self.left, self.settle) = (level, cycles, SETTLE);
-        self.trial_late = 0;
-        self.margin_ns = self.margin_max_ns(level);
+    /// What another start learned is followed, with this share of late wakes.
+    fn resume(&mut self, late: f64) {
+        (self.after, self.resumed_late) = (DOUBT_FIRST, Some(late));
     }
 
-    fn calibrated(&mut self) {
-        // Three turns show which fail.
-        let next = self.levels().find(|&level| level > self.level && !self.fails(level));
-        if let Some(level) = next {
-            return self.attempt(level, TURN);
+    fn count(&mut self, late: bool) {
+        self.cycles += 1;
+        self.late += u32::from(late);
+    }
+
+    fn are_due(&self) -> bool {
+        self.cycles >= self.after
+    }
+
+    /// The cycles and the late wakes since the last doubt, which begin anew.
+    fn take(&mut self) -> (f64, f64) {
+        let taken = (f64::from(self.cycles), f64::from(self.late));
+        self.begin();
+        taken
+    }
+
+    /// Returns true where a doubt, which has a reason or not, is not let pass.
+    fn decide(&mut self, has_reason: bool) -> bool {
+        if !has_reason {
+            (self.patience, self.patient) = (1, 0);
+            return false;
         }
-        self.rounds = self.rounds.saturating_sub(1);
-        if self.rounds > 0 {
-            let first = self.levels().find(|&level| !self.fails(level));
-            return self.attempt(first.unwrap_or(0), TURN);
+        self.patient += 1;
+        if self.patient < self.patience {
+            return false;
         }
-        (self.cycles, self.late, self.trials_late) = (0, 0, 0);
-        (self.since_doubt, self.doubted_late, self.since_probe) = (0, 0, 0);
-        self.doubt_after = DOUBT;
-        self.probe_every = PROBE_FIRST;
-        self.choose(None);
-    }
-
-    /// A few cycles of another plan, at the widest margin that the budget pays; not while
-    /// trials have had their share of the late wakes.
-    fn probe(&mut self) {
-        self.since_probe = 0;
-        if self.trials_spent() {
-            return;
-        }
-        let home = self.home;
-        let goes_on = self.probe_every == PROBE_FIRST;
-        let is_other = |level: &usize| *level != home && !(goes_on && self.fails(*level));
-        let after = self.levels().filter(is_other).find(|&level| level > self.probed);
-        let next = after.or_else(|| self.levels().find(is_other));
-        if next.is_none_or(|level| level <= self.probed) {
-            // All had their turn.
-            let is_short = |level| is_other(&level) && self.bins[level].n() < ENOUGH;
-            if !(goes_on && self.levels().any(is_short)) {
-                self.probe_every = (2 * self.probe_every).clamp(PROBE_NEXT, PROBE_LAST);
-            }
-        }
-        let Some(level) = next else { return };
-        self.probed = level;
-        self.phase = LearnPhase::Probing;
-        // What was known counts for less; for little where a burst of stalls may have met it.
-        let forgotten = match self.late_at_best(level) > NEAR * self.late_at_best(home) {
-            true => 2,
-            false => u32::from(self.bins[level].n() > KNOWN),
-        };
-        (0..forgotten).for_each(|_| self.bins[level].halve());
-        self.attempt(level, PROBE);
-    }
-
-    /// A wake of a trial was late. It ends where it takes more of the late wakes than trials may,
-    /// or is another machine's: the widest margin is no safe one where many wakes leave little of
-    /// the budget.
-    fn late_in_trial(&mut self) {
-        self.trials_late += 1;
-        self.trial_late += 1;
-        let expected = self.permitted() * f64::from(PROBE);
-        if self.trials_spent() || f64::from(self.trial_late) > DOUBTFUL * expected + SURPRISE {
-            self.left = 0;
-        }
-    }
-
-    /// True once trials had their share of the late wakes.
-    fn trials_spent(&self) -> bool {
-        self.trials_late as f64 > TRIALS * self.permitted() * self.cycles as f64
-    }
-
-    /// The share of wakes that may be late: what is followed, or what the plan cannot avoid.
-    fn permitted(&self) -> f64 {
-        self.share.max(self.late_at_best(self.home))
+        self.patient = 0;
+        self.patience = self.patience.saturating_mul(2).min(256);
+        true
     }
 }
 
@@ -978,7 +1060,7 @@ mod tests {
     #[test]
     fn a_trial_without_a_safe_margin_ends_at_its_first_late_wake() {
         // Hops all the way leave 2 µs of the budget, and no sleep comes back within 10 µs.
-        let target = Target { wake_cost: Span::from_us(9), ..wait().learner.target };
+        let target = Target { wake_cost: Span::from_us(9), ..wait().learner.plans.target };
         let late = |_, random| 10_000 + random / 100;
         let (mut first, mut machine) = (Adaptive::new(target), Machine::new(late));
         let trying = Adaptive::calibration(target.period).as_ns().unsigned_abs() / 1_000_000;

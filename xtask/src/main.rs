@@ -15,6 +15,7 @@ mod msrv;
 mod package;
 mod packages;
 mod process;
+mod readme;
 mod test;
 mod tidy;
 mod versus;

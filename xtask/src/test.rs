@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::{
-    attack, bare, generated, licences, msrv, package, packages, process, tidy, versus, vm,
+    attack, bare, generated, licences, msrv, package, packages, process, readme, tidy, versus, vm,
     workspace,
 };
 
@@ -37,6 +37,7 @@ const AFTER: &[(&str, Step)] = &[
     ("man", |_| generated::man(&[])),
     ("doc", doc),
     ("package", |_| package::run(&[])),
+    ("readme", readme::check),
     ("peers", versus::check_peers),
     ("stimulator", stimulator),
     ("bare", bare::check),

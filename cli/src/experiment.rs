@@ -98,7 +98,7 @@ pub(crate) fn clock(clock: &ClockFacts) -> Clock {
     let (pause, off, lead) = match clock.pauses {
         PauseTrial::Absent => (None, None, None),
         PauseTrial::Off(pause, fault) => (Some(pause), Some(fault.to_string()), None),
-        PauseTrial::Used(used) => (Some(used.instruction), None, Some(used.lead)),
+        PauseTrial::Used(used) => (Some(used.instruction()), None, Some(used.lead())),
     };
     Clock {
         source: clock.name.to_owned(),

@@ -164,7 +164,7 @@ fn stepped(ns: i64, above: i64) -> i64 {
 #[derive(Debug)]
 pub struct TickDetector<O> {
     /// The observer that counts the cycles.
-    pub inner: O,
+    inner: O,
     comb: Option<Comb>,
     met: Option<KernelTick>,
 }
@@ -176,6 +176,21 @@ impl<O> TickDetector<O> {
     /// # Real-time: setup only
     pub fn new(inner: O, period: Option<Period>) -> Self {
         Self { inner, comb: period.map(Comb::new), met: None }
+    }
+
+    /// The observer that counts the cycles.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn inner_mut(&mut self) -> &mut O {
+        &mut self.inner
+    }
+
+    /// The observer, with what it counted.
+    ///
+    /// # Real-time: setup only
+    pub fn into_inner(self) -> O {
+        self.inner
     }
 
     /// Begins anew, with releases of this period.

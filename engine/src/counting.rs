@@ -265,9 +265,31 @@ pub type Unreleased = (usize, Missed, Instant);
 #[derive(Debug, Default)]
 pub struct ByRank {
     /// The records of each rank's cycles; none where others keep them.
-    pub tasks: Vec<Option<CycleCounting>>,
-    /// Releases that were never made, at the end, by rank, of tasks whose cycles others keep.
-    pub unreleased: Vec<Unreleased>,
+    tasks: Vec<Option<CycleCounting>>,
+    unreleased: Vec<Unreleased>,
+}
+
+impl ByRank {
+    /// The records of each rank's cycles, none where others keep them; of so many tasks at most.
+    ///
+    /// # Real-time: setup only
+    pub fn new(tasks: Vec<Option<CycleCounting>>, elsewhere: usize) -> Self {
+        Self { tasks, unreleased: Vec::with_capacity(elsewhere) }
+    }
+
+    /// The records, to be exchanged for those of other tasks.
+    ///
+    /// # Real-time: in loop
+    pub fn tasks_mut(&mut self) -> &mut Vec<Option<CycleCounting>> {
+        &mut self.tasks
+    }
+
+    /// Releases that were never made, at the end, of tasks whose cycles others keep.
+    ///
+    /// # Real-time: setup only
+    pub fn into_unreleased(self) -> Vec<Unreleased> {
+        self.unreleased
+    }
 }
 
 impl Observe for ByRank {

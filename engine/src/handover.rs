@@ -170,7 +170,7 @@ pub struct Change<B> {
     stay: Vec<u32>,
     refused: Option<Mismatch>,
     /// The parts that go with the plan; once the loop has taken it, those of before.
-    pub parts: B,
+    parts: B,
 }
 
 impl<B> fmt::Debug for Change<B> {

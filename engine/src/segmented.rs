@@ -175,7 +175,7 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ///
     /// # Real-time: in loop
     pub fn observer(&mut self) -> &mut O {
-        &mut self.gate.observe.inner
+        self.gate.observe.inner_mut()
     }
 
     /// The state of its wait at present, with its knowledge of this machine.

@@ -26,7 +26,7 @@ fn used(clock: &mut MachineClock, pause: TimedPause) {
     let end = clock.wake() + PATIENCE;
     while clock.wake() < end {
         try_pauses(clock, [pause].into_iter());
-        if matches!(pause_trial(clock), PauseTrial::Used(used) if used.instruction == pause) {
+        if matches!(pause_trial(clock), PauseTrial::Used(used) if used.instruction() == pause) {
             return;
         }
     }

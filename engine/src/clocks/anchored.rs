@@ -284,10 +284,8 @@ pub enum PauseFault {
 /// A timed pause that keeps to its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsedPause {
-    /// The instruction.
-    pub instruction: TimedPause,
-    /// The time by which its deadline is before the instant: all but 1 in 100 are late by less.
-    pub lead: Span,
+    instruction: TimedPause,
+    lead: Span,
     lead_ticks: u64,
     worth_ticks: u64,
 }
@@ -323,6 +321,20 @@ impl PauseTrial {
 }
 
 impl UsedPause {
+    /// The instruction.
+    ///
+    /// # Real-time: reader side
+    pub fn instruction(&self) -> TimedPause {
+        self.instruction
+    }
+
+    /// The time by which its deadline is before the instant: all but 1 in 100 are late by less.
+    ///
+    /// # Real-time: reader side
+    pub fn lead(&self) -> Span {
+        self.lead
+    }
+
     /// Pauses until the counter is the lead before `at`; `false` at once where that is too near.
     #[inline]
     fn until(&self, at: u64) -> bool {

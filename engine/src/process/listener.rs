@@ -45,7 +45,7 @@ const TRIES: usize = 100;
 #[derive(Debug)]
 pub(super) struct Guest {
     socket: UnixStream,
-    pub(super) peer: Peer,
+    peer: Peer,
     since: Instant,
     line: Vec<u8>,
 }
@@ -55,6 +55,11 @@ impl Guest {
     pub(super) fn answer(&self, refused: Option<&str>, descriptors: &[&Descriptor]) -> bool {
         let numbers: Vec<_> = descriptors.iter().map(|descriptor| descriptor.number()).collect();
         socket::send(self.socket.as_raw_fd(), answer(refused).as_bytes(), &numbers).is_ok()
+    }
+
+    /// The number of the process.
+    pub(super) fn pid(&self) -> i32 {
+        self.peer.pid
     }
 
     /// A descriptor of the process, which surely is the one that connected.

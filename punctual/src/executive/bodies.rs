@@ -95,7 +95,7 @@ impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, TickDetector<ByRank>> for 
         ranks: &[Option<u32>],
     ) {
         detector.cease();
-        let counting = &mut detector.inner;
+        let counting = detector.inner_mut().tasks_mut();
         let Bodies { ranked, names, watched, .. } = &mut tasks.tasks;
         let stay = (0..self.units).map(|at| (at, at));
         let go_on = ranks
@@ -106,14 +106,14 @@ impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, TickDetector<ByRank>> for 
             if let (Some(next), Some(own)) = (self.ranked.get_mut(at), ranked.get_mut(from)) {
                 std::mem::swap(next, own);
             }
-            let own = counting.tasks.get_mut(from);
+            let own = counting.get_mut(from);
             if let (Some(next), Some(own)) = (self.counting.get_mut(at), own) {
                 std::mem::swap(next, own);
             }
         }
         std::mem::swap(&mut self.ranked, ranked);
         std::mem::swap(&mut self.names, names);
-        std::mem::swap(&mut self.counting, &mut counting.tasks);
+        std::mem::swap(&mut self.counting, counting);
         watched.allow(self.bound);
     }
 }

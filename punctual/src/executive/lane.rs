@@ -290,7 +290,7 @@ impl<'env> Lane<'env> {
         let tasks = Cancelling { tasks: bodies, token: &lane.token };
         // Of several tasks one may be late by another's period.
         let alone = (counting.len() == 1 && calendar.is_none()).then(|| plan.period(0));
-        let observe = ByRank { tasks: counting, unreleased: Vec::with_capacity(elsewhere) };
+        let observe = ByRank::new(counting, elsewhere);
         let observe = TickDetector::new(observe, alone);
         let mut many = Many { clock, wait, tasks, observe };
         startup.ready();
@@ -321,7 +321,7 @@ impl<'env> Lane<'env> {
         let met = many.observe.take_met().map(|tick| quiet::met_words(&tick));
         startup.warn_once(met);
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
-        let unreleased = many.observe.inner.unreleased.into_iter();
+        let unreleased = many.observe.into_inner().into_unreleased().into_iter();
         let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {
             Some(Ranked::Remote(at)) => Some((*at, missed, end)),
             _ => None,

@@ -254,7 +254,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         match self.try_join(&guest, rank) {
             Ok(pidfd) => {
                 guest.answer(None, &[self.ready.blocks[rank].memory.descriptor()]);
-                let pid = guest.peer.pid;
+                let pid = guest.pid();
                 let connection = guest.keep();
                 self.processes[rank].handle =
                     ProcessHandle::Joined { pid, pidfd, _connection: connection };

@@ -4,6 +4,7 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s.
 
 pub(crate) mod changes;
+pub(crate) mod verdicts;
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -23,9 +23,9 @@ use punctual_os::user::{self, GROUPS_MAX, become_user};
 use punctual_os::{Errno, process};
 use punctual_report::{Envelope, JudgedProgram, TuneBody};
 
-use super::tune::VerdictArgs;
 use crate::output::MarkdownArgs;
 use crate::program::PROGRAM;
+use crate::settings::verdicts::VerdictArgs;
 use crate::subcommand::{Execute, Exit};
 use crate::{format, output, parse};
 

@@ -25,20 +25,20 @@ use punctual_lab::tuning::{
     self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, TuningJournal, WantedValue, active,
 };
 use punctual_os::Errno;
-use punctual_report::{Envelope, Report, TuneBody};
+use punctual_report::{Envelope, TuneBody};
 
 use crate::args::{RootArgs, StateArgs};
 use crate::output::{
-    JournalFile, JournalName, MarkdownArgs, OutputArgs, Outputs, SettingsLock, SettingsOwner,
-    TreeFiles,
+    JournalFile, JournalName, MarkdownArgs, OutputArgs, SettingsLock, SettingsOwner, TreeFiles,
 };
 use crate::program::PROGRAM;
+use crate::settings::verdicts::VerdictArgs;
 use crate::settings::{
     AppliedCounts, TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted,
     reverted_line, show,
 };
 use crate::subcommand::{Execute, Exit};
-use crate::{format, view, writing};
+use crate::{format, view};
 use formats::{FormatName, PrintedPlan};
 
 use experiment::TuneExperimentArgs;
@@ -148,41 +148,6 @@ struct TuneCheckArgs {
     scope: TuneScopeArgs,
     #[command(flatten)]
     verdicts: VerdictArgs,
-}
-
-/// Output of verdicts, and whether they decide the exit status.
-#[derive(Debug, clap::Args)]
-pub(super) struct VerdictArgs {
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
-    /// Print also what is good, what does not apply, and where each verdict comes from
-    #[arg(long, short)]
-    verbose: bool,
-    /// Fail (exit 1) if anything conflicts or has no effect
-    #[arg(long)]
-    strict: bool,
-}
-
-impl VerdictArgs {
-    /// Writes a result of verdicts.
-    pub(super) fn write(
-        &self,
-        outputs: Outputs,
-        mut envelope: Envelope,
-        body: TuneBody,
-    ) -> Result<Exit> {
-        let is_wrong = |judged: &&KnobVerdict| {
-            matches!(judged.verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect)
-        };
-        for wrong in body.verdicts.iter().filter(is_wrong).filter(|_| self.strict) {
-            envelope.verdict.fail(format!("{}: {}", wrong.knob, wrong.verdict.word()));
-        }
-        let blocks = view::kinds::tune::document(&envelope, &body, self.verbose);
-        let page = punctual_document::text::rendered(&blocks);
-        let report = Report { envelope, body: body.into() };
-        writing::write_page(&report, outputs, page)?;
-        Ok(Exit::of(&report))
-    }
 }
 
 /// `punctual tune plan`.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod campaign;
 mod command;
 mod comparison;
 mod experiment;
@@ -20,6 +21,7 @@ mod parse;
 mod program;
 mod progress;
 mod question;
+mod recorded;
 mod settings;
 mod stored;
 mod subcommand;

@@ -22,9 +22,8 @@ use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 use punctual_report::{CaseFinding, Report, Run, SCHEMA, Warning, cases};
 
 use crate::args::ReportArgs;
-use crate::command::analyse;
-use crate::output;
-use crate::output::Opened;
+use crate::output::{self, Opened};
+use crate::recorded;
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 use crate::subcommand::{Execute, Exit};
 
@@ -185,7 +184,7 @@ impl Source {
             (Some(path), _) => {
                 let args = ReportArgs::unjudged(keep_cold);
                 let file = BufReader::new(regular(path)?);
-                let read = analyse::of_samples(&args, None, file);
+                let read = recorded::of_samples(&args, None, file);
                 Ok(read.with_context(|| path.display().to_string())?.into_report())
             }
             (None, Some(stored)) => Ok(stored.report.clone()),
@@ -247,7 +246,7 @@ fn are_of(path: &Path, report: &Report) -> Result<bool> {
 /// way out; else `why`.
 fn foreign(path: &Path, why: Error) -> Error {
     let shown = path.display();
-    match analyse::format_of(path) {
+    match recorded::format_of(path) {
         Ok(Some(format)) if !path.is_dir() => {
             let program = format.writers.first().map_or(format.name, |writer| writer.program);
             anyhow!(

@@ -11,12 +11,11 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
-use super::analyse;
 use crate::output::{self, Dir, LATEST, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, PAGE, RESULT, SAMPLES, Stored};
 use crate::subcommand::{Execute, Exit};
-use crate::{format, view};
+use crate::{format, recorded, view};
 
 /// `punctual report`.
 #[derive(Debug, clap::Args)]
@@ -96,7 +95,7 @@ fn read(path: &Path) -> Result<Stored> {
     if path.is_dir() || !stored::is_samples(path)? {
         return stored::read(path);
     }
-    let report = analyse::of_sample_file(path)?;
+    let report = recorded::of_sample_file(path)?;
     Ok(Stored { path: path.to_owned(), report, samples: Some(path.to_owned()) })
 }
 

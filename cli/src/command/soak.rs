@@ -4,9 +4,6 @@
 //! Begins one, goes on with one, or shows one; what it keeps is bounded, and so is what a kill can
 //! cost.
 
-mod config;
-mod directory;
-mod pages;
 mod session;
 
 use std::collections::BTreeMap;
@@ -14,32 +11,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
-use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::limit::MetricLimit;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_host::{baseline, identity};
-use punctual_lab::load::Loads;
 use punctual_lab::periodic::PeriodicPlan;
 use punctual_os::signal;
-use punctual_report::Report;
 
-use crate::args::{
-    CpusArgs, PeriodsArgs, PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName,
-};
+use crate::args::RootArgs;
+use crate::campaign;
+use crate::campaign::config::{CampaignArgs, CampaignConfig};
+use crate::campaign::directory::{Directory, Found, is_campaign};
 use crate::experiment::choices::PlannedLoops;
 use crate::experiment::{Machine, words};
 use crate::output::{self, JudgedOutputArgs, Opened};
-use crate::parse::{self, Phase};
-use crate::question::QuestionArgs;
+use crate::parse;
 use crate::stored::RESULT;
 use crate::subcommand::{self, Execute, Exit};
-use config::CampaignConfig;
-use directory::{Directory, Found};
-use pages::SessionFacts;
 use session::{SessionStart, named, print, unix_s};
-
-pub(super) use directory::is_campaign;
 
 /// Where campaigns go that are given no directory.
 const RESULTS: &str = "punctual-results";
@@ -63,35 +51,8 @@ pub(super) struct SoakArgs {
     /// Continue although the machine or an option has changed; the results are kept apart
     #[arg(long)]
     allow_change: bool,
-    /// How long to measure, in all batches of all boots together [default: no end]
-    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
-    duration: Option<parse::Duration>,
     #[command(flatten)]
-    cpus: CpusArgs,
-    #[command(flatten)]
-    periods: PeriodsArgs,
-    #[command(flatten)]
-    question: QuestionArgs,
-    /// The scheduling policy to request [default: fifo]
-    #[arg(long, value_enum)]
-    policy: Option<PolicyName>,
-    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: Option<u8>,
-    /// How to wait for a release [default: sleep]
-    #[arg(long, value_enum)]
-    wait: Option<WaitName>,
-    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
-    /// [default: zero]
-    #[arg(long, allow_hyphen_values = true)]
-    phase: Option<Phase>,
-    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
-    /// each batch [default: none]
-    #[arg(long, value_parser = parse::loads)]
-    load: Option<Loads>,
-    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
-    every: Option<parse::Duration>,
+    kept: CampaignArgs,
     /// How often the state is saved: a kill or a power cut loses at most this much
     #[arg(
         long,
@@ -101,42 +62,11 @@ pub(super) struct SoakArgs {
         value_parser = parse::duration
     )]
     save_every: parse::Duration,
-    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
-    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
-    /// more; may be given again
-    #[arg(
-        long = "limit",
-        value_name = "LIMIT",
-        allow_hyphen_values = true,
-        value_parser = limit
-    )]
-    limits: Vec<MetricLimit>,
-    /// Fail unless the campaign shows this claim (exit 1 where it is shown to be false, else what
-    /// --undecided says): 'p(lateness>50us)<1e-6'; its bounds stay valid however often it is
-    /// checked; may be given again
-    #[arg(
-        long = "claim",
-        value_name = "CLAIM",
-        allow_hyphen_values = true,
-        value_parser = ask
-    )]
-    claims: Vec<Ask>,
-    /// Fail (exit 1) also where a claim holds only if late cycles come alone
-    #[arg(long)]
-    strict: bool,
-    #[command(flatten)]
-    undecided: UndecidedArgs,
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     stop_on_fail: bool,
     #[command(flatten)]
     output: JudgedOutputArgs,
-    /// Print everything: the machine, all measures, what can be claimed
-    #[arg(long, short)]
-    verbose: bool,
-    /// Include the cold cycles at the start of each block, which are left out by default
-    #[arg(long)]
-    keep_cold: bool,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -146,23 +76,6 @@ fn name(text: &str) -> Result<String, String> {
         return Err("name must be 1 to 100 characters, without control characters".to_owned());
     }
     Ok(text.to_owned())
-}
-
-/// A campaign fits no grid: none lasts over boots.
-fn limit(text: &str) -> Result<MetricLimit, String> {
-    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
-    let limit = parse::limit(text)?;
-    match limit.metric() {
-        JitterPp | JitterRms => Err(format!(
-            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
-             'punctual measure periodic' has one"
-        )),
-        _ => Ok(limit),
-    }
-}
-
-fn ask(text: &str) -> Result<Ask, String> {
-    Ask::parse(text).map_err(|why| why.to_string())
 }
 
 impl Execute for SoakArgs {
@@ -176,7 +89,7 @@ impl Execute for SoakArgs {
         let machine = Machine::of(self.root.path())?;
         let (root, facts, measuring) = (&machine.root, &machine.facts, &machine.measuring);
         // Everything that can be refused is, before a directory is made or written to.
-        let mut planned = CampaignConfig::of(self, &BTreeMap::new())?;
+        let mut planned = CampaignConfig::of(&self.kept, &BTreeMap::new())?;
         let existing =
             self.resume.as_ref().or(self.campaign.as_ref()).filter(|dir| is_campaign(dir));
         if existing.is_none() {
@@ -192,7 +105,7 @@ impl Execute for SoakArgs {
         let trouble = found.as_ref().and_then(|found| found.trouble.clone());
         let mut campaign = match found {
             Some(Found { campaign, .. }) => {
-                planned = CampaignConfig::of(self, &campaign.requested)?;
+                planned = CampaignConfig::of(&self.kept, &campaign.requested)?;
                 refuse_change(&campaign, &planned, self, root, facts)?;
                 campaign
             }
@@ -314,25 +227,8 @@ fn refuse_change(
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     args.output.all().spare([dir])?;
     let outputs = args.output.all().open()?;
-    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs, args.verbose)
-}
-
-/// The report of a campaign as it is on disk, judged by these limits, claims and question; where
-/// there are none, by its own.
-pub(super) fn judged(dir: &Path, args: &ReportArgs, question: &QuestionArgs) -> Result<Report> {
-    stored(dir, |kept| CampaignConfig::kept(kept, args, question))
-}
-
-fn stored(
-    dir: &Path,
-    config: impl Fn(&BTreeMap<String, String>) -> Result<CampaignConfig>,
-) -> Result<Report> {
-    let found = directory::read(dir)?;
-    let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
-    let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
-    let mut report = pages::report(&found.campaign, &config, &SessionFacts::default());
-    report.envelope.warn_of(found.trouble);
-    Ok(report)
+    let report = campaign::stored(dir, |kept| CampaignConfig::of(&args.kept, kept))?;
+    print(&report, outputs, args.kept.is_verbose())
 }
 
 /// Which machine this is.

@@ -38,10 +38,10 @@ use punctual_os::signal;
 use punctual_report::{self as report, Choice, EndedBy, Load, Report};
 
 use super::SoakArgs;
-use super::config::CampaignConfig;
-use super::directory::Directory;
-use super::pages::{self, SessionFacts};
 use crate::args::Detail;
+use crate::campaign::config::CampaignConfig;
+use crate::campaign::directory::Directory;
+use crate::campaign::pages::{self, SessionFacts};
 use crate::experiment::choices::blocks;
 use crate::experiment::loops::run_name;
 use crate::experiment::{self, words};

@@ -22,21 +22,21 @@ use crate::question;
 
 /// The facts of a session, which only the process that measures knows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SessionFacts {
+pub(crate) struct SessionFacts {
     /// The CPUs, and why these.
-    pub(super) choice: Option<Choice>,
+    pub(crate) choice: Option<Choice>,
     /// The clock that stamps were taken with.
-    pub(super) clock: Option<Clock>,
+    pub(crate) clock: Option<Clock>,
     /// The facts of the machine.
-    pub(super) machine: Option<MachineFacts>,
+    pub(crate) machine: Option<MachineFacts>,
     /// The rights that the kernel granted.
-    pub(super) session: Option<ReportSession>,
+    pub(crate) session: Option<ReportSession>,
     /// Warnings for a reader.
-    pub(super) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
     /// The loads of the latest batch, by run of the setup that is measured now.
-    pub(super) loads: Vec<Vec<Load>>,
+    pub(crate) loads: Vec<Vec<Load>>,
     /// The number of that setup.
-    pub(super) pool: Option<usize>,
+    pub(crate) pool: Option<usize>,
 }
 
 /// The name of a run in results: with its setup where there are several.
@@ -49,7 +49,7 @@ fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
 }
 
 /// The report of a campaign as it is.
-pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {
+pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {
     let measured_ns = campaign.measured_ns();
     let duration_ns = config.duration.map(|duration| duration.as_ns().unsigned_abs());
     let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
@@ -179,7 +179,7 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
 }
 
 /// The one line about a batch of one run: fit for a journal.
-pub(super) fn line(
+pub(crate) fn line(
     campaign: &Campaign,
     row: &punctual_analysis::campaign::BatchRow,
     loads: &[Load],
@@ -231,7 +231,7 @@ const CONFIDENCE: f64 = 0.95;
 /// A maximum or a count that is beyond its limit stays so. A quantile, or the probability of a
 /// claim, is broken once a bound that holds at every look shows it with 95 % confidence, or the
 /// claim's own. All else is judged at the end.
-pub(super) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<(BrokenLimit, String)> {
+pub(crate) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<(BrokenLimit, String)> {
     let mut broken = Vec::new();
     for (setup, run, pool, total) in recorded_runs(campaign) {
         let name = run_name(campaign, setup, &pool.setup().runs[run]);

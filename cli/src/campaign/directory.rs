@@ -23,16 +23,16 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// A state that was found in a campaign's directory.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The newest whole state.
-    pub(super) campaign: Campaign,
+    pub(crate) campaign: Campaign,
     /// The error of the other one.
-    pub(super) trouble: Option<String>,
+    pub(crate) trouble: Option<String>,
     number: u64,
 }
 
 /// Returns true where there is a campaign in `dir`.
-pub(in crate::command) fn is_campaign(dir: &Path) -> bool {
+pub(crate) fn is_campaign(dir: &Path) -> bool {
     STATES.iter().any(|state| dir.join(state).is_file())
 }
 
@@ -40,7 +40,7 @@ pub(in crate::command) fn is_campaign(dir: &Path) -> bool {
 ///
 /// # Errors
 /// No state there can be read.
-pub(super) fn read(dir: &Path) -> Result<Option<Found>> {
+pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
     newest(dir, |state| {
         let path = dir.join(state);
         let there = path.symlink_metadata().is_ok();
@@ -84,7 +84,7 @@ fn state(file: File) -> Result<(Campaign, u64)> {
 
 /// A campaign's directory, held by this process.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     dir: Dir,
     /// Locked as long as it is open.
     _lock: File,
@@ -97,7 +97,7 @@ impl Directory {
     ///
     /// # Errors
     /// It cannot be written, is another process's, or holds what is no campaign.
-    pub(super) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
+    pub(crate) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
         if fs::metadata(path).is_ok_and(|kind| !kind.is_dir()) {
             bail!("{}: not a directory, so not a campaign", path.display());
         }
@@ -108,7 +108,7 @@ impl Directory {
     ///
     /// # Errors
     /// As `take`.
-    pub(super) fn lock(dir: Dir, make: bool) -> Result<(Self, Option<Found>)> {
+    pub(crate) fn lock(dir: Dir, make: bool) -> Result<(Self, Option<Found>)> {
         let shown = dir.path().display();
         if !STATES.iter().any(|state| dir.has(state)) {
             if !make {
@@ -123,7 +123,7 @@ impl Directory {
     }
 
     /// Where it is.
-    pub(super) fn dir(&self) -> &Dir {
+    pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
 
@@ -131,7 +131,7 @@ impl Directory {
     ///
     /// # Errors
     /// The error of writing; the state before is then still there.
-    pub(super) fn save(&mut self, campaign: &Campaign) -> Result<()> {
+    pub(crate) fn save(&mut self, campaign: &Campaign) -> Result<()> {
         let state = STATES[(self.number % 2) as usize];
         Opened::replace(&self.dir, state, campaign.to_bytes(self.number))?;
         self.number += 1;

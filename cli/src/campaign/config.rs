@@ -1,4 +1,4 @@
-//! The configuration that a campaign keeps of the options of `punctual soak`.
+//! The options that a campaign keeps, and the configuration that they come to.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,7 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 use punctual_report::{self as report, QuestionSpec, UndecidedAs};
 
-use super::SoakArgs;
-use crate::args::{PolicyName, ReportArgs, WaitName};
+use crate::args::{CpusArgs, PeriodsArgs, PolicyName, ReportArgs, UndecidedArgs, WaitName};
 use crate::experiment::choices::{LoopChoices, wait_kind};
 use crate::parse::{self, Phase};
 use crate::question::{self, QuestionArgs};
@@ -25,9 +24,98 @@ const VALUE_MAX: usize = 400;
 const DECIDING: [&str; 9] =
     ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
 
+/// The options that a campaign keeps from session to session.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct CampaignArgs {
+    /// How long to measure, in all batches of all boots together [default: no end]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
+    duration: Option<parse::Duration>,
+    #[command(flatten)]
+    cpus: CpusArgs,
+    #[command(flatten)]
+    periods: PeriodsArgs,
+    #[command(flatten)]
+    question: QuestionArgs,
+    /// The scheduling policy to request [default: fifo]
+    #[arg(long, value_enum)]
+    policy: Option<PolicyName>,
+    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: Option<u8>,
+    /// How to wait for a release [default: sleep]
+    #[arg(long, value_enum)]
+    wait: Option<WaitName>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// [default: zero]
+    #[arg(long, allow_hyphen_values = true)]
+    phase: Option<Phase>,
+    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
+    /// each batch [default: none]
+    #[arg(long, value_parser = parse::loads)]
+    load: Option<Loads>,
+    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    every: Option<parse::Duration>,
+    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
+    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
+    /// more; may be given again
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        allow_hyphen_values = true,
+        value_parser = limit
+    )]
+    limits: Vec<MetricLimit>,
+    /// Fail unless the campaign shows this claim (exit 1 where it is shown to be false, else what
+    /// --undecided says): 'p(lateness>50us)<1e-6'; its bounds stay valid however often it is
+    /// checked; may be given again
+    #[arg(
+        long = "claim",
+        value_name = "CLAIM",
+        allow_hyphen_values = true,
+        value_parser = ask
+    )]
+    claims: Vec<Ask>,
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    undecided: UndecidedArgs,
+    /// Print everything: the machine, all measures, what can be claimed
+    #[arg(long, short)]
+    verbose: bool,
+    /// Include the cold cycles at the start of each block, which are left out by default
+    #[arg(long)]
+    keep_cold: bool,
+}
+
+impl CampaignArgs {
+    /// Returns true where everything is shown.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+}
+
+/// A campaign fits no grid: none lasts over boots.
+fn limit(text: &str) -> Result<MetricLimit, String> {
+    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
+    let limit = parse::limit(text)?;
+    match limit.metric() {
+        JitterPp | JitterRms => Err(format!(
+            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
+             'punctual measure periodic' has one"
+        )),
+        _ => Ok(limit),
+    }
+}
+
+fn ask(text: &str) -> Result<Ask, String> {
+    Ask::parse(text).map_err(|why| why.to_string())
+}
+
 /// The configuration of a campaign.
 #[derive(Clone, Debug)]
-pub(super) struct CampaignConfig {
+pub(crate) struct CampaignConfig {
     cpu: Option<String>,
     period: Vec<parse::Duration>,
     policy: PolicyName,
@@ -36,25 +124,25 @@ pub(super) struct CampaignConfig {
     phase: Phase,
     load: Loads,
     /// The length of a batch.
-    pub(super) every: Span,
+    pub(crate) every: Span,
     /// The time to measure in all; `None`: without end.
-    pub(super) duration: Option<Span>,
+    pub(crate) duration: Option<Span>,
     /// True where cold cycles count.
-    pub(super) keep_cold: bool,
+    pub(crate) keep_cold: bool,
     /// The limits on all of it.
-    pub(super) limits: Vec<MetricLimit>,
+    pub(crate) limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
-    pub(super) claims: Vec<Ask>,
+    pub(crate) claims: Vec<Ask>,
     /// True where a claim fails that holds only if late cycles come alone.
-    pub(super) strict: bool,
+    pub(crate) strict: bool,
     /// The question that it answers beside them.
-    pub(super) question: Option<QuestionSpec>,
+    pub(crate) question: Option<QuestionSpec>,
     /// True where a "no" to the question fails.
-    pub(super) gate: bool,
+    pub(crate) gate: bool,
     /// The result that judgements which are not decided count as; of this session alone.
-    pub(super) undecided: UndecidedAs,
+    pub(crate) undecided: UndecidedAs,
     /// True where everything is shown; of this session alone.
-    pub(super) verbose: bool,
+    pub(crate) verbose: bool,
 }
 
 impl CampaignConfig {
@@ -62,7 +150,7 @@ impl CampaignConfig {
     ///
     /// # Errors
     /// A value that it keeps cannot be read, or one is too long to keep.
-    pub(super) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
+    pub(crate) fn of(args: &CampaignArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
         let kept = Kept(kept);
         let requested = &args.periods.period;
         let period = match args.question.periods() {
@@ -122,18 +210,18 @@ impl CampaignConfig {
     ///
     /// # Errors
     /// A value that it keeps cannot be read.
-    pub(super) fn kept(
+    pub(crate) fn kept(
         kept: &BTreeMap<String, String>,
         report: &ReportArgs,
         question: &QuestionArgs,
     ) -> Result<Self> {
         let (limits, claims) = (report.limits.clone(), report.claims.clone());
-        let args = SoakArgs {
+        let args = CampaignArgs {
             limits,
             claims,
             strict: report.strict,
             undecided: report.undecided,
-            ..SoakArgs::default()
+            ..CampaignArgs::default()
         };
         let config = Self::of(&args, kept)?;
         let question_spec = question.spec().or(config.question);
@@ -158,7 +246,7 @@ impl CampaignConfig {
     }
 
     /// The words of each option, as a campaign keeps them.
-    pub(super) fn words(&self) -> BTreeMap<String, String> {
+    pub(crate) fn words(&self) -> BTreeMap<String, String> {
         let ns = |span: Span| format!("{}ns", span.as_ns());
         let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
         let limits = joined(self.limits.iter().map(ToString::to_string).collect());
@@ -194,7 +282,7 @@ impl CampaignConfig {
     }
 
     /// The options that decide how loops run and are not as `kept`, in words.
-    pub(super) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
+    pub(crate) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
         let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let owned = |(name, value): (&String, &String)| (name.clone(), value.clone());
             words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(owned).collect()
@@ -203,7 +291,7 @@ impl CampaignConfig {
     }
 
     /// The latenesses that limits, claims and the question are about, ns.
-    pub(super) fn thresholds_ns(&self) -> Vec<i64> {
+    pub(crate) fn thresholds_ns(&self) -> Vec<i64> {
         let mut thresholds = report::thresholds(&self.limits, &self.claims);
         let requirement = question::question(self.question.as_ref()).requirement;
         let periods = self.period.iter().map(|period| period.0.as_ns().unsigned_abs());
@@ -212,7 +300,7 @@ impl CampaignConfig {
     }
 
     /// The loops, for a batch of this length.
-    pub(super) fn loops(&self, length: Span) -> LoopChoices<'_> {
+    pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
         LoopChoices {
             cpu: self.cpu.as_deref(),
             period: &self.period,

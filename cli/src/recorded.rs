@@ -1,0 +1,612 @@
+//! Recorded data as runs: the project's own sample files and results, those of other programs,
+//! recognised by their content, and CSV.
+//!
+//! One pass in memory that does not grow with the file; instants need a second one to turn
+//! deviations from the grid into lateness.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use flate2::bufread::MultiGzDecoder;
+use punctual_analysis::claim::ask::{Ask, ClaimEvent};
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
+use punctual_analysis::verdict::periods_ns;
+use punctual_core::file::FILE_MAGIC;
+use punctual_core::time::{Instant, Period};
+use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
+use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
+use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
+use punctual_report::{
+    self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup, Verdict,
+};
+
+use crate::args::ReportArgs;
+use crate::experiment::loops::UNDER_LOAD;
+use crate::program::PROGRAM;
+use crate::question::{self, QuestionArgs};
+use crate::stored::{RESULT, SAMPLES, Stored};
+use crate::{format, parse, stored};
+
+/// Recorded data, and what is to be read in them.
+pub(crate) struct RecordedRequest<'a> {
+    /// The file, or a directory with one; `-` for standard input.
+    pub(crate) file: &'a Path,
+    /// The column of CSV; `None` for every other format.
+    pub(crate) column: Option<&'a ColumnSpec>,
+    /// The unit of a file that does not state it.
+    pub(crate) unit: Option<parse::Unit>,
+    /// The nominal period of CSV.
+    pub(crate) period: Option<parse::Duration>,
+    /// The question whose deadline is counted one by one.
+    pub(crate) question: Option<QuestionSpec>,
+    /// The limits and claims that are counted one by one.
+    pub(crate) report: &'a ReportArgs,
+}
+
+impl RecordedRequest<'_> {
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none of what can be.
+    pub(crate) fn read(&self) -> Result<RecordedData> {
+        match self.column {
+            Some(column) => of_csv(self, column),
+            None => of_file(self),
+        }
+    }
+}
+
+fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
+    // A directory that `check` wrote stands for the samples in it, without any for its result.
+    let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
+    let inside = [&samples, &result].into_iter().find(|path| path.is_file());
+    let path = inside.map_or(args.file, PathBuf::as_path);
+    let shown = path.display();
+    // A name that cannot be read is refused for that, whatever the other options.
+    let mut reader = open(path)?;
+    if args.period.is_some() {
+        bail!("--period requires --column: a recording states its own period");
+    }
+    let head = head(&mut reader, HEAD_BYTES);
+    let head = head.with_context(|| format!("cannot read {shown}"))?;
+    if head.starts_with(&FILE_MAGIC) {
+        let reader = Cursor::new(head).chain(reader);
+        return of_samples(args.report, args.question.clone(), reader)
+            .with_context(|| shown.to_string());
+    }
+    if is_own(&head) {
+        return of_result(args, path);
+    }
+    let Some(format) = detect(&head) else {
+        if let Some((format, text)) = unpasted(&head) {
+            let reader = Cursor::new(text.into_bytes());
+            return of_foreign(args, format, reader).with_context(|| shown.to_string());
+        }
+        if is_summary(&head) {
+            bail!(
+                "{shown}: the line of 'cyclictest -q' has only min, average and max; run \
+                 cyclictest with -h 500 --json=FILE and analyse that file"
+            );
+        }
+        bail!(
+            "{shown}: unrecognised file format; accepted are sample files of punctual and files \
+             of {}; for CSV, name a column, e.g. --column lateness:us",
+            formats::programs()
+        );
+    };
+    let reader = Cursor::new(head).chain(reader);
+    of_foreign(args, format, reader).with_context(|| shown.to_string())
+}
+
+/// The format of another program's file; `None` for any other.
+pub(crate) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
+    if path.is_dir() {
+        return Ok(None);
+    }
+    let mut reader = open(path)?;
+    let head = head(&mut reader, HEAD_BYTES);
+    let head = head.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(detect(&head).filter(|_| !is_own(&head)))
+}
+
+/// Returns true where a file is a result of this program: JSON with versions and threads too.
+fn is_own(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{") && head.windows(10).any(|at| at == b"\"punctual\"")
+}
+
+/// Recorded data, not judged yet.
+pub(crate) struct RecordedData {
+    /// The part that every result has.
+    envelope: Envelope,
+    /// The runs that were read.
+    runs: Vec<Run>,
+    /// The question that they were recorded for, where that is known.
+    question: Option<QuestionSpec>,
+}
+
+impl RecordedData {
+    /// Nothing is read yet.
+    fn new() -> Self {
+        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
+    }
+
+    /// The report, judged by the question of the options, else by the one that was kept.
+    ///
+    /// # Errors
+    /// The question is about other data, or is to decide and has no answer.
+    pub(crate) fn judged(self, args: &ReportArgs, wanted: &QuestionArgs) -> Result<Report> {
+        let Self { mut envelope, runs, question } = self;
+        wanted.suits(&runs).map_err(|why| anyhow!(why))?;
+        let spec = wanted.spec().or(question);
+        let judged = report::of_first_wait(&runs);
+        let undecided = args.undecided.counts_as();
+        envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete, undecided);
+        let claims = (&args.claims[..], args.strict);
+        envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
+        envelope.verdict.judge_measured(judged);
+        let question =
+            Question { incomplete: envelope.incomplete, ..question::question(spec.as_ref()) };
+        let judged = report::judged(runs, &[], &envelope, &question);
+        if wanted.is_gate() {
+            let has_periods = judged.runs.iter().any(|run| run.setup.period_ns.is_some());
+            if !has_periods && !judged.verdicts.iter().any(Verdict::is_measured) {
+                bail!(
+                    "--gate: these data do not state their period, and a deadline of a tenth of it \
+                     is not known: --deadline TIME gives one, and of CSV --period TIME the period"
+                );
+            }
+            envelope.verdict.judge_answers(&judged.verdicts);
+        }
+        Ok(Report { envelope, body: judged.into() })
+    }
+
+    /// The report without verdicts.
+    pub(crate) fn into_report(self) -> Report {
+        let judged = Judged { runs: self.runs, ..Judged::default() };
+        Report { envelope: self.envelope, body: judged.into() }
+    }
+}
+
+/// The result of a sample file, judged by the question that was kept with it.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn of_sample_file(path: &Path) -> Result<Report> {
+    let args = ReportArgs::default();
+    let read = of_samples(&args, None, BufReader::new(stored::regular(path)?))
+        .with_context(|| path.display().to_string())?;
+    read.judged(&args, &QuestionArgs::default())
+}
+
+/// The first bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The most bytes that are unpacked: a recording of months, and still an end.
+const UNPACKED_BYTES_MAX: u64 = 1 << 38;
+
+/// A file, or standard input for `-`, unpacked.
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let mut reader = BufReader::with_capacity(1 << 16, raw(path)?);
+    let shown = path.display();
+    let packed = starts_with(&mut reader, &GZIP).with_context(|| format!("cannot read {shown}"))?;
+    match packed {
+        (true, first) => {
+            let unpacked = MultiGzDecoder::new(Cursor::new(first).chain(reader));
+            Ok(Box::new(Bounded { reader: unpacked, left: UNPACKED_BYTES_MAX }))
+        }
+        (false, first) => Ok(Box::new(Cursor::new(first).chain(reader))),
+    }
+}
+
+/// The file behind a name. A directory opens, and does not read; a pipe might never end.
+fn raw(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let shown = path.display();
+    let kind = path.metadata().with_context(|| format!("cannot read {shown}"))?.file_type();
+    if kind.is_dir() {
+        bail!("cannot read {shown}: it is a directory");
+    }
+    if kind.is_fifo() || kind.is_socket() {
+        bail!("cannot read {shown}: it is a pipe; use '-' to read from a pipe");
+    }
+    Ok(Box::new(File::open(path).with_context(|| format!("cannot read {shown}"))?))
+}
+
+/// Returns true where the bytes to come begin with `magic`, and those of them that had to be taken.
+fn starts_with(reader: &mut impl BufRead, magic: &[u8]) -> io::Result<(bool, Vec<u8>)> {
+    let mut first = Vec::new();
+    reader.by_ref().take(magic.len() as u64).read_to_end(&mut first)?;
+    Ok((first == magic, first))
+}
+
+/// Fills `head` as far as there are bytes.
+fn head(reader: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    reader.by_ref().take(bytes as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// A reader that ends with an error once it gave too much.
+struct Bounded<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.reader.read(buffer)?;
+        self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
+            let gib = UNPACKED_BYTES_MAX >> 30;
+            Error::new(ErrorKind::InvalidData, format!("it decompresses to more than {gib} GiB"))
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// The file that a whole text was copied from, and its format; `None` for text that is no such
+/// thing, or too long to have been copied.
+fn unpasted(head: &[u8]) -> Option<(&'static Format, String)> {
+    if head.len() >= HEAD_BYTES {
+        return None;
+    }
+    let text = plain(&String::from_utf8_lossy(head));
+    detect(text.as_bytes()).map(|format| (format, text))
+}
+
+/// Returns true where it is the output of `cyclictest -q` without a histogram.
+fn is_summary(head: &[u8]) -> bool {
+    let text = plain(&String::from_utf8_lossy(head));
+    text.lines().any(|line| {
+        line.starts_with("T:") && ["Min:", "Avg:", "Max:"].iter().all(|word| line.contains(word))
+    })
+}
+
+/// Each line without the marks of a quotation before it, and without what all lines are indented
+/// by; without lines of a prompt.
+fn plain(text: &str) -> String {
+    let unquoted: Vec<&str> = text.lines().map(unquoted).filter(|line| !is_prompt(line)).collect();
+    let indent = |line: &&str| line.len() - line.trim_start_matches(' ').len();
+    let filled = unquoted.iter().filter(|line| !line.trim().is_empty());
+    let least = filled.map(indent).min().unwrap_or(0);
+    unquoted.iter().map(|line| line.get(least..).unwrap_or_default().to_owned() + "\n").collect()
+}
+
+fn unquoted(line: &str) -> &str {
+    let mut line = line;
+    while let Some(rest) = line.trim_start_matches(' ').strip_prefix('>') {
+        line = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    line
+}
+
+/// A command behind the prompt of a shell: `$ cyclictest …`, `user@host:~# cyclictest …`.
+fn is_prompt(line: &str) -> bool {
+    let line = line.trim_start();
+    let behind = line.split_once("$ ").or_else(|| line.split_once("# "));
+    behind.is_some_and(|(before, _)| {
+        (before.is_empty() && line.starts_with('$')) || before.contains('@')
+    })
+}
+
+/// Reads the runs of a result back from their histograms.
+fn of_result(args: &RecordedRequest<'_>, path: &Path) -> Result<RecordedData> {
+    let shown = path.display();
+    let Stored { report, .. } = stored::read(path)?;
+    if report.body.runs().is_empty() {
+        bail!(
+            "{shown}: a result of '{}', which has no runs of loops to be judged; 'punctual \
+             report' shows it",
+            report.envelope.experiment
+        );
+    }
+    let spec = report.body.headline().and_then(|headline| headline.question_spec.clone());
+    let mut read = RecordedData::new();
+    let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope;
+    read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
+    read.envelope.warn(
+        "read back from the histograms of a result, without the order of cycles: limits are held \
+         against its figures, and are open where a quantile lies within a bucket; answers and \
+         claims count between what its buckets allow, and clusters of late cycles would not show"
+            .to_owned(),
+    );
+    let question = args.question.clone().or(spec.clone());
+    for run in report.body.runs() {
+        let periods = periods_ns().map(i64::unsigned_abs).chain(run.setup.period_ns);
+        let thresholds = thresholds(args.report, question.as_ref(), periods);
+        let outcome = run.outcome.clone().read_back(&thresholds);
+        let outcome = outcome.map_err(|why| anyhow!("{shown}: run {:?}: {why}", run.name))?;
+        read.runs.push(Run { outcome, ..run.clone() });
+    }
+    read.question = spec;
+    Ok(read)
+}
+
+/// The latenesses beyond which cycles are counted one by one: those of limits and claims, and the
+/// deadline in question of loops of these periods.
+fn thresholds(
+    args: &ReportArgs,
+    question: Option<&QuestionSpec>,
+    periods_ns: impl IntoIterator<Item = u64>,
+) -> Vec<i64> {
+    let requirement = question::question(question).requirement;
+    let deadlines = periods_ns.into_iter().map(|ns| requirement.deadline_ns(ns));
+    let given = question.and_then(|question| question.deadline_ns);
+    let thresholds = report::thresholds(&args.limits, &args.claims).into_iter();
+    thresholds.chain(deadlines).chain(given).collect()
+}
+
+/// A drift beyond this (1 %) is a wrong period rather than a clock.
+const DRIFT_MAX_PPB: f64 = 1e7;
+
+/// Reads a whole file.
+fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedData> {
+    let mut read = RecordedData::new();
+    let period = args.period.map(|period| period.period()).transpose()?;
+    let kind = column.kind(period.is_some());
+    let first = match kind {
+        ColumnKind::Lateness => ReleaseInstants::Known,
+        ColumnKind::Instant => ReleaseInstants::Unknown,
+    };
+    let mut outcome = pass(args, column, period, first)?;
+    if outcome.cycles == 0 {
+        bail!("{}: no data", args.file.display());
+    }
+    if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
+        && grid.drift_ppb.abs() > DRIFT_MAX_PPB
+    {
+        read.envelope.warn(format!(
+            "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
+             the counts of cycles and of missed releases are wrong",
+            format::ns(Some(grid.period_ns)),
+            format::period(nominal.as_ns())
+        ));
+    }
+    if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
+        if args.file == Path::new("-") {
+            read.envelope.warn(
+                "standard input can be read only once: the report has grid and interval, but no \
+                 lateness"
+                    .to_owned(),
+            );
+        } else {
+            outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
+            read.envelope.warn(
+                "instants alone do not contain the releases: lateness is measured from the \
+                 earliest wake relative to the fitted grid"
+                    .to_owned(),
+            );
+        }
+    }
+    if period.is_none() && args.question.as_ref().is_none_or(|spec| spec.deadline_ns.is_none()) {
+        read.envelope.warn(
+            "these data do not state their period: --period TIME judges a loop of that period, \
+             --deadline TIME the wakes as such"
+                .to_owned(),
+        );
+    }
+    let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
+    read.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
+    Ok(read)
+}
+
+fn pass(
+    args: &RecordedRequest<'_>,
+    column: &ColumnSpec,
+    period: Option<Period>,
+    releases: ReleaseInstants,
+) -> Result<RunFigures> {
+    let shown = || args.file.display().to_string();
+    let reader = open(args.file)?;
+    let mut file = CsvFile::open(reader, column.clone(), period).with_context(shown)?;
+    let mut recording = Recording::new(RecordingConfig {
+        period,
+        epoch: Instant::from_ns(0),
+        leave_out_cold: !args.report.keep_cold,
+        thresholds_ns: thresholds(args.report, args.question.as_ref(), period.map(Period::as_ns)),
+        releases,
+    })
+    .watching(&watched(args, releases));
+    loop {
+        let block = file.next_block().with_context(shown)?;
+        if block.is_empty() {
+            break;
+        }
+        recording.extend(block);
+    }
+    recording.set_epoch(file.epoch().unwrap_or_default());
+    let mut outcome = recording.finish(0);
+    if file.kind() == ColumnKind::Lateness {
+        // A column of lateness does not say which releases it leaves out.
+        (outcome.missed, outcome.wakes.left_out) = (None, None);
+    }
+    Ok(outcome)
+}
+
+/// The claims that such data can show: latenesses alone do not show what was missed between
+/// two of them.
+fn watched(args: &RecordedRequest<'_>, releases: ReleaseInstants) -> Vec<Ask> {
+    let shown =
+        |ask: &&Ask| releases != ReleaseInstants::Known || ask.event() != ClaimEvent::Missed;
+    args.report.claims.iter().filter(shown).copied().collect()
+}
+
+/// Reads a whole file of `format`.
+fn of_foreign(
+    args: &RecordedRequest<'_>,
+    format: &Format,
+    reader: impl Read,
+) -> Result<RecordedData> {
+    let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
+    let request = ImportRequest {
+        thresholds_ns: thresholds(
+            args.report,
+            args.question.as_ref(),
+            periods_ns().map(i64::unsigned_abs),
+        )
+        .into_iter()
+        .chain(of_intervals)
+        .collect(),
+        unit_ns: args.unit.map(|unit| unit.ns()),
+    };
+    let import = formats::read(format, reader, &request)?;
+    let mut read = RecordedData::new();
+    read.envelope.started_at = import.started_at;
+    read.envelope.warn_of(import.warnings);
+    for run in import.runs {
+        let setup = Setup {
+            cpu: run.cpu,
+            period_ns: run.period_ns,
+            policy: run.policy,
+            priority: run.priority,
+            ..Setup::default()
+        };
+        read.runs.push(Run::recorded(run.name, setup, run.outcome));
+    }
+    Ok(read)
+}
+
+/// A run of the report: the runs of the file that count as one.
+struct Part {
+    name: String,
+    infos: Vec<usize>,
+    recording: Recording,
+}
+
+/// Reads a whole file.
+pub(crate) fn of_samples(
+    args: &ReportArgs,
+    question: Option<QuestionSpec>,
+    reader: impl Read,
+) -> Result<RecordedData> {
+    let mut file = SampleFileReader::open(reader)?;
+    let info = file.info().clone();
+    let kept: Option<QuestionSpec> =
+        info.question.and_then(|question| serde_json::from_value(question).ok());
+    let (mut parts, of_run) = parts(&info.runs, args, question.or(kept.clone()).as_ref());
+    while let Some(block) = file.next_block() {
+        parts[of_run[block.run]].recording.extend(block.samples);
+    }
+    let mut read = RecordedData::new();
+    read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
+    read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
+    read.question = kept;
+    let ended = stored::ended(file.ending(), "its data up to there was read");
+    read.envelope.incomplete = ended.is_some();
+    read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {
+        Some(FileEnding::Early) => EndedBy::Recording,
+        _ => EndedBy::File,
+    });
+    read.envelope.warn_of(ended);
+    for part in parts {
+        let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
+        let (mut missed, mut unrecorded) = (0, 0);
+        for &run in &part.infos {
+            let counts = file.counts(run).unwrap_or_default();
+            missed += counts.missed;
+            unrecorded += counts.unrecorded;
+        }
+        let outcome = part.recording.finish_with(missed, unrecorded);
+        if outcome.cycles == 0 {
+            read.envelope.warn(format!("run \"{}\" has no samples", part.name));
+        }
+        read.runs.push(recorded_run(part.name, &infos, outcome));
+    }
+    Ok(read)
+}
+
+/// The runs of the report, and to which of them each run of the file belongs.
+fn parts(
+    runs: &[RunInfo],
+    args: &ReportArgs,
+    question: Option<&QuestionSpec>,
+) -> (Vec<Part>, Vec<usize>) {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut of_run = Vec::new();
+    for (number, info) in runs.iter().enumerate() {
+        let name = info.part_of.as_ref().unwrap_or(&info.name);
+        let joins = |part: &Part| {
+            let first = &runs[part.infos[0]];
+            info.part_of.is_some()
+                && (&first.part_of, first.epoch_ns, first.period_ns, first.cpu)
+                    == (&info.part_of, info.epoch_ns, info.period_ns, info.cpu)
+        };
+        let at = parts.iter().position(joins).unwrap_or_else(|| {
+            let recording = Recording::new(RecordingConfig {
+                period: Period::from_ns(info.period_ns),
+                epoch: Instant::from_ns(info.epoch_ns),
+                leave_out_cold: !args.keep_cold,
+                thresholds_ns: thresholds(args, question, [info.period_ns]),
+                releases: ReleaseInstants::Known,
+            })
+            .watching(&args.claims);
+            parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
+            parts.len() - 1
+        });
+        parts[at].infos.push(number);
+        of_run.push(at);
+    }
+    (parts, of_run)
+}
+
+fn recorded_run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
+    let first = infos[0];
+    let setup = Setup {
+        cpu: Some(first.cpu),
+        period_ns: Some(first.period_ns),
+        phase_ns: Some(first.phase_ns),
+        follows: first.follows.clone(),
+        policy: Some(first.policy.clone()),
+        priority: first.priority,
+        wait: Some(first.wait.clone()),
+        load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
+        duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
+    };
+    let condition = if first.part_of.is_some() { UNDER_LOAD } else { first.condition() };
+    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome).under(condition) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unpacks_without_end_is_ended() {
+        let mut bounded = Bounded { reader: io::repeat(0), left: 100_000 };
+        let error = io::copy(&mut bounded, &mut io::sink()).expect_err("too much");
+        assert!(error.to_string().contains("decompresses to more"), "{error}");
+    }
+
+    const HISTOGRAM: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000001 000005\n\
+                             000002 000007\n# Total: 000000012\n";
+
+    #[test]
+    fn what_was_pasted_is_the_file_that_it_came_from() {
+        let before = |mark: &str| {
+            let lines = HISTOGRAM.lines().map(|line| format!("{mark}{line}\n"));
+            lines.collect::<String>()
+        };
+        for mark in ["", "    ", "> ", ">> ", "> > ", "  > "] {
+            let text = format!("{mark}user@host:~$ cyclictest -h 500 -q\n{}", before(mark));
+            let (format, text) = unpasted(text.as_bytes()).expect("recognised");
+            assert_eq!(
+                (format.name, text.as_str()),
+                ("cyclictest_histogram", HISTOGRAM),
+                "{mark:?}"
+            );
+        }
+        assert!(unpasted(b"hello\n").is_none());
+    }
+
+    #[test]
+    fn a_summary_is_known_for_one() {
+        let line =
+            "T: 0 ( 1234) P:80 I:1000 C:  10000 Min:      3 Act:    5 Avg:    6 Max:      40";
+        assert!(is_summary(line.as_bytes()) && is_summary(format!("> {line}\n").as_bytes()));
+        assert!(!is_summary(HISTOGRAM.as_bytes()));
+    }
+}

@@ -178,10 +178,20 @@ fn items(list: &Items) -> String {
     }
 }
 
+/// A command that breaks between its words, on a narrow page too: a word with hyphens is kept whole
+/// as long as a line holds it.
+fn command(text: &str) -> String {
+    let word = |word: &str| match word.contains('-') {
+        true => format!("<span class=\"word\">{}</span>", escape(word)),
+        false => escape(word),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 fn item(item: &Item, kind: ItemsKind) -> String {
     let (label, text) = (escape(&item.label), prose(&item.text));
     let command = item.command.as_ref();
-    let command = command.map(|command| format!(": <code>{}</code>", escape(command)));
+    let command = command.map(|command| format!(": <code>{}</code>", self::command(command)));
     let command = command.unwrap_or_default();
     let rows: String = item.rows.iter().map(|row| format!("<li>{}</li>", prose(row))).collect();
     let rows = if rows.is_empty() { rows } else { format!("<ul>{rows}</ul>") };
@@ -350,6 +360,11 @@ mod tests {
         assert_eq!(prose("<9 s> &"), format!("{} &amp;", figure("&lt;9 s&gt;")));
         let longer = Item { command: Some("wait 5 s".to_owned()), ..Item::new("a", "b") };
         assert!(item(&longer, ItemsKind::Notes).ends_with("<code>wait 5 s</code></li>"));
+        // Copied, it is what it was: the words and the spaces between them.
+        assert_eq!(
+            command("sudo run --cpu 1 & x"),
+            "sudo run <span class=\"word\">--cpu</span> 1 &amp; x"
+        );
         let rows = vec![vec!["over 5 ms".to_owned(), "6 ms".to_owned()]];
         let table = table(&Table::new("5 s", [words("name"), numbers("n")], rows));
         assert!(table.contains("aria-label=\"5 s\"") && table.contains(&figure("5 ms")), "{table}");

@@ -9,10 +9,10 @@ use ratatui::text::Span;
 
 use crate::format;
 
-/// The least columns for the cause; where there are less, it is left out.
-const CAUSE_LEAST: usize = 6;
-/// Further columns of the cause without which the columns of new wakes are left out.
-const CAUSE_MORE: usize = 6;
+/// The least columns for the cause, in which a name is told; where there are less, it is left out.
+const CAUSE_LEAST: usize = 12;
+/// The most columns of the cause for which others are left out.
+const CAUSE_WANTED: usize = 40;
 /// From so many columns on the cause is told in words, not by a name.
 const CAUSE_WORDS: usize = 24;
 /// The most columns of a name: 15 bytes, of which each may be escaped.
@@ -121,15 +121,16 @@ const COLUMNS: [TopColumn; 13] = [
     TopColumn::Cause,
 ];
 
-/// In this order they go where there is no room: how late each thread is stays longest.
+/// In this order they go where there is no room: how late each thread is stays longest, and those
+/// before the cause go for it to be read.
 const DROPPED: [TopColumn; 11] = [
     TopColumn::NewWakes,
     TopColumn::NewLate,
-    TopColumn::Cause,
-    TopColumn::Period,
     TopColumn::Wakes,
-    TopColumn::Cpu,
     TopColumn::P50,
+    TopColumn::Period,
+    TopColumn::Cpu,
+    TopColumn::Cause,
     TopColumn::Priority,
     TopColumn::P99,
     TopColumn::Late,
@@ -146,9 +147,9 @@ impl TopColumn {
             Self::Period => "PERIOD",
             Self::Wakes => "WAKES",
             Self::NewWakes => "+WAKES",
-            Self::P50 => "P50",
-            Self::P99 => "P99",
-            Self::Max => "MAX",
+            Self::P50 => "P50 µs",
+            Self::P99 => "P99 µs",
+            Self::Max => "MAX µs",
             Self::Late => "LATE",
             Self::NewLate => "+LATE",
             Self::Cause => "CAUSE",
@@ -320,15 +321,18 @@ impl TopTable {
 fn widths(threads: &[&TopThread], room: usize) -> Vec<(TopColumn, usize)> {
     let wide = |column: TopColumn| {
         let cells = threads.iter().map(|thread| width(&column.cell(thread)));
-        (column, cells.max().unwrap_or(0).max(column.head().len()).max(column.least()))
+        (column, cells.max().unwrap_or(0).max(width(column.head())).max(column.least()))
     };
     let mut widths: Vec<(TopColumn, usize)> = COLUMNS.into_iter().map(wide).collect();
     let taken = |widths: &[(TopColumn, usize)]| {
         widths.iter().map(|(_, wide)| wide + 1).sum::<usize>().saturating_sub(1)
     };
+    let words = threads.iter().map(|thread| width(&cause(thread, CAUSE_WANTED)));
+    let wanted = words.max().unwrap_or(0).saturating_sub(CAUSE_LEAST);
     for dropped in DROPPED {
-        let is_extra = matches!(dropped, TopColumn::NewWakes | TopColumn::NewLate);
-        if taken(&widths) + if is_extra { CAUSE_MORE } else { 0 } <= room {
+        let has_cause = widths.last().is_some_and(|(column, _)| *column == TopColumn::Cause);
+        let is_for_it = has_cause && dropped != TopColumn::Cause;
+        if taken(&widths) + if is_for_it { wanted } else { 0 } <= room {
             break;
         }
         widths.retain(|(column, _)| *column != dropped);
@@ -410,10 +414,13 @@ mod tests {
         let wide = table(120);
         assert!(wide.head.contains("+LATE") && wide.rows[0].text.ends_with("ran above"));
         let usual = table(80);
-        assert!(usual.head.ends_with("CAUSE") && usual.rows[0].text.contains(" zz_hog97"));
+        let why = "zz_hog97 (priority 97, 9) ran above";
+        assert!(usual.head.ends_with("CAUSE") && usual.rows[0].text.ends_with(why), "{usual:?}");
+        let kept = "TID THREAD PRIO CPU P99 µs MAX µs LATE CAUSE";
+        assert_eq!(usual.head.split_whitespace().collect::<Vec<_>>().join(" "), kept);
         let narrow = table(40);
         let kept: Vec<&str> = narrow.head.split_whitespace().collect();
-        assert_eq!(kept, ["TID", "THREAD", "PRIO", "P99", "MAX", "LATE"]);
+        assert_eq!(kept.join(" "), "TID THREAD PRIO P99 µs MAX µs LATE");
         for columns in 0..200 {
             let table = table(columns);
             let widest = width(&table.head).max(width(&table.rows[0].text));

@@ -364,7 +364,8 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         "Lower it below the loop (`chrt -f -p 1 {number}`), or move it off {} (`taskset -pc`).",
         on_cpu(context)
     );
-    (text, Some("isolation.isolcpus"))
+    // Settings keep threads off a CPU that do not choose theirs; that one ran there above the loop.
+    (text, None)
 }
 
 fn not_preempted(cause: &LateCause, context: AdviceContext<'_>) -> Advised {

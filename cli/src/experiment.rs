@@ -35,6 +35,7 @@ use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, W
 use crate::args::root;
 use crate::parse::Phase;
 use crate::program::{PROGRAM, launcher};
+use crate::settings::WorkloadName;
 use crate::{format, output};
 
 /// Cycles at the start of each block that are marked cold.
@@ -257,13 +258,19 @@ impl Machine {
         RecordedMachine { platform, kernel, smi_cpu: SmiCount::cpu(&self.measuring) }
     }
 
-    /// The findings of the rules about tuning on a CPU.
-    pub(crate) fn findings(&self, cpu: u32) -> Findings {
+    /// The findings of the rules about tuning on a CPU, for a loop of this purpose.
+    pub(crate) fn findings(&self, cpu: u32, purpose: Option<&str>) -> Findings {
+        let workload = purpose.and_then(WorkloadName::of_purpose);
         let cpus = CpuList::single(cpu);
         let settings = KernelSettings::collect(&self.root);
-        let inputs =
-            Inputs { facts: &self.facts, settings: &settings, cpus: &cpus, workload: None };
-        Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) }
+        let inputs = Inputs {
+            facts: &self.facts,
+            settings: &settings,
+            cpus: &cpus,
+            workload: workload.map(Into::into),
+        };
+        let named = purpose.filter(|_| workload.is_some()).map(ToOwned::to_owned);
+        Findings { cpus: cpus.to_string(), workload: named, verdicts: rules::judge(&inputs) }
     }
 
     /// The warning that settings of the machine that measures changed meanwhile; `None` where none

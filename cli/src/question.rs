@@ -72,6 +72,11 @@ impl QuestionArgs {
         }
     }
 
+    /// The name of its purpose; `None` where it is about no use.
+    pub(crate) fn purpose_name(&self) -> Option<&'static str> {
+        self.purpose.as_ref().and_then(Purpose::of_use).map(|row| row.name)
+    }
+
     /// The options that ask the same again, behind a command, of loops of these requested periods;
     /// none where it is about no use.
     pub(crate) fn options(&self, requested: &[Duration]) -> String {
@@ -143,6 +148,16 @@ pub(crate) fn question(spec: Option<&QuestionSpec>) -> Question<'_> {
         spec: Some(spec),
         ..Question::default()
     }
+}
+
+/// The options that ask a question again as it is kept; empty for the usual one.
+pub(crate) fn options_of(spec: &QuestionSpec) -> String {
+    let purpose = spec.purpose.as_ref().map(|name| format!("--for {name}"));
+    let time = |ns: i64| format::period_argument(ns.unsigned_abs());
+    let deadline = spec.deadline_ns.map(|ns| format!("--deadline {}", time(ns)));
+    let miss = spec.miss.map(|share| format!("--miss {share:e}"));
+    let options = [purpose, deadline, miss].into_iter().flatten();
+    options.collect::<Vec<_>>().join(" ")
 }
 
 /// The period of a loop for which nothing else is requested, ns.

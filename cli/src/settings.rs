@@ -117,6 +117,14 @@ pub(crate) enum WorkloadName {
     VmGuest,
 }
 
+impl WorkloadName {
+    /// The workload of a loop of this purpose, as `--for` of commands that measure names it; `None`
+    /// where it is none of these.
+    pub(crate) fn of_purpose(name: &str) -> Option<Self> {
+        Self::from_str(name, false).ok()
+    }
+}
+
 /// Reads the name of a workload; an error names all that are accepted, and what else they are
 /// called.
 #[derive(Clone, Copy)]

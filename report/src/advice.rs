@@ -43,6 +43,8 @@ pub struct Advice {
 pub struct Findings {
     /// The CPUs, as the kernel lists them.
     pub cpus: String,
+    /// The workload that they are judged for, as `--for` of `tune` names it.
+    pub workload: Option<String>,
     /// All verdicts.
     pub verdicts: Vec<KnobVerdict>,
 }
@@ -51,6 +53,19 @@ impl Findings {
     /// The verdicts whose setting a change would better.
     pub(crate) fn open(&self) -> Vec<KnobVerdict> {
         self.verdicts.iter().filter(|setting| setting.verdict.is_open()).cloned().collect()
+    }
+
+    /// The command that plans changes of these settings.
+    fn plan(&self) -> String {
+        let workload =
+            self.workload.as_ref().map_or_else(String::new, |name| format!(" --for {name}"));
+        format!("punctual tune plan --cpus {}{workload}", self.cpus)
+    }
+
+    /// Returns true where that plan has a change for this rule.
+    fn plans(&self, rule: &str) -> bool {
+        let mut same = self.verdicts.iter().filter(|setting| setting.id == rule);
+        same.any(|setting| setting.verdict.is_open() && !setting.changes.is_empty())
     }
 }
 
@@ -65,19 +80,20 @@ pub(crate) fn of(
     requirement: &Requirement,
 ) -> Vec<Advice> {
     let shown = [host(facts, runs), load(runs, rows), throttling(facts, runs)];
-    let shown = causes(runs, rows, requirement).into_iter().chain(shown.into_iter().flatten());
+    let shown =
+        causes(runs, rows, requirement, findings).into_iter().chain(shown.into_iter().flatten());
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
-        .flat_map(|findings| findings.verdicts.iter().map(|setting| (setting, &findings.cpus)));
-    let mut open: Vec<(&KnobVerdict, &String)> = settings
+        .flat_map(|findings| findings.verdicts.iter().map(move |setting| (setting, findings)));
+    let mut open: Vec<(&KnobVerdict, &Findings)> = settings
         .filter(|(setting, _)| setting.verdict.is_open() && setting.gain >= GAIN_MIN)
         // Idle states that were held off made this loop no later.
         .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
     open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
     shown
-        .chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
+        .chain(open.into_iter().map(|(setting, findings)| of_rule(setting, findings)))
         .take(ADVICE_MAX)
         .collect()
 }
@@ -103,8 +119,14 @@ impl Advice {
 
 /// Advice on the causes of late wakes: first whoever had the CPU of a loop that waited for it, then
 /// the causes that the kernel's events show. Empty where neither was seen.
-pub(crate) fn causes(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Vec<Advice> {
-    [kept_waiting(runs, rows), cause(runs, rows, requirement)].into_iter().flatten().collect()
+pub(crate) fn causes(
+    runs: &[Run],
+    rows: &[LoadRow],
+    requirement: &Requirement,
+    findings: Option<&Findings>,
+) -> Vec<Advice> {
+    let shown = cause(runs, rows, requirement, findings);
+    [kept_waiting(runs, rows), shown].into_iter().flatten().collect()
 }
 
 /// Advice on the threads that kept the loop waiting which was seen waiting the longest. `None`
@@ -116,10 +138,11 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     };
     let seen = runs.iter().filter_map(|run| Some((run, seen(run)?)));
     let (run, (_, sentence, cpu)) = seen.max_by_key(|(_, (waited_ns, ..))| *waited_ns)?;
-    let text = format!("{}{sentence}", of_run(run, runs));
-    let detail = format!("Give it a priority below the loop's, or keep it off CPU {cpu}");
-    let first = advice("cause", text, Some(&again(run, rows)))?;
-    Some(Advice { detail: Some(detail), ..first })
+    let text = format!(
+        "{}{sentence}: give it a priority below the loop's, or keep it off CPU {cpu}",
+        of_run(run, runs)
+    );
+    advice("cause", text, Some(&again(run, rows)))
 }
 
 /// "idle: ", where there are several runs; "25 µs, idle: ", where they have several periods.
@@ -138,8 +161,14 @@ const LATE_MIN: u64 = 10;
 const NOT_AGAIN: f64 = 10.0;
 
 /// The causes of the late wakes of one run, the one with most wakes later than the deadline, and a
-/// remedy for the first of them. `None` where causes were not recorded.
-fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Advice> {
+/// remedy for the first of them: the plan of settings where that has a change for it, else what
+/// helps in words. `None` where causes were not recorded.
+fn cause(
+    runs: &[Run],
+    rows: &[LoadRow],
+    requirement: &Requirement,
+    findings: Option<&Findings>,
+) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
     // What the answers count: later than the deadline. Of as many, the latest.
     let counted = |run: &&Run| {
@@ -170,12 +199,21 @@ fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Ad
     );
     let (late, place) =
         (format::count(blame.late), if behind { " behind the measurement" } else { "" });
+    let rule = named.and_then(|cause| cause.tune_rule.as_ref());
+    let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
     let (text, remedy) = match named {
         Some(cause) => {
             let (wakes, worst) =
                 (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
             let text = format!("{wakes} of {late} {bar}{place}: {}, worst {worst}", cause.name);
-            (text, format!(" {}", cause.advice.trim()))
+            match (plan, cause.advice.trim()) {
+                // The command moves it.
+                (Some(_), remedy) => (text, format!(" {remedy}")),
+                (None, "") => (text, String::new()),
+                (None, remedy) => {
+                    (format!("{text}. {}", remedy.trim_end_matches('.')), String::new())
+                }
+            }
         }
         None if lost.is_some() => {
             let loss = lost.unwrap_or_default();
@@ -203,14 +241,9 @@ fn cause(runs: &[Run], rows: &[LoadRow], requirement: &Requirement) -> Option<Ad
     };
     let text = format!("{}{text}", of_run(run, runs));
     let detail = format!("{}{remedy}", format::sentence(sentence.trim_end_matches('.')));
-    let cpu = run.setup.cpu;
-    let rule = named.and_then(|cause| cause.tune_rule.as_ref());
-    let command = match (rule, cpu) {
-        (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),
-        _ => again(run, rows),
-    };
+    let command = plan.map_or_else(|| again(run, rows), Findings::plan);
     // The command that plans a setting does not look at the loop.
-    let look = rule.map(|_| format!(". '{}' looks at that loop alone", again(run, rows)));
+    let look = plan.map(|_| format!(". '{}' looks at that loop alone", again(run, rows)));
     let detail = format!("{}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
     let first = advice("cause", text, Some(&command))?;
     // What follows is the command.
@@ -341,7 +374,7 @@ fn subject(finding: &KnobVerdict) -> &str {
 }
 
 /// A rule's finding: what was found, and the command that changes it.
-fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
+fn of_rule(finding: &KnobVerdict, findings: &Findings) -> Advice {
     let topic = match subject(finding) {
         "idle" | "frequency" => "frequency",
         "memory" => "memory",
@@ -351,7 +384,7 @@ fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
     let command = match finding.changes.as_slice() {
         [KnobChange::Write { path, value }] => Some(format!("echo {value} | sudo tee {path}")),
         [] => None,
-        [..] => Some(format!("punctual tune plan --cpus {cpus}")),
+        [..] => Some(findings.plan()),
     };
     let text = match finding.id.as_str() {
         // Its name is the kernel that there should be.
@@ -411,7 +444,8 @@ mod tests {
         let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
         let cpus = CpuList::single(7);
         let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
-        let findings = Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) };
+        let findings =
+            Findings { cpus: cpus.to_string(), workload: None, verdicts: rules::judge(&inputs) };
         let given = |session: &Session, findings| {
             let session = Some(session);
             of(&facts, session, (&[], &[]), findings, &Requirement::default())
@@ -491,9 +525,14 @@ mod tests {
         assert_eq!((advice[0].topic.as_str(), advice[1].topic.as_str()), ("cause", "host"));
         // What wakes on time take is no cause.
         let short = advice[0].text.replace('\u{a0}', " ");
-        assert_eq!(short, "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs");
+        let expected =
+            "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs. Mend softirq";
+        assert_eq!(short, expected);
         let whole = advice[0].whole();
-        assert!(whole.contains("worst 300") && whole.ends_with(". Mend softirq"), "{whole}");
+        assert!(
+            whole.contains("worst 300") && whole.ends_with("later than 40 µs: normal-path"),
+            "{whole}"
+        );
         assert!(whole.contains(". 50 % of the 15 wakes") && !whole.contains(".."), "{whole}");
         let few = of_runs(&[blamed(plain(), 9, &causes)]);
         assert!(few[0].text.ends_with("are too few to say why"), "{few:?}");
@@ -501,9 +540,6 @@ mod tests {
         assert!(none[0].text.starts_with("no cause was seen of 15 wakes"), "{none:?}");
         let again = "sudo punctual blame --cpu 1 --period 1ms --over 40us";
         assert_eq!(advice[0].command.as_deref(), Some(again));
-        // Where a setting moves it, the command that plans it.
-        let advice = of_runs(&[blamed(plain(), 15, &causes[2..])]);
-        assert_eq!(advice[0].command.as_deref(), Some("punctual tune plan --cpus 1"));
         // Nothing was late, or not recorded: nothing is said of it.
         for silent in [blamed(plain(), 0, &causes), plain()] {
             assert_eq!(of_runs(&[silent])[0].topic, "host");
@@ -542,20 +578,39 @@ mod tests {
         let base = blamed(with_late(25_000, 400, 80), 300, &[("softirq", 200, None)]);
         let servo = blamed(with_late(1_000_000, 3, 9_000), 12, &[("higher-priority", 5, None)]);
         // The servo thread has the latest of all, the base thread most that were late.
-        let advice = cause(&[servo.clone(), base.clone()], &[], &requirement).expect("recorded");
+        let advice =
+            cause(&[servo.clone(), base.clone()], &[], &requirement, None).expect("recorded");
         assert!(advice.text.contains("softirq of hog"), "{}", advice.text);
         assert!(advice.text.starts_with("25 µs, idle: 200 of 300 "), "{}", advice.text);
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us";
         assert_eq!(advice.command.as_deref(), Some(look));
         // Of as many the latest.
         let other = blamed(with_late(1_000_000, 400, 9_000), 12, &[("higher-priority", 9, None)]);
-        let advice = cause(&[base, other], &[], &requirement).expect("recorded");
+        let advice = cause(&[base, other], &[], &requirement, None).expect("recorded");
         assert!(advice.text.contains("higher-priority of hog"), "{}", advice.text);
         // A setting that moves it has its command, and the loop's stands beside it.
-        let rule = Some("isolation.isolcpus");
-        let moved = blamed(servo, 15, &[("higher-priority", 9, rule)]);
-        let advice = cause(&[moved], &[], &requirement).expect("recorded");
-        assert_eq!(advice.command.as_deref(), Some("punctual tune plan --cpus 1"));
+        let moved = blamed(servo, 15, &[("ipi", 9, Some("isolation.isolcpus"))]);
+        let machine = root("firecracker-guest-2cpu");
+        let (facts, settings) =
+            (MachineFacts::collect(&machine), KernelSettings::collect(&machine));
+        let cpus = CpuList::single(1);
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+        let workload = Some("linuxcnc".to_owned());
+        let verdicts = rules::judge(&inputs);
+        let findings = Findings { cpus: cpus.to_string(), workload, verdicts };
+        let of_run = |run: &Run| {
+            let run = std::slice::from_ref(run);
+            cause(run, &[], &requirement, Some(&findings)).expect("recorded")
+        };
+        let advice = of_run(&moved);
+        let plan = "punctual tune plan --cpus 1 --for linuxcnc";
+        assert_eq!(advice.command.as_deref(), Some(plan));
+        // One that the plan has no change for has its remedy in words.
+        let fixed =
+            blamed(moved.clone(), 15, &[("fair-server", 9, Some("throttling.fair_server"))]);
+        let without = of_run(&fixed);
+        assert!(without.text.ends_with(". Mend fair-server"), "{}", without.text);
+        assert!(without.command.is_some_and(|command| command.starts_with("sudo punctual blame")));
         assert!(advice.whole().contains("blame --cpu 1 --period 1ms --over 40us'"), "{advice:?}");
     }
 
@@ -565,7 +620,7 @@ mod tests {
         stalled.blame.as_mut().expect("blamed").behind_ns = Some(1_000_000_000);
         stalled.outcome.lateness_ns.max = Some(2e9);
         let text = |run: &Run| {
-            let advice = cause(std::slice::from_ref(run), &[], &Requirement::default());
+            let advice = cause(std::slice::from_ref(run), &[], &Requirement::default(), None);
             advice.expect("recorded").text
         };
         let open = text(&stalled);
@@ -587,13 +642,13 @@ mod tests {
             is_too_much: true,
         };
         lost.blame.as_mut().expect("blamed").unseen = Some(loss);
-        let advice = cause(&[lost.clone()], &[], &Requirement::default()).expect("recorded");
+        let advice = cause(&[lost.clone()], &[], &Requirement::default(), None).expect("recorded");
         let text = advice.text.replace('\u{a0}', " ");
         assert!(text.starts_with("undecided: the recording lost 62 % of the time"), "{text}");
         assert!(!advice.whole().contains("Mend"), "{advice:?}");
         // Also where no late wake was seen whole.
         lost.blame.as_mut().expect("blamed").late = 0;
-        assert!(cause(&[lost], &[], &Requirement::default()).is_some());
+        assert!(cause(&[lost], &[], &Requirement::default(), None).is_some());
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub fn judged(
                 advice::of(facts, session, (&runs, rows), findings, &question.requirement)
             }
             // What made the latest late stands there all the same.
-            _ => advice::causes(&runs, rows, &question.requirement),
+            _ => advice::causes(&runs, rows, &question.requirement, question.findings),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
     };

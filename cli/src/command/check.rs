@@ -89,7 +89,7 @@ impl Execute for CheckArgs {
         let machine = Machine::of(self.root.path())?;
         let (cpu, choice) = pick(self.cpu.as_deref(), &machine.measuring)?;
         let (turns, left_out) = turns(self, &machine.measuring);
-        let findings = machine.findings(cpu);
+        let findings = machine.findings(cpu, self.question.purpose_name());
         let spec = self.question.spec();
         let periods = self.question.periods_to_run(&self.periods.period).map_err(Error::msg)?;
         let options = self.question.options(&self.periods.period);

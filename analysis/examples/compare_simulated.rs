@@ -50,13 +50,7 @@ fn run(rng: &mut Rng, kind: Kind, n: u64, rate: f64) -> LatenessSeries {
 fn pair(rng: &mut Rng, kind: Kind, n: [u64; 2], rate: [f64; 2]) -> RunComparison {
     let [a, b] = [0, 1].map(|side| run(rng, kind, n[side], rate[side]));
     let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
-    let runs = Runs {
-        name: "x",
-        sides: [&a, &b],
-        shown: [None; 2],
-        thresholds_ns: &[],
-        as_if_independent: false,
-    };
+    let runs = Runs { name: "x", sides: [&a, &b], ..Runs::default() };
     compare(&[runs]).0.remove(0)
 }
 

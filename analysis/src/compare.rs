@@ -18,10 +18,13 @@ use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
 use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged};
 
-pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict, ratio_figures};
+pub use outcome::{
+    DisturbedSide, Family, QuantileDifference, RateRatio, RunComparison, SideDisturbance, Verdict,
+    ratio_figures,
+};
 
 /// A run on both sides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Runs<'a> {
     /// Its name.
     pub name: &'a str,
@@ -32,6 +35,13 @@ pub struct Runs<'a> {
     pub shown: [Option<&'a SummaryStats>; 2],
     /// Thresholds to compare at, in addition to those at fixed ranks, ns.
     pub thresholds_ns: &'a [i64],
+    /// The deadline of the question that the run was measured for, ns: one threshold more, and the
+    /// first in words.
+    pub deadline_ns: Option<i64>,
+    /// The names of A and B in words.
+    pub labels: [&'a str; 2],
+    /// What else ran on the CPUs of A and B; `None` where nothing is known to have run.
+    pub disturbance: Option<&'a SideDisturbance>,
     /// True to test counts whose order is not known, as if cycles were independent.
     pub as_if_independent: bool,
 }
@@ -87,7 +97,8 @@ impl<'a> Prepared<'a> {
             }
             ScatterFrom::Chunks | ScatterFrom::Nothing => Counts::of(sides, cell),
         };
-        let cells = thresholds(sides, runs.thresholds_ns);
+        let requested = runs.thresholds_ns.iter().copied().chain(runs.deadline_ns);
+        let cells = thresholds(sides, requested);
         Self {
             runs: *runs,
             scatter,
@@ -122,8 +133,14 @@ impl<'a> Prepared<'a> {
             quantile_difference(quantile, test, alpha)
         };
         let quantiles: Vec<QuantileDifference> = self.quantiles.iter().map(quantile).collect();
-        let verdicts = rates.iter().map(|rate| rate.verdict);
-        let verdict = together(verdicts.chain(quantiles.iter().map(|quantile| quantile.verdict)));
+        let verdicts = || {
+            let of_quantiles = quantiles.iter().map(|quantile| quantile.verdict);
+            rates.iter().map(|rate| rate.verdict).chain(of_quantiles)
+        };
+        let by_tests = together(verdicts());
+        let disturbance = self.runs.disturbance;
+        let weighed = |verdict| disturbance.map_or(verdict, |seen| seen.weigh(verdict));
+        let verdict = together(verdicts().map(weighed));
         let sum = |side: usize, number: fn(&Part<'_>) -> u64| {
             self.runs.sides[side].iter().map(number).fold(0, u64::saturating_add)
         };
@@ -146,8 +163,12 @@ impl<'a> Prepared<'a> {
             max_b_open: is_open(1),
             rates,
             quantiles,
+            deadline_ns: self.runs.deadline_ns.map(|ns| ns as f64),
+            disturbance: disturbance.cloned(),
+            withheld: (by_tests != verdict).then_some(by_tests),
         };
-        comparison.statement = outcome::statement(&comparison, self.is_testable());
+        comparison.statement =
+            outcome::statement(&comparison, self.runs.labels, self.is_testable());
         comparison
     }
 }
@@ -395,10 +416,10 @@ struct Interval {
 /// The last cell that does not exceed each threshold: those requested (moved up to the end of their
 /// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
 /// to ten exceedances. Which side the exceedances are from is not used.
-fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: &[i64]) -> Vec<u16> {
+fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) -> Vec<u16> {
     let pooled = pooled(sides);
     let total = count(&pooled) as f64;
-    let mut cells: Vec<u16> = requested_ns.iter().map(|&ns| cell_of(ns)).collect();
+    let mut cells: Vec<u16> = requested_ns.map(cell_of).collect();
     let mut share = 0.1;
     while share * total >= POOLED_MIN {
         cells.extend(cell_near(&pooled, share * total));
@@ -682,13 +703,7 @@ mod tests {
 
     fn verdict_of(a: &LatenessSeries, b: &LatenessSeries) -> RunComparison {
         let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
-        let runs = Runs {
-            name: "idle",
-            sides: [&a, &b],
-            shown: [None; 2],
-            thresholds_ns: &[],
-            as_if_independent: false,
-        };
+        let runs = Runs { name: "idle", sides: [&a, &b], ..Runs::default() };
         compare(&[runs]).0.remove(0)
     }
 
@@ -806,9 +821,9 @@ mod tests {
         let runs = Runs {
             name: "x",
             sides,
-            shown: [None; 2],
             thresholds_ns: &[50_000],
             as_if_independent: true,
+            ..Runs::default()
         };
         assert_eq!(compare(&[runs]).0[0].verdict, Verdict::Worse);
     }
@@ -825,14 +840,75 @@ mod tests {
             let results = side.as_ref().iter().enumerate();
             results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
         });
+        let runs =
+            Runs { name: "idle", sides: [&parts[0], &parts[1]], thresholds_ns, ..Runs::default() };
+        compare(&[runs]).0.remove(0)
+    }
+
+    /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, as if they were
+    /// independent, for a deadline of 50 µs.
+    fn asked(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
+        let sides = late.map(counts_alone);
+        let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
         let runs = Runs {
             name: "idle",
-            sides: [&parts[0], &parts[1]],
-            shown: [None; 2],
-            thresholds_ns,
-            as_if_independent: false,
+            sides: [&a, &b],
+            deadline_ns: Some(50_000),
+            labels: ["A", "B"],
+            disturbance,
+            as_if_independent: true,
+            ..Runs::default()
         };
         compare(&[runs]).0.remove(0)
+    }
+
+    #[test]
+    fn the_deadline_of_the_question_is_the_first_answer() {
+        let first = |late| {
+            let statement = asked(late, None).statement;
+            statement.split(';').next().unwrap_or_default().to_owned()
+        };
+        let counts = |late: [u64; 2]| {
+            let [a, b, n] = [late[0], late[1], 90_000].map(crate::plain::grouped);
+            format!(
+                "later than 50.0 µs, the deadline (counted from 50.2 µs on): A {a} of {n}, B {b} of {n}: "
+            )
+        };
+        for (late, answer) in [
+            ([100, 900], "more, 9.00 times as often ["),
+            ([900, 100], "fewer, 0.11 times as often ["),
+            ([5, 7], "undecided, 1.40 times as often ["),
+            ([0, 0], "none on either side"),
+        ] {
+            let (first, expected) = (first(late), counts(late) + answer);
+            assert!(first.starts_with(&expected), "{first}\n{expected}");
+        }
+        assert_eq!(asked([1, 1], None).at_deadline().map(|rate| rate.n_a), Some(90_000));
+    }
+
+    #[test]
+    fn a_difference_to_the_disadvantage_of_the_side_that_was_disturbed_is_undecided() {
+        let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
+        let on_a = SideDisturbance { a: ran(), b: None, more: Some(DisturbedSide::A) };
+        let on_b = SideDisturbance { a: None, b: ran(), more: Some(DisturbedSide::B) };
+        let alike = SideDisturbance { a: ran(), b: ran(), more: None };
+        let (more, fewer) = ([100, 900], [900, 100]);
+        for (late, seen, verdict, withheld) in [
+            (more, &on_b, Verdict::Undecided, Some(Verdict::Worse)),
+            (fewer, &on_a, Verdict::Undecided, Some(Verdict::Better)),
+            // It is so although that side was disturbed.
+            (more, &on_a, Verdict::Worse, None),
+            (fewer, &on_b, Verdict::Better, None),
+            (more, &alike, Verdict::Worse, None),
+        ] {
+            let compared = asked(late, Some(seen));
+            assert_eq!((compared.verdict, compared.withheld), (verdict, withheld), "{compared:?}");
+            assert_eq!(compared.is_open(), withheld.is_some(), "{compared:?}");
+            assert!(compared.statement.contains(" idle"), "{}", compared.statement);
+            let is_weighed = compared.statement.contains(": undecided, ");
+            assert_eq!(is_weighed, withheld.is_some(), "{}", compared.statement);
+        }
+        assert_eq!(asked(more, None).verdict, Verdict::Worse);
     }
 
     #[test]

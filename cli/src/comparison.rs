@@ -12,11 +12,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
-use punctual_analysis::compare::{Part, RESULTS_MIN, Runs, compare, together};
+use punctual_analysis::compare::{
+    DisturbedSide, Part, RESULTS_MIN, Runs, SideDisturbance, compare, together,
+};
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_analysis::summary::SummaryStats;
-use punctual_analysis::verdict::Requirement;
+use punctual_analysis::verdict::Deadline;
 use punctual_core::time::{Instant, Period};
 use punctual_host::baseline::{MACHINE, SETUP, changed};
 use punctual_host::facts::MachineFacts;
@@ -24,13 +26,14 @@ use punctual_import::samples::{
     FileEnding, FileInfo, RUNS_MAX, RunCounts, RunInfo, SampleFileReader,
 };
 use punctual_report::{
-    BlameRecording, ComparedResult, ComparedSide, Comparison, Difference, Pair, Report, Run,
-    Session, Setup,
+    BlameRecording, ComparedResult, ComparedSide, Comparison, Difference, OtherThreads, Pair,
+    QuestionSpec, Report, Run, Session, Setup,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::format;
 use crate::parse::{self, Duration};
+use crate::question;
 use crate::stored::{self, RESULT, SAMPLES};
 
 /// The latenesses of a comparison's thresholds.
@@ -55,10 +58,44 @@ impl ThresholdArgs {
         Some(format!("--threshold {time}"))
     }
 
-    /// The thresholds to compare at: these, and the deadline of the question where one was put.
-    pub(crate) fn with_deadline(&self, requirement: Option<Requirement>) -> TestedThresholds {
+    /// The thresholds to compare at: these, and the deadline of the question that is known.
+    fn with_question(&self, question: Option<QuestionSpec>) -> TestedThresholds {
         let fixed_ns = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
-        TestedThresholds { fixed_ns, requirement }
+        TestedThresholds { fixed_ns, question, note: None }
+    }
+
+    /// The thresholds to compare these sides at: these, and the deadline of the question that all
+    /// their results were measured for.
+    pub(crate) fn with_questions_of(&self, sides: &[Side]) -> TestedThresholds {
+        let results: Vec<&Recorded> = sides.iter().flat_map(|side| &side.results).collect();
+        let first = results.first().and_then(|result| result.question.clone());
+        let differs = results.iter().find(|result| result.question != first);
+        let Some(other) = differs else {
+            let note = first.as_ref().map(|spec| {
+                format!("the deadline is that of the question kept with each: {}", words(spec))
+            });
+            return TestedThresholds { note, ..self.with_question(first) };
+        };
+        let kept = |question: &Option<QuestionSpec>| {
+            question.as_ref().map_or_else(|| "none".to_owned(), words)
+        };
+        let note = format!(
+            "no deadline is compared, as the results keep different questions: {} has {}, {} has \
+             {}; --threshold TIME compares one",
+            results[0].from,
+            kept(&first),
+            other.from,
+            kept(&other.question)
+        );
+        TestedThresholds { note: Some(note), ..self.with_question(None) }
+    }
+}
+
+/// A question in words: the options that ask it.
+fn words(spec: &QuestionSpec) -> String {
+    match question::options_of(spec) {
+        options if options.is_empty() => "a tenth of the period".to_owned(),
+        options => options,
     }
 }
 
@@ -68,15 +105,20 @@ pub(crate) struct TestedThresholds {
     /// Those of every run, ns.
     fixed_ns: Vec<i64>,
     /// The question: of each run the deadline of its period.
-    requirement: Option<Requirement>,
+    question: Option<QuestionSpec>,
+    /// The note about the question, for a reader.
+    note: Option<String>,
 }
 
 impl TestedThresholds {
-    /// The thresholds of a run of this period, ns.
-    fn of_period(&self, period_ns: Option<u64>) -> Vec<i64> {
-        let deadline = self.requirement.zip(period_ns);
-        let deadline = deadline.map(|(requirement, period_ns)| requirement.deadline_ns(period_ns));
-        self.fixed_ns.iter().copied().chain(deadline).collect()
+    /// The deadline of a run of this period, ns; `None` where it is a share of a period that is not
+    /// known.
+    fn deadline_ns(&self, period_ns: Option<u64>) -> Option<i64> {
+        let requirement = question::question(Some(self.question.as_ref()?)).requirement;
+        match (requirement.deadline, period_ns) {
+            (Deadline::Ns(ns), None) => Some(ns),
+            (_, period_ns) => Some(requirement.deadline_ns(period_ns?)),
+        }
     }
 }
 
@@ -104,6 +146,7 @@ struct Matched<'a> {
     parts: [Vec<Part<'a>>; 2],
     /// The quantiles of a side that is one run.
     shown: [Option<&'a SummaryStats>; 2],
+    disturbance: Option<SideDisturbance>,
 }
 
 /// Compares every side after the first with the first. `anyway` takes counts without an order as if
@@ -129,20 +172,19 @@ pub(crate) fn compare_sides(
             if one_each { "; --anyway compares them" } else { "" }
         );
     }
-    let thresholds_ns: Vec<Vec<i64>> =
-        matched.iter().flatten().map(|run| thresholds.of_period(run.period_ns)).collect();
-    let runs: Vec<Runs<'_>> = matched
-        .iter()
-        .flatten()
-        .zip(&thresholds_ns)
-        .map(|(run, thresholds_ns)| Runs {
+    let mut runs: Vec<Runs<'_>> = Vec::new();
+    for (other, matched) in others.iter().zip(&matched) {
+        runs.extend(matched.iter().map(|run| Runs {
             name: run.name,
             sides: [&run.parts[0], &run.parts[1]],
             shown: run.shown,
-            thresholds_ns,
+            thresholds_ns: &thresholds.fixed_ns,
+            deadline_ns: thresholds.deadline_ns(run.period_ns),
+            labels: [&reference.label, &other.label],
+            disturbance: run.disturbance.as_ref(),
             as_if_independent: anyway,
-        })
-        .collect();
+        }));
+    }
     let (compared, family) = compare(&runs);
     let mut compared = compared.into_iter();
     let mut pairs = Vec::new();
@@ -153,7 +195,7 @@ pub(crate) fn compare_sides(
             b: side.label.clone(),
             verdict: together(runs.iter().map(|run| run.verdict)),
             differences: listed(reference, side, anyway),
-            notes: notes(reference, side, anyway),
+            notes: thresholds.note.iter().cloned().chain(notes(reference, side, anyway)).collect(),
             only_in_a: unmatched(reference, side, anyway),
             only_in_b: unmatched(side, reference, anyway),
             runs,
@@ -254,14 +296,35 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
     if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
         let parts = [parts(a, name), parts(b, name_b)];
         let shown = [shown(a, name), shown(b, name_b)];
-        return vec![Matched { name, period_ns: period_ns(a, name), parts, shown }];
+        let disturbance = disturbance([(a, name), (b, name_b)]);
+        return vec![Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance }];
     }
     let shared = names(a).into_iter().filter(|name| others.contains(name));
     let shared = shared.map(|name| {
         let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
-        Matched { name, period_ns: period_ns(a, name), parts, shown }
+        let disturbance = disturbance([(a, name), (b, name)]);
+        Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance }
     });
     shared.collect()
+}
+
+/// What else ran on the CPUs of two runs; `None` where both were idle, as far as is known.
+fn disturbance(runs: [(&Side, &str); 2]) -> Option<SideDisturbance> {
+    let most = runs.map(|(side, name)| {
+        let seen = side.results.iter().filter_map(|result| result.others(name));
+        seen.max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share))
+    });
+    let [a, b] = most.map(|seen| seen.and_then(|(cpu, others)| others.used(cpu)));
+    if a.is_none() && b.is_none() {
+        return None;
+    }
+    let [others_a, others_b] = most.map(|seen| seen.map(|(_, others)| others));
+    let more = match (others_a, others_b) {
+        (Some(others), other) if others.outweigh(other) => Some(DisturbedSide::A),
+        (other, Some(others)) if others.outweigh(other) => Some(DisturbedSide::B),
+        _ => None,
+    };
+    Some(SideDisturbance { a, b, more })
 }
 
 /// The period of the first run of a side with this name.
@@ -485,6 +548,10 @@ pub(crate) struct Recorded {
     /// where the data do not say.
     #[serde(default)]
     events_recorded: Option<bool>,
+    /// The question that it was measured for, the usual one included; `None` where the data do not
+    /// say.
+    #[serde(default)]
+    question: Option<QuestionSpec>,
     /// Its runs, in their order.
     runs: Vec<RecordedRun>,
 }
@@ -510,6 +577,9 @@ pub(crate) struct RecordedRun {
     /// Lateness of its wakes alone, where it is known.
     #[serde(default)]
     wakes_ns: Option<SummaryStats>,
+    /// Other threads on its CPU while that was to be idle, where they are known.
+    #[serde(default)]
+    others: Option<OtherThreads>,
     /// The latenesses: one series for each load that counts in it.
     parts: Vec<LatenessSeries>,
 }
@@ -525,6 +595,7 @@ impl RecordedRun {
             left_out: 0,
             lateness_ns: None,
             wakes_ns: None,
+            others: None,
             parts: Vec::new(),
         }
     }
@@ -534,6 +605,7 @@ impl RecordedRun {
         Self {
             lateness_ns: Some(run.outcome.lateness_ns.clone()),
             wakes_ns: Some(run.outcome.wakes.stats.clone()),
+            others: run.others.clone(),
             ..Self::planned(run.name.clone(), run.setup.clone(), cold_left_out)
         }
     }
@@ -592,6 +664,10 @@ impl Recorded {
                 .loops()
                 .map(|loops| loops.blame.as_ref().is_some_and(BlameRecording::is_in_figures)),
             stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
+            question: report
+                .body
+                .headline()
+                .map(|headline| headline.question_spec.clone().unwrap_or_default()),
             runs: Vec::new(),
         }
     }
@@ -609,6 +685,31 @@ impl Recorded {
             && self.runs.len() == other.runs.len()
             && self.runs.iter().any(has_releases)
             && self.runs.iter().zip(&other.runs).all(|(a, b)| a.is_copy_of(b))
+    }
+
+    /// The CPU of the runs of this name, and most of what others used of it while it was to be idle:
+    /// also in other runs of this result, for under a load they are not told from it.
+    fn others(&self, name: &str) -> Option<(u32, &OtherThreads)> {
+        let cpu = self.runs.iter().find(|run| run.name == name)?.setup.cpu?;
+        let same_cpu = self.runs.iter().filter(|run| run.setup.cpu == Some(cpu));
+        let seen = same_cpu.filter_map(|run| run.others.as_ref());
+        let most = seen.max_by(|a, b| a.share.total_cmp(&b.share));
+        most.map(|others| (cpu, others))
+    }
+
+    /// What else ran on each of its CPUs that was to be idle, in words.
+    fn disturbances(&self) -> Vec<String> {
+        let seen = self.runs.iter().filter_map(|run| {
+            let (cpu, others) = self.others(&run.name)?;
+            others.used(cpu)
+        });
+        let mut words: Vec<String> = Vec::new();
+        for used in seen {
+            if !words.contains(&used) {
+                words.push(used);
+            }
+        }
+        words
     }
 
     /// The kernel's release, where the data say.
@@ -636,7 +737,12 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         let recorded = of_samples(samples, shown.clone())?;
         // Samples of another run may lie next to it.
         if recorded.started_at == stored.report.envelope.started_at {
-            return Ok(Recorded { runs: recorded.runs, ..Recorded::head(&stored.report, shown) });
+            let mut runs = recorded.runs;
+            for run in &mut runs {
+                let same = stored.report.body.runs().iter().find(|same| run.is_named(&same.name));
+                run.others = same.and_then(|same| same.others.clone());
+            }
+            return Ok(Recorded { runs, ..Recorded::head(&stored.report, shown) });
         }
     }
     let runs = stored.report.body.runs();
@@ -691,6 +797,10 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         machine,
         session: None,
         events_recorded: None,
+        question: match &info.question {
+            None => Some(QuestionSpec::default()),
+            Some(kept) => serde_json::from_value(kept.clone()).ok(),
+        },
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
         runs: of_first_wait(grouped(&info, series, recordings, &counts)),
     })
@@ -732,6 +842,7 @@ fn grouped(
                 left_out: 0,
                 lateness_ns: stats.0,
                 wakes_ns: stats.1,
+                others: None,
                 parts: vec![series],
             });
         }
@@ -799,6 +910,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             left_out: 0,
             lateness_ns: Some(outcome.lateness_ns.clone()),
             wakes_ns: Some(outcome.wakes.stats.clone()),
+            others: run.others.clone(),
             parts: vec![series],
         }
     };
@@ -836,6 +948,53 @@ mod tests {
         let loops = LoopsBody { blame, ..LoopsBody::default() };
         let body = CheckBody { loops, ..CheckBody::default() };
         Recorded::head(&Report::new(PROGRAM, "check", body), String::new())
+    }
+
+    /// A result of one run on CPU 1, of which others used so much.
+    fn disturbed(share: Option<f64>) -> Recorded {
+        let setup = Setup { cpu: Some(1), ..Setup::default() };
+        let planned = RecordedRun::planned("idle".to_owned(), setup, true);
+        let others = share.map(|share| OtherThreads { share, threads: Vec::new() });
+        Recorded { runs: vec![RecordedRun { others, ..planned }], ..result(None) }
+    }
+
+    #[test]
+    fn the_side_of_which_others_used_more_is_the_one_that_was_disturbed() {
+        let of = |a: Option<f64>, b: Option<f64>| {
+            let [a, b] =
+                [a, b].map(|share| Side { label: String::new(), results: vec![disturbed(share)] });
+            disturbance([(&a, "idle"), (&b, "idle")]).map(|seen| seen.more)
+        };
+        assert_eq!(of(None, None), None);
+        assert_eq!(of(Some(0.01), Some(0.04)), None, "idle");
+        assert_eq!(of(None, Some(0.94)), Some(Some(DisturbedSide::B)));
+        assert_eq!(of(Some(0.94), Some(0.02)), Some(Some(DisturbedSide::A)));
+        assert_eq!(of(Some(0.94), Some(0.92)), Some(None), "alike");
+        // What is kept of it is warned of.
+        assert!(disturbed(Some(0.01)).disturbances().is_empty());
+        let used = disturbed(Some(0.94)).disturbances().concat().replace('\u{a0}', " ");
+        assert_eq!(used, "others used at least 94 % of CPU 1");
+    }
+
+    #[test]
+    fn results_are_compared_at_the_deadline_of_the_question_that_all_keep() {
+        let asked = |question: Option<QuestionSpec>| Side {
+            label: String::new(),
+            results: vec![Recorded { question, ..result(None) }],
+        };
+        let ros = QuestionSpec { purpose: Some("ros".to_owned()), ..QuestionSpec::default() };
+        let deadline_ns = |sides: [Option<QuestionSpec>; 2]| {
+            let tested = ThresholdArgs::default().with_questions_of(&sides.map(asked));
+            (tested.deadline_ns(Some(2_000_000)), tested.note.unwrap_or_default())
+        };
+        let (ns, note) = deadline_ns([Some(ros.clone()), Some(ros.clone())]);
+        assert!(ns == Some(100_000) && note.ends_with("with each: --for ros"), "{note}");
+        let usual = Some(QuestionSpec::default());
+        assert_eq!(deadline_ns([usual.clone(), usual.clone()]).0, Some(200_000));
+        let (ns, note) = deadline_ns([Some(ros), usual]);
+        assert!(ns.is_none() && note.contains("has --for ros, "), "{note}");
+        assert!(note.contains("has a tenth of the period; --threshold"), "{note}");
+        assert_eq!(deadline_ns([None, None]), (None, String::new()));
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl OtherThreads {
 
     /// The sentence that the CPU was not idle; `None` where it was.
     pub(crate) fn not_idle(&self, cpu: u32) -> Option<String> {
+        self.used(cpu).map(|used| format!("Not idle: {used}."))
+    }
+
+    /// The CPU time that they used, and who they are, as a clause; `None` where the CPU was idle.
+    pub fn used(&self, cpu: u32) -> Option<String> {
         if self.share < NOT_IDLE {
             return None;
         }
@@ -148,10 +153,13 @@ impl OtherThreads {
         let names: Vec<String> = named.collect();
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-        Some(format!(
-            "Not idle: others used at least {} of CPU {cpu}{names}.",
-            format::share(self.share)
-        ))
+        Some(format!("others used at least {} of CPU {cpu}{names}", format::share(self.share)))
+    }
+
+    /// Returns true where they used so much more than those of another run that a difference may be
+    /// theirs.
+    pub fn outweigh(&self, other: Option<&Self>) -> bool {
+        self.share - other.map_or(0.0, |other| other.share) >= NOT_IDLE
     }
 }
 

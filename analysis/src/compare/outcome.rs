@@ -24,6 +24,49 @@ pub enum Verdict {
     Undecided,
 }
 
+/// What else ran on the CPUs of the two sides of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideDisturbance {
+    /// What ran on the CPU of A, in words; null where it was idle, or the data do not record it.
+    pub a: Option<String>,
+    /// What ran on the CPU of B.
+    pub b: Option<String>,
+    /// The side of which others used more: a difference to its disadvantage may be theirs. Null
+    /// where both were disturbed alike.
+    pub more: Option<DisturbedSide>,
+}
+
+/// One of two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DisturbedSide {
+    /// The reference.
+    A,
+    /// What is held against it.
+    B,
+}
+
+impl SideDisturbance {
+    /// The verdict of one test, undecided where it is against the side that was disturbed more:
+    /// others may account for it. What speaks for that side stands.
+    pub(super) fn weigh(&self, verdict: Verdict) -> Verdict {
+        match (self.more, verdict) {
+            (Some(DisturbedSide::A), Verdict::Better) => Verdict::Undecided,
+            (Some(DisturbedSide::B), Verdict::Worse) => Verdict::Undecided,
+            (_, verdict) => verdict,
+        }
+    }
+
+    /// The sides that were not idle, in words.
+    fn brief(&self, labels: [&str; 2]) -> String {
+        match (&self.a, &self.b) {
+            (Some(_), Some(_)) => "neither side was idle".to_owned(),
+            (Some(_), None) => format!("{} was not idle", labels[0]),
+            (None, _) => format!("{} was not idle", labels[1]),
+        }
+    }
+}
+
 /// The exceedances of one threshold by two runs, compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateRatio {
@@ -133,15 +176,38 @@ pub struct RunComparison {
     pub rates: Vec<RateRatio>,
     /// Quantiles, rising.
     pub quantiles: Vec<QuantileDifference>,
+    /// The deadline of the question that it was measured for: the first of `rates` from there on
+    /// counts what is later. Null without a question.
+    #[serde(default)]
+    pub deadline_ns: Option<f64>,
+    /// What else ran on the CPUs of the two sides; not there where nothing is known to have run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<SideDisturbance>,
+    /// The verdict by the tests alone, where the disturbance may account for it and `verdict` is
+    /// less sure; not there where it is `verdict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Verdict>,
 }
 
 impl RunComparison {
-    /// Returns true where it shows neither: the counts differ and clusters may account for that, or
-    /// nowhere would twice as often have been detected.
+    /// Returns true where it shows neither: the counts differ and clusters or a disturbance may
+    /// account for that, or nowhere would twice as often have been detected.
     pub fn is_open(&self) -> bool {
         let nowhere = self.rates.iter().all(RateRatio::is_open);
         let clustered = self.rates.iter().any(|rate| rate.clustered);
-        self.verdict == Verdict::Undecided && (nowhere || clustered)
+        self.verdict == Verdict::Undecided && (nowhere || clustered || self.withheld.is_some())
+    }
+
+    /// The rarest threshold that shows this, of the tests that show one.
+    fn rate_of(&self, verdict: Verdict) -> Option<&RateRatio> {
+        let is_shown = matches!(verdict, Verdict::Better | Verdict::Worse);
+        self.rates.iter().rev().find(|rate| is_shown && rate.verdict == verdict)
+    }
+
+    /// The exceedances of the deadline; `None` without a question.
+    pub fn at_deadline(&self) -> Option<&RateRatio> {
+        let deadline_ns = self.deadline_ns?;
+        self.rates.iter().find(|rate| rate.threshold_ns >= deadline_ns)
     }
 }
 
@@ -154,8 +220,75 @@ pub struct Family {
     pub confidence: f64,
 }
 
-/// The sentence. A comparison that is not testable holds counts without their order.
-pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
+/// The sentences: the deadline of the question where one is known, the verdict of all tests, and
+/// what else ran. A comparison that is not testable holds counts without their order.
+pub(super) fn statement(run: &RunComparison, labels: [&str; 2], is_testable: bool) -> String {
+    let by_tests = RunComparison { verdict: run.withheld.unwrap_or(run.verdict), ..run.clone() };
+    let mut parts = Vec::new();
+    let deadline = run.at_deadline();
+    parts.extend(deadline.map(|rate| of_deadline(run, rate, labels)));
+    let whole = of_tests(&by_tests, is_testable);
+    parts.push(match (&run.disturbance, run.withheld) {
+        (Some(disturbance), Some(_)) => {
+            let label = labels[usize::from(disturbance.more == Some(DisturbedSide::B))];
+            let left = match run.verdict {
+                Verdict::Undecided => "undecided",
+                verdict => word(verdict),
+            };
+            format!(
+                "{left}, though by the tests {whole}: others had more of the CPU of {label}, and \
+                 may account for it; measure that side again with nothing else on its CPU"
+            )
+        }
+        _ if deadline.is_none() => whole,
+        // The rarest that shows it is the deadline.
+        _ if run.rate_of(run.verdict).is_some_and(|rate| Some(rate) == deadline) => {
+            format!("by all tests {}", word(run.verdict))
+        }
+        _ => format!("by all tests {whole}"),
+    });
+    parts.extend(run.disturbance.as_ref().map(|seen| seen.brief(labels)));
+    parts.join("; ")
+}
+
+/// The question's own row: how often each side was later than the deadline.
+fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> String {
+    let counted = |label: &str, late, n| format!("{label} {} of {}", grouped(late), grouped(n));
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
+    let lower = ratio_figures(rate.lower);
+    let ratio = match rate.ratio {
+        Some(ratio) => format!("{} times as often [{lower}, {upper}]", ratio_figures(ratio)),
+        None if rate.lower < RATIO_MIN => "which bounds no ratio".to_owned(),
+        None => format!("at least {lower} times as often"),
+    };
+    let weighed = run.disturbance.as_ref().map_or(rate.verdict, |seen| seen.weigh(rate.verdict));
+    let answer = match weighed {
+        _ if rate.exceedances_a.saturating_add(rate.exceedances_b) == 0 => {
+            "none on either side".to_owned()
+        }
+        _ if rate.p_adjusted.is_none() => format!("not tested, {ratio}"),
+        Verdict::Worse => format!("more, {ratio}"),
+        Verdict::Better => format!("fewer, {ratio}"),
+        Verdict::Undecided | Verdict::Mixed if weighed != rate.verdict || rate.is_open() => {
+            format!("undecided, {ratio}")
+        }
+        Verdict::Undecided | Verdict::Mixed => format!("no difference seen, {ratio}"),
+    };
+    let (deadline, counted_from) =
+        (shown(run.deadline_ns.unwrap_or(rate.threshold_ns)), shown(rate.threshold_ns));
+    let counted_from = match deadline.to_string() == counted_from.to_string() {
+        true => String::new(),
+        false => format!(" (counted from {counted_from} on)"),
+    };
+    format!(
+        "later than {deadline}, the deadline{counted_from}: {}, {}: {answer}",
+        counted(labels[0], rate.exceedances_a, rate.n_a),
+        counted(labels[1], rate.exceedances_b, rate.n_b),
+    )
+}
+
+/// The verdict of all tests, with the threshold or the quantile that shows it.
+fn of_tests(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
         return format!(
             "undecided: without samples the order of the cycles is not known, so one burst looks \
@@ -170,16 +303,15 @@ pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
             grouped(run.n_b)
         );
     }
-    let rate_of = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
     match run.verdict {
         Verdict::Undecided => undecided(run),
-        Verdict::Better | Verdict::Worse => match rate_of(run.verdict) {
+        Verdict::Better | Verdict::Worse => match run.rate_of(run.verdict) {
             Some(rate) => format!("{}: {}", word(run.verdict), of_rate(rate)),
             None => format!("{}: {}", word(run.verdict), of_quantile(run)),
         },
         Verdict::Mixed => {
             let part =
-                |verdict| rate_of(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
+                |verdict| run.rate_of(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
             format!(
                 "better in one place and worse in another: worse, {}; better, {}",
                 part(Verdict::Worse),

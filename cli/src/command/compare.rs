@@ -86,7 +86,7 @@ impl Execute for CompareArgs {
                 if !self.anyway {
                     refuse_copies(&sides)?;
                 }
-                let thresholds = self.thresholds.with_deadline(None);
+                let thresholds = self.thresholds.with_questions_of(&sides);
                 let outputs = self.output.all().open()?;
                 (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
             }

@@ -23,8 +23,8 @@ use super::{
     RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, compare_sides,
     question_differences,
 };
+use crate::format;
 use crate::output::{self, Dir, MarkdownArgs, Opened, OutputArgs, state_dir};
-use crate::{format, question};
 
 /// Where baselines are.
 #[derive(Clone, Debug, Args)]
@@ -241,6 +241,7 @@ impl Store {
             row("machine", &baseline.machine_digest),
             row("setup", &baseline.setup_digest),
         ];
+        rows.extend(recorded.disturbances().iter().map(|used| row("not idle", used)));
         // Facts are plain data: they always have a JSON form.
         let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
         for name in MACHINE.iter().chain(SETUP) {
@@ -461,9 +462,10 @@ impl BaselineUse {
     pub(crate) fn judge_recorded(&self, report: &mut Report, recorded: Recorded) -> Option<Error> {
         let baseline = self.against.as_ref()?;
         // Kept with the report where it was put.
-        let spec = report.body.headline().and_then(|headline| headline.question_spec.clone());
-        let requirement = spec.map(|spec| question::question(Some(&spec)).requirement);
-        let thresholds = self.thresholds.with_deadline(requirement);
+        // That of this judgement; what recorded data keep may be another one.
+        let headline = report.body.headline();
+        let asked = headline.map(|headline| headline.question_spec.clone().unwrap_or_default());
+        let thresholds = self.thresholds.with_question(asked);
         let why = compared(baseline, report, recorded, &thresholds).err()?;
         let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
         report.envelope.verdict.fail(why_not);
@@ -489,8 +491,13 @@ impl BaselineUse {
             bail!("not saved as baseline {}: {why}", name.as_str());
         }
         store.refuse_taken(name, *force)?;
-        Store::keep(name, Recorded::measured(report, runs, &from), file)?;
+        let recorded = Recorded::measured(report, runs, &from);
+        let disturbances = recorded.disturbances();
+        Store::keep(name, recorded, file)?;
         output::message(&format!("baseline saved as {}", file.path().display()));
+        if let Some(warning) = restless(name, &disturbances) {
+            output::message(&warning);
+        }
         Ok(())
     }
 }
@@ -504,6 +511,20 @@ impl Baseline {
              baseline with --baseline NAME; 'punctual compare' takes two results"
         )
     }
+}
+
+/// The warning that a baseline was kept of CPUs that others used, in these words; `None` where they
+/// were idle.
+fn restless(name: &Name, disturbances: &[String]) -> Option<String> {
+    let name = name.as_str();
+    (!disturbances.is_empty()).then(|| {
+        format!(
+            "warning: baseline {name} was not measured on an idle CPU: {}; what is held against \
+             it looks better than it is: measure it again with nothing else there, with \
+             --baseline {name} --force",
+            disturbances.join("; ")
+        )
+    })
 }
 
 /// The label of the side that is held against a baseline.
@@ -541,4 +562,19 @@ fn compared(
     }
     report.body.set_compare(comparison);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_of_a_cpu_that_others_used_is_kept_with_a_warning() {
+        let name = Name::parse("night").expect("a name");
+        assert_eq!(restless(&name, &[]), None);
+        let used = "others used at least 94 % of CPU 1: rustc (pid 7) 94 %".to_owned();
+        let warning = restless(&name, std::slice::from_ref(&used)).expect("a warning");
+        assert!(warning.contains(&used), "{warning}");
+        assert!(warning.ends_with("--baseline night --force"), "{warning}");
+    }
 }

@@ -21,6 +21,7 @@ mod trials;
 pub(crate) mod tune;
 pub(crate) mod wait;
 
+pub(super) use compare::not_idle;
 use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};
 use punctual_report::reproduced::PaperFigure;

@@ -212,6 +212,7 @@ fn pair(pair: &Pair) -> Vec<Block> {
         let (name, a, b) = (&difference.what, &difference.a, &difference.b);
         blocks.push(Block::muted(format!("differs: {name}: {a} → {b}")));
     }
+    blocks.extend(kinds::not_idle(pair).into_iter().map(Block::words));
     blocks.extend(pair.notes.iter().map(|note| Block::muted(format!("note: {note}"))));
     blocks
 }

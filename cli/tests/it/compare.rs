@@ -63,9 +63,12 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
     let b = samples(&dir.path("b.punctual"), LATER, &[worse, Made::new("cpu", 100, 50)]);
     let out = run(["compare", &a, &b]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let page = stdout(&out);
+    let page = stdout(&out).replace('\u{a0}', " ");
     for words in [
-        "idle: worse: later than",
+        "idle: later than 100 µs, the deadline: A 0 of 20 000, B 0 of 20 000: none on either side",
+        " times as often [",
+        "; by all tests worse: later than",
+        "the deadline is that of the question kept with each: a tenth of the period",
         "differs: phase: 0 s → 300 µs",
         "not compared, only in B: cpu",
         "one side was measured after the other",
@@ -109,7 +112,8 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
     };
     assert_eq!(line(&[], 0), "");
     let named = line(&["--fail-if-worse"], 1);
-    assert!(named.contains("FAILS B against A: idle: worse: later than"), "{named}");
+    assert!(named.contains("FAILS B against A: idle: later than"), "{named}");
+    assert!(named.contains("; by all tests worse: later than"), "{named}");
     assert_eq!(named.lines().count(), 1, "{named}");
 }
 
@@ -134,7 +138,7 @@ fn results_without_samples_are_told_apart_by_how_several_scatter() {
     // One of each says nothing, and what it takes.
     let page = flowing(&stdout(&run(["compare", &a[0], &b[0]])));
     for words in [
-        "idle: undecided: without samples the order of the cycles is not known",
+        "by all tests undecided: without samples the order of the cycles is not known",
         "a0.json has counts alone, whose order is not known: keep samples",
         "give 3 results a side with 'punctual compare --a A1,A2,A3 --b B1,B2,B3'",
     ] {
@@ -143,7 +147,7 @@ fn results_without_samples_are_told_apart_by_how_several_scatter() {
     let out = run(["compare", "--a", &a.join(","), "--b", &b.join(","), "--fail-if-worse"]);
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let page = flowing(&stdout(&out));
-    assert!(page.contains("idle: worse: later than"), "{page}");
+    assert!(page.contains("; by all tests worse: later than"), "{page}");
     assert!(!page.contains("counts alone"), "{page}");
 }
 
@@ -172,7 +176,7 @@ fn recorded_data_are_held_against_a_baseline() {
     move_to(&file, 2);
     let out = analyse(&[recorded, "-q"]);
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
-    assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
+    assert!(stderr(&out).contains("FAILS against before: idle: later than 100 µs, the deadline"));
     let page = stdout(&analyse(&[recorded]));
     assert!(page.contains("this run compared with baseline before: worse"), "{page}");
     // With its samples beside it a result is as good as they are.
@@ -208,9 +212,9 @@ fn where_nothing_can_be_told_it_says_what_it_would_take() {
     let b = samples(&dir.path("b.punctual"), LATER, &[Made::new("idle", 10_001, 300)]);
     let out = run(["compare", &a, &b]);
     let page = flowing(&stdout(&out));
-    assert!(page.contains("idle: no significant difference; "), "{page}");
+    assert!(page.contains("by all tests no significant difference; "), "{page}");
     assert!(page.contains("; about "), "{page}");
-    assert!(page.contains("[0.52, 2.06] undecided"), "it may be twice as often: {page}");
+    assert!(page.contains("[0.51, 2.08] undecided"), "it may be twice as often: {page}");
     let few = "p99.9 not tested: 10 of 10 000 releases lie beyond it; 20 are needed on each side";
     assert!(page.contains(few), "{page}");
     assert!(
@@ -336,11 +340,16 @@ fn measure(baselines: &str, more: &[&str]) -> std::process::Output {
     command.args(more).output().expect("the program starts")
 }
 
-/// All counts of a baseline moved to one cell, and its quantiles left to them.
+/// All counts of a baseline moved to one cell, and its quantiles left to them. Others had all of its
+/// CPU where that is good, and none where it is bad, so that no verdict is theirs.
 fn move_to(file: &Path, cell: u16) {
     let mut kept = json_file(file);
     let runs = kept["recorded"]["runs"].as_array_mut().expect("runs");
-    runs.iter_mut().for_each(|run| run["lateness_ns"] = Value::Null);
+    for run in runs.iter_mut() {
+        run["lateness_ns"] = Value::Null;
+        let is_good = cell < 100;
+        run["others"] = if is_good { json!({ "share": 2.0, "threads": [] }) } else { Value::Null };
+    }
     for chunk in runs
         .iter_mut()
         .flat_map(|run| run["parts"].as_array_mut().expect("parts"))
@@ -385,11 +394,17 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     let report = json(&out);
     assert_eq!(report["compare"]["pairs"][0]["verdict"], "worse");
     let reasons = report["verdict"]["reasons"].to_string();
-    assert!(reasons.contains("against before: idle: worse"), "{reasons}");
+    assert!(reasons.contains("against before: idle: later than 100 µs, the deadline"), "{reasons}");
+    assert!(reasons.contains("; by all tests worse: "), "{reasons}");
+    let page = stdout(&measure(&baselines, &["--against", "before"])).replace('\u{a0}', " ");
+    assert!(
+        page.contains("not idle: baseline before: others used at least 200 % of CPU "),
+        "{page}"
+    );
     assert!(reasons.contains("one run compared with one: a drift"), "{reasons}");
     let out = measure(&baselines, &["--against", "before", "-q"]);
     assert_eq!((out.status.code(), stdout(&out).lines().count()), (Some(1), 1), "{out:?}");
-    assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
+    assert!(stderr(&out).contains("FAILS against before: idle: later than 100 µs"), "{out:?}");
     let out = measure(&baselines, &["--against", "before", "--undecided", "maybe"]);
     refused(&out, &["--undecided", "pass, fail"]);
     // Everything later than half an hour: any machine is better, and another kernel is said.
@@ -415,8 +430,10 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     ] {
         let out = measure(&baselines, &[&undecided[..], counts_as].concat());
         assert_eq!(out.status.code(), Some(code), "{}", stderr(&out));
-        let why = format!("{word} against before: idle: undecided: ");
-        assert!(stderr(&out).contains(&why), "{}", stderr(&out));
+        let why = format!("{word} against before: idle: later than ");
+        let named = stderr(&out);
+        let is_open = named.contains("; by all tests undecided: without samples");
+        assert!(named.contains(&why) && is_open, "{named}");
     }
 
     let out = measure(&baselines, &["--baseline", "before", "--force"]);

@@ -141,7 +141,10 @@ fn compared_results_are_cases_and_count_where_that_is_asked_for() {
     let (code, xml) = compare(&["--fail-if-worse"]);
     assert_eq!((code, counts(&xml)), (Some(1), [1, 1, 0, 0]), "{xml}");
     let worse = case(&xml, "B against A: idle");
-    assert!(worse.contains("<failure message=\"idle: worse"), "{worse}");
+    assert!(
+        worse.contains("<failure message=\"idle: later than 100 µs, the deadline: A "),
+        "{worse}"
+    );
     let (code, xml) = compare(&[]);
     assert_eq!((code, counts(&xml)), (Some(0), [1, 0, 0, 1]), "{xml}");
 }

@@ -38,12 +38,27 @@ pub(super) fn against_briefly(report: &Report) -> Vec<Block> {
         blocks.push(Block::Heading(heading));
         let sentences = pair.runs.iter().map(|run| format!("{}: {}", run.name, run.statement));
         blocks.extend(sentences.map(|text| Block::words_at(1, text)));
+        blocks.extend(not_idle(pair).into_iter().map(|text| Block::words_at(1, text)));
         for difference in &pair.differences {
             let (name, a, b) = (&difference.what, &difference.a, &difference.b);
             blocks.push(Block::words_at(1, format!("differs: {name}: {a} → {b}")));
         }
     }
     blocks
+}
+
+/// What else ran on CPUs of a side, each once.
+pub(in crate::view) fn not_idle(pair: &Pair) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let seen = pair.runs.iter().filter_map(|run| run.disturbance.as_ref());
+    for (label, used) in seen.flat_map(|seen| [(&pair.a, &seen.a), (&pair.b, &seen.b)]) {
+        let Some(used) = used else { continue };
+        let line = format!("not idle: {label}: {used}");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// The outcome of a comparison of runs, in a word or two.
@@ -131,6 +146,7 @@ fn of_pair(pair: &Pair) -> Vec<Block> {
             add(format!("not compared, only in {side}: {}", only.join(", ")));
         }
     }
+    not_idle(pair).into_iter().for_each(&mut add);
     pair.notes.iter().for_each(|note| add(format!("note: {note}")));
     pair.runs.iter().for_each(|run| blocks.extend(of_run(run)));
     blocks

@@ -29,6 +29,16 @@ const OUTLIERS_OF_ONE: usize = 2_000;
 const NONE: &str = "no sample file next to this result (samples.punctual, or its own name with \
                     .punctual): it has a histogram but no time series";
 
+/// The note where samples were analysed, and are elsewhere.
+const ELSEWHERE: &str = "no heat map and no time series: an analysis keeps histograms and counts; \
+                         'punctual report FILE.punctual' draws them from the sample file that was \
+                         analysed, as does this result where that file has its name and stands \
+                         beside it";
+
+/// The note where the data are no samples of this program.
+const IMPORTED: &str = "no heat map and no time series: an analysis keeps histograms and counts, \
+                        and of data that are no sample file of punctual no command draws them";
+
 /// The most changes of load of a run: a file that has more is not this program's.
 const LOADED_MAX: usize = 2_000;
 
@@ -58,7 +68,12 @@ impl FromSamples {
     /// The part of a result without a sample file: that is noted where its kind has one.
     pub(super) fn missing(report: &Report) -> Self {
         match report.body {
-            Body::Check(_) | Body::Periodic(_) | Body::Recorded(_) => Self::none(NONE.to_owned()),
+            Body::Check(_) | Body::Periodic(_) => Self::none(NONE.to_owned()),
+            Body::Recorded(_) => {
+                // A loop of this program has its policy; what was imported does not say it.
+                let is_own = report.body.runs().iter().any(|run| run.setup.policy.is_some());
+                Self::none(if is_own { ELSEWHERE } else { IMPORTED }.to_owned())
+            }
             _ => Self::default(),
         }
     }

@@ -529,3 +529,39 @@ fn a_count_within_a_bucket_of_a_stored_result_is_told_by_both_its_bounds() {
     let counted = format!("{least} to {most} of 3 000 releases were later than 102");
     assert!(page.contains(&counted), "{counted:?} in {page}");
 }
+
+#[test]
+fn a_part_of_a_result_is_refused_with_what_is_accepted() {
+    let dir = Dir::new("analyse-part");
+    let file = dir.path("part.json");
+    fs::write(&file, "{\"schema\":2}\n").expect("writable");
+    let words =
+        ["no whole result of punctual", "again with --json", "key \"schema\" stands at line 1"];
+    refused(&run(["analyse", text(&file)]), &words);
+}
+
+#[test]
+fn a_page_of_an_analysis_says_which_command_draws_what_it_lacks() {
+    let dir = Dir::new("analyse-page");
+    let (csv, result, page) = (dir.path("loop.csv"), dir.path("r.json"), dir.path("r.html"));
+    let page_of = |analysed: &[&str]| {
+        let out = run([&["analyse", "--json", text(&result)], analysed].concat());
+        assert!(result.is_file(), "{}", stderr(&out));
+        let out = run(["report", text(&result), "-o", text(&page)]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        fs::read_to_string(&page).expect("written")
+    };
+    fs::write(&csv, "lateness\n".to_owned() + &"5000\n".repeat(2_000)).expect("writable");
+    let of_csv = page_of(&[text(&csv), "--column", "lateness:ns", "--period", "1ms"]);
+    assert!(of_csv.contains("no sample file of punctual no command draws them"), "{of_csv}");
+    recorded_result(&dir, |cycle| 100_000 + cycle);
+    let samples = dir.path("samples.punctual");
+    let elsewhere = dir.path("loops.punctual");
+    fs::rename(&samples, &elsewhere).expect("ours");
+    let of_samples = page_of(&[text(&elsewhere)]);
+    let draws = "punctual report FILE.punctual";
+    assert!(of_samples.contains(draws), "{of_samples}");
+    let out = run(["report", text(&elsewhere), "-o", text(&page)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(fs::read_to_string(&page).expect("written").contains("plot-heat"));
+}

@@ -173,9 +173,12 @@ impl Object for Root<'_, '_> {
                 map.next_value_seed(Fields(&mut { threads }))?;
             }
             "tool" | "runs" | "schema" => {
-                let why = "this is a result of punctual, not a recording: 'punctual report' shows \
-                          it";
-                return Err(custom(why.to_owned()));
+                // A whole result is read before this; of a part no figures are known.
+                return Err(custom(format!(
+                    "not a recording, and no whole result of punctual, which has \"tool\", \
+                     \"schema\" and \"runs\": write it again with --json, or give a sample file; \
+                     the key \"{key}\" stands"
+                )));
             }
             _ => {
                 map.next_value::<IgnoredAny>()?;

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::io::{self, Stdout};
 
 use punctual_analysis::plot::HeatColumn;
-use punctual_lab::experiment::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
+use punctual_lab::experiment::{
+    ExperimentEvent, ExperimentProgress, LoopSoFar, Observer, RunSoFar,
+};
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
 use ratatui::buffer::Buffer;
@@ -48,6 +50,8 @@ struct LivePicture {
     counted: HashMap<usize, HeatColumn>,
     strip: Vec<Stretch>,
     all: HeatColumn,
+    /// The worst of each loop under all conditions so far, ns.
+    worst_ns: Vec<f64>,
     period_ns: f64,
     head: String,
     figures: Vec<String>,
@@ -104,10 +108,15 @@ impl LivePicture {
         let left = format::long(progress.left.as_ns() as f64);
         self.head = format!("{left} left \u{b7} {condition}");
         let names = progress::names(loops);
-        let figures =
-            names.iter().zip(loops).take(LOOPS_MAX).map(|(name, so_far)| {
-                format!("{name}: {}", progress::figures(so_far.run.as_ref()))
-            });
+        self.worst_ns.resize(loops.len().max(self.worst_ns.len()), 0.0);
+        for (worst_ns, so_far) in self.worst_ns.iter_mut().zip(loops) {
+            let run = so_far.run.as_ref();
+            *worst_ns = worst_ns.max(run.and_then(|run| run.lateness_ns.max).unwrap_or(0.0));
+        }
+        let shown = names.iter().zip(loops).zip(&self.worst_ns).take(LOOPS_MAX);
+        let figures = shown.map(|((name, so_far), &worst_ns)| {
+            format!("{name}: {}", figures(so_far.run.as_ref(), condition, worst_ns))
+        });
         self.figures = figures.collect();
         let Some(first) = loops.first() else { return };
         self.period_ns = first.period.as_ns() as f64;
@@ -211,6 +220,20 @@ impl LivePicture {
     }
 }
 
+/// The figures of a loop: under the condition that runs, and the worst of all so far.
+fn figures(run: Option<&RunSoFar>, condition: &str, worst_ns: f64) -> String {
+    let Some(RunSoFar { lateness_ns: lateness, missed, .. }) = run else {
+        return "no figures yet".to_owned();
+    };
+    format!(
+        "{condition}: typical {} \u{b7} missed {} \u{b7} worst {}; of all {}",
+        format::ns(lateness.p50),
+        format::count(*missed),
+        format::ns(lateness.max),
+        format::ns(Some(worst_ns))
+    )
+}
+
 /// A row of the picture: latenesses from here to below there.
 #[derive(Clone, Copy, Debug)]
 struct LiveRow {
@@ -268,8 +291,8 @@ pub(crate) fn observer(live: bool, quiet: bool) -> io::Result<Box<dyn Observer>>
 #[cfg(test)]
 mod tests {
     use punctual_analysis::histogram::Histogram;
+    use punctual_analysis::summary::SummaryStats;
     use punctual_core::time::{Period, Span};
-    use punctual_lab::experiment::RunSoFar;
 
     use super::*;
 
@@ -277,7 +300,14 @@ mod tests {
         let mut histogram = Histogram::new();
         values.iter().for_each(|ns| histogram.push(*ns));
         let by_lateness = HeatColumn::of(&histogram);
-        let run = RunSoFar { by_lateness, releases: values.len() as u64, ..RunSoFar::default() };
+        let max = values.iter().max().map(|&ns| ns as f64);
+        let lateness_ns = SummaryStats { max, ..SummaryStats::default() };
+        let run = RunSoFar {
+            lateness_ns,
+            by_lateness,
+            releases: values.len() as u64,
+            ..RunSoFar::default()
+        };
         let period = Period::from_ns(1_000_000).expect("positive");
         vec![LoopSoFar { cpu: Some(1), period, run: Some(run) }]
     }
@@ -318,6 +348,9 @@ mod tests {
     fn what_comes_again_is_seen_in_the_strip_and_all_in_the_bars() {
         let lines = drawn(&picture(), 80, 24);
         assert!(lines[0].starts_with("9.0 s left \u{b7} cpu"), "{lines:#?}");
+        // The worst of the load that runs is not that of the run.
+        let worst = "worst 130 µs; of all 2.00 ms";
+        assert!(lines[1].contains(" cpu: typical ") && lines[1].ends_with(worst), "{lines:#?}");
         let late = lines.iter().find(|line| line.ends_with(" 10")).expect("ten were late");
         assert!(late.trim_start().starts_with("1.05 ms"), "{lines:#?}");
         let strip = late.chars().skip(usize::from(LABEL)).take(41).enumerate();

@@ -22,6 +22,7 @@ pub(crate) mod tune;
 pub(crate) mod wait;
 
 pub(super) use compare::not_idle;
+pub(super) use histogram::peak;
 use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};
 use punctual_report::reproduced::PaperFigure;

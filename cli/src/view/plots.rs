@@ -19,6 +19,7 @@ use punctual_plot::chart::{
 use punctual_report::strategies::StrategyRow;
 use punctual_report::{Report, Run};
 
+use super::kinds::peak;
 use crate::format;
 use crate::pages::{self, Line, Loaded, Page, Panel};
 
@@ -336,13 +337,8 @@ fn described_histogram(page: &Page, line: &Line) -> String {
             format!(" The last bar: {} {name}, with unknown values.", format::count(far))
         }
     };
-    let clusters: Vec<String> = run
-        .outcome
-        .histogram
-        .clusters
-        .iter()
-        .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
-        .collect();
+    let clusters = run.outcome.histogram.clusters.iter();
+    let clusters: Vec<String> = clusters.map(|cluster| peak(run, cluster)).collect();
     format!(
         "{}: {} releases, half of them at most {} late, the worst {}; {}.{early}{far}",
         line.name,

@@ -1,6 +1,7 @@
 //! The histogram in a terminal: log scale both ways, so that the rare tail is seen next to the
 //! body.
 
+use punctual_analysis::histogram::clusters::Cluster;
 use punctual_analysis::histogram::{Column, columns};
 use punctual_document::Block;
 use punctual_report::{Report, Run};
@@ -101,18 +102,27 @@ pub(super) fn drawn(report: &Report) -> Vec<Block> {
     blocks
 }
 
+/// A peak counts as at the period within this share of it: a bucket of the histogram and more.
+const AT_PERIOD: f64 = 0.02;
+
+/// A peak of a run's histogram with its share, and what it is where missed releases make it: each
+/// counts as a period late at least.
+pub(in crate::view) fn peak(run: &Run, cluster: &Cluster) -> String {
+    let (peak, share) = (format::ns(Some(cluster.peak_ns)), format::share(cluster.share));
+    let period_ns = run.setup.period_ns.map_or(f64::INFINITY, |ns| ns as f64);
+    let is_missed = run.outcome.missed.is_some_and(|missed| missed > 0)
+        && (cluster.peak_ns - period_ns).abs() <= AT_PERIOD * period_ns;
+    let why = if is_missed { "; releases missed: one period late" } else { "" };
+    format!("{peak} ({share}{why})")
+}
+
 /// The peaks of a run's histogram, in a sentence.
 fn clusters(run: &Run) -> Option<Block> {
     let clusters = &run.outcome.histogram.clusters;
     if clusters.is_empty() {
         return None;
     }
-    let named: Vec<String> = clusters
-        .iter()
-        .map(|cluster| {
-            format!("{} ({})", format::ns(Some(cluster.peak_ns)), format::share(cluster.share))
-        })
-        .collect();
+    let named: Vec<String> = clusters.iter().map(|cluster| peak(run, cluster)).collect();
     let word = if clusters.len() == 1 { "peak" } else { "peaks" };
     Some(Block::words_at(2, format!("{} {word}: {}", clusters.len(), named.join(", "))))
 }
@@ -145,7 +155,27 @@ fn bar(count: u64, most: u64) -> char {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_report::Setup;
+
     use super::*;
+
+    #[test]
+    fn a_peak_of_missed_releases_at_the_period_says_what_it_is() {
+        let figures = Recording::new(RecordingConfig::default()).finish(0);
+        let setup = Setup { period_ns: Some(1_000_000), ..Setup::default() };
+        let mut run = Run::recorded("idle".to_owned(), setup, figures);
+        let peak_at = |run: &Run, peak_ns: f64| {
+            let cluster = Cluster { lower_ns: 0.0, upper_ns: 2e6, peak_ns, share: 0.25 };
+            peak(run, &cluster).replace('\u{a0}', " ")
+        };
+        run.outcome.missed = Some(3);
+        let named = "1.00 ms (25 %; releases missed: one period late)";
+        assert_eq!(peak_at(&run, 1_003_000.0), named);
+        assert_eq!(peak_at(&run, 400_000.0), "400 µs (25 %)");
+        run.outcome.missed = Some(0);
+        assert_eq!(peak_at(&run, 1_003_000.0), "1.00 ms (25 %)");
+    }
 
     #[test]
     fn decades_are_named_as_far_as_there_is_room() {

@@ -261,7 +261,8 @@ impl Question<'_> {
     }
 }
 
-fn stands(judged: &Judged) -> Stands {
+/// The standing of what was measured, by its judgement.
+pub fn stands(judged: &Judged) -> Stands {
     match judged.holds {
         Holds::Yes => Stands::Shown,
         Holds::IfAlone => Stands::IfAlone,

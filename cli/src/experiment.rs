@@ -30,6 +30,7 @@ use punctual_lab::experiment::{
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
+use punctual_os::signal;
 use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, Warning};
 
 use crate::args::root;
@@ -75,7 +76,7 @@ pub(crate) fn envelope<T>(
         incomplete: finished.end != ExperimentEnd::Finished,
         ended_by: match finished.end {
             ExperimentEnd::Finished => None,
-            ExperimentEnd::Stopped => Some(EndedBy::Interrupt),
+            ExperimentEnd::Stopped => Some(EndedBy::of_signal(signal::stop_signal())),
             ExperimentEnd::Late => Some(EndedBy::Late),
             ExperimentEnd::Lost => Some(EndedBy::Link),
             ExperimentEnd::Watchdog(_) => Some(EndedBy::Watchdog),

@@ -117,6 +117,10 @@ pub struct WaitBody {
     /// The reason why they do not tell, and the run that may; null where they do.
     #[serde(default)]
     pub undecided: Option<String>,
+    /// The sentence that none of the ways holds the deadline that was asked for; not there where one
+    /// may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_way: Option<String>,
 }
 
 impl WaitBody {
@@ -129,7 +133,8 @@ impl WaitBody {
     /// The result in a sentence: the way to use, or why none is recommended.
     pub fn advice(&self) -> Option<String> {
         let used = self.recommendation.as_ref().map(|text| format!("Use {text}."));
-        used.or_else(|| self.undecided.as_ref().map(|text| format!("Undecided: {text}")))
+        let open = || self.undecided.as_ref().map(|text| format!("Undecided: {text}"));
+        used.or_else(open).or_else(|| self.no_way.as_ref().map(|text| format!("No: {text}.")))
     }
 }
 

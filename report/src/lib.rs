@@ -23,6 +23,7 @@ pub mod format;
 pub mod grid;
 mod headline;
 mod judge;
+pub mod longer;
 pub mod measured;
 pub mod reproduced;
 mod run;
@@ -36,6 +37,7 @@ mod words;
 use punctual_engine::safety::CpuTaken;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
+use punctual_os::process::EndSignal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -62,7 +64,7 @@ pub use run::{
     RecordedBehind, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
 pub use stop_over::{StopOver, StoppedBy};
-pub use verdict::{Answer, Question, QuestionSpec, SPARE, Verdict};
+pub use verdict::{Answer, Question, QuestionSpec, Verdict};
 pub use words::{Request, Warning, Warnings};
 
 /// The version of this schema.
@@ -228,7 +230,7 @@ impl Envelope {
 
     /// Returns true where a signal interrupted it: that alone explains what it lacks.
     pub fn is_interrupted(&self) -> bool {
-        self.ended_by == Some(EndedBy::Interrupt)
+        matches!(self.ended_by, Some(EndedBy::Interrupt | EndedBy::Terminate | EndedBy::HangUp))
     }
 
     /// Marks it as incomplete, by this where no cause is known.
@@ -360,8 +362,12 @@ pub struct Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT: Ctrl-C.
     Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// SIGHUP: a terminal that closed.
+    HangUp,
     /// The watchdog, which stopped a loop.
     Watchdog,
     /// A release that was later than `--stop-over` allows.
@@ -383,10 +389,21 @@ pub enum EndedBy {
 }
 
 impl EndedBy {
+    /// The signal of this number, which requested the end; SIGINT where none is known.
+    pub fn of_signal(number: Option<i32>) -> Self {
+        match number {
+            Some(number) if number == EndSignal::Terminate as i32 => Self::Terminate,
+            Some(number) if number == EndSignal::HangUp as i32 => Self::HangUp,
+            _ => Self::Interrupt,
+        }
+    }
+
     /// The cause in words, in which causes that are not known are named as possible.
     fn cause(cause: Option<Self>) -> &'static str {
         match cause {
-            Some(Self::Interrupt) => "interrupted",
+            Some(Self::Interrupt) => "interrupted (SIGINT)",
+            Some(Self::Terminate) => "ended by SIGTERM",
+            Some(Self::HangUp) => "ended by SIGHUP",
             Some(Self::Watchdog) => "the watchdog ended the run",
             Some(Self::Late) => "a release was later than --stop-over allows",
             Some(Self::Load) => "a load could not be started",
@@ -423,8 +440,18 @@ mod tests {
     #[test]
     fn an_interruption_is_nothing_else_and_other_causes_are_none() {
         let interrupted = EndedBy::words(Some(EndedBy::Interrupt));
-        assert_eq!(interrupted, "incomplete: interrupted; these are the results so far");
-        assert_eq!(EndedBy::brief(Some(EndedBy::Interrupt)), "incomplete: interrupted");
+        assert_eq!(interrupted, "incomplete: interrupted (SIGINT); these are the results so far");
+        for (signal, words) in [
+            (EndSignal::Interrupt, "interrupted (SIGINT)"),
+            (EndSignal::Terminate, "ended by SIGTERM"),
+            (EndSignal::HangUp, "ended by SIGHUP"),
+        ] {
+            let cause = EndedBy::of_signal(Some(signal as i32));
+            assert_eq!(EndedBy::brief(Some(cause)), format!("incomplete: {words}"));
+            let mut envelope = Envelope::of(Program { version: "1", commit: None }, "check");
+            envelope.end_early(cause);
+            assert!(envelope.is_interrupted(), "{cause:?}");
+        }
         assert_eq!(EndedBy::brief(Some(EndedBy::File)), EndedBy::words(Some(EndedBy::File)));
         let json = serde_json::to_string(&EndedBy::Interrupt).expect("a word");
         assert_eq!(json, "\"interrupt\"");

@@ -3,11 +3,15 @@
 //! Plain data, picked from the runs; the one way that they recommend, where they tell; and the
 //! learned wait held against other ways, in turns that had no part in choosing them.
 
+use punctual_analysis::claim::ask::{Ask, ClaimEvent};
+use punctual_analysis::claim::bound::CONFIDENCE;
+use punctual_analysis::claim::judge::{StoppingRule, judge};
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::compare::{QuantileDifference, RateRatio, Verdict, exceedances, quantile};
 use punctual_analysis::interval::Interval;
 use punctual_analysis::quantile::Probability;
 use punctual_analysis::summary::SummaryStats;
+use punctual_analysis::verdict::{Stands, stands};
 use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
 use punctual_lab::waits::HOP;
@@ -57,6 +61,74 @@ pub struct StrategyRow {
     /// 99 % quantile of lateness are compared.
     #[serde(default)]
     pub on_front: bool,
+    /// The answer to `--deadline`: is it held by this way; not there where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldDeadline>,
+}
+
+/// A deadline as a way to wait holds it, as claims are judged; 95 % sure of all ways together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldDeadline {
+    /// The latest that a release may be, in ns.
+    pub deadline_ns: i64,
+    /// The share of releases that may be later.
+    pub miss: f64,
+    /// Shown, shown if late cycles come alone, refuted, or open.
+    pub stands: Stands,
+    /// Releases that were later, at most.
+    pub later: u64,
+    /// Releases that would decide it over those that there were; null where it is decided, or not
+    /// known.
+    pub times: Option<f64>,
+}
+
+impl HeldDeadline {
+    /// The deadline as the runs of `rows` hold it, by their order. A run that ended early shows it
+    /// by bounds that are valid at any time.
+    pub fn judge(rows: &mut [StrategyRow], runs: &[Run], asked: DeadlineAsked, incomplete: bool) {
+        let DeadlineAsked { deadline_ns, miss } = asked;
+        let ended = if incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
+        let doubt = (1.0 - CONFIDENCE) / rows.len().max(1) as f64;
+        let event = ClaimEvent::Lateness { above_ns: deadline_ns };
+        let ask = Probability::from_share(1.0 - doubt).and_then(|p| Ask::new(event, miss, p));
+        let Some(ask) = ask else { return };
+        for (row, run) in rows.iter_mut().zip(runs) {
+            let counted = Ok(run.outcome.tails.counted(deadline_ns));
+            let judged = judge(&ask, &counted, ended, None);
+            let stands = stands(&judged);
+            let open = judged.n_needed.zip(judged.n).filter(|_| stands == Stands::Open);
+            row.held = Some(Self {
+                deadline_ns,
+                miss,
+                stands,
+                later: judged.exceedances_at_most.unwrap_or(0),
+                times: open.map(|(needed, n)| needed as f64 / n.max(1) as f64),
+            });
+        }
+    }
+
+    /// The answer in a word or two.
+    pub fn word(&self) -> &'static str {
+        match self.stands {
+            Stands::Shown => "yes",
+            Stands::IfAlone => "yes, if alone",
+            Stands::Refuted => "no",
+            Stands::Open | Stands::Expected | Stands::Unmeasured => "undecided",
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self.stands, Stands::Shown | Stands::IfAlone)
+    }
+}
+
+/// A deadline that is asked of ways to wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeadlineAsked {
+    /// The latest that a release may be, in ns.
+    pub deadline_ns: i64,
+    /// The share of releases that may be later, in (0, 1).
+    pub miss: f64,
 }
 
 impl StrategyRow {
@@ -88,6 +160,7 @@ pub fn rows(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
         hop_ns: run.approach.as_ref().and_then(|approach| approach.hop_ns),
         margin_ns: run.approach.as_ref().map(|approach| approach.margin_ns),
         on_front: false,
+        held: None,
     };
     let mut rows: Vec<StrategyRow> = runs.iter().zip(beside).map(row).collect();
     let price = |row: &StrategyRow| row.cpu_load.zip(row.lateness_ns.p99);
@@ -131,6 +204,8 @@ pub enum WaitAdvice {
         /// Length of a run that may decide it, over the length of this one; above 1.
         longer: f64,
     },
+    /// None of these ways will do, in words.
+    NoWay(String),
     /// There is nothing to choose from.
     None,
 }
@@ -190,6 +265,49 @@ pub fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitA
     WaitAdvice::None
 }
 
+/// The cheapest of the ways that hold the deadline that they were judged by. Where none is shown to,
+/// nothing is recommended: none does, or it is not known of some.
+pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
+    let given = |row: &&StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
+    let judged =
+        rows.iter().filter(given).filter_map(|row| Some((row, row.held.as_ref()?, row.cpu_load?)));
+    let mut judged: Vec<_> = judged.collect();
+    judged.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+    let Some((_, first, _)) = judged.first() else { return WaitAdvice::None };
+    let asked = format!(
+        "the deadline of {}, later at most once in {} releases",
+        format::period(first.deadline_ns.unsigned_abs()),
+        format::count((1.0 / first.miss).round() as u64)
+    );
+    let open: Vec<_> = judged.iter().filter(|(_, held, _)| held.stands == Stands::Open).collect();
+    let names = |ways: &[&(&StrategyRow, &HeldDeadline, f64)]| {
+        ways.iter().map(|(row, ..)| row.label()).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(at) = judged.iter().position(|(_, held, _)| held.is_held()) {
+        let (row, held, load) = judged[at];
+        let cheaper: Vec<_> = open.iter().filter(|(.., other)| *other < load).copied().collect();
+        let cheaper = match cheaper.is_empty() {
+            true => "none that costs less does".to_owned(),
+            false => format!("not known of {}, which costs less", names(&cheaper)),
+        };
+        let alone = if held.stands == Stands::IfAlone { " if late cycles come alone" } else { "" };
+        return WaitAdvice::Use(format!(
+            "{}: it holds {asked}{alone} ({} of {} were later), for {} of the CPU; {}",
+            option(row),
+            format::count(held.later),
+            format::count(row.releases),
+            format::share(load),
+            if at == 0 { "none costs less".to_owned() } else { cheaper }
+        ));
+    }
+    if open.is_empty() {
+        return WaitAdvice::NoWay(format!("none of these ways holds {asked}"));
+    }
+    let times = open.iter().filter_map(|(_, held, _)| held.times).fold(2.0, f64::max);
+    let why = format!("none is shown to hold {asked}: not known of {}", names(&open));
+    WaitAdvice::Undecided { why, longer: times }
+}
+
 fn standing(found: Option<&RateRatio>) -> Standing {
     let Some(found) = found else { return Standing::Open(f64::INFINITY) };
     let n = found.n_a.min(found.n_b);
@@ -206,23 +324,12 @@ fn standing(found: Option<&RateRatio>) -> Standing {
 
 /// The option that chooses this way, with the lateness and the CPU load that it gives.
 fn words(row: &StrategyRow, is_cheapest: bool) -> String {
-    let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
-    let margin = margin_ns
-        .map_or_else(String::new, |ns| format!(" --margin {}", format::period_argument(ns)));
     let within = row.p99_within_ns.map_or_else(String::new, |within| {
         format!(" (95 % sure: {})", format::within(within.low, within.high))
     });
-    let library = match row.name.as_str() {
-        // The library has no such constructor.
-        "hop" => String::new(),
-        name => {
-            format!("; in a program WaitPolicy::{name}, in C PUNCTUAL_WAIT_{}", name.to_uppercase())
-        }
-    };
     format!(
-        "--wait {}{margin} (of 'measure periodic' and 'soak'{library}): 1 release in 100 later \
-         than {}{within}, for {} of the CPU; {}",
-        row.name,
+        "{}: 1 release in 100 later than {}{within}, for {} of the CPU; {}",
+        option(row),
         format::ns(row.lateness_ns.p99),
         format::share(row.cpu_load.unwrap_or(0.0)),
         match is_cheapest {
@@ -230,6 +337,21 @@ fn words(row: &StrategyRow, is_cheapest: bool) -> String {
             false => "ways that cost less are later more often",
         }
     )
+}
+
+/// The option that chooses this way, with its name in programs.
+fn option(row: &StrategyRow) -> String {
+    let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
+    let margin = margin_ns
+        .map_or_else(String::new, |ns| format!(" --margin {}", format::period_argument(ns)));
+    let library = match row.name.as_str() {
+        // The library has no such constructor.
+        "hop" => String::new(),
+        name => {
+            format!("; in a program WaitPolicy::{name}, in C PUNCTUAL_WAIT_{}", name.to_uppercase())
+        }
+    };
+    format!("--wait {}{margin} (of 'measure periodic' and 'soak'{library})", row.name)
 }
 
 /// A turn is quiet where the pure spin next to it had 1 in 100 later than this at most, ns; and a
@@ -414,6 +536,7 @@ mod tests {
                 margin_ns: Some(20_000),
                 quiet_p99_ns: None,
                 on_front: false,
+                held: None,
             };
             (row, builder.finish(0))
         };
@@ -441,7 +564,7 @@ mod tests {
                         assert!(why.starts_with("hop ") && longer > 1.0, "{longer}: {why}");
                         undecided[at] += 1;
                     }
-                    WaitAdvice::None => panic!("{seed}: nothing at all"),
+                    WaitAdvice::NoWay(_) | WaitAdvice::None => panic!("{seed}: nothing at all"),
                 }
             }
         }
@@ -462,6 +585,55 @@ mod tests {
         let WaitAdvice::Use(words) = advised(&ways, 60_000, 1) else { panic!("undecided") };
         assert!(words.starts_with("--wait sleep ("), "{words}");
         assert_eq!(advised(&[("spin", 0.9, [0.0, 0.0])], 2_000, 1), WaitAdvice::None);
+    }
+
+    #[test]
+    fn with_a_deadline_the_cheapest_way_that_holds_it_is_advised() {
+        use punctual_analysis::recording::{Recording, RecordingConfig};
+        let asked = DeadlineAsked { deadline_ns: 50_000, miss: 1e-2 };
+        // Cheapest first: releases, and every which is 60 µs late.
+        let advised = |ways: &[(u64, u64)]| {
+            let made = |&(releases, every): &(u64, u64)| {
+                let config =
+                    RecordingConfig { thresholds_ns: vec![50_000], ..RecordingConfig::default() };
+                let mut recording = Recording::new(config);
+                let mut rng = Rng::new(releases);
+                for cycle in 0..releases {
+                    // Late cycles come alone.
+                    let is_late = rng.uniform() < 1.0 / every as f64;
+                    let lateness = Span::from_us(if is_late { 60 } else { 1 });
+                    recording.push(&Sample { cycle, lateness, ..Sample::default() });
+                }
+                let figures = recording.finish(0);
+                Run::recorded("way".to_owned(), crate::run::Setup::default(), figures)
+            };
+            let runs: Vec<Run> = ways.iter().map(made).collect();
+            let names = ["sleep", "adaptive", "fixed"];
+            let mut made_rows = rows(&runs, &vec![None; runs.len()]);
+            for (at, row) in made_rows.iter_mut().enumerate() {
+                row.name = names[at].to_owned();
+                row.cpu_load = Some(0.01 * (at + 1) as f64);
+            }
+            HeldDeadline::judge(&mut made_rows, &runs, asked, false);
+            let words: Vec<&str> =
+                made_rows.iter().flat_map(|row| &row.held).map(HeldDeadline::word).collect();
+            (words.join("; "), cheapest_that_holds(&made_rows))
+        };
+        let (words, advice) = advised(&[(20_000, 10), (20_000, 1_000), (20_000, 1_000)]);
+        assert!(words.starts_with("no; yes"), "{words}");
+        let WaitAdvice::Use(text) = advice else { panic!("{advice:?}") };
+        assert!(text.starts_with("--wait adaptive ") && text.contains("deadline of 50"), "{text}");
+        assert!(text.ends_with("none that costs less does"), "{text}");
+        // Of a cheaper one it is not known.
+        let (words, advice) = advised(&[(200, 150), (20_000, 1_000)]);
+        assert!(words.starts_with("undecided; yes"), "{words}");
+        let WaitAdvice::Use(text) = advice else { panic!("{advice:?}") };
+        assert!(text.ends_with("not known of sleep, which costs less"), "{text}");
+        // None is shown to, and none does.
+        let (_, advice) = advised(&[(200, 150), (20_000, 10)]);
+        let WaitAdvice::Undecided { why, longer } = advice else { panic!("{advice:?}") };
+        assert!(why.ends_with("not known of sleep") && longer >= 2.0, "{why} {longer}");
+        assert!(matches!(advised(&[(20_000, 10)]).1, WaitAdvice::NoWay(_)));
     }
 
     const TURNS: u64 = 10;
@@ -492,6 +664,7 @@ mod tests {
             margin_ns,
             quiet_p99_ns: None,
             on_front: false,
+            held: None,
         }
     }
 

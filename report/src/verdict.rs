@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::advice::Findings;
-use crate::format;
 use crate::run::Run;
+use crate::{format, longer};
 
 /// The fitness of a machine for one application, in the application's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -237,15 +237,20 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
         }
         Stands::Open => {
             let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
-            let shows = rung.longer.map(|longer| longer * SPARE * length_ns(runs));
+            let every = || runs.iter().copied();
+            let shows = runs.first().zip(rung.longer);
+            let shows = shows.map(|(first, longer)| longer::longer_ns(first, every(), longer));
             // More cycles would refute it, but how many depends on how they come.
-            let refutes = too_many.then(|| REFUTE_NS.max(4.0 * length_ns(runs)));
-            let known = |ns| Some((format::long(ns), format::argument(ns)?));
+            let refutes = too_many.then(|| {
+                let whole_ns = runs.first().map_or(0.0, |first| longer::whole_ns(first, every()));
+                REFUTE_NS.max(4.0 * whole_ns)
+            });
+            let known = |ns| Some((longer::words(ns), format::argument(ns)?));
             let (long, length) = shows.or(refutes).and_then(known).unzip();
-            let long = long.unwrap_or_else(|| "longer".to_owned());
+            let long = long.unwrap_or_else(|| "measure longer".to_owned());
             let sure = if shows.is_none() && too_many { ", too few cycles to be sure" } else { "" };
             let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
-            let rest = format!(": {counts}{sure}; measure {long}");
+            let rest = format!(": {counts}{sure}; {long}");
             (Answer::Unknown, "not shown yet".to_owned(), rest, command)
         }
         Stands::Expected => {
@@ -280,26 +285,8 @@ fn options(requirement: Requirement) -> String {
     deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
 }
 
-/// Time to measure over the time of the cycles that are needed: spare for cold cycles, loads that
-/// start late and blocks that do not come out even.
-pub const SPARE: f64 = 1.1;
 /// The least time to measure where too many releases were late, in ns.
 const REFUTE_NS: f64 = 60e9;
-
-/// Length of the whole experiment, in ns: the runs of one loop took turns.
-fn length_ns(runs: &[&Run]) -> f64 {
-    let Some(first) = runs.first() else { return 0.0 };
-    let same = |run: &&&Run| {
-        (run.setup.cpu, run.setup.period_ns) == (first.setup.cpu, first.setup.period_ns)
-    };
-    let lengths =
-        runs.iter().filter(same).map(|run| match (run.setup.duration_ns, run.setup.period_ns) {
-            (Some(ns), _) => ns as f64,
-            (None, Some(period)) => run.outcome.releases() as f64 * period as f64,
-            (None, None) => 0.0,
-        });
-    lengths.sum()
-}
 
 /// LinuxCNC's rule, with the slow timings that nearly every drive takes.
 fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {

@@ -72,7 +72,11 @@ const BUFFER_BITS: std::ops::RangeInclusive<u32> = 4..=13;
 impl Assess for Audio {
     fn impact(&self, timing: &Timing) -> Result<Application, Lack> {
         match self.frames {
-            Some(frames) => self.of_buffer(frames, timing),
+            Some(frames) => {
+                let impact = self.of_buffer(frames, timing)?;
+                let statement = format!("{frames} frames: {}", impact.statement);
+                Ok(Application { statement, ..impact })
+            }
             None => self.smallest(timing),
         }
     }
@@ -228,6 +232,14 @@ mod tests {
         // 100 of 10 000 wakes: 1/0.012 to 1/0.008 buffers apart, as far as they come alone.
         let impact = audio(64, Some(1e9)).impact(&run_of(&[(1_000, 9_900), (2_000_000, 100)]));
         assert_eq!(impact.unwrap().answer, Some(Suits::No));
+    }
+
+    #[test]
+    fn the_buffer_that_was_asked_about_is_named() {
+        for max_ns in [10_000.0, 10e6] {
+            let impact = audio(64, None).impact(&Timing::given(max_ns, Some(1_000))).unwrap();
+            assert!(impact.statement.starts_with("64 frames: a wake may be"), "{impact:?}");
+        }
     }
 
     #[test]

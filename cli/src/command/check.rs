@@ -19,7 +19,7 @@ use punctual_lab::periodic::{
     Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
 };
 use punctual_os::signal;
-use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report, SPARE};
+use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report, longer};
 
 use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, LiveArgs, PRIORITY, PeriodsArgs, PlanArgs,
@@ -306,7 +306,7 @@ impl Plan<'_> {
     /// requirement when none is late.
     fn budget(&self, requirement: &Requirement) -> Span {
         let longest = self.streams.iter().map(|stream| stream.period.as_ns()).max().unwrap_or(1);
-        let needed = requirement.cycles_needed(self.streams.len() * ANSWERS) as f64 * SPARE;
+        let needed = requirement.cycles_needed(self.streams.len() * ANSWERS) as f64 * longer::SPARE;
         let mut length = BUDGET_MIN;
         while length < BUDGET_MAX {
             let plan = self.of(length);

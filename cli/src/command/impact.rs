@@ -20,7 +20,8 @@ use punctual_analysis::impact::{
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 use punctual_document::terminal::quoted;
-use punctual_report::{Envelope, Impact, ImpactBody, Report, Run, SPARE};
+use punctual_report::longer::{SPARE, longer_ns, whole_ns};
+use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
 
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
@@ -83,7 +84,9 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
                 impact.run = Some(run.name.clone());
-                impact.command = impact.duration_needed_ns.and_then(|ns| measuring(run, ns));
+                let needed = impact.duration_needed_ns.map(|ns| Longer::of(stored, run, ns));
+                impact.duration_needed_ns = needed.as_ref().map(|longer| longer.length_ns);
+                impact.command = needed.and_then(|longer| longer.command);
                 if worst.as_ref().is_none_or(|worst| impact.is_worse_than(worst)) {
                     worst = Some(impact);
                 }
@@ -98,23 +101,47 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
     }
 }
 
-/// The command that measures a loop like that of the run for so long; `None` where the run is not
-/// one of this program's.
-fn measuring(run: &Run, needed_ns: f64) -> Option<String> {
-    let setup = &run.setup;
-    let (period_ns, length) = (setup.period_ns?, format::argument(needed_ns * SPARE)?);
-    let mut command =
-        format!("punctual measure periodic --period {}", format::period_argument(period_ns));
-    // Data from elsewhere name no policy.
-    setup.policy.as_ref()?;
-    command += &setup.cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
-    match &setup.load[..] {
-        [] => {}
-        [load] => command += &format!(" --load {}", quoted(load)),
-        // Those of a run that took turns.
-        [..] => return None,
+/// A longer measurement of a loop.
+struct Longer {
+    /// Its length, ns.
+    length_ns: f64,
+    /// The command that measures so long; `None` where the run is not one of this program's, or one
+    /// whose loads took turns elsewhere than in `check`.
+    command: Option<String>,
+}
+
+impl Longer {
+    /// The measurement in which a loop like that of this run has cycles of so much time, ns.
+    fn of(stored: &Stored, run: &Run, needed_ns: f64) -> Self {
+        let setup = &run.setup;
+        let (mut length_ns, mut load) = (needed_ns * SPARE, String::new());
+        let is_check = stored.report.envelope.experiment == "check";
+        let measure = match &setup.load[..] {
+            [] => Some("measure periodic"),
+            [only] => {
+                load = format!(" --load {}", quoted(only));
+                Some("measure periodic")
+            }
+            // Its runs take turns: in all it is as much longer.
+            [..] if is_check => {
+                let own_ns = whole_ns(run, [run]);
+                if own_ns > 0.0 {
+                    length_ns = longer_ns(run, stored.report.body.runs(), needed_ns / own_ns);
+                }
+                Some("check")
+            }
+            [..] => None,
+        };
+        // Data from elsewhere name no policy.
+        let measure = measure.filter(|_| setup.policy.is_some()).zip(setup.period_ns);
+        let command = measure.zip(format::argument(length_ns));
+        let command = command.map(|((measure, period_ns), length)| {
+            let period = format::period_argument(period_ns);
+            let cpu = setup.cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+            format!("punctual {measure} --period {period}{cpu}{load} -d {length}")
+        });
+        Self { length_ns, command }
     }
-    Some(format!("{command} -d {length}"))
 }
 
 /// The subcommand that is no row of the table.

@@ -272,7 +272,7 @@ impl<'a> Bench<'a> {
     fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
         let mut envelope = self.envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME));
         if stopped() {
-            envelope.end_early(EndedBy::Interrupt);
+            envelope.end_early(EndedBy::of_signal(signal::stop_signal()));
         }
         (envelope, self.runs, self.figures)
     }

@@ -377,7 +377,7 @@ fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
     let cause = match finished.over {
         Over::Finished => return None,
         Over::Stopped if finished.forced.is_some() => EndedBy::Watchdog,
-        Over::Stopped => EndedBy::Interrupt,
+        Over::Stopped => EndedBy::of_signal(signal::stop_signal()),
         Over::AllGone | Over::Overran(_) => EndedBy::Task,
     };
     timed.then_some(cause)

@@ -236,10 +236,13 @@ fn interrupted(args: &[&str]) {
     let report = run(["report", &json.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
     let html = fs::read_to_string(&page).expect("written");
-    assert!(html.contains("Incomplete: interrupted; these are the results so far."), "{args:?}");
+    assert!(
+        html.contains("Incomplete: interrupted (SIGINT); these are the results so far."),
+        "{args:?}"
+    );
     let warnings = result["warnings"].to_string();
     assert!(
-        text.contains("incomplete: interrupted; these are the results so far"),
+        text.contains("incomplete: interrupted (SIGINT); these are the results so far"),
         "{args:?}: {text}"
     );
     for words in ["cut off", "longer --duration", "too short", "ended early, or", "so short"] {
@@ -282,7 +285,11 @@ fn an_interrupted_run_says_that_and_no_other_cause() {
 
 #[test]
 fn limits_of_an_interrupted_run_are_open_and_the_status_is_that_of_the_signal() {
-    for (how, status) in [(EndSignal::Interrupt, 130), (EndSignal::Terminate, 143)] {
+    for (how, status, cause) in [
+        (EndSignal::Interrupt, 130, "interrupt"),
+        (EndSignal::Terminate, 143, "terminate"),
+        (EndSignal::HangUp, 129, "hangup"),
+    ] {
         let dir = Dir::new(&format!("crash-limits-{status}"));
         let (samples, json) = (dir.path("samples.punctual"), dir.path("result.json"));
         let mut command = punctual();
@@ -299,7 +306,7 @@ fn limits_of_an_interrupted_run_are_open_and_the_status_is_that_of_the_signal() 
         let out = child.wait_with_output().expect("it ends");
         assert_eq!(out.status.code(), Some(status), "{} {}", stdout(&out), stderr(&out));
         let result = json_file(&json);
-        assert_eq!(result["ended_by"], "interrupt");
+        assert_eq!(result["ended_by"], cause);
         for limit in result["verdict"]["limits"].as_array().expect("limits") {
             assert_eq!((&limit["ok"], &limit["open"]), (&false.into(), &true.into()), "{limit}");
         }

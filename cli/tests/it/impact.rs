@@ -254,7 +254,10 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     let no = audio(&[]);
     assert_eq!(no.status.code(), Some(1), "{}", stderr(&no));
     let page = stdout(&no).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.starts_with("no: a wake may be 5.33 ms late, and 2 500 of 5 000 were"), "{page}");
+    assert!(
+        page.starts_with("no: 256 frames: a wake may be 5.33 ms late, and 2 500 of 5 000 were"),
+        "{page}"
+    );
     assert!(page.contains("2 500 of 5 000 cycles"), "{page}");
     assert_eq!(json(&audio(&["--json", "-"]))["impact"]["basis"][0]["exceedances"], 2_500);
     // None was that late, of too few.
@@ -268,6 +271,16 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     let command = json(&audio(&["--json", "-"]))["impact"]["command"].clone();
     assert!(command.as_str().expect("a command").starts_with(begins), "{command}");
     assert!(page.contains(command.as_str().expect("a command")), "{page}");
+    // Loads of check that took turns: a check so much longer.
+    let mut turns = crate::json_file(&file);
+    turns["experiment"] = json!("check");
+    turns["rows"] = json!([]);
+    turns["runs"][0]["setup"]["load"] = json!(["cpu", "disk"]);
+    turns["runs"][0]["setup"]["duration_ns"] = json!(5_000_000_000u64);
+    fs::write(&file, turns.to_string()).expect("writable");
+    let command = json(&audio(&["--json", "-"]))["impact"]["command"].clone();
+    let begins = "punctual check --period 1ms -d ";
+    assert!(command.as_str().is_some_and(|command| command.starts_with(begins)), "{command}");
     // No computing, no copying: said or left out.
     let none = json(&audio(&["--compute", "0ms", "--json", "-"]));
     assert_eq!(none["impact"], json(&audio(&["--json", "-"]))["impact"]);

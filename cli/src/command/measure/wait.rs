@@ -5,6 +5,7 @@
 
 use anyhow::{Result, bail};
 use punctual::RtThread;
+use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
@@ -14,9 +15,10 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
 use punctual_report::strategies::{
-    FrontComparison, StrategyRow, Swept, WaitAdvice, advice, compared, rows as strategies,
+    DeadlineAsked, FrontComparison, HeldDeadline, StrategyRow, Swept, WaitAdvice, advice,
+    cheapest_that_holds, compared, rows as strategies,
 };
-use punctual_report::{LoopsBody, Report, WaitBody};
+use punctual_report::{LoopsBody, Report, WaitBody, longer};
 
 use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs,
@@ -71,6 +73,13 @@ pub(super) struct Args {
     /// Sweep margins and short sleeps, and mark the front: the ways that no cheaper one beats
     #[arg(long)]
     front: bool,
+    /// How late a release may be: each way is judged by it, and the cheapest that holds it is
+    /// recommended
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
+    deadline: Option<parse::Duration>,
+    /// The share of releases that may be later than the deadline [default: 1e-3]
+    #[arg(long, value_name = "SHARE", requires = "deadline", value_parser = parse::share)]
+    miss: Option<f64>,
     /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
@@ -88,8 +97,9 @@ pub(super) struct Args {
 
 impl Args {
     /// The reason why nothing is recommended, with the command of a run that may tell.
-    fn undecided(&self, why: &str, longer: f64) -> String {
-        let duration = format::argument(self.duration.0.as_ns() as f64 * longer);
+    fn undecided(&self, why: &str, times: f64) -> String {
+        let length_ns = self.duration.0.as_ns() as f64 * times * longer::SPARE;
+        let duration = format::argument(length_ns);
         let Some(duration) = duration else { return format!("{why}, nor would it be from more") };
         let mut command = format::command("punctual measure wait");
         if let Some(cpu) = &self.cpu {
@@ -103,11 +113,21 @@ impl Args {
         if self.front {
             command += " --front";
         }
-        format!("{why}; a longer run may tell: {command}")
+        if let Some(DeadlineAsked { deadline_ns, miss }) = self.asked() {
+            let time = format::period_argument(deadline_ns.unsigned_abs());
+            command += &format!(" --deadline {time} --miss {miss:e}");
+        }
+        format!("{why}; {}: {command}", longer::words(length_ns))
     }
 }
 
 impl Args {
+    /// The deadline that the ways are asked to hold.
+    fn asked(&self) -> Option<DeadlineAsked> {
+        let deadline_ns = self.deadline?.0.as_ns();
+        Some(DeadlineAsked { deadline_ns, miss: self.miss.unwrap_or(Requirement::default().p) })
+    }
+
     /// Measures, unless `--plan` asks for what the claims take alone.
     pub(super) fn measurement(&self) -> Result<Measurement> {
         let machine = Machine::of(self.root.path())?;
@@ -144,24 +164,35 @@ impl Args {
             learn: self.learn,
             causes: causes.map(CauseRecording::usual),
             plans,
+            asked_ns: self.asked().map(|asked| asked.deadline_ns),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
             ..LoopExperiment::new(context, plan)
         };
         let turns_each = turns.rounds(&loops.plan);
         let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
-        let strategies = strategies(&loops.judged.runs, &turns.beside);
+        let mut strategies = strategies(&loops.judged.runs, &turns.beside);
         let series: Vec<_> = recorded.iter().map(|run| run.series().first()).collect();
-        let (recommendation, undecided) = match advice(&strategies, &series) {
-            WaitAdvice::Use(words) => (Some(words), None),
-            WaitAdvice::Undecided { why, longer } => (None, Some(self.undecided(&why, longer))),
-            WaitAdvice::None => (None, None),
+        let advice = match self.asked() {
+            None => advice(&strategies, &series),
+            Some(asked) => {
+                let runs = &loops.judged.runs;
+                HeldDeadline::judge(&mut strategies, runs, asked, envelope.incomplete);
+                cheapest_that_holds(&strategies)
+            }
         };
+        let (mut no_way, mut recommendation, mut undecided) = (None, None, None);
+        match advice {
+            WaitAdvice::Use(words) => recommendation = Some(words),
+            WaitAdvice::Undecided { why, longer } => undecided = Some(self.undecided(&why, longer)),
+            WaitAdvice::NoWay(why) => no_way = Some(why),
+            WaitAdvice::None => {}
+        }
         let front = if self.front && !envelope.incomplete {
             turns.compared(&strategies, &recorded, turns_each)
         } else {
             Vec::new()
         };
-        let body = WaitBody { loops, strategies, front, recommendation, undecided };
+        let body = WaitBody { loops, strategies, front, recommendation, undecided, no_way };
         let report = Report { envelope, body: body.into() };
         Ok(Measurement::Finished(Box::new(FinishedMeasuring {
             report,

@@ -178,7 +178,7 @@ fn finish(
         Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
         // A broken limit raises the flag as well.
         Ended::Stopped if signal::stop_signal().is_some() => {
-            report.envelope.ended_by = Some(EndedBy::Interrupt);
+            report.envelope.ended_by = Some(EndedBy::of_signal(signal::stop_signal()));
         }
         Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
     }

@@ -6,7 +6,7 @@ use punctual_analysis::impact::timing::Basis;
 use punctual_analysis::impact::timing::Suits;
 use punctual_analysis::impact::{Application, Figure, stepper};
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
-use punctual_report::{Impact, ImpactBody};
+use punctual_report::{Impact, ImpactBody, longer};
 
 use crate::format;
 
@@ -101,11 +101,8 @@ fn application(impact: &Application) -> Vec<Block> {
     let statement = format!("{}{}", answer(impact.answer), impact.statement);
     let mut blocks = vec![Block::words(statement)];
     if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.duration_needed_ns) {
-        let length = format::long(needed_ns);
-        blocks.push(Block::words_at(
-            1,
-            format!("if it goes on as seen, {length} of it would show it"),
-        ));
+        let text = format!("not shown yet; {}", longer::words(needed_ns));
+        blocks.push(Block::words_at(1, text));
         let command = impact.command.as_ref();
         blocks
             .extend(command.map(|command| Block::words_at(1, format!("measure with: {command}"))));

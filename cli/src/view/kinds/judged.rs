@@ -3,7 +3,7 @@
 use punctual_analysis::claim::Level;
 use punctual_analysis::claim::judge::Holds;
 use punctual_document::{Block, Item, Items, ItemsKind, Table, numbers};
-use punctual_report::{About, Answer, Report, Stands, Verdict};
+use punctual_report::{About, Answer, Report, Stands, Verdict, longer};
 
 use crate::format::{self, Paint};
 
@@ -148,12 +148,14 @@ pub(super) fn claims(report: &Report) -> Vec<Block> {
     }
     let items = claims.iter().map(|claim| {
         let judged = &claim.judged;
-        let takes = match (judged.holds, judged.duration_needed_ns) {
-            (Holds::Undecided | Holds::IfAlone, Some(ns)) => {
-                format!("; at this rate that takes {}", format::long(ns))
-            }
-            _ => String::new(),
-        };
+        let is_open = matches!(judged.holds, Holds::Undecided | Holds::IfAlone);
+        let runs = report.body.runs();
+        let run = runs.iter().find(|run| run.name == claim.run).filter(|_| is_open);
+        let times = judged.n_needed.zip(judged.n.filter(|n| *n > 0));
+        let takes = run.zip(times).map_or_else(String::new, |(run, (needed, n))| {
+            let ns = longer::longer_ns(run, runs, needed as f64 / n as f64);
+            format!("; {}", longer::words(ns))
+        });
         let text = format!("{} for {}: {}{takes}", judged.statement, claim.run, judged.reason);
         Item::new(claim.word(), text)
     });

@@ -28,6 +28,7 @@ const WORST: BriefColumn = ("worst", 8, worst);
 const CPU: BriefColumn = ("CPU", 5, cpu);
 const MISSED: BriefColumn = ("missed", 6, missed);
 const CYCLES: BriefColumn = ("n", 6, |row| format::count(row.releases));
+const HELD: BriefColumn = ("deadline", 9, held);
 const QUIET: BriefColumn = ("quiet", 7, |row| format::ns(row.quiet_p99_ns));
 
 /// The columns of the ways of `--wait`, and those of a sweep.
@@ -76,6 +77,11 @@ fn missed(row: &StrategyRow) -> String {
     format!("{}/{}", format::count_or_dash(row.missed), format::count(row.releases))
 }
 
+/// The answer to the deadline that was asked for.
+fn held(row: &StrategyRow) -> String {
+    row.held.as_ref().map_or_else(String::new, |held| held.word().to_owned())
+}
+
 fn worst(row: &StrategyRow) -> String {
     format::largest(row.lateness_ns.max, row.unknown)
 }
@@ -121,7 +127,12 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
 
 /// All ways; a terminal has fewer columns, and a mark where a way of a sweep is on the front.
 fn briefly(rows: &[StrategyRow], swept: bool) -> Table {
-    let shown: &[&BriefColumn] = if swept { &SWEPT } else { &PLAIN };
+    let mut shown: Vec<&BriefColumn> = if swept { SWEPT.to_vec() } else { PLAIN.to_vec() };
+    if rows.iter().any(|row| row.held.is_some()) {
+        // In the place of the ends of a quantile that nobody asked for.
+        let at = shown.iter().position(|(head, ..)| *head == WITHIN.0).unwrap_or(0);
+        shown[at] = &HELD;
+    }
     let name = if swept { words(" wait").at_least(16) } else { words("wait").at_least(9) };
     let mut columns: Vec<Column> = vec![name];
     columns.extend(shown.iter().map(|(head, width, _)| numbers(head).at_least(*width)));

@@ -845,8 +845,8 @@ mod tests {
         compare(&[runs]).0.remove(0)
     }
 
-    /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, as if they were
-    /// independent, for a deadline of 50 µs.
+    /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, for a
+    /// deadline of 50 µs; as if cycles were independent.
     fn asked(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
         let sides = late.map(counts_alone);
         let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
@@ -871,7 +871,8 @@ mod tests {
         let counts = |late: [u64; 2]| {
             let [a, b, n] = [late[0], late[1], 90_000].map(crate::plain::grouped);
             format!(
-                "later than 50.0 µs, the deadline (counted from 50.2 µs on): A {a} of {n}, B {b} of {n}: "
+                "later than 50.0 µs, the deadline (counted from 50.2 µs on): A {a} of {n}, \
+                 B {b} of {n}: "
             )
         };
         for (late, answer) in [

@@ -687,8 +687,8 @@ impl Recorded {
             && self.runs.iter().zip(&other.runs).all(|(a, b)| a.is_copy_of(b))
     }
 
-    /// The CPU of the runs of this name, and most of what others used of it while it was to be idle:
-    /// also in other runs of this result, for under a load they are not told from it.
+    /// The CPU of the runs of this name, and most of what others used of it while it was to be
+    /// idle: also in other runs of this result, for under a load they are not told from it.
     fn others(&self, name: &str) -> Option<(u32, &OtherThreads)> {
         let cpu = self.runs.iter().find(|run| run.name == name)?.setup.cpu?;
         let same_cpu = self.runs.iter().filter(|run| run.setup.cpu == Some(cpu));

@@ -117,8 +117,7 @@ pub struct WaitBody {
     /// The reason why they do not tell, and the run that may; null where they do.
     #[serde(default)]
     pub undecided: Option<String>,
-    /// The sentence that none of the ways holds the deadline that was asked for; not there where one
-    /// may.
+    /// The sentence that none of the ways holds the deadline in question; not there where one may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_way: Option<String>,
 }

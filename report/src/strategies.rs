@@ -265,8 +265,8 @@ pub fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitA
     WaitAdvice::None
 }
 
-/// The cheapest of the ways that hold the deadline that they were judged by. Where none is shown to,
-/// nothing is recommended: none does, or it is not known of some.
+/// The cheapest of the ways that hold the deadline that they were judged by. Where none is shown
+/// to, nothing is recommended: none does, or it is not known of some.
 pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
     let given = |row: &&StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
     let judged =

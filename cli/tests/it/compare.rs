@@ -340,8 +340,8 @@ fn measure(baselines: &str, more: &[&str]) -> std::process::Output {
     command.args(more).output().expect("the program starts")
 }
 
-/// All counts of a baseline moved to one cell, and its quantiles left to them. Others had all of its
-/// CPU where that is good, and none where it is bad, so that no verdict is theirs.
+/// All counts of a baseline moved to one cell, and its quantiles left to them. Others had all of
+/// its CPU where that is good, and none where it is bad, so that no verdict is theirs.
 fn move_to(file: &Path, cell: u16) {
     let mut kept = json_file(file);
     let runs = kept["recorded"]["runs"].as_array_mut().expect("runs");

@@ -5,7 +5,8 @@
 //! ([`punctual_testkit::span`]), which looks at one release after the other. Of the missed ones
 //! those are censored that no start followed, so that `ran + missed` is all of them; of a task that
 //! is a process there are releases besides at which no process was registered. `--nocapture` shows
-//! the table; `cli/tests/it/counts.rs` has that of `punctual run`, `capi/tests/library/ends.rs` of C.
+//! the table; `cli/tests/it/counts.rs` has that of `punctual run`, `capi/tests/library/ends.rs` has
+//! that of C.
 //!
 //! [`simulated`] has the kinds that a simulated clock can run, [`machine`] the others, of which the
 //! end is known as between two stamps. No time is asserted.

@@ -95,6 +95,8 @@ impl AccuracyExperiment {
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let tick_ns = tick_ns(&clock);
+        let reads = std::iter::repeat_with(cycles::ordered).take(STEP_READS);
+        let step_ticks = counter_rate(&clock).and_then(|_| step_ticks(reads));
         let mut cells = cells(&mut clock, &self.rivals);
         let (root, cpu) = (Root::live(), cpu_of(&self.thread));
         let counters = ProcessorCounters::open(&CountedEvent::OF_PROCESSOR, cpu);
@@ -126,6 +128,7 @@ impl AccuracyExperiment {
             interrupted_from_ns: INTERRUPTED_NS as u64,
             rows: cells.iter().filter_map(|cell| cell.row(tick_ns)).collect(),
             no_counters: counters.err().map(|why| no_counters(&root, why)),
+            step_ticks,
         };
         let facts = ClockFacts::of(&clock, cost, None);
         Measured::of_thread(outcome, facts, session.refused().to_vec())
@@ -146,17 +149,47 @@ pub struct AccuracyOutcome {
     /// stalls); null where those were read, and in results of before.
     #[serde(default)]
     pub no_counters: Option<String>,
+    /// The step in which the counter advances, in ticks: what divides all differences of
+    /// consecutive readings. 1 where it takes every value; null where the counter is not trusted,
+    /// and in results of before.
+    #[serde(default)]
+    pub step_ticks: Option<f64>,
 }
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.
 const ALIKE: f64 = 0.05;
 const APART: f64 = 0.2;
+/// Steps of the counter in a poll from which on errors can repeat with the poll: below, the counter
+/// has fewer than two values in each.
+const STEPS_MIN: f64 = 2.0;
+/// Consecutive readings whose differences show the step.
+const STEP_READS: usize = 20_000;
+
+/// What divides all differences of consecutive readings, in ticks; `None` where they are all equal.
+fn step_ticks(readings: impl Iterator<Item = u64>) -> Option<f64> {
+    fn common_divisor(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { common_divisor(b, a % b) }
+    }
+    let mut last = None;
+    let differences =
+        readings.filter_map(|reading| Some(reading.wrapping_sub(last.replace(reading)?)));
+    let step = differences.fold(0, common_divisor);
+    (step > 0).then_some(step as f64)
+}
 
 impl AccuracyOutcome {
-    /// The step in which the counter advances, in ticks, where it is coarser than a poll: the
-    /// errors of all loops then repeat with one period, though their polls differ.
+    /// The step in which the counter advances, in ticks, where that is more than one. A loop that
+    /// polls faster than it can follow shows this step instead of its own period:
+    /// [`AccuracyRow::shows_polls`].
     pub fn counter_step(&self) -> Option<f64> {
-        let of_code = |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0;
+        self.step_ticks.filter(|step| *step > 1.0).or_else(|| self.shared_period())
+    }
+
+    /// The period of all loops, in ticks, where it is one though their polls differ: the step of a
+    /// counter whose readings do not show it, for it is no whole number of ticks.
+    fn shared_period(&self) -> Option<f64> {
+        let of_code =
+            |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0 && row.cache == "warm";
         let known = |row: &AccuracyRow| Some((row.period?.ticks, row.poll_ticks?));
         let rows: Vec<(f64, f64)> = self.rows.iter().filter(of_code).filter_map(known).collect();
         let &(period, poll) = rows.first()?;
@@ -181,8 +214,11 @@ pub struct AccuracyRow {
     pub cache: String,
     /// The first offset from the entry to the target, in ticks.
     pub lead_ticks: f64,
-    /// Offsets that were swept, a tick apart.
+    /// Offsets that were swept.
     pub offsets: u64,
+    /// From one offset to the next, in ticks: a whole number; 1 in results of before.
+    #[serde(default = "one_tick")]
+    pub stride_ticks: f64,
     /// Sweeps over all of them; 0 in results of before, which do not tell. Quantiles, curve and
     /// period are of all sweeps, or of 400 that were drawn from them, each as likely as any other.
     #[serde(default)]
@@ -204,7 +240,8 @@ pub struct AccuracyRow {
     /// The largest of the n.
     pub max_ticks: f64,
     /// From one poll to the next, in ticks: the mean of the wait where that is smallest, which no
-    /// interrupt made longer; null where polls are not counted.
+    /// interrupt made longer; null where polls are not counted. With cold polls it has what flushed
+    /// them as well.
     pub poll_ticks: Option<f64>,
     /// Scatter of the errors, in ticks; null in results of before.
     #[serde(default)]
@@ -253,7 +290,24 @@ pub struct AccuracyRow {
     pub note: Option<String>,
 }
 
+fn one_tick() -> f64 {
+    1.0
+}
+
 impl AccuracyRow {
+    /// From the entry to the target at the offset with this number, in ticks.
+    pub fn at_ticks(&self, offset: usize) -> f64 {
+        self.lead_ticks + offset as f64 * self.stride_ticks
+    }
+
+    /// True where its errors can repeat with its polls, beside a counter that advances by `step`
+    /// ticks: a poll takes two steps at least, and they do not repeat with the step.
+    pub fn shows_polls(&self, step: f64) -> bool {
+        let is_step = |period: LoopPeriod| (period.ticks / step - 1.0).abs() < ALIKE;
+        self.poll_ticks.is_some_and(|poll| poll >= STEPS_MIN * step)
+            && !self.period.is_some_and(is_step)
+    }
+
     /// The way to wait and how it was entered, in short: `rdtsc`, `rdtsc split`, `rdtsc cold code`.
     pub fn name(&self) -> String {
         let mut parts = vec![self.exit.as_str()];
@@ -277,8 +331,20 @@ pub struct LoopPeriod {
     pub share: f64,
 }
 
-/// Offsets in a sweep: many periods of any loop.
+impl LoopPeriod {
+    /// The same where the offsets of its sweep are so many ticks apart.
+    fn stretched(self, stride_ticks: f64) -> Self {
+        Self { ticks: self.ticks * stride_ticks, ..self }
+    }
+}
+
+/// Offsets in a sweep: many periods of any loop that polls from a warm cache.
 const OFFSETS: usize = 512;
+/// Cold polls in a sweep at least: [`FEWEST`] periods of one and a half polls are the longest that
+/// is looked for.
+const COLD_POLLS: f64 = 1.5 * FEWEST as f64;
+/// Waits that show how long a cold poll is.
+const COLD_WAITS: usize = 32;
 /// Polls of a wait whose mean distance counts.
 const POLLS_MIN: u64 = 8;
 /// Sweeps that quantiles are of at most: 1.6 MB.
@@ -317,6 +383,8 @@ struct Cell {
     exit: Exit,
     cold: Cold,
     lead_ticks: f64,
+    /// From one offset to the next.
+    stride_ticks: f64,
     sweep: Sweep,
     /// The offset that a polling loop reads, in a line of its own.
     offset: Box<Line>,
@@ -358,7 +426,9 @@ fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
             cells.push(Cell::new(exit, cold, 0.0));
         }
         let exit = Exit::Polled(CounterRead::Unordered, Alignment::Aligned);
-        cells.push(Cell::new(exit, Cold::Polls, lead(LEAD_NS)));
+        let mut cold = Cell::new(exit, Cold::Polls, lead(LEAD_NS));
+        cold.stretch();
+        cells.push(cold);
     }
     cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
     cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
@@ -380,6 +450,7 @@ impl Cell {
             exit,
             cold,
             lead_ticks,
+            stride_ticks: 1.0,
             sweep: Sweep::new(OFFSETS, SWEEPS),
             offset: Box::default(),
             last: None,
@@ -392,12 +463,25 @@ impl Cell {
         }
     }
 
+    /// Sets the offsets of a loop of known code so far apart that a sweep has [`COLD_POLLS`] of its
+    /// polls.
+    fn stretch(&mut self) {
+        let &Exit::Polled(read, alignment) = &self.exit else { return };
+        for _ in 0..COLD_WAITS {
+            self.polled(read, alignment, self.lead_ticks);
+        }
+        let poll_ticks = Interval::median(&self.polls).map_or(0.0, |median| median.value);
+        self.stride_ticks = (poll_ticks * COLD_POLLS / OFFSETS as f64).ceil().max(1.0);
+        self.polls.clear();
+        self.poll_ticks = None;
+    }
+
     /// One sweep over all offsets: a few milliseconds.
     fn round(&mut self, clock: &mut MachineClock, tick_ns: f64) {
         self.sweep.begin();
         clock.wake();
         for offset in 0..OFFSETS {
-            let ticks = self.lead_ticks + offset as f64;
+            let ticks = self.lead_ticks + offset as f64 * self.stride_ticks;
             let ns = ticks * tick_ns;
             let error = match &self.exit {
                 &Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
@@ -427,16 +511,26 @@ impl Cell {
         self.offset.0 = 0;
         let from = cycles::ordered();
         let target = from.wrapping_add(ticks as u64);
+        let mut polls = 0u64;
         loop {
+            polls += 1;
             if let Some(last) = &self.last {
                 last.flush_code();
             }
             let exit = polling::leave_at(read, alignment, from, &self.offset.0);
             self.last = Some(exit);
             if exit.polled.wrapping_sub(target).cast_signed() >= 0 {
+                self.take_poll(exit.polled.wrapping_sub(from) as f64 / polls as f64);
                 return exit.stamp.wrapping_sub(target).cast_signed() as f64;
             }
         }
+    }
+
+    /// Takes the mean time from poll to poll of a wait, in ticks.
+    #[inline]
+    fn take_poll(&mut self, ticks: f64) {
+        self.poll_ticks = Some(self.poll_ticks.map_or(ticks, |least| least.min(ticks)));
+        self.polls.push(ticks);
     }
 
     /// Waits so many ticks by a loop of known code; the error in ticks.
@@ -455,10 +549,7 @@ impl Cell {
         let exit = polling::leave_at(read, alignment, from, &self.offset.0);
         self.last = Some(exit);
         if exit.polls >= POLLS_MIN {
-            let poll_ticks = exit.polled.wrapping_sub(from) as f64 / exit.polls as f64;
-            self.poll_ticks =
-                Some(self.poll_ticks.map_or(poll_ticks, |least| least.min(poll_ticks)));
-            self.polls.push(poll_ticks);
+            self.take_poll(exit.polled.wrapping_sub(from) as f64 / exit.polls as f64);
         }
         exit.stamp.wrapping_sub(from.wrapping_add(ticks as u64)).cast_signed() as f64
     }
@@ -495,6 +586,7 @@ impl Cell {
             .to_owned(),
             lead_ticks: self.lead_ticks,
             offsets: OFFSETS as u64,
+            stride_ticks: self.stride_ticks,
             sweeps: self.sweep.swept(),
             n: self.sweep.count(),
             interrupted: self.interrupted,
@@ -511,13 +603,17 @@ impl Cell {
             quiet: self.sweep.quiet_scatter(),
             counters: self.counters.clone(),
             poll_interval_ticks: Interval::median(&self.sweep_polls),
-            period: found.map(|(period, _)| period),
-            period_ticks: found.and_then(|(_, ticks)| ticks),
+            period: found.map(|(period, _)| period.stretched(self.stride_ticks)),
+            period_ticks: found.and_then(|(_, offsets)| Some(offsets?.times(self.stride_ticks))),
             curve: at_offsets(0.5),
             p5_curve: at_offsets(0.05),
             p95_curve: at_offsets(0.95),
             single: self.sweep.single().iter().map(known).collect(),
-            periods: Spectrum::mean(&spectra).iter().flat_map(Spectrum::periods).collect(),
+            periods: Spectrum::mean(&spectra)
+                .iter()
+                .flat_map(Spectrum::periods)
+                .map(|period| period.stretched(self.stride_ticks))
+                .collect(),
             note: match &self.exit {
                 Exit::Rival(rival) => rival.note(),
                 Exit::Polled(..) | Exit::Vdso | Exit::Plain => None,
@@ -971,6 +1067,38 @@ mod tests {
             assert!(row.is_none_or(|row| row.cache == "cold polls"), "{row:?}");
             assert_eq!(cell.sweep.swept(), 1);
         }
+    }
+
+    #[test]
+    fn a_sweep_of_cold_polls_is_long_enough_for_a_period_of_one_and_a_half_of_them() {
+        let mut clock = MachineClock::best();
+        let tick_ns = tick_ns(&clock);
+        let is_cold = |cell: &Cell| cell.cold == Cold::Polls;
+        // Where the counter is not trusted there is no such loop.
+        for mut cell in cells(&mut clock, &[]).into_iter().filter(is_cold) {
+            cell.stretch();
+            assert!(cell.stride_ticks >= 1.0 && cell.stride_ticks.fract() == 0.0);
+            // What a machine with longer polls would have.
+            cell.stride_ticks = cell.stride_ticks.max(3.0);
+            cell.round(&mut clock, tick_ns);
+            let Some(row) = cell.row(tick_ns) else { continue };
+            assert_eq!(row.at_ticks(511) - row.at_ticks(0), 511.0 * cell.stride_ticks);
+            assert!(row.poll_ticks.is_some_and(|ticks| ticks > 0.0), "cold polls are counted");
+            let longest = row.periods.first().map(|period| period.ticks);
+            let swept = OFFSETS as f64 * cell.stride_ticks;
+            assert!(longest.is_none_or(|ticks| ticks == swept / FEWEST as f64), "{longest:?}");
+        }
+    }
+
+    #[test]
+    fn the_step_of_a_counter_is_what_divides_all_differences_of_its_readings() {
+        let step = |readings: &[u64]| step_ticks(readings.iter().copied());
+        assert_eq!(step(&[1_007, 1_047, 1_107, 1_207]), Some(20.0));
+        assert_eq!(step(&[7, 7, 7]), None);
+        assert_eq!((step(&[]), step(&[3])), (None, None));
+        assert_eq!(step(&[100, 120, 141]), Some(1.0));
+        // Readings that go over the end of the counter differ as others do.
+        assert_eq!(step(&[u64::MAX - 9, 10, 30]), Some(20.0));
     }
 
     #[test]

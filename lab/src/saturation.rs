@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_analysis::interval::Interval;
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
@@ -203,6 +204,16 @@ pub struct SaturationOutcome {
     pub lost: Option<String>,
 }
 
+impl SaturationOutcome {
+    /// SF10, in Hz: between the highest frequency at which a trial left the background a tenth or
+    /// more and the next higher one that was tried, as [`BackgroundRow::sf10_hz`] has it; its upper
+    /// end is open where none was. `None` where no trial had a background.
+    pub fn sf10(&self) -> Option<Interval> {
+        let [last, next] = saturated(&shares_left(&self.trials), TENTH);
+        Some(Interval { value: last.or(next)?, low: Some(last.unwrap_or(0.0)), high: next })
+    }
+}
+
 /// Stage 2's policy, and what ran with the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage2 {
@@ -294,23 +305,28 @@ pub struct TrialRow {
 pub struct BackgroundRow {
     /// Its polygons per second without stimuli.
     pub rate: f64,
-    /// SF50: the lowest frequency tried that left less than half of that; null where none did.
+    /// SF50: the lowest frequency tried from which on no trial left half of that; null where the
+    /// highest did.
     pub sf50_hz: Option<f64>,
     /// SF10: the same for a tenth.
     pub sf10_hz: Option<f64>,
-    /// SF: the lowest frequency tried at which it finished not one polygon from the first stimulus
-    /// to the last; null where none did. Trials shorter than a second do not show what throttling
+    /// SF: the lowest frequency tried from which on it finished not one polygon from the first
+    /// stimulus to the last; null where it did at the highest. Trials shorter than a second do not show what throttling
     /// and the fair server leave it in the long run: only `--unsafe-no-throttle` shows its death.
     #[serde(default)]
     pub dead_hz: Option<f64>,
     /// The least share that any trial left.
     pub least_share: Option<f64>,
     /// Cost of a stimulus: the slope of the share taken over the frequency, through zero, in trials
-    /// that left half or more.
+    /// that left half or more; null where trials do not fit it.
     pub cost_ns: Option<f64>,
     /// The frequency at which nothing would be left by that cost: SF where none that was tried
-    /// shows it.
+    /// shows it. Null where trials do not fit it: they leave more than a line can.
     pub predicted_hz: Option<f64>,
+    /// How far from the shares that such a cost leaves those of trials lie, their median; null
+    /// where there are none, and in results of before.
+    #[serde(default)]
+    pub off_line: Option<f64>,
     /// The highest frequency that was tried beside it; null in results of before.
     #[serde(default)]
     pub tried_hz: Option<f64>,
@@ -551,6 +567,11 @@ fn p99_ns(times: &[Times], stage: usize) -> Option<f64> {
 /// Trials with a smaller share of the background left do not say what a stimulus costs: the floor
 /// that the kernel guarantees bends the line.
 const LINEAR: f64 = 0.5;
+/// The share of SF10: more than what the kernel guarantees others.
+const TENTH: f64 = 0.1;
+/// Trials that lie farther from the line than this, most of them, do not fit it: twice what the
+/// kernel guarantees others, 5 %, which no line has.
+pub const OFF_LINE_MOST: f64 = 0.1;
 
 /// The thread's counter, and its end.
 #[derive(Debug, Default)]
@@ -587,27 +608,43 @@ fn generator_hz(trials: &[TrialRow]) -> Option<f64> {
     raised_hz.max_by(f64::total_cmp)
 }
 
+/// The frequency of each trial beside the background, and the share that it left.
+fn shares_left(trials: &[TrialRow]) -> Vec<(f64, f64)> {
+    trials.iter().filter_map(|trial| Some((trial.hz, trial.background_share?))).collect()
+}
+
+/// The highest frequency at which a trial left that share or more, and the next higher one that was
+/// tried: no trial from there on left it. A stall of one trial below them moves neither.
+fn saturated(known: &[(f64, f64)], share: f64) -> [Option<f64>; 2] {
+    let left = known.iter().filter(|(_, left)| *left >= share).map(|(hz, _)| *hz);
+    let last = left.max_by(f64::total_cmp);
+    let above = known.iter().map(|(hz, _)| *hz).filter(|hz| last.is_none_or(|last| *hz > last));
+    [last, above.min_by(f64::total_cmp)]
+}
+
 /// The row of the trials beside the background; `rate` is its own without stimuli, polygons a
 /// second.
 fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
-    let known: Vec<(f64, f64)> =
-        trials.iter().filter_map(|trial| Some((trial.hz, trial.background_share?))).collect();
-    let first_below = |share: f64| {
-        let below = known.iter().filter(|(_, left)| *left < share).map(|(hz, _)| *hz);
-        below.min_by(f64::total_cmp)
-    };
+    let known = shares_left(trials);
+    let first_below = |share: f64| saturated(&known, share)[1];
     let linear = || known.iter().filter(|(_, left)| *left >= LINEAR);
     let taken: f64 = linear().map(|(hz, left)| hz * (1.0 - left)).sum();
     let squares: f64 = linear().map(|(hz, _)| hz * hz).sum();
     let cost_s = (squares > 0.0).then_some(taken / squares).filter(|cost| *cost > 0.0);
+    let off_line = cost_s.and_then(|cost_s| {
+        let off = |(hz, left): &(f64, f64)| (left - (1.0 - hz * cost_s).max(0.0)).abs();
+        Some(Interval::median(&known.iter().map(off).collect::<Vec<f64>>())?.value)
+    });
+    let cost_s = cost_s.filter(|_| off_line.is_some_and(|off| off <= OFF_LINE_MOST));
     BackgroundRow {
         rate,
         sf50_hz: first_below(0.5),
-        sf10_hz: first_below(0.1),
+        sf10_hz: first_below(TENTH),
         dead_hz: first_below(f64::MIN_POSITIVE),
         least_share: known.iter().map(|(_, left)| *left).min_by(f64::total_cmp),
         cost_ns: cost_s.map(|cost| cost * 1e9),
         predicted_hz: cost_s.map(|cost| 1.0 / cost),
+        off_line,
         tried_hz: known.iter().map(|(hz, _)| *hz).max_by(f64::total_cmp),
     }
 }
@@ -811,6 +848,30 @@ mod tests {
         assert_eq!((row.sf50_hz, row.sf10_hz), (Some(26_000.0), Some(46_000.0)));
         assert_eq!((row.least_share, row.rate, row.dead_hz), (Some(0.05), 7.0, None));
         assert_eq!(row.tried_hz, Some(60_000.0));
+    }
+
+    #[test]
+    fn trials_that_leave_more_than_a_line_predict_nothing() {
+        // A guest on a busy host: the first stimuli take most, and more of them hardly more.
+        let shares = [
+            (3_133.0, 0.60),
+            (3_133.0, 0.65),
+            (6_255.0, 0.53),
+            (6_255.0, 0.59),
+            (12_488.0, 0.47),
+            (24_933.0, 0.38),
+            (35_230.0, 0.31),
+            (49_779.0, 0.23),
+        ];
+        let row = background_row(&shares.map(|(hz, left)| trial(hz, Some(left))), 7.0);
+        assert_eq!((row.predicted_hz, row.cost_ns), (None, None));
+        assert!(row.off_line.is_some_and(|off| off > OFF_LINE_MOST), "{row:?}");
+        assert_eq!(row.sf50_hz, Some(12_488.0));
+        // One trial of a stall refutes no line.
+        let line = [(5_000.0, 0.75), (10_000.0, 0.5), (10_000.0, 0.02), (40_000.0, 0.05)];
+        let row = background_row(&line.map(|(hz, left)| trial(hz, Some(left))), 7.0);
+        assert_eq!(row.sf10_hz, Some(40_000.0), "the stalled trial at 10 kHz is no death");
+        assert!(row.predicted_hz.is_some_and(|hz| (hz / 20_000.0 - 1.0).abs() < 0.01), "{row:?}");
     }
 
     #[test]

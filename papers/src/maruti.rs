@@ -154,19 +154,23 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str| {
         PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
     };
-    let step = "where this counter advances in coarse steps, their period hides the loop's";
+    let cold = row(ExitKind::COLD);
+    let noted =
+        |row: PaperRow, note: Option<String>| note.iter().fold(row, |row, note| row.note(note));
     vec![
         PaperRow::new("maruti.fig2", "the loop's comparison", "bits", "").formula(64.0).note(
             "the paper's loop compares the low 32 bits only, which is right within 2³¹ cycles \
                  of the target; not measured: the loop here compares 64",
         ),
-        or(
-            new("fig3.period", "period of the errors over the offset", "32"),
-            aligned.and_then(|row| row.period).map(|period| period.ticks),
-            &no_period,
-        )
-        .note("31 or 33 in some runs there")
-        .note(step),
+        noted(
+            or(
+                new("fig3.period", "period of the errors over the offset", "32"),
+                aligned.and_then(|row| row.period).map(|period| period.ticks),
+                &no_period,
+            )
+            .note("31 or 33 in some runs there"),
+            step_note(accuracy),
+        ),
         or(
             new("fig3.poll", "from poll to poll", "31 to 33"),
             aligned.and_then(|row| row.poll_ticks),
@@ -182,12 +186,16 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
             accuracy,
             aligned,
         ),
-        or(
-            new("fig4", "the same with the cache disabled", "256"),
-            row(ExitKind::COLD).map(spread),
-            NO_COUNTER,
-        )
-        .note("the loop's lines are flushed before each poll: user space disables no cache"),
+        or(new("fig4", "the same with the cache disabled", "256"), cold.map(spread), NO_COUNTER)
+            .note("the loop's lines are flushed before each poll: user space disables no cache"),
+        noted(
+            or(
+                new("fig4.period", "period of the errors with the cache disabled", "256"),
+                cold.and_then(|row| row.period).map(|period| period.ticks),
+                &cold.map_or_else(|| NO_COUNTER.to_owned(), self::no_period),
+            ),
+            cold.map(swept_cold),
+        ),
         or(
             new("fig5", "from poll to poll with the slower read", ""),
             row(ExitKind::FENCED).and_then(|row| row.poll_ticks),
@@ -201,6 +209,37 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
         )
         .note("larger than fig3.spread there; a plot without numbers"),
     ]
+}
+
+/// The note on a counter whose steps hide the period of the loop of figure 3, and what the loop
+/// with a slower read shows beside it; `None` where they do not.
+fn step_note(accuracy: Option<&AccuracyOutcome>) -> Option<String> {
+    let accuracy = accuracy?;
+    let step = accuracy.counter_step()?;
+    let plain = ExitKind::LOOP.row(accuracy).filter(|row| !row.shows_polls(step))?;
+    let poll = plain.poll_ticks.map_or_else(String::new, |poll| format!("{poll:.1} ticks, "));
+    let hidden = format!(
+        "the counter advances by {step:.1} ticks here, and this period is its own: a poll is \
+         {poll}less than two such steps"
+    );
+    let fenced = ExitKind::FENCED.row(accuracy).filter(|row| row.shows_polls(step));
+    let beside = fenced.and_then(|row| {
+        let (period, poll) = (row.period?.ticks, row.poll_ticks?);
+        Some(format!("; with the slower read errors repeat every {period:.1} at {poll:.1} a poll"))
+    });
+    Some(hidden + &beside.unwrap_or_default())
+}
+
+/// The note on how far a sweep of cold polls goes.
+fn swept_cold(row: &AccuracyRow) -> String {
+    let poll = row.poll_ticks.map_or_else(String::new, |poll| {
+        format!("; a poll takes {poll:.0} at least, with what flushes it")
+    });
+    let longest = row.periods.first().map_or_else(String::new, |period| {
+        format!("; periods were tried up to {:.0}", period.ticks)
+    });
+    let swept = row.offsets as f64 * row.stride_ticks;
+    format!("offsets over {swept:.0} ticks{longest}{poll}")
 }
 
 /// A row with notes: what stands in for a bare machine without interrupts, and the interrupts that
@@ -531,9 +570,8 @@ fn periodogram(&(id, published): &(&str, Option<f64>), row: &AccuracyRow) -> Opt
 
 /// The error at each offset that has one, in ticks.
 fn over_offset(row: &AccuracyRow, errors: &[Option<f64>]) -> Vec<[f64; 2]> {
-    let at = |(offset, error): (usize, &Option<f64>)| {
-        error.map(|error| [row.lead_ticks + offset as f64, error])
-    };
+    let at =
+        |(offset, error): (usize, &Option<f64>)| error.map(|error| [row.at_ticks(offset), error]);
     errors.iter().enumerate().filter_map(at).collect()
 }
 
@@ -589,6 +627,7 @@ mod tests {
             cache: "warm".to_owned(),
             lead_ticks: 1_000.0,
             offsets: curve.len() as u64,
+            stride_ticks: 1.0,
             sweeps: 4,
             n: 2_048,
             interrupted: 0,
@@ -618,6 +657,7 @@ mod tests {
             interrupted_from_ns: 1_000,
             rows: vec![row],
             no_counters: None,
+            step_ticks: None,
         }
     }
 
@@ -671,6 +711,7 @@ mod tests {
             interrupted_from_ns: 1_000,
             rows: Vec::new(),
             no_counters: None,
+            step_ticks: None,
         };
         for id in ["fig3.period", "fig3.poll", "fig3.spread", "fig4", "fig5", "fig6"] {
             let text = note(Some(&none), &format!("maruti.{id}"));

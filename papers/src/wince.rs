@@ -9,7 +9,7 @@ use punctual_lab::response::{
     Competitor, ResponseExperiment, ResponseRow, SourceName, StageRow, StageTrace, middle_ns,
 };
 use punctual_lab::saturation::{
-    SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
+    OFF_LINE_MOST, SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
 };
 use punctual_os::scheduler::SchedPolicy;
 
@@ -362,7 +362,6 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
         let row = rows.iter().find(|row| row.condition == condition && row.stage == stage);
         row.and_then(|row| row.first_loss_hz)
     };
-    let background = saturation.and_then(|saturation| saturation.background.as_ref());
     let mut rows = Vec::new();
     for System { id: system, kernel, loaded, cells } in FREQUENCIES {
         for (key, published) in ["mf-isr", "mf-app", "sf"].into_iter().zip(cells) {
@@ -373,7 +372,7 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
             let (title, hz) = match key {
                 "sf" => (
                     "frequency at which polygons stop",
-                    background.and_then(|background| background.sf10_hz),
+                    saturation.and_then(SaturationOutcome::sf10).and_then(|sf| sf.high),
                 ),
                 "mf-isr" => ("first frequency that loses pulses, ISR", first_loss(condition, 1)),
                 _ => ("first frequency that loses pulses, APP", first_loss(condition, 2)),
@@ -388,8 +387,8 @@ fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<Paper
             };
             let row = match (key, loaded) {
                 ("sf", _) => row.note(
-                    "here where polygons without privilege have less than a tenth: the kernel \
-                     guarantees a floor",
+                    "here from where on polygons without privilege have less than a tenth: the \
+                     kernel guarantees a floor",
                 ),
                 (_, true) => row.note(EXTREME).note("polygons of stage 2's priority beside it"),
                 (_, false) => row.note(EXTREME),
@@ -461,7 +460,19 @@ fn stopped(saturation: Option<&SaturationOutcome>, alone: bool) -> PaperRow {
     let khz = background.and_then(|row| row.predicted_hz).map(|hz| hz / 1e3);
     let title = "frequency that leaves polygons nothing, by what stimuli cost them";
     let row = PaperRow::new("wince.fig8.here-loaded.sf.predicted", title, "kHz", "");
-    let row = if alone { row.measured_or(khz, ONE_CPU) } else { row.measured(khz) };
+    let off_line = background.and_then(|row| row.off_line).filter(|off| *off > OFF_LINE_MOST);
+    let row = match off_line {
+        _ if alone => row.measured_or(khz, ONE_CPU),
+        Some(off) => row.measured_or(
+            khz,
+            &format!(
+                "not measured: stimuli have no one cost here, half of the trials leave {:.0} % \
+                 more or less than a line through them",
+                off * 100.0
+            ),
+        ),
+        None => row.measured(khz),
+    };
     row.note("not in the paper, whose polygons stop; from trials that leave them half or more")
 }
 
@@ -1002,8 +1013,16 @@ mod tests {
             cost_ns: None,
             predicted_hz: Some(9e3),
             tried_hz: None,
+            off_line: None,
         };
-        let saturation = outcome(rows, Some(background));
+        let trial = |hz: f64, left: f64| TrialRow {
+            condition: "loaded".to_owned(),
+            hz,
+            background_share: Some(left),
+            ..TrialRow::default()
+        };
+        let mut saturation = outcome(rows, Some(background));
+        saturation.trials = vec![trial(5e3, 0.3), trial(7e3, 0.05)];
         let rows = frequencies(Some(&saturation), false);
         let row =
             |id: &str| rows.iter().find(|row| row.id == format!("wince.fig8.{id}")).expect("a row");
@@ -1018,6 +1037,12 @@ mod tests {
             assert_eq!(row(id).measured, Some(khz), "{id}");
         }
         assert!(row("here-loaded.mf-app.1e-4").note.contains("at least this"));
+        let mut bent = saturation.clone();
+        if let Some(background) = &mut bent.background {
+            (background.predicted_hz, background.off_line) = (None, Some(0.25));
+        }
+        let predicted = stopped(Some(&bent), false);
+        assert!(predicted.measured.is_none() && predicted.note.contains("leave 25 %"));
         let lost = row("here.mf-isr.1e-2");
         assert!(
             lost.measured.is_none() && lost.note.contains("800.000 kHz, the lowest"),

@@ -574,6 +574,7 @@ mod tests {
             interrupted_from_ns: 1,
             rows: Vec::new(),
             no_counters: None,
+            step_ticks: None,
         };
         let other = Body::Measured(AccuracyBody { accuracy }.into());
         assert!(other.has_grid() && !Body::Check(Default::default()).has_grid());

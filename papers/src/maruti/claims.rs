@@ -77,6 +77,15 @@ impl<'r> Evidence<'r> {
         self.accuracy?.counter_step()
     }
 
+    /// The loop of figure 3, or where its polls are shorter than two steps of the counter, which
+    /// hides them, the one with a slower read; with the name of its read. `None` where the step
+    /// hides both.
+    fn shown_by(self) -> Option<(ExitKind, &'static str)> {
+        let ways = [(ExitKind::LOOP, "plain read"), (ExitKind::FENCED, "fenced read")];
+        let Some(step) = self.step() else { return Some(ways[0]) };
+        ways.into_iter().find(|(kind, _)| self.exit(*kind).is_some_and(|row| row.shows_polls(step)))
+    }
+
     fn poll(self, kind: ExitKind) -> Option<Interval> {
         self.exit(kind)?.poll_interval_ticks
     }
@@ -104,21 +113,26 @@ impl<'r> Evidence<'r> {
     fn period(self) -> PaperClaim {
         let claim = "Errors repeat with the period of a poll, 31 to 33 cycles";
         let judged = PaperClaim::new("maruti.claim.period", claim);
-        let row = self.exit(ExitKind::LOOP);
-        let (period, poll) = (row.and_then(|row| row.period_ticks), self.poll(ExitKind::LOOP));
+        let shown_by = self.shown_by();
+        let (kind, read) = shown_by.unwrap_or((ExitKind::LOOP, "plain read"));
+        let row = self.exit(kind);
+        let (period, poll) = (row.and_then(|row| row.period_ticks), self.poll(kind));
         let judged = match row {
             None if self.accuracy.is_some() => judged.untested(NO_COUNTER),
+            Some(_) if shown_by.is_none() => judged.untested(
+                "the counter's own steps hide it, with which errors repeat: it \
+                 takes a processor whose counter has finer ones",
+            ),
             Some(row) if period.is_none() => judged.untested(&format!(
                 "{}: it takes a quieter machine, or a counter of finer steps",
                 no_period(row)
             )),
-            _ if self.step().is_some() => judged.untested(
-                "the counter's own steps hide it, with which errors repeat: it \
-                 takes a processor whose counter has finer ones",
-            ),
             _ => {
+                let title = format!(
+                    "period of the errors in single sweeps over the time of a poll, {read}"
+                );
                 let test = |bound| ClaimTest {
-                    title: "period of the errors in single sweeps over the time of a poll",
+                    title: &title,
                     unit: "times",
                     value: over(period, poll),
                     n: row.map(|row| row.sweeps),
@@ -130,10 +144,17 @@ impl<'r> Evidence<'r> {
             }
         };
         let sweeps = row.map_or(0, |row| row.sweeps);
-        judged
-            .figure("period", "ticks", period, sweeps)
-            .figure("from poll to poll", "ticks", poll, sweeps)
-            .judged()
+        let judged = judged
+            .figure(&format!("period, {read}"), "ticks", period, sweeps)
+            .figure(&format!("from poll to poll, {read}"), "ticks", poll, sweeps)
+            .judged();
+        match (self.step(), kind.exit == ExitKind::LOOP.exit) {
+            (Some(step), false) => judged.saying(&format!(
+                "polls with the plain read are shorter than two of the counter's steps of {step} \
+                 ticks, which hide their period"
+            )),
+            _ => judged,
+        }
     }
 
     /// §4, figure 3.
@@ -364,6 +385,7 @@ mod tests {
                 cache: kind.cache.to_owned(),
                 lead_ticks: 1_000.0,
                 offsets: 512,
+                stride_ticks: 1.0,
                 sweeps: 40,
                 n: self.n as u64,
                 interrupted: 0,
@@ -396,7 +418,13 @@ mod tests {
                 exit(ExitKind::SPLIT, split, 31.0),
                 exit(ExitKind::CORRECTED, corrected, 31.0),
             ];
-            AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows, no_counters: None }
+            AccuracyOutcome {
+                tick_ns: 0.5,
+                interrupted_from_ns: 1_000,
+                rows,
+                no_counters: None,
+                step_ticks: None,
+            }
         }
 
         fn judged(&self) -> Vec<PaperClaim> {
@@ -492,6 +520,7 @@ mod tests {
                 interrupted_from_ns: 1_000,
                 rows,
                 no_counters: None,
+                step_ticks: None,
             };
             let evidence = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] };
             evidence.errors(ExitKind::LOOP).map(|errors| errors.range())
@@ -510,12 +539,45 @@ mod tests {
     }
 
     #[test]
+    fn the_period_is_that_of_the_loop_whose_polls_the_counter_shows() {
+        let judged = |fenced_period: f64, fenced_poll: f64| {
+            let mut exits = Machine { errors: [4_800, 6_000, 150], ..GOOD }.exits();
+            exits.step_ticks = Some(20.0);
+            for row in &mut exits.rows {
+                let is_fenced = row.exit == ExitKind::FENCED.exit;
+                let (ticks, poll) =
+                    if is_fenced { (fenced_period, fenced_poll) } else { (19.98, 29.2) };
+                row.period = Some(LoopPeriod { ticks, share: 0.3 });
+                row.period_ticks = Some(Interval::between(ticks - 0.3, ticks, ticks + 0.3));
+                row.poll_ticks = Some(poll);
+                row.poll_interval_ticks = Some(Interval::between(poll - 0.1, poll, poll + 0.1));
+            }
+            let claims = Evidence { accuracy: Some(&exits), timer: None, ways: &[] }.claims();
+            let claim =
+                |id: &str| claims.iter().find(|claim| claim.id == id).expect("a claim").clone();
+            [claim("maruti.claim.period"), claim("maruti.claim.spread")]
+        };
+        let [period, spread] = judged(57.7, 56.6);
+        assert_eq!((period.holds, spread.holds), (Holds::Yes, Holds::Yes), "{period:?} {spread:?}");
+        assert!(period.because.contains("fenced read: 1.02"), "{}", period.because);
+        assert!(period.because.contains("steps of 20 ticks"), "{}", period.because);
+        let hidden = [judged(19.98, 56.6), judged(38.0, 39.0)].map(|[period, _]| period);
+        for period in hidden {
+            assert_eq!(period.holds, Holds::Undecided, "{period:?}");
+            assert!(period.because.contains("counter's own steps"), "{}", period.because);
+        }
+        let [period, _] = judged(90.0, 56.6);
+        assert_eq!(period.holds, Holds::No, "{period:?}");
+    }
+
+    #[test]
     fn what_a_machine_does_not_have_is_named() {
         let accuracy = AccuracyOutcome {
             tick_ns: 1.0,
             interrupted_from_ns: 1_000,
             rows: Vec::new(),
             no_counters: None,
+            step_ticks: None,
         };
         let claims = Evidence { accuracy: Some(&accuracy), timer: None, ways: &[] }.claims();
         let because = |id: &str| {

@@ -142,9 +142,9 @@ fn offsets(row: &AccuracyRow, (low, high): (f64, f64)) -> Chart {
         let middle = at(&row.curve, offset)?;
         let ends = [at(&row.p5_curve, offset), at(&row.p95_curve, offset)];
         let [low, high] = ends.map(|end| end.unwrap_or(middle));
-        Some(BandPoint { x: row.lead_ticks + offset as f64, low, middle, high })
+        Some(BandPoint { x: row.at_ticks(offset), low, middle, high })
     });
-    let last = row.lead_ticks + row.curve.len().saturating_sub(1) as f64;
+    let last = row.at_ticks(row.curve.len().saturating_sub(1));
     let repeats = row.period.map_or_else(
         || "no period stands out".to_owned(),
         |period| format!("repeats every {:.1} ticks", period.ticks),
@@ -197,12 +197,17 @@ fn errors(outcome: &AccuracyOutcome) -> Block {
     Table::new(caption, heads, outcome.rows.iter().map(row).collect()).folded().into()
 }
 
-/// Where errors repeat with one period though polls take longer, that is the counter's.
+/// The step of a coarse counter, and the loops that repeat with it and not with their polls.
 fn own_step(outcome: &AccuracyOutcome) -> Option<String> {
-    outcome.counter_step().map(|ticks| {
+    let step = outcome.counter_step()?;
+    let is_hidden = |row: &&AccuracyRow| row.poll_ticks.is_some() && !row.shows_polls(step);
+    let hidden: Vec<String> =
+        outcome.rows.iter().filter(is_hidden).map(AccuracyRow::name).collect();
+    (!hidden.is_empty()).then(|| {
         format!(
-            "errors repeat every {ticks:.1} ticks whatever a poll takes: that is the step in \
-             which this counter advances, and hides the loop's own period"
+            "this counter advances in steps of {step:.1} ticks, which hide the period of loops \
+             whose polls are shorter than two of them: {}",
+            hidden.join(", ")
         )
     })
 }
@@ -225,7 +230,7 @@ fn about(outcome: &AccuracyOutcome) -> String {
         }
     };
     format!(
-        "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart; cut: exits that \
+        "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart, farther of cold polls; cut: exits that \
          were interrupted (later than {}), worst {}; \"at once\" and \
          cold: the first targets are due at the entry{counters}",
         format::count(n),

@@ -355,9 +355,15 @@ fn background(background: &BackgroundRow) -> String {
     let share = background.least_share.map_or_else(String::new, |share| {
         format!("; the least that a trial left is {}", format::share(share))
     });
-    let cost = background
-        .cost_ns
-        .map_or_else(String::new, |ns| format!("; a stimulus costs {}", format::ns(Some(ns))));
+    let cost = match (background.cost_ns, background.off_line) {
+        (Some(ns), _) => format!("; a stimulus costs {}", format::ns(Some(ns))),
+        (None, Some(off)) => format!(
+            "; stimuli have no one cost: half of the trials leave {} more or less than a line \
+             through them",
+            format::share(off)
+        ),
+        (None, None) => String::new(),
+    };
     format!(
         "background: {} polygons/s alone; less than half left (SF50): {}; less than a tenth \
          (SF10): {}; nothing (SF): {}{tried}{share}{cost}",
@@ -447,6 +453,7 @@ mod tests {
             cost_ns: Some(31_250.0),
             predicted_hz: Some(32_000.0),
             tried_hz: Some(49_780.0),
+            off_line: Some(0.02),
         };
         let text = background(&row);
         for said in [
@@ -460,6 +467,7 @@ mod tests {
         (row.predicted_hz, row.cost_ns, row.least_share) = (None, None, None);
         let text = background(&row);
         assert!(text.contains("(SF): not reached; tried") && !text.contains(" -"), "{text}");
+        assert!(text.contains("stimuli have no one cost"), "{text}");
     }
 
     #[test]

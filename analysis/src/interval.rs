@@ -164,7 +164,7 @@ impl Takes {
         match self {
             Self::More(more) => format!("needs {:.0} × as many", more.ceil().max(2.0)),
             Self::Longer => "too few samples".to_owned(),
-            Self::Quieter => "too near to tell".to_owned(),
+            Self::Quieter => "takes a quieter machine".to_owned(),
         }
     }
 

@@ -235,12 +235,25 @@ pub struct TimerRow {
     #[serde(skip)]
     pub lateness: Histogram,
     /// As they came, ns: those of a block of their own, or the first 4 096, a list for each block;
-    /// not in results. Between two blocks others had their turn.
-    #[serde(skip)]
+    /// of `measure timer` the first 1 024. Between two blocks others had their turn. Empty in
+    /// results of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Vec<i64>>,
     /// Expiries that passed unseen in a series that is a block of its own; not in results.
     #[serde(skip)]
     pub series_missed: u64,
+}
+
+impl TimerRow {
+    /// Leaves out all but the first of its series, so many.
+    pub fn keep_first(&mut self, count: usize) {
+        let mut room = count;
+        for block in &mut self.series {
+            block.truncate(room);
+            room -= block.len();
+        }
+        self.series.retain(|block| !block.is_empty());
+    }
 }
 
 /// A path of the time to a thread.

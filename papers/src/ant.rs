@@ -55,24 +55,24 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let quiet_process = one_loop(bench, "process quiet", 1, length, LoopPhase::Quiet)?;
     let mut intervals = Vec::new();
     for period_ms in PERIODS_MS {
-        let length = bench.share(0.08);
+        let length = bench.share(0.055);
         intervals
             .push((period_ms, one_loop(bench, "interval", period_ms, length, LoopPhase::Zero)?));
     }
     let executive = bench.measure(ExecutiveExperiment {
         thread: bench.thread(),
         sizes: SIZES.to_vec(),
-        duration: bench.share(0.39),
+        duration: bench.share(0.2),
         rivals: RIVALS.to_vec(),
     })?;
     let executive = executive.map(|(executive, _)| executive);
     let registration = bench.measure(RegistrationExperiment { thread: bench.thread() })?;
     let registration = registration.map(|(rows, _)| rows).unwrap_or_default();
     let on_timer =
-        bench.measure(ProcessExperiment { thread: bench.thread(), duration: bench.share(0.09) })?;
+        bench.measure(ProcessExperiment { thread: bench.thread(), duration: bench.share(0.2) })?;
     let on_timer = on_timer.map(|(rows, _)| rows).unwrap_or_default();
     let overruns =
-        bench.measure(OverrunExperiment { thread: bench.thread(), duration: bench.share(0.12) })?;
+        bench.measure(OverrunExperiment { thread: bench.thread(), duration: bench.share(0.32) })?;
     let overruns = overruns.map(|(rows, _)| rows).unwrap_or_default();
     let mut rows = table2(process.as_ref(), quiet_process.as_ref());
     rows.extend(first_tasks(&on_timer));
@@ -431,7 +431,7 @@ fn distributions(rows: &[ProcessRow]) -> Drawing {
         views.iter().map(|(name, view)| (name.as_str(), view)).collect();
     let (x, y) = ("from the timer's instant to the first task, µs (log)", "ticks");
     let title = "timer to first task, 100 irregular tasks";
-    Drawing::new("ant.fig2.designs", title, x, y).log([true, false]).histograms(&measured).beside()
+    Drawing::new("ant.fig2.designs", title, x, y).log([true, false]).histograms(&measured)
 }
 
 /// Intervals of figure 4 that are drawn.

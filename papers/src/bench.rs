@@ -108,6 +108,8 @@ pub enum LoopPhase {
     /// Away from the kernel's tick, as far as that is found: a loop in user space cannot keep
     /// interrupts off, but out of their way.
     Quiet,
+    /// So many ns after the quiet phase, less than a period.
+    AfterQuiet(u64),
 }
 
 /// A loop under one condition.

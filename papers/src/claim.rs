@@ -10,6 +10,9 @@ use punctual_analysis::scatter::Scatter;
 
 use crate::row::{ENDED_EARLY, NO_DATA};
 
+/// The share of the cycles that a spread up to 99 % leaves out.
+const LEFT_OUT: f64 = 0.01;
+
 /// A claim of a paper, and its verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaperClaim {
@@ -21,6 +24,9 @@ pub struct PaperClaim {
     pub holds: Holds,
     /// The figure that decided the verdict; where none did, what it would take.
     pub because: String,
+    /// A sentence beside the verdict: what else the paper wants to know; `None` where it asks
+    /// nothing.
+    pub saying: Option<String>,
     /// The numbers that it rests on.
     pub figures: Vec<ClaimFigure>,
     /// Why a part of it was not tested, and what would do that.
@@ -123,6 +129,7 @@ impl PaperClaim {
             claim: claim.to_owned(),
             holds: Holds::Undecided,
             because: String::new(),
+            saying: None,
             figures: Vec::new(),
             untested: Vec::new(),
         }
@@ -200,9 +207,9 @@ impl PaperClaim {
         self
     }
 
-    /// With a sentence behind what decided it.
+    /// With a sentence beside what decided it.
     pub fn saying(self, sentence: &str) -> Self {
-        Self { because: format!("{}; {sentence}", self.because), ..self }
+        Self { saying: Some(sentence.to_owned()), ..self }
     }
 
     /// Of loops and timers that had no real-time policy: what was measured is another thing than
@@ -219,6 +226,22 @@ impl PaperClaim {
             self.holds = Holds::Undecided;
         }
         self
+    }
+
+    /// Of a loop that others may have kept from its CPU for this share of the time: where that is
+    /// more than its tests leave out, a failure may be theirs, and leaves it open. What holds in
+    /// spite of them holds.
+    pub fn beside_host(self, stolen: f64) -> Self {
+        if self.holds != Holds::No || stolen <= LEFT_OUT {
+            return self;
+        }
+        let because = format!(
+            "the host may have kept the loop from its CPU for {:.1} % of the time, more than the 1 \
+             in 100 that is left out; it takes a quieter host; {}",
+            stolen * 100.0,
+            self.because
+        );
+        Self { holds: Holds::Undecided, because, ..self }
     }
 
     /// Of a run that ended early: that is the reason where no better one is known.
@@ -307,6 +330,17 @@ mod tests {
         let untested = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");
         let without = untested.judged().without_policy("SCHED_FIFO 90");
         assert_eq!(without.because, "it takes a cable");
+    }
+
+    #[test]
+    fn a_failure_that_the_host_may_have_made_is_open_and_says_so() {
+        let failed = judged(&[test(LESS, ClaimedBound::AtLeast(40.0))]);
+        assert_eq!(failed.clone().beside_host(0.009).holds, Holds::No);
+        let open = failed.beside_host(0.023);
+        assert_eq!(open.holds, Holds::Undecided);
+        assert!(open.because.starts_with("the host may have kept the loop from its CPU for 2.3 %"));
+        let held = judged(&[test(CLEAR, ClaimedBound::AtLeast(40.0))]);
+        assert_eq!(held.clone().beside_host(0.5), held);
     }
 
     #[test]

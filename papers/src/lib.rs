@@ -93,9 +93,13 @@ impl Paper {
     /// About how long its measurements take together, s; where some are tuned, with these.
     pub fn seconds(self, length: PaperLength, is_tuned: bool) -> f64 {
         match (length, self) {
+            (PaperLength::Quick, Self::Ant) => 24.0,
             (PaperLength::Quick, _) => 16.0,
             (PaperLength::Full, Self::Linuxcnc) => linuxcnc::full_seconds(is_tuned),
             (PaperLength::Full, Self::Wince) => wince::FULL_S,
+            // Its designs are held against each other on the kernel's timer, where one stall makes
+            // many of few cycles late.
+            (PaperLength::Usual | PaperLength::Full, Self::Ant) => 240.0,
             // The others say no length that is longer: 10 000 releases, 100 releases, sweeps.
             (PaperLength::Usual | PaperLength::Full, _) => 100.0,
         }
@@ -118,7 +122,77 @@ impl Paper {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::time::Span;
+    use punctual_host::facts::MachineFacts;
+    use punctual_host::root::Root;
+    use punctual_lab::experiment::Experiment;
+    use punctual_lab::load::LoadError;
+
     use super::*;
+    use crate::bench::{LoopSet, MeasuredLoop, WithLoads};
+    use crate::figure::Drawing;
+
+    /// A machine on which nothing can be measured, though settings may be tuned.
+    struct Unmeasured(MachineFacts);
+
+    impl Bench for Unmeasured {
+        type Error = LoadError;
+
+        fn cpu(&self) -> u32 {
+            1
+        }
+
+        fn other_cpu(&self) -> Option<u32> {
+            Some(0)
+        }
+
+        fn machine(&self) -> &MachineFacts {
+            &self.0
+        }
+
+        fn share(&self, _share: f64) -> Span {
+            Span::ZERO
+        }
+
+        fn tuned(&self) -> Option<Vec<&str>> {
+            Some(vec!["/proc/sys/kernel/timer_migration"])
+        }
+
+        fn together(
+            &mut self,
+            _periods_ns: &[u64],
+            _loops: &LoopSet<'_>,
+        ) -> Result<Vec<Vec<MeasuredLoop>>, LoadError> {
+            Ok(Vec::new())
+        }
+
+        fn measure<E: Experiment>(
+            &mut self,
+            _experiment: E,
+        ) -> Result<Option<WithLoads<E::Outcome>>, LoadError> {
+            Ok(None)
+        }
+
+        fn draw(&mut self, _figures: impl IntoIterator<Item = Drawing>) {}
+    }
+
+    #[test]
+    fn no_two_rows_of_a_paper_have_one_name_on_a_terminal() {
+        let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/smt-desktop-8cpu");
+        let root = Root::captured(machine).expect("a machine");
+        let mut bench = Unmeasured(MachineFacts::collect(&root));
+        for paper in Paper::ALL {
+            let reproduction = paper.reproduce(&mut bench).expect("nothing is measured");
+            let mut titles: Vec<String> = Vec::new();
+            for PaperRow { id, title, .. } in &reproduction.rows {
+                // A terminal names the figure or table before it.
+                let place = id.split('.').nth(1).unwrap_or_default();
+                let name = format!("{place}: {title}");
+                assert!(!titles.contains(&name), "{id} is called as another row: {title}");
+                titles.push(name);
+            }
+        }
+    }
 
     #[test]
     fn a_paper_is_measured_as_long_as_it_says_and_never_shorter_than_usual() {

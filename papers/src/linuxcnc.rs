@@ -256,6 +256,14 @@ fn signed(figures: Vec<(Drawing, NamedIntervals<'_>)>) -> Vec<Drawing> {
     figures.into_iter().enumerate().map(figure).collect()
 }
 
+/// The name of a condition in titles.
+fn titled(name: &str) -> String {
+    match name.strip_prefix("linuxcnc") {
+        Some(rest) => format!("loaded{rest}"),
+        None => name.to_owned(),
+    }
+}
+
 /// Largest latency and deviation of the interval.
 fn histogram(
     thread: &Thread,
@@ -268,7 +276,7 @@ fn histogram(
     let new = |key: &str, title: &str, published: &str| {
         let condition = name.trim_end_matches(" quiet").replace(' ', "-");
         let id = format!("linuxcnc.{}{condition}.{key}", thread.prefix);
-        let title = format!("{title} of a {} thread", thread.name);
+        let title = format!("{title} of a {} thread, {}", thread.name, titled(name));
         let row = PaperRow::new(id, &title, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
         let row = match (published.is_empty(), is_tuned) {

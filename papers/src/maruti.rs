@@ -347,6 +347,12 @@ const FIGURES: [TimerFigure; 4] = [
 const PERIODS: [(&str, u64); 2] = [("100us", 100_000), ("15us", 15_000)];
 
 impl TimerFigure {
+    /// Its wakes with this period, in titles.
+    fn condition(&self, period_ns: u64) -> String {
+        let cache = if self.cached { "enabled" } else { "disabled" };
+        format!("each {} µs, {} behind, cache {cache}", period_ns / 1_000, self.behind.name())
+    }
+
     /// Where its stamps go: beside a cache that is disabled there, it is cold here.
     fn store(&self) -> StampStore {
         if self.cached { StampStore::Array } else { StampStore::Cold }
@@ -388,10 +394,8 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for figure in &FIGURES {
         for (suffix, period_ns) in PERIODS {
-            let &TimerFigure { id, behind, cached, published, note } = figure;
-            let cache = if cached { "enabled" } else { "disabled" };
-            let title =
-                format!("range of timer interrupts, {} behind, cache {cache}", behind.name());
+            let &TimerFigure { id, cached, published, note, .. } = figure;
+            let title = format!("range of timer interrupts, {}", figure.condition(period_ns));
             let row = PaperRow::new(format!("maruti.{id}.{suffix}"), &title, "cycles", published);
             let row = if note.is_empty() {
                 row.note("a plot without numbers there")
@@ -427,8 +431,8 @@ fn interrupts(
     let row = timer.and_then(|timer| figure.row(timer, period_ns));
     let each = row.and_then(|row| Some(row.interrupts? as f64 / row.n as f64));
     let id = format!("maruti.{}.{suffix}.interrupts", figure.id);
-    let title = "interrupts of the CPU for each of these wakes";
-    let measured = PaperRow::new(id, title, "", "").measured(each);
+    let title = format!("interrupts of the CPU for each wake, {}", figure.condition(period_ns));
+    let measured = PaperRow::new(id, &title, "", "").measured(each);
     let why = timer.and_then(|timer| timer.no_counters.as_ref());
     why.iter().fold(measured, |row, why| row.note(why)).note(
         "by /proc/interrupts, all kinds: one a wake is the timer's own, and all others were \
@@ -446,7 +450,8 @@ fn counted(
     let Some(row) = timer.and_then(|timer| figure.row(timer, period_ns)) else { return Vec::new() };
     let new = |count: &ProcessorCount| {
         let id = format!("maruti.{}.{suffix}.{}", figure.id, count.event);
-        let title = format!("{} of the CPU for each of these wakes", count.event.replace('-', " "));
+        let event = count.event.replace('-', " ");
+        let title = format!("{event} of the CPU for each wake, {}", figure.condition(period_ns));
         PaperRow::new(id, &title, "", "").measured(Some(count.count / row.n as f64)).note(
             "read there without insight into the cause, and printed nowhere; by the processor's \
              own counters, with all that ran on the CPU, the work behind as well",
@@ -466,8 +471,12 @@ fn stores(
         Some((row.lateness_ns.p99? - row.lateness_ns.min?) / tick_ns?)
     };
     let more = spread(StampStore::Array).zip(spread(StampStore::Hot));
-    let title = "range of timer interrupts, stamps in a large array less in one that stays cached";
-    PaperRow::new(format!("maruti.fig10.{suffix}.store"), title, "cycles", "")
+    let title = format!(
+        "range of timer interrupts each {} µs, stamps in a large array less in one that stays \
+         cached",
+        period_ns / 1_000
+    );
+    PaperRow::new(format!("maruti.fig10.{suffix}.store"), &title, "cycles", "")
         .measured(more.map(|(array, hot)| array - hot))
         .note("quantile 0.99 less the least of each; the spikes there, a plot without numbers")
 }
@@ -478,7 +487,7 @@ fn spikes(timer: Option<&TimerOutcome>, (suffix, period_ns): (&str, u64)) -> Pap
     let row = timer.and_then(|timer| timer_row(timer, way, Background::Nop, period_ns));
     let new = PaperRow::new(
         format!("maruti.fig10.{suffix}.spikes"),
-        "period of the lateness of consecutive wakes",
+        &format!("period of the lateness of consecutive wakes each {} µs", period_ns / 1_000),
         "samples",
         "512",
     );
@@ -531,9 +540,11 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
             row.map(|row| over_offset(row, errors(row))).unwrap_or_default()
         };
         let single = points(|row| &row.single).into_iter().map(|at| (at, ""));
-        Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
+        let figure = Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
             .line("here: median at each offset", points(|row| &row.curve))
-            .points("here: one sweep", single)
+            .points("here: one sweep", single);
+        // The paper compares it with the one before.
+        if id == "maruti.fig8" { figure.beside() } else { figure }
     };
     let drawn = figures.into_iter().flat_map(|own| {
         let periods = PERIODOGRAMS.iter().find(|(id, ..)| *id == own.0);
@@ -563,7 +574,10 @@ fn periodogram(&(id, published): &(&str, Option<f64>), row: &AccuracyRow) -> Opt
     // A period that no sweep is long enough for stands on no axis.
     let published = published.filter(|ticks| (shortest..=longest).contains(ticks));
     Some(match published {
-        Some(ticks) => figure.rug("published", vec![[ticks, 0.0]]),
+        Some(ticks) => {
+            let name = format!("published: {ticks} cycles");
+            figure.points(&name, [([ticks, 0.0], "published")])
+        }
         None => figure,
     })
 }
@@ -682,7 +696,14 @@ mod tests {
         let [curve, least, published] = &figure.series[..] else { panic!("{figure:?}") };
         assert_eq!(curve.points, [[128.0, 0.01], [32.0, 0.4], [3.0, 0.02]]);
         assert_eq!(least.points, [[3.0, SHARE_MIN], [128.0, SHARE_MIN]]);
-        assert_eq!(published.points, [[32.0, 0.0]]);
+        assert_eq!(
+            (&*published.name, &published.points[..]),
+            ("published: 32 cycles", &[[32.0, 0.0]][..])
+        );
+        assert_eq!(published.labels, ["published"]);
+        let beside: Vec<&str> =
+            drawn.iter().filter(|figure| figure.beside).map(|figure| &*figure.id).collect();
+        assert_eq!(beside, ["maruti.fig8"], "on the scales of figure 7");
     }
 
     fn note(accuracy: Option<&AccuracyOutcome>, id: &str) -> String {

@@ -42,7 +42,7 @@ const INTERVALS: [(&str, u64); 12] = [
     ("each 27 us", 27),
     ("each 33 us", 33),
     ("each 41 us", 41),
-    ("each 51 us", EQ1_AT),
+    ("each 51 us", 51),
     ("each 63 us", 63),
     ("each 77 us", 77),
     ("each 93 us", 93),
@@ -51,8 +51,19 @@ const INTERVALS: [(&str, u64); 12] = [
     ("each 171 us", 171),
     ("each 247 us", 247),
 ];
-/// The one of them that is nearest to the 50 µs of equation 1, µs.
-const EQ1_AT: u64 = 51;
+/// The interval of equation 1, µs.
+const EQ1_AT: u64 = 50;
+/// It divides T, so that the phase of the releases alone sets how long the last poll is: loops at
+/// these, ns after the quiet phase, have every tenth of it once, and their mean is the mean poll's.
+const EQ1_PHASES: [(&str, u64); 5] = [
+    ("each 50 us", 0),
+    ("each 50 us, 10 us later", 10_000),
+    ("each 50 us, 20 us later", 20_000),
+    ("each 50 us, 30 us later", 30_000),
+    ("each 50 us, 40 us later", 40_000),
+];
+/// The share of the time that they take together.
+const EQ1_SHARE: f64 = 0.05;
 
 /// A load that was measured at an interval of figure 5.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +208,8 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         .zip(&sweep)
         .filter_map(|((_, us), run)| Some(LoadAt { us: *us, percent: run.cpu_percent()? }))
         .collect();
-    rows.extend(loading(quiet.compensated, &cost));
+    let at_eq1 = at_equation_1(bench)?;
+    rows.extend(loading(quiet.compensated, at_eq1));
     let period = one_period(bench, own_optimum(quiet.compensated))?;
     rows.extend(Period::from_ns(PERIOD_NS).map(|t| one_period::row(period.as_ref(), t)));
     bench.draw(period.iter().map(one_period::figure));
@@ -210,6 +222,26 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     rows.extend(table1([quiet.plain, quiet.compensated].map(StepErrors::of)));
     let claims = Evidence { quiet, zero, timers: &timers }.claims();
     Ok(Reproduction { rows, claims })
+}
+
+/// The load at the interval of equation 1, %: the mean of loops at each of its phases; `None` where
+/// one was not measured.
+fn at_equation_1<B: Bench>(bench: &mut B) -> Result<Option<Interval>, B::Error> {
+    let every = WaitKind::Rearm(Period::from_ns(EQ1_AT * 1_000));
+    let each = EQ1_SHARE / EQ1_PHASES.len() as f64;
+    let mut percents = Vec::new();
+    for (name, after_ns) in EQ1_PHASES {
+        let condition = [LoopCondition::idle(name, every)];
+        let runs = loops(bench, &condition, LoopPhase::AfterQuiet(after_ns), each)?;
+        percents.push(runs.first().and_then(MeasuredLoop::cpu_percent));
+    }
+    Ok(mean(&percents))
+}
+
+/// The mean of values of which none is missing.
+fn mean(values: &[Option<Interval>]) -> Option<Interval> {
+    let sum = values.iter().copied().reduce(|a, b| Some(a?.plus(b?)))?;
+    sum.map(|sum| sum.times(1.0 / values.len() as f64))
 }
 
 /// The runs in which 10 000 samples are looked for that follow each other: no more, for a machine
@@ -547,7 +579,7 @@ fn one_period<B: Bench>(
     bench: &mut B,
     own: Option<Optimum>,
 ) -> Result<Option<OnePeriod>, B::Error> {
-    let every_ns = own.map_or(EQ1_AT * 1_000, |own| (own.a * 1e3) as u64);
+    let every_ns = own.map_or(INTERVALS[4].1 * 1_000, |own| (own.a * 1e3) as u64);
     let ways = Period::from_ns(PERIOD_NS).zip(Period::from_ns(every_ns));
     let Some((period, every)) = ways else { return Ok(None) };
     let thread = bench.thread();
@@ -616,7 +648,7 @@ fn own_optimum(compensated: Option<&MeasuredLoop>) -> Option<Optimum> {
 }
 
 /// The measured series of figure 5.
-const MEASURED: &str = "here: CPU time of the loop, down to what no one else can have taken";
+const MEASURED: &str = "here: CPU time of the loop, down to that less what others may have had";
 
 /// From the load less what may have been others' to all of it, %.
 fn error_bar(at: &LoadAt) -> Option<[f64; 3]> {
@@ -654,8 +686,8 @@ fn load_figure(loads: &[LoadAt], own: Option<Optimum>) -> Drawing {
         .ranges(MEASURED, loads.iter().filter_map(|at| Some((at.us as f64, error_bar(at)?))))
 }
 
-/// Equations 1 to 3; `loads`: those at the intervals of figure 5.
-fn loading(rearm: Option<&MeasuredLoop>, loads: &[LoadAt]) -> Vec<PaperRow> {
+/// Equations 1 to 3; `at_eq1`: the load at the interval of equation 1, %.
+fn loading(rearm: Option<&MeasuredLoop>, at_eq1: Option<Interval>) -> Vec<PaperRow> {
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
@@ -666,16 +698,24 @@ fn loading(rearm: Option<&MeasuredLoop>, loads: &[LoadAt]) -> Vec<PaperRow> {
         (Some(a), Some(s)) => format!("load at the A of this machine, {a:.1} µs for S = {s:.1} µs"),
         _ => "load at the A of this machine".to_owned(),
     };
+    let own_wake =
+        own_s.map_or_else(String::new, |s| format!(" with S = {s:.1} µs of this machine"));
     let at_own = PaperRow::new("nist.eq1.own", &at_own, "%", "").measured(own);
     vec![
-        PaperRow::new("nist.eq1", "load at A = 50 µs, T = 500 µs, S = 5 µs", "%", "")
-            .formula(load(50.0, S))
-            .measured(load_at(loads, EQ1_AT).map(|percent| percent.value))
-            .note(worst_case)
-            .note(&format!(
-                "measured at A = {EQ1_AT} µs, with the S of this machine: 50 µs divides T, so that \
-                 the phase of the releases would set how long the last poll is"
-            )),
+        PaperRow::new(
+            "nist.eq1",
+            "load at A = 50 µs, T = 500 µs; S = 5 µs in the formula",
+            "%",
+            "",
+        )
+        .formula(load(50.0, S))
+        .measured(at_eq1.map(|percent| percent.value))
+        .note(worst_case)
+        .note(&format!(
+            "measured at A = {EQ1_AT} µs{own_wake}: 50 µs divides T, so that the phase of the \
+                 releases sets how long the last poll is, and this is the mean of five phases \
+                 10 µs apart"
+        )),
         match own_a.zip(own_s) {
             Some((a, s)) => at_own.formula(load(a, s)),
             None => at_own,
@@ -781,13 +821,18 @@ fn torques(motor: &Motor, errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
     let small = |us: f64| std::f64::consts::FRAC_PI_2 * motor.step_hz * us * 1e-6;
     let published_us = [UNCOMPENSATED, COMPENSATED];
     let kinds = ["Tu", "Tc"];
+    let sides = ["uncompensated", "compensated"];
     let name = motor.id.replace("ozin", " oz-in");
     let mut rows = Vec::new();
     for at in 0..2 {
         // Half of the holding torque is available.
-        let cells = [("", "oz-in", motor.holding), ("%", "%", 200.0)];
-        for (cell, (suffix, unit, times)) in cells.into_iter().enumerate() {
-            let title = format!("torque lost by the {name} motor");
+        let cells = [
+            ("", "torque", "oz-in", motor.holding),
+            ("%", "share of the available torque", "%", 200.0),
+        ];
+        let side = sides[at];
+        for (cell, (suffix, quantity, unit, times)) in cells.into_iter().enumerate() {
+            let title = format!("{quantity} lost by the {name} motor, {side}");
             let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
             let row = PaperRow::new(id, &title, unit, motor.cells[2 * at + cell])
                 .formula(small(published_us[at]) * times)
@@ -808,10 +853,11 @@ fn torques(motor: &Motor, errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
             let id = format!("nist.table1.{}.{}.{part}", motor.id, kinds[at]);
             PaperRow::new(id, title, "%", "").note("not in the paper, which has one error alone")
         };
-        let title = format!("torque that 1 step in 1 000 of the {name} motor loses more than");
+        let title =
+            format!("torque that 1 step in 1 000 of the {name} motor loses more than, {side}");
         let rare = errors[at].at(0.999).map(|us| motor.lost(us) * 200.0);
         rows.push(new("p99.9", &title).measured(rare));
-        let title = format!("steps at which the {name} motor loses more than {LOSSY:.0} %");
+        let title = format!("steps at which the {name} motor loses more than {LOSSY:.0} %, {side}");
         rows.push(new("lossy", &title).measured(errors[at].lossy(motor)));
     }
     rows
@@ -859,7 +905,7 @@ mod tests {
 
     #[test]
     fn the_formulas_give_what_the_paper_prints_where_it_is_right() {
-        let rows = loading(None, &[]);
+        let rows = loading(None, None);
         let value = |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.formula);
         assert_eq!(value("nist.eq2"), Some(50.0));
         assert!(value("nist.eq3").is_some_and(|share| (share - 19.0).abs() < 1e-9));
@@ -878,17 +924,24 @@ mod tests {
     #[test]
     fn a_load_stands_beside_the_interval_that_it_was_measured_at() {
         let rearm = MeasuredLoop::of_latenesses(&[5, 6, 7], 0.267, 86_800);
-        let loads = loads(&[(21, 44.0), (EQ1_AT, 34.4), (77, 28.0)]);
-        let rows = loading(Some(&rearm), &loads);
+        let at_eq1 = |shares: [f64; 5]| mean(&shares.map(|share| Some(Interval::exact(share))));
+        let rows = loading(Some(&rearm), at_eq1([30.4, 32.4, 34.4, 36.4, 38.4]));
         let row = |id: &str| rows.iter().find(|row| row.id == id).expect("a row");
-        assert_eq!(row("nist.eq1").measured, Some(34.4));
+        assert!(row("nist.eq1").measured.is_some_and(|share| (share - 34.4).abs() < 1e-9));
+        assert!(row("nist.eq1").note.contains("at A = 50 µs with S = 15.1 µs of this machine"));
+        assert_eq!((mean(&[Some(Interval::exact(1.0)), None]), mean(&[])), (None, None));
         let own = row("nist.eq1.own");
         assert!(own.title.contains("86.8 µs for S = 15.1 µs"), "{own:?}");
         assert!(own.measured.is_some_and(|share| (share - 26.7).abs() < 1e-9), "{own:?}");
         assert!(own.formula.is_some_and(|share| (share - 31.7).abs() < 0.05), "{own:?}");
         assert_eq!(row("nist.eq2").measured, Some(86.8));
         assert!(row("nist.s").measured.is_some_and(|us| (us - 15.07).abs() < 0.01));
-        assert_eq!(loading(Some(&rearm), &[])[0].measured, None);
+        assert_eq!(loading(Some(&rearm), None)[0].measured, None);
+        // The phases are all tenths of the interval, each once.
+        let mut after: Vec<u64> =
+            EQ1_PHASES.map(|(_, ns)| ns % (EQ1_AT * 1_000)).into_iter().collect();
+        after.dedup();
+        assert_eq!(after, [0, 10_000, 20_000, 30_000, 40_000]);
     }
 
     #[test]
@@ -933,7 +986,7 @@ mod tests {
 
     #[test]
     fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
-        let loads = loads(&[(EQ1_AT, 31.0)]);
+        let loads = loads(&[(51, 31.0)]);
         let figure = load_figure(&loads, None);
         let points: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
         // The bar of the last goes from what is left where others took their part.

@@ -553,7 +553,8 @@ enum Shown {
     Persistent,
     /// The average of all.
     Averaged,
-    /// The average of all, with the earliest and the latest of this loaded system in figure 11.
+    /// All answers and their average, with the earliest and the latest of this loaded system in
+    /// figure 11.
     BesidePublished(Kernel),
 }
 
@@ -604,22 +605,36 @@ fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
         Shown::Persistent => persistent(&id, title, stages.map(|(_, stage)| stage).collect()),
         Shown::Averaged => averaged(&id, title, stages),
         Shown::BesidePublished(kernel) => {
-            let figure = averaged(&id, title, stages);
+            let stages: Vec<_> = stages.map(|(_, stage)| stage).collect();
+            let averages = stages.iter().enumerate().filter_map(|(at, stage)| {
+                let trace = stage.trace.as_ref()?;
+                Some((at, edge_of(trace)))
+            });
+            let averages: Vec<(usize, Vec<[f64; 2]>)> = averages.collect();
+            let figure = persistent(&id, title, stages);
+            let figure = averages.into_iter().fold(figure, |figure, (at, average)| {
+                let name = format!("stage {}: the average", at + 1);
+                figure.line(&name, average).in_channel(STAGE_CHANNELS[at])
+            });
             let system = LATENCIES.iter().find(|row| row.kernel == *kernel && row.loaded);
             let stages =
                 system.into_iter().flat_map(|system| ["ISR", "APP"].iter().zip(&system.cells));
-            stages.fold(figure, |figure, (stage, [latest, earliest, ..])| {
+            stages.enumerate().fold(figure, |figure, (at, (stage, [latest, earliest, ..]))| {
                 // Before the earliest none has started; at the latest all have.
                 let ends = [(earliest, 0.0), (latest, 1.0)];
                 let ends =
                     ends.into_iter().filter_map(|(cell, share)| Some([cell.parse().ok()?, share]));
-                figure.line(
-                    &format!("published in figure 11: {stage}, earliest to latest"),
-                    ends.collect(),
-                )
+                let name = format!("published in figure 11: {stage}, earliest to latest");
+                figure.line(&name, ends.collect()).in_channel(STAGE_CHANNELS[at])
             })
         }
     }
+}
+
+/// The share of answers that have started at each place of a trace: x in µs.
+fn edge_of(trace: &StageTrace) -> Vec<[f64; 2]> {
+    let at = |(point, share): (usize, &f64)| [point as f64 * trace.step_ns / 1e3, *share];
+    trace.started.iter().enumerate().map(at).collect()
 }
 
 /// The traces of the oscilloscope, from top to bottom: its third, second and first channel.
@@ -709,8 +724,7 @@ fn persistent(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
     let end_us = traces.iter().map(|trace| length_us(trace)).fold(0.0, f64::max);
     let figure = screen(id, title, end_us);
     traces.into_iter().enumerate().fold(figure, |figure, (stage, trace)| {
-        let point = |(point, share): (usize, &f64)| [point as f64 * trace.step_ns / 1e3, *share];
-        let mut shares: Vec<[f64; 2]> = trace.started.iter().enumerate().map(point).collect();
+        let mut shares = edge_of(trace);
         // The one that ends before the other stays where it was.
         shares.extend(trace.started.last().map(|share| [end_us, *share]));
         let last_us = trace.single_ns.last().map(|ns| *ns as f64 / 1e3);
@@ -820,7 +834,18 @@ fn losses_figure(saturation: Option<&SaturationOutcome>) -> Drawing {
             let khz = row?.pass_hz? / 1e3;
             Some(([place as f64 + aside, khz], above(khz)))
         });
-        figure.bars(&format!("here: {name}"), bars)
+        let figure = figure.bars(&format!("here: {name}"), bars);
+        // No frequency that was tried loses so little: MF lies below the lowest of them.
+        let below = places.iter().enumerate().filter_map(|(place, (condition, stage))| {
+            let row = rows.iter().find(|row| {
+                (&*row.condition, row.stage) == (*condition, *stage) && row.goal == loss
+            })?;
+            let khz = row.fail_hz.filter(|_| row.pass_hz.is_none())? / 1e3;
+            Some(([place as f64 + aside, khz], format!("< {}", above(khz))))
+        });
+        let below: Vec<([f64; 2], String)> = below.collect();
+        let below = below.iter().map(|(at, name)| (*at, name.as_str()));
+        figure.points(&format!("here: below the least that was tried, {name}"), below)
     })
 }
 
@@ -1125,9 +1150,19 @@ mod tests {
         let traces = named("wince.fig7", "stage 1: all");
         assert_eq!((traces.style, traces.points[2]), (Style::Density, [5.0, 1.0]));
         let singles = |id: &str| series(id, "single ones")[0][0];
-        let first =
-            ["6a", "6c", "9a", "9b", "10"].map(|number| singles(&format!("wince.fig{number}")));
-        assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0]);
+        let first = ["6a", "6c"].map(|number| singles(&format!("wince.fig{number}")));
+        assert_eq!(first, [1.0, 3.0]);
+        // The paper's three: a montage of all, the average, the last, in the channel of the stage.
+        for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
+            let [all, average, last] = ["all", "the average", "the last"]
+                .map(|name| named(id, &format!("stage 2: {name}")));
+            assert_eq!((all.style, all.channel), (Style::Density, 0), "{id}");
+            assert_eq!((average.style, average.channel), (Style::Line, 0), "{id}");
+            assert_eq!(
+                (average.points, last.points[1]),
+                (vec![[0.0, 0.0], [5.0, 1.0]], [3.6, 0.0])
+            );
+        }
         let published = |stage| {
             series("wince.fig9a", &format!("published in figure 11: {stage}, earliest to latest"))
         };
@@ -1241,7 +1276,7 @@ mod tests {
             vec![
                 row("unloaded", 1, 0.0, Some(5e3)),
                 row("unloaded", 1, 1e-2, Some(2e4)),
-                row("equal", 2, 0.0, None),
+                SaturationRow { fail_hz: Some(250.0), ..row("equal", 2, 0.0, None) },
             ],
             None,
         );
@@ -1252,6 +1287,9 @@ mod tests {
             .iter()
             .flat_map(|series| series.points.iter().map(|at| (&*series.name, at[1])))
             .collect();
-        assert_eq!(found, [("here: nothing lost", 5.0), ("here: 1 in 100 lost", 20.0)]);
+        let below = "here: below the least that was tried, nothing lost";
+        let wanted = [("here: nothing lost", 5.0), (below, 0.25), ("here: 1 in 100 lost", 20.0)];
+        assert_eq!(found, wanted);
+        assert_eq!(figure.series[1].labels, ["< 0.25"]);
     }
 }

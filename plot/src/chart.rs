@@ -5,7 +5,7 @@
 
 use crate::axis::{Axis, Scale};
 use crate::labels::{self, Bounds, Labels};
-use crate::scene::{Anchor, DASHES, Ink, Item, SERIES, Scene, ScenePoint};
+use crate::scene::{self, Anchor, Ink, Item, Scene, ScenePoint};
 
 /// The mark of a series; all numbers in the units of the axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,7 +183,7 @@ const ROW: f64 = 18.0;
 const NOTE: f64 = 16.0;
 const NAME: f64 = 14.0;
 /// The most lines of a name below a frame.
-const NAME_LINES: usize = 3;
+const NAME_LINES: usize = 5;
 /// The most of the width that names to the left of a frame take.
 const NAMES_SHARE: f64 = 0.36;
 /// Below the frame: ticks, their words, the axis' own.
@@ -347,11 +347,12 @@ fn key(series: &ChartSeries, (x, y): ScenePoint, items: &mut Vec<Item>) {
     let is_line = !series.marks.iter().any(is_area);
     if !is_line || series.marks.iter().any(is_band) {
         let outlines = vec![Frame::rectangle((x, y - 5.0), (x + 28.0, y + 5.0))];
-        items.push(Item::Fill { outlines, ink, opacity: 0.3, edge: 1.0 });
+        let opacity = scene::opacity(series.ink);
+        items.push(Item::Fill { outlines, ink, opacity, edge: 1.0 });
     }
     if is_line {
         let strokes = vec![vec![(x, y), (x + 28.0, y)]];
-        items.push(Item::Line { strokes, ink, width: 2.5, dash: DASHES[series.ink % SERIES] });
+        items.push(Item::Line { strokes, ink, width: 2.5, dash: scene::dash(series.ink) });
     }
 }
 
@@ -427,7 +428,7 @@ fn draw(
     words: &mut Labels,
 ) {
     let ink = Ink::Series(series.ink);
-    let dash = DASHES[series.ink % SERIES];
+    let dash = scene::dash(series.ink);
     match mark {
         Mark::Steps { edges, values } => {
             let strokes = steps(frame, edges, values);
@@ -461,8 +462,8 @@ fn draw(
         Mark::Points(named) => points(frame, ink, named, items, words),
         Mark::Spans(named) => spans(frame, named, items, words),
         Mark::Thresholds(axis, named) => thresholds(frame, *axis, named, items, words),
-        Mark::Bars(columns) => bars(frame, ink, columns, items, words),
-        Mark::Boxes(distributions) => boxes(frame, ink, distributions, items),
+        Mark::Bars(columns) => bars(frame, series.ink, columns, items, words),
+        Mark::Boxes(distributions) => boxes(frame, series.ink, distributions, items),
         Mark::Cells(rectangles) => cells(frame, ink, rectangles, items),
         Mark::Rug(places) => {
             let tall =
@@ -557,15 +558,24 @@ fn points(
 ) {
     let at: Vec<ScenePoint> = named.iter().map(|point| frame.point((point.x, point.y))).collect();
     for (&(x, y), NamedPoint { name, .. }) in at.iter().zip(named) {
-        let name = text((x, y - 6.0), name, SMALL, Anchor::Middle, Ink::Muted);
-        words.place_within(frame.bounds(), name);
+        // Points near each other have names above each other.
+        let named = [6.0, 6.0 + SMALL * 1.1, 6.0 + SMALL * 2.2]
+            .map(|above| text((x, y - above), name, SMALL, Anchor::Middle, Ink::Muted));
+        let place = named.into_iter().find(|name| words.has_room(frame.bounds(), name));
+        place.into_iter().for_each(|name| words.place_within(frame.bounds(), name));
     }
     let radius = if at.len() > MANY { DOT } else { POINT };
     items.push(Item::Dots { at, radius, ink });
 }
 
 /// Columns, each with its name above it where there is room.
-fn bars(frame: &Frame<'_>, ink: Ink, columns: &[Bar], items: &mut Vec<Item>, words: &mut Labels) {
+fn bars(
+    frame: &Frame<'_>,
+    number: usize,
+    columns: &[Bar],
+    items: &mut Vec<Item>,
+    words: &mut Labels,
+) {
     let mut outlines = Vec::new();
     for Bar { place, half, value, name } in columns {
         let (left, right) = (frame.x(place - half), frame.x(place + half));
@@ -580,11 +590,13 @@ fn bars(frame: &Frame<'_>, ink: Ink, columns: &[Bar], items: &mut Vec<Item>, wor
         let place = named.into_iter().find(|name| words.has_room(frame.bounds(), name));
         place.into_iter().for_each(|name| words.place_within(frame.bounds(), name));
     }
-    items.push(Item::Fill { outlines, ink, opacity: 0.3, edge: 1.0 });
+    let (ink, opacity) = (Ink::Series(number), scene::opacity(number));
+    items.push(Item::Fill { outlines, ink, opacity, edge: 1.0 });
 }
 
 /// Thin lines with their ends, boxes over them, thick lines through these, dots beyond.
-fn boxes(frame: &Frame<'_>, ink: Ink, distributions: &[QuantileBox], items: &mut Vec<Item>) {
+fn boxes(frame: &Frame<'_>, number: usize, distributions: &[QuantileBox], items: &mut Vec<Item>) {
+    let (ink, opacity) = (Ink::Series(number), scene::opacity(number));
     let (mut thin, mut thick) = (Vec::new(), Vec::new());
     let (mut outlines, mut dots) = (Vec::new(), Vec::new());
     for QuantileBox { place, half, line, body, middle, far } in distributions {
@@ -596,7 +608,7 @@ fn boxes(frame: &Frame<'_>, ink: Ink, distributions: &[QuantileBox], items: &mut
         dots.extend(far.map(|far| at(0.0, far)));
     }
     items.push(Item::Line { strokes: thin, ink, width: 1.2, dash: &[] });
-    items.push(Item::Fill { outlines, ink, opacity: 0.3, edge: 1.0 });
+    items.push(Item::Fill { outlines, ink, opacity, edge: 1.0 });
     items.push(Item::Line { strokes: thick, ink, width: 2.6, dash: &[] });
     items.push(Item::Dots { at: dots, radius: 2.2, ink });
 }
@@ -714,6 +726,40 @@ mod tests {
         };
         let [first, second] = ["0.0200001", "0.0190001"].map(|name| named(name).expect(name));
         assert!(second.1 < first.1, "a line higher: {first:?} {second:?}");
+    }
+
+    #[test]
+    fn no_two_series_look_alike() {
+        let looks: Vec<(&str, &[f64])> =
+            (0..12).map(|number| (Ink::Series(number).on_white(), scene::dash(number))).collect();
+        for (at, look) in looks.iter().enumerate() {
+            assert!(!looks[..at].contains(look), "{at}: {look:?}");
+        }
+        // Columns have no dashes: those of a colour that was there are hollow.
+        let columns = |ink| {
+            let bars = vec![Bar { place: 3.0, half: 0.1, value: 1.2, name: String::new() }];
+            let series = ChartSeries { name: String::new(), ink, marks: vec![Mark::Bars(bars)] };
+            let drawn = Chart { series: vec![series], ..chart(3) };
+            let fill = |item: &Item| match item {
+                Item::Fill { ink, opacity, .. } => Some((ink.on_white(), opacity.to_bits())),
+                _ => None,
+            };
+            drawn.scene().items.iter().find_map(fill).expect("columns")
+        };
+        assert_eq!(columns(1).0, columns(7).0);
+        assert_ne!(columns(1).1, columns(7).1);
+    }
+
+    #[test]
+    fn points_near_each_other_have_names_above_each_other() {
+        let point = |x: f64, name: &str| NamedPoint { x, y: 0.1, name: name.to_owned() };
+        let points = vec![point(5.0, "minimum"), point(5.3, "average"), point(5.5, "median")];
+        let mark = Mark::Points(points);
+        let series = vec![ChartSeries { name: "published".to_owned(), ink: 0, marks: vec![mark] }];
+        let words = words_of(&Chart { series, ..chart(3) }.scene());
+        for name in ["minimum", "average", "median"] {
+            assert!(words.iter().any(|(word, _)| word == name), "{name}: {words:?}");
+        }
     }
 
     #[test]

@@ -16,21 +16,34 @@ pub enum Ink {
     Axis,
     /// Lines of the grid.
     Grid,
-    /// The series of this number; numbers from [`SERIES`] on begin anew.
+    /// The series of this number; its colour is that of the number less [`SERIES`], if it is not
+    /// below that.
     Series(usize),
 }
 
-/// The number of series that differ in colour and dashes.
+/// The number of colours of series.
 pub const SERIES: usize = 6;
 
 /// The colours of the series on white: distinguishable by colour-blind eyes (Okabe and Ito's
 /// palette, its yellow left out, the light ones darkened for thin lines).
 pub const SERIES_ON_WHITE: [&str; SERIES] =
-    ["#0062a8", "#c24a00", "#00795a", "#a8447f", "#8f6400", "#3d7f9e"];
+    ["#0062a8", "#c24a00", "#00795a", "#a8447f", "#8f6400", "#4a5058"];
 
 /// The dashes of the series, in pixels: line, gap, …; empty: a full line.
-pub const DASHES: [&[f64]; SERIES] =
+const DASHES: [&[f64]; SERIES] =
     [&[], &[7.0, 3.0], &[2.0, 2.0], &[9.0, 3.0, 2.0, 3.0], &[4.0, 2.0], &[12.0, 4.0]];
+
+/// The dashes of the series of this number: of those of one colour none has those of another, up
+/// to the square of [`SERIES`].
+pub fn dash(series: usize) -> &'static [f64] {
+    DASHES[(series + series / SERIES) % SERIES]
+}
+
+/// The opacity of the shapes of the series of this number, in [0, 1]: those that have the colour of
+/// one before are nearly hollow.
+pub fn opacity(series: usize) -> f64 {
+    if series < SERIES { 0.3 } else { 0.05 }
+}
 
 impl Ink {
     /// Its name: `text`, `s0`, …

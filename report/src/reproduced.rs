@@ -43,6 +43,17 @@ pub struct ReproduceBody {
 }
 
 impl ReproduceBody {
+    /// Leaves out all that is of other papers than these, which have short names.
+    pub fn keep(&mut self, papers: &[&str]) {
+        let is_kept =
+            |id: &str| id.split(['.', ' ']).next().is_some_and(|own| papers.contains(&own));
+        self.papers.retain(|paper| is_kept(paper));
+        self.claims.retain(|claim| is_kept(&claim.id));
+        self.rows.retain(|row| is_kept(&row.id));
+        self.runs.retain(|run| is_kept(&run.name));
+        self.figures.retain(|figure| is_kept(&figure.id));
+    }
+
     /// The figures that papers print of the machine, those of their claims, and the claims.
     pub(crate) fn on_grid(&self) -> SideFigures {
         let row = |row: &ReproducedRow| {
@@ -79,6 +90,10 @@ pub struct ReproducedClaim {
     /// The ground of the verdict; for "undecided" why nothing decided it, and the data that it
     /// would take.
     pub because: String,
+    /// A sentence beside the verdict: what else the paper wants to know; null where it asks
+    /// nothing, and in results of before, which have it behind `because`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saying: Option<String>,
     /// The numbers that it rests on: the tests, and how far the values lie apart beside them.
     pub figures: Vec<ClaimFigure>,
 }
@@ -102,7 +117,13 @@ impl ReproducedClaim {
     /// it, and where that is open, the data that would decide; or the beginning of why nothing did.
     pub fn in_short(&self) -> String {
         let decided = |figure: &&ClaimFigure| figure.holds == Some(self.holds);
-        match self.figures.iter().find(decided) {
+        let mut decided = self.figures.iter().filter(decided);
+        // Of several open ones, that which takes most, as `because` has it.
+        let figure = match self.holds {
+            Holds::Undecided => decided.reduce(|a, b| if a.takes() < b.takes() { b } else { a }),
+            _ => decided.next(),
+        };
+        match figure {
             Some(figure) => figure.in_short(),
             None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
         }
@@ -156,13 +177,15 @@ impl ClaimFigure {
         figure.published(self.bound()).of_n(self.n)
     }
 
+    /// The effort that would decide an open one.
+    fn takes(&self) -> Takes {
+        Takes::of(self.value, self.at_least.or(self.at_most))
+    }
+
     fn in_short(&self) -> String {
         let known = format!("{} {}, claimed {}", self.value, self.unit, self.bound());
         match self.holds {
-            Some(Holds::Undecided) => {
-                let takes = Takes::of(self.value, self.at_least.or(self.at_most));
-                format!("{known}; {}", takes.in_short())
-            }
+            Some(Holds::Undecided) => format!("{known}; {}", self.takes().in_short()),
             _ => known,
         }
     }
@@ -207,8 +230,8 @@ impl PaperFigure {
     pub fn overlay(&mut self, other: &Self, name: &str) {
         let own = self.series.clone();
         for series in other.series.iter().filter(|series| !own.contains(series)) {
-            let mut laid =
-                FigureSeries { name: format!("{name}: {}", series.name), ..series.clone() };
+            let there = series.name.trim_start_matches("here: ");
+            let mut laid = FigureSeries { name: format!("{name}: {there}"), ..series.clone() };
             if matches!(laid.drawn, Drawn::Bars | Drawn::Range) {
                 laid.points.iter_mut().for_each(|at| self.move_beside(at, &other.names, name));
             }
@@ -327,6 +350,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_a_result_beside_another_only_the_papers_that_were_asked_for_are_kept() {
+        let row = |id: &str| ReproducedRow {
+            id: id.to_owned(),
+            what: String::new(),
+            unit: String::new(),
+            published: String::new(),
+            formula: None,
+            measured: None,
+            note: String::new(),
+        };
+        let drawn = |id: &str| PaperFigure { id: id.to_owned(), ..PaperFigure::default() };
+        let mut body = ReproduceBody {
+            papers: ["nist", "ant"].map(str::to_owned).into(),
+            quick: true,
+            full: false,
+            claims: Vec::new(),
+            rows: vec![row("nist.fig1"), row("ant.fig1"), row("nistle.fig1")],
+            runs: Vec::new(),
+            figures: vec![drawn("ant.fig2"), drawn("nist.fig2")],
+            beside: None,
+        };
+        body.keep(&["nist"]);
+        assert_eq!(body.papers, ["nist"]);
+        assert_eq!(body.rows.iter().map(|row| &*row.id).collect::<Vec<_>>(), ["nist.fig1"]);
+        let ids: Vec<&str> = body.figures.iter().map(|figure| &*figure.id).collect();
+        assert_eq!(ids, ["nist.fig2"]);
+    }
+
     fn figure(holds: Holds, at_least: Option<f64>, at_most: Option<f64>) -> ClaimFigure {
         ClaimFigure {
             what: "gain".to_owned(),
@@ -404,6 +456,7 @@ mod tests {
             claim: "It gains".to_owned(),
             holds,
             because: "it takes a cable; and a second machine".to_owned(),
+            saying: None,
             figures,
         };
         let open = claim(Holds::Undecided, figures.clone());
@@ -413,5 +466,12 @@ mod tests {
         let yes = claim(Holds::Yes, figures);
         assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");
         assert_eq!(claim(Holds::Undecided, Vec::new()).in_short(), "it takes a cable");
+        // Of two open ones, the terminal has what the page says that it takes.
+        let near = ClaimFigure {
+            value: Interval { value: 36.7, low: Some(1.0), high: Some(90.0) },
+            ..figure(Holds::Undecided, None, Some(36.7))
+        };
+        let claim = claim(Holds::Undecided, vec![figures[1].clone(), near]);
+        assert!(claim.in_short().ends_with("takes a quieter machine"), "{}", claim.in_short());
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct ReproduceArgs {
     /// The paper
     #[arg(value_parser = paper_parser(), conflicts_with = "all")]
     paper: Option<Paper>,
-    /// All papers, one after the other: about ten minutes; with --full an hour and a half
+    /// All papers, one after the other: about eleven minutes; with --full an hour and a half
     #[arg(long)]
     all: bool,
     /// Shorter measurements: less than two minutes for all papers, half a minute for one
@@ -199,7 +199,12 @@ impl Beside {
         }
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let label = stem.filter(|stem| !matches!(stem.as_str(), Self::HERE | "result"));
-        Ok(Self { label: format::plain(&label.unwrap_or_else(|| "beside".to_owned())), report })
+        let label = format::plain(&label.unwrap_or_else(|| "beside".to_owned()));
+        let mut report = report;
+        if let Body::Reproduce(body) = &mut report.body {
+            body.keep(&papers.iter().map(|paper| paper.name()).collect::<Vec<_>>());
+        }
+        Ok(Self { label, report })
     }
 
     /// Its figures over those that were drawn here.
@@ -289,17 +294,25 @@ impl<'a> Bench<'a> {
     /// Puts loops where the paper has them: at the quiet phase that was found for the first of this
     /// period. What there is to say of it, once.
     fn settle(&mut self, streams: &mut [Stream], phase: LoopPhase) -> Result<Vec<String>> {
-        if phase == LoopPhase::Zero {
-            return Ok(Vec::new());
-        }
+        let after_ns = match phase {
+            LoopPhase::Zero => return Ok(Vec::new()),
+            LoopPhase::Quiet => 0,
+            LoopPhase::AfterQuiet(after_ns) => after_ns,
+        };
         let [stream] = streams else { return experiment::settle(streams, Phase::Quiet) };
         let known = self.quiet.iter().find(|(period, _)| *period == stream.period);
-        if let Some((_, phase_ns)) = known {
-            stream.phase_ns = *phase_ns;
-            return Ok(Vec::new());
-        }
-        let notes = experiment::settle(std::slice::from_mut(stream), Phase::Quiet)?;
-        self.quiet.push((stream.period, stream.phase_ns));
+        let notes = match known {
+            Some((_, phase_ns)) => {
+                stream.phase_ns = *phase_ns;
+                Vec::new()
+            }
+            None => {
+                let notes = experiment::settle(std::slice::from_mut(stream), Phase::Quiet)?;
+                self.quiet.push((stream.period, stream.phase_ns));
+                notes
+            }
+        };
+        stream.phase_ns = (stream.phase_ns + after_ns) % stream.period.as_ns();
         Ok(notes)
     }
 

@@ -65,6 +65,7 @@ impl Evidence<'_> {
             .beside("uncompensated, at the tick", "µs", scatter(self.zero.plain).as_ref())
             .beside("compensated, at the tick", "µs", scatter(self.zero.compensated).as_ref())
             .judged()
+            .beside_host(stolen([self.quiet.plain, self.quiet.compensated]))
     }
 
     /// §3 and equation 3.
@@ -167,7 +168,13 @@ impl Evidence<'_> {
             .beside(quiet_name, "µs", quiet.as_ref())
             .beside(zero_name, "µs", zero.as_ref())
             .judged()
+            .beside_host(stolen([[self.quiet.plain, self.quiet.compensated][at]]))
     }
+}
+
+/// The most that others may have taken of one of these loops' time, in [0, 1].
+fn stolen<const N: usize>(runs: [Option<&MeasuredLoop>; N]) -> f64 {
+    runs.into_iter().flatten().map(|run| run.stolen).fold(0.0, f64::max)
 }
 
 /// §1.
@@ -226,6 +233,8 @@ mod tests {
         /// Releases that one long stall makes late, one after the other.
         missed: usize,
         cpu: f64,
+        /// The share of its time that others may have had.
+        stolen: f64,
     }
 
     impl Machine {
@@ -236,6 +245,7 @@ mod tests {
             stall: false,
             missed: 0,
             cpu: 0.15,
+            stolen: 0.0,
         };
 
         fn judged(&self) -> Vec<PaperClaim> {
@@ -244,7 +254,8 @@ mod tests {
                 for (at, value) in (1..=self.missed).rev().zip(&mut values[self.n / 2..]) {
                     *value = at as i64 * 500_000;
                 }
-                MeasuredLoop::of_latenesses(&values, self.cpu, 50_000)
+                let run = MeasuredLoop::of_latenesses(&values, self.cpu, 50_000);
+                MeasuredLoop { stolen: self.stolen, ..run }
             });
             let timers = self.timers_ns.map(|over_ns| timer(over_ns, self.n));
             let timers: Vec<Option<&TimerOutcome>> = timers.iter().map(Some).collect();
@@ -282,6 +293,16 @@ mod tests {
         for claim in none.claims() {
             assert_eq!(claim.holds, Holds::Undecided, "{claim:?}");
             assert!(!claim.because.is_empty() && claim.figures.is_empty(), "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_took_more_than_1_in_100_leaves_open_what_it_may_have_reversed() {
+        let worse =
+            Machine { scatter_ns: [9_000, 900], stolen: 0.02, timers_ns: [1; 3], ..Machine::GOOD };
+        for id in ["factor", "torque", "torque-compensated"] {
+            assert_eq!(worse.holds(id), Holds::Undecided, "{id}");
+            assert_eq!(Machine { stolen: 0.02, ..Machine::GOOD }.holds(id), Holds::Yes, "{id}");
         }
     }
 

@@ -187,13 +187,14 @@ pub(super) fn few(samples: &Samples) -> [Drawing; 2] {
     let shown = || clusters.iter().filter(|cluster| cluster.lower_ns / 1e3 < last_us);
     let title = "deviations of 100 consecutive samples";
     let plot = Drawing::new("nist.fig1a", title, "sample", DEVIATION)
-        .line("here: 100 samples, uncompensated", points.clone())
-        .points(first_name, first);
+        .line("here: 100 samples, uncompensated", points.clone());
     let ends = [1.0, samples.above_ns.len() as f64];
+    // In the same place as beside it, so that a cluster has one colour in both.
     let plot = shown().fold(plot, |plot, cluster| {
         let band = band_us(cluster);
         plot.band(&cluster_name(&clusters, cluster), ends.map(|x| (x, band)))
     });
+    let plot = plot.points(first_name, first);
     let histogram =
         Drawing::new("nist.fig1b", "histogram of the same samples", DEVIATION, "samples")
             .steps(&name, &edges, &counts);
@@ -218,6 +219,7 @@ pub(super) fn many(samples: &Samples) -> Drawing {
     let title = "deviations of 10 000 consecutive samples";
     Drawing::new("nist.fig2", title, "sample", DEVIATION)
         .points(&name, shown.into_iter().map(|at| (at, "")))
+        .points("here: beyond the axis", beyond.iter().map(|at| ([at[0], most_us], "")))
 }
 
 /// Figure 6: both overlaid.
@@ -274,8 +276,9 @@ mod tests {
         assert!(found.first_us().is_some_and(|us| (4.0..9.0).contains(&us)), "{found:?}");
         let [plot, histogram] = few(&found);
         assert_eq!(plot.series[0].points.len(), FEW);
-        assert_eq!(plot.series[1].points.len(), 1);
-        assert!(plot.series[1].name.contains("in no cache yet"), "{}", plot.series[1].name);
+        let first = plot.series.last().expect("the first");
+        assert_eq!(first.points.len(), 1);
+        assert!(first.name.contains("in no cache yet"), "{}", first.name);
         let steps = &histogram.series[0];
         assert_eq!(steps.points.len(), COLUMNS + 1);
         assert!(steps.points.last().is_some_and(|at| at[0] < 30.0), "{steps:?}");
@@ -290,8 +293,11 @@ mod tests {
         values[5_000] = 900_000;
         let consecutive = samples(&values, MANY).expect("enough");
         let figure = many(&consecutive);
-        let [points] = &figure.series[..] else { panic!("{:?}", figure.series.len()) };
+        let [points, beyond] = &figure.series[..] else { panic!("{:?}", figure.series.len()) };
         assert_eq!((points.style, points.points.len()), (Style::Points, MANY - 1));
+        // What lies beyond is at the edge, at its own sample.
+        assert_eq!((beyond.style, beyond.points.len()), (Style::Points, 1));
+        assert!(beyond.points[0][0] == 5_001.0 && beyond.points[0][1] < 10.0, "{beyond:?}");
         assert!(points.points.iter().all(|at| at[1] < 10.0), "the axis is that of the body");
         assert!(points.name.contains("1 beyond, up to 8"), "{}", points.name);
         assert!(
@@ -335,6 +341,11 @@ mod tests {
         let two = samples(&two, FEW).expect("a hundred");
         for (samples, count) in [(&single, 1), (&two, 2)] {
             assert_eq!(samples.clusters().len(), count);
+            let places = few(samples).map(|figure| {
+                let is_band = |series: &crate::figure::Series| series.style == Style::Band;
+                figure.series.iter().position(is_band)
+            });
+            assert_eq!(places[0], places[1], "one colour in both");
             for figure in few(samples) {
                 let bands: Vec<_> =
                     figure.series.iter().filter(|series| series.style == Style::Band).collect();

@@ -126,7 +126,9 @@ impl Measuring for Args {
 
     fn shown(&self, outcome: Outcome<'_, TimerExperiment>) -> Shown {
         let warnings = preempt_rt(outcome.facts).map(str::to_owned).into_iter().collect();
-        Shown { warnings, ..Shown::body(TimerBody { timer: outcome.figures }) }
+        let mut timer = outcome.figures;
+        timer.rows.iter_mut().for_each(|row| row.keep_first(IN_RESULTS));
+        Shown { warnings, ..Shown::body(TimerBody { timer }) }
     }
 }
 
@@ -157,6 +159,10 @@ fn preempt_rt(facts: &MachineFacts) -> Option<&'static str> {
          (ktimers), and wait for it; clock_nanosleep of a real-time thread does not",
     )
 }
+
+/// Consecutive latenesses that results have of each row: two pages of stamps, in which a period of
+/// 512 of them is seen.
+const IN_RESULTS: usize = 1_024;
 
 /// The columns that fit a terminal.
 const FITTED: usize = 9;

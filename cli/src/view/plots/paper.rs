@@ -5,6 +5,7 @@
 use punctual_analysis::plain::concise;
 use punctual_analysis::plot::{AxisExtent, extent};
 use punctual_document::Block;
+use punctual_lab::timer::{StampStore, TimerOutcome, TimerPath, TimerRow};
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{
     BandPoint, Bar, Chart, ChartSeries, DensityCell, Mark, NamedPoint, QuantileBox,
@@ -26,6 +27,7 @@ pub(crate) fn drawn(results: &[Shown]) -> Vec<Block> {
         let figures = match &shown.report.body {
             Body::Reproduce(body) => body.figures.clone(),
             Body::Measured(Measured::Response(body)) => kinds::traces(body),
+            Body::Measured(Measured::Timer(body)) => in_a_row(&body.timer),
             _ => continue,
         };
         let is_paper = matches!(shown.report.body, Body::Reproduce(_));
@@ -44,6 +46,38 @@ pub(crate) fn drawn(results: &[Shown]) -> Vec<Block> {
         }
     }
     laid.chunk_by(|_, (_, next)| next.beside).filter_map(blocks).collect()
+}
+
+/// Consecutive wakes by a sleep, a figure for each period with a series for each work behind.
+fn in_a_row(timer: &TimerOutcome) -> Vec<PaperFigure> {
+    let mut figures: Vec<PaperFigure> = Vec::new();
+    let is_own = |row: &&TimerRow| {
+        (row.path, row.store) == (TimerPath::Sleep, StampStore::Array) && !row.series.is_empty()
+    };
+    for row in timer.rows.iter().filter(is_own) {
+        let period = format::period(row.period_ns);
+        let id = format!("timer.{}", row.period_ns);
+        let points = row.series.iter().flatten().zip(1u32..);
+        let series = FigureSeries {
+            name: format!("{} behind", row.background.name()),
+            drawn: Drawn::Points,
+            points: points.map(|(ns, at)| [f64::from(at), *ns as f64 / 1e3]).collect(),
+            labels: Vec::new(),
+            channel: 0,
+        };
+        match figures.iter_mut().find(|figure| figure.id == id) {
+            Some(figure) => figure.series.push(series),
+            None => figures.push(PaperFigure {
+                id,
+                what: format!("consecutive wakes by a sleep each {period}"),
+                x: "consecutive wake".to_owned(),
+                y: "lateness, µs".to_owned(),
+                series: vec![series],
+                ..PaperFigure::default()
+            }),
+        }
+    }
+    figures
 }
 
 /// The figures of a row, each with which result it is of. `None` where nothing can be drawn.
@@ -149,8 +183,13 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
     let named = figure.series.iter().filter(|series| !is_rug(series));
     let mut legend: Vec<&str> = named.map(|series| series.name.as_str()).collect();
     legend.dedup();
-    let single = figure.series.iter().any(|series| is_rug(&series));
-    let marks = if single { " Marks on the axis are the last single ones." } else { "" };
+    let mut rugs: Vec<&str> =
+        figure.series.iter().filter(is_rug).map(|series| series.name.as_str()).collect();
+    rugs.dedup();
+    let marks = match rugs.is_empty() {
+        true => String::new(),
+        false => format!(" Marks on the axis: {}.", rugs.join(", ")),
+    };
     let notes = beyond(figure, &x, &y);
     let note_sentences: String =
         notes.iter().map(|note| format!(" {}", format::sentence(note))).collect();
@@ -405,8 +444,9 @@ mod tests {
         assert_eq!(drawn.series[1].marks, [Mark::Points(vec![point])]);
         assert!(drawn.x.scale == Scale::Log && drawn.y.high >= 20.0);
         let line = Drawing::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
-        let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
+        let drawn = chart(&line.rug("where blocks began", vec![[3.0, 2.0]])).expect("points");
         assert_eq!(drawn.series.len(), 1);
+        assert!(drawn.description.contains("Marks on the axis: where blocks began."));
         assert_eq!(drawn.series[0].marks[1], Mark::Rug(vec![3.0]));
         let figure = Drawing::new("a.fig3", "columns", "x", "y").log([true; 2]);
         let drawn = chart(&figure.steps("here: a", &[1.0, 10.0, 100.0, 1e3], &[7, 0, 2]));
@@ -414,6 +454,26 @@ mod tests {
         let (edges, values) = (vec![1.0, 10.0, 100.0, 1e3], vec![7.0, 0.0, 2.0]);
         assert_eq!(drawn.series[0].marks, [Mark::Steps { edges, values }]);
         assert!(drawn.x.low <= 1.0 && drawn.x.high >= 1e3, "the last column has room");
+    }
+
+    #[test]
+    fn consecutive_wakes_are_drawn_by_period_and_by_the_work_behind() {
+        let text = include_str!("../../../tests/results/kinds/timer.json");
+        let report = punctual_report::Report::parse(text).expect("a result");
+        let Body::Measured(Measured::Timer(mut body)) = report.body else { panic!("of timers") };
+        assert!(in_a_row(&body.timer).is_empty(), "a result of before has none");
+        let sleeps = |timer: &TimerOutcome| {
+            let own = timer
+                .rows
+                .iter()
+                .filter(|row| (row.path, row.store) == (TimerPath::Sleep, StampStore::Array));
+            own.count()
+        };
+        body.timer.rows.iter_mut().for_each(|row| row.series = vec![vec![4_000, 9_000], vec![1]]);
+        let figures = in_a_row(&body.timer);
+        let series: Vec<&FigureSeries> = figures.iter().flat_map(|figure| &figure.series).collect();
+        assert_eq!(series.len(), sleeps(&body.timer));
+        assert_eq!(series[0].points, [[1.0, 4.0], [2.0, 9.0], [3.0, 0.001]]);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 pub mod ant;
 pub mod bench;
 pub mod claim;
+mod expiry;
 pub mod figure;
 pub mod linuxcnc;
 pub mod maruti;
@@ -186,7 +187,9 @@ mod tests {
             let mut titles: Vec<String> = Vec::new();
             for PaperRow { id, title, .. } in &reproduction.rows {
                 // A terminal names the figure or table before it.
-                let place = id.split('.').nth(1).unwrap_or_default();
+                let is_place =
+                    |part: &&str| ["fig", "table", "eq"].iter().any(|kind| part.starts_with(kind));
+                let place = id.split('.').nth(1).filter(is_place).unwrap_or_default();
                 let name = format!("{place}: {title}");
                 assert!(!titles.contains(&name), "{id} is called as another row: {title}");
                 titles.push(name);

@@ -15,10 +15,10 @@ use punctual_lab::timer::{
     TimerRow,
 };
 
-use crate::Reproduction;
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet};
 use crate::figure::Drawing;
 use crate::row::PaperRow;
+use crate::{Reproduction, expiry};
 use claims::Evidence;
 use dispatch::Dispatch;
 
@@ -59,6 +59,9 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     })?;
     let timer = timer.map(|(timer, _)| timer);
     rows.extend(timers(timer.as_ref(), accuracy.map(|accuracy| accuracy.tick_ns)));
+    for (suffix, period_ns) in PERIODS {
+        rows.extend(expiry::measured(bench, &format!("maruti.fig10.{suffix}.expiry"), period_ns)?);
+    }
     let length = bench.share(0.1);
     let learned = bench.loops(&LoopSet {
         period_ns: dispatch::PERIOD_NS,

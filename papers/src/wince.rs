@@ -13,10 +13,10 @@ use punctual_lab::saturation::{
 };
 use punctual_os::scheduler::SchedPolicy;
 
-use crate::Reproduction;
 use crate::bench::{Bench, PRIORITY};
 use crate::figure::{Drawing, averaged};
 use crate::row::PaperRow;
+use crate::{Reproduction, expiry};
 
 /// 5 kHz.
 const PERIOD_NS: u64 = 200_000;
@@ -136,6 +136,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     rows.extend(stimuli());
     rows.push(responses(&measured));
     rows.extend(figures(&measured));
+    rows.extend(expiry::measured(bench, "wince.fig5.interrupt", PERIOD_NS)?);
     rows.extend(frequencies(saturation.as_ref(), alone));
     rows.extend(latencies(&measured));
     bench.draw(drawn(&measured, saturation.as_ref(), &rows));

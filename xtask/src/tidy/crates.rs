@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-analysis",
             "punctual-host",
             "punctual-lab",
+            "punctual-trace",
         ],
     ),
     (

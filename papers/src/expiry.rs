@@ -25,11 +25,9 @@ use crate::row::PaperRow;
 
 /// Sleeps of a capture: half a second of the longest period that a paper has.
 const SLEEPS: u64 = 2_000;
-/// From the beginning to the first expiry, ns.
-const LEAD_NS: u64 = 2_000_000;
-/// The first expiry is so long after a multiple of the period, ns: away from timers that others
-/// have at such.
-const ASIDE_NS: u64 = 37_000;
+/// Expiries lie this part of the period after its multiples: away from timers that others have at
+/// such.
+const ASIDE: u64 = 3;
 /// The share of the CPU that it takes at most: for the judgement of what it risks.
 const BUSY: f64 = 0.3;
 
@@ -77,15 +75,21 @@ impl Experiment for ExpiryExperiment {
 
 /// Sleeps to one instant after the other; the thread that did.
 fn sleep_each(period: Period, stop: &AtomicBool) -> Tid {
-    let period_ns = period.as_ns();
-    let first_ns = (now_ns(ClockId::Monotonic) + LEAD_NS) / period_ns * period_ns + ASIDE_NS;
-    for at in 0..SLEEPS {
+    for _ in 0..SLEEPS {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let _interrupted = sleep_until_ns(first_ns + at * period_ns);
+        let _interrupted = sleep_until_ns(next_ns(now_ns(ClockId::Monotonic), period.as_ns()));
     }
     process::tid().cast_unsigned()
+}
+
+/// The first expiry that is half a period away at least: one that has passed, while the thread was
+/// late, would have no interrupt.
+fn next_ns(now_ns: u64, period_ns: u64) -> u64 {
+    let aside_ns = period_ns / ASIDE;
+    let earliest_ns = now_ns + period_ns / 2;
+    (earliest_ns.saturating_sub(aside_ns)).div_ceil(period_ns) * period_ns + aside_ns
 }
 
 /// The timers that were started and have not expired, by address, and those that have.
@@ -216,6 +220,15 @@ mod tests {
             seen.see(tid, &kind);
         }
         assert_eq!(seen.expiries_of(7), [2_500, 1_200]);
+    }
+
+    #[test]
+    fn no_sleep_begins_at_an_expiry_that_has_passed_or_is_too_near() {
+        for now_ns in (0..400_000).step_by(700) {
+            let next_ns = next_ns(now_ns, 100_000);
+            assert!((50_000..150_000).contains(&(next_ns - now_ns)), "{now_ns}: {next_ns}");
+            assert_eq!(next_ns % 100_000, 33_333);
+        }
     }
 
     #[test]

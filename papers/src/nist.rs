@@ -827,12 +827,12 @@ fn torques(motor: &Motor, errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
     for at in 0..2 {
         // Half of the holding torque is available.
         let cells = [
-            ("", "torque", "oz-in", motor.holding),
-            ("%", "share of the available torque", "%", 200.0),
+            ("", "torque lost", "oz-in", motor.holding),
+            ("%", "share of its torque lost", "%", 200.0),
         ];
-        let side = sides[at];
+        let whose = format!("{name} motor, {}", sides[at]);
         for (cell, (suffix, quantity, unit, times)) in cells.into_iter().enumerate() {
-            let title = format!("{quantity} lost by the {name} motor, {side}");
+            let title = format!("{whose}: {quantity}");
             let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
             let row = PaperRow::new(id, &title, unit, motor.cells[2 * at + cell])
                 .formula(small(published_us[at]) * times)
@@ -853,11 +853,10 @@ fn torques(motor: &Motor, errors: [StepErrors<'_>; 2]) -> Vec<PaperRow> {
             let id = format!("nist.table1.{}.{}.{part}", motor.id, kinds[at]);
             PaperRow::new(id, title, "%", "").note("not in the paper, which has one error alone")
         };
-        let title =
-            format!("torque that 1 step in 1 000 of the {name} motor loses more than, {side}");
+        let title = format!("{whose}: torque that 1 step in 1 000 loses more than");
         let rare = errors[at].at(0.999).map(|us| motor.lost(us) * 200.0);
         rows.push(new("p99.9", &title).measured(rare));
-        let title = format!("steps at which the {name} motor loses more than {LOSSY:.0} %, {side}");
+        let title = format!("{whose}: steps that lose more than {LOSSY:.0} %");
         rows.push(new("lossy", &title).measured(errors[at].lossy(motor)));
     }
     rows

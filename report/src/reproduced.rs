@@ -230,8 +230,7 @@ impl PaperFigure {
     pub fn overlay(&mut self, other: &Self, name: &str) {
         let own = self.series.clone();
         for series in other.series.iter().filter(|series| !own.contains(series)) {
-            let there = series.name.trim_start_matches("here: ");
-            let mut laid = FigureSeries { name: format!("{name}: {there}"), ..series.clone() };
+            let mut laid = FigureSeries { name: there(&series.name, name), ..series.clone() };
             if matches!(laid.drawn, Drawn::Bars | Drawn::Range) {
                 laid.points.iter_mut().for_each(|at| self.move_beside(at, &other.names, name));
             }
@@ -244,13 +243,21 @@ impl PaperFigure {
         let place = at[0].round();
         // A name has a whole number, and what is not one is cut off: no name has a negative place.
         let Some(named) = names.get(place as usize).filter(|_| place >= 0.0) else { return };
-        let own_name = format!("{label}: {named}");
+        let own_name = there(named, label);
         let known = self.names.iter().position(|name| *name == own_name);
         let new_place = known.unwrap_or_else(|| {
             self.names.push(own_name);
             self.names.len() - 1
         });
         at[0] += new_place as f64 - place;
+    }
+}
+
+/// A name of another result's figure under its label, which is what "here" is there.
+fn there(name: &str, label: &str) -> String {
+    match name.strip_prefix("here") {
+        Some(rest) => format!("{label}{rest}"),
+        None => format!("{label}: {name}"),
     }
 }
 
@@ -411,7 +418,7 @@ mod tests {
         let mut laid = figure(5.0, 1.0);
         laid.overlay(&figure(7.0, 1.0), "other");
         let names: Vec<&str> = laid.series.iter().map(|series| series.name.as_str()).collect();
-        assert_eq!(names, ["published", "formula", "here", "other: here"]);
+        assert_eq!(names, ["published", "formula", "here", "other"]);
         // A formula that takes something of the machine is another one there.
         laid.overlay(&figure(9.0, 2.0), "third");
         assert_eq!(laid.series.len(), 6);
@@ -437,11 +444,11 @@ mod tests {
         };
         let mut laid = figure(8.0);
         laid.overlay(&figure(6.0), "b.json");
-        assert_eq!(laid.names[3..], ["b.json: here", "b.json: here, loaded"]);
+        assert_eq!(laid.names[3..], ["b.json", "b.json, loaded"]);
         let [_, own, other] = &laid.series[..] else { panic!("{laid:?}") };
         assert_eq!(own.points, [[0.73, 8.0], [2.27, 4.0]]);
         let rounded: Vec<f64> = other.points.iter().map(|at| (at[0] * 100.0).round()).collect();
-        assert_eq!((rounded, other.name.as_str()), (vec![273.0, 427.0], "b.json: here"));
+        assert_eq!((rounded, other.name.as_str()), (vec![273.0, 427.0], "b.json"));
         // A second one beside both.
         laid.overlay(&figure(5.0), "c.json");
         assert_eq!(laid.names.len(), 7);
@@ -463,7 +470,7 @@ mod tests {
         let short = "38.0 [30.0, 60.0] times, claimed ≤ 36.7; needs 38 × as many";
         assert_eq!(open.in_short(), short);
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
-        let yes = claim(Holds::Yes, figures);
+        let yes = claim(Holds::Yes, figures.clone());
         assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");
         assert_eq!(claim(Holds::Undecided, Vec::new()).in_short(), "it takes a cable");
         // Of two open ones, the terminal has what the page says that it takes.

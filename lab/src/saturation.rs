@@ -311,8 +311,9 @@ pub struct BackgroundRow {
     /// SF10: the same for a tenth.
     pub sf10_hz: Option<f64>,
     /// SF: the lowest frequency tried from which on it finished not one polygon from the first
-    /// stimulus to the last; null where it did at the highest. Trials shorter than a second do not show what throttling
-    /// and the fair server leave it in the long run: only `--unsafe-no-throttle` shows its death.
+    /// stimulus to the last; null where it did at the highest. Trials shorter than a second do not
+    /// show what throttling and the fair server leave it in the long run: only
+    /// `--unsafe-no-throttle` shows its death.
     #[serde(default)]
     pub dead_hz: Option<f64>,
     /// The least share that any trial left.

@@ -217,12 +217,16 @@ impl<'r> Evidence<'r> {
     /// §4, figure 4, and §5, figures 11 and 12.
     fn cache(self) -> PaperClaim {
         let claim = "Without caches errors vary by 256 cycles instead of 32";
+        let cold = self.exit(ExitKind::COLD);
+        let sweeps = cold.map_or(0, |row| row.sweeps);
         PaperClaim::new("maruti.claim.cache", claim)
             .untested(
                 "user space disables no cache: it takes a kernel module that sets CR0.CD; beside \
                  stands the loop whose own lines were flushed before each poll",
             )
             .beside("loop flushed", "ticks", self.errors(ExitKind::COLD).as_ref())
+            .figure("loop flushed: period", "ticks", cold.and_then(|row| row.period_ticks), sweeps)
+            .figure("loop flushed: from poll to poll", "ticks", self.poll(ExitKind::COLD), sweeps)
             .beside("loop warm", "ticks", self.errors(ExitKind::LOOP).as_ref())
             .judged()
     }

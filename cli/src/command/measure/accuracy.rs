@@ -230,8 +230,8 @@ fn about(outcome: &AccuracyOutcome) -> String {
         }
     };
     format!(
-        "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart, farther of cold polls; cut: exits that \
-         were interrupted (later than {}), worst {}; \"at once\" and \
+        "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart, farther of cold polls; \
+         cut: exits that were interrupted (later than {}), worst {}; \"at once\" and \
          cold: the first targets are due at the entry{counters}",
         format::count(n),
         outcome.tick_ns,

@@ -24,8 +24,7 @@ pub struct PaperClaim {
     pub holds: Holds,
     /// The figure that decided the verdict; where none did, what it would take.
     pub because: String,
-    /// A sentence beside the verdict: what else the paper wants to know; `None` where it asks
-    /// nothing.
+    /// What stands beside the verdict, in a few words for a terminal; `None` where nothing does.
     pub saying: Option<String>,
     /// The numbers that it rests on.
     pub figures: Vec<ClaimFigure>,
@@ -207,9 +206,10 @@ impl PaperClaim {
         self
     }
 
-    /// With a sentence beside what decided it.
-    pub fn saying(self, sentence: &str) -> Self {
-        Self { saying: Some(sentence.to_owned()), ..self }
+    /// With a sentence behind what decided it, and the same in a few words for a terminal.
+    pub fn saying(self, sentence: &str, in_short: &str) -> Self {
+        let because = format!("{}; {sentence}", self.because);
+        Self { because, saying: Some(in_short.to_owned()), ..self }
     }
 
     /// Of loops and timers that had no real-time policy: what was measured is another thing than

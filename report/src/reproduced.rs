@@ -90,8 +90,8 @@ pub struct ReproducedClaim {
     /// The ground of the verdict; for "undecided" why nothing decided it, and the data that it
     /// would take.
     pub because: String,
-    /// A sentence beside the verdict: what else the paper wants to know; null where it asks
-    /// nothing, and in results of before, which have it behind `because`.
+    /// What stands beside the verdict, in a few words for a terminal; not there where nothing does,
+    /// and in results of before. `because` has it as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saying: Option<String>,
     /// The numbers that it rests on: the tests, and how far the values lie apart beside them.
@@ -123,10 +123,11 @@ impl ReproducedClaim {
             Holds::Undecided => decided.reduce(|a, b| if a.takes() < b.takes() { b } else { a }),
             _ => decided.next(),
         };
-        match figure {
+        let short = match figure {
             Some(figure) => figure.in_short(),
             None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
-        }
+        };
+        self.saying.iter().fold(short, |short, saying| format!("{short}; {saying}"))
     }
 
     /// The short name of its paper.
@@ -472,6 +473,8 @@ mod tests {
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
         let yes = claim(Holds::Yes, figures.clone());
         assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");
+        let beside = ReproducedClaim { saying: Some("fenced read".to_owned()), ..yes.clone() };
+        assert_eq!(beside.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20; fenced read");
         assert_eq!(claim(Holds::Undecided, Vec::new()).in_short(), "it takes a cable");
         // Of two open ones, the terminal has what the page says that it takes.
         let near = ClaimFigure {

@@ -149,10 +149,13 @@ impl<'r> Evidence<'r> {
             .figure(&format!("from poll to poll, {read}"), "ticks", poll, sweeps)
             .judged();
         match (self.step(), kind.exit == ExitKind::LOOP.exit) {
-            (Some(step), false) => judged.saying(&format!(
-                "polls with the plain read are shorter than two of the counter's steps of {step} \
-                 ticks, which hide their period"
-            )),
+            (Some(step), false) => {
+                let hidden = format!(
+                    "polls with the plain read are shorter than two of the counter's steps of \
+                     {step} ticks, which hide their period"
+                );
+                judged.saying(&hidden, read)
+            }
             _ => judged,
         }
     }
@@ -343,7 +346,9 @@ impl<'r> Evidence<'r> {
         });
         let judged = judged.judged();
         match dispatch::answer(self.ways) {
-            Some(answer) => judged.saying(&answer),
+            Some(answer) => {
+                judged.saying(&answer.sentence, &format!("best for its CPU: {}", answer.name))
+            }
             None => judged,
         }
     }
@@ -564,7 +569,8 @@ mod tests {
         let [period, spread] = judged(57.7, 56.6);
         assert_eq!((period.holds, spread.holds), (Holds::Yes, Holds::Yes), "{period:?} {spread:?}");
         assert!(period.because.contains("fenced read: 1.02"), "{}", period.because);
-        assert!(period.saying.is_some_and(|saying| saying.contains("steps of 20 ticks")));
+        assert!(period.because.contains("steps of 20 ticks"), "{}", period.because);
+        assert_eq!(period.saying.as_deref(), Some("fenced read"));
         let hidden = [judged(19.98, 56.6), judged(38.0, 39.0)].map(|[period, _]| period);
         for period in hidden {
             assert_eq!(period.holds, Holds::Undecided, "{period:?}");
@@ -572,6 +578,47 @@ mod tests {
         }
         let [period, _] = judged(90.0, 56.6);
         assert_eq!(period.holds, Holds::No, "{period:?}");
+    }
+
+    #[test]
+    fn the_open_question_has_its_answer_on_a_terminal_too() {
+        let claims = GOOD.judged();
+        let claim = claims.iter().find(|claim| claim.id == "maruti.claim.dispatch");
+        // The wait that learns was not measured: no answer.
+        assert_eq!(claim.expect("a claim").saying, None);
+        let exits = GOOD.exits();
+        let timed = |path, over_ns, cpu| TimerRow {
+            path,
+            store: StampStore::Array,
+            period_ns: PERIOD_NS,
+            background: Background::Nop,
+            n: 4_001,
+            missed: 0,
+            interrupts: None,
+            counters: Vec::new(),
+            lateness_ns: SummaryStats::default(),
+            scatter: Scatter::of_series(evenly(1_000, over_ns, 4_001, false)),
+            cpu_share: Some(cpu),
+            lateness: Default::default(),
+            series: Vec::new(),
+            series_missed: 0,
+        };
+        let timer = TimerOutcome {
+            cpu: 1,
+            policy: "SCHED_FIFO".to_owned(),
+            priority: Some(90),
+            rows: vec![timed(TimerPath::Mdelay, 80, 1.0), timed(TimerPath::Sleep, 9_000, 0.1)],
+            deadline_refused: None,
+            no_counters: None,
+        };
+        let learned =
+            crate::bench::MeasuredLoop::of_latenesses(&evenly(1_000, 90, 4_001, false), 0.4, 1);
+        let ways = Dispatch::ways(Some(&timer), Some(&learned));
+        let claims = Evidence { accuracy: Some(&exits), timer: Some(&timer), ways: &ways }.claims();
+        let claim = claims.iter().find(|claim| claim.id == "maruti.claim.dispatch");
+        let claim = claim.expect("a claim");
+        assert_eq!(claim.saying.as_deref(), Some("best for its CPU: a wait that learns"));
+        assert!(claim.because.contains("takes least of the CPU"), "{}", claim.because);
     }
 
     #[test]

@@ -100,9 +100,17 @@ pub(super) fn goal(ways: &[Dispatch]) -> [PaperRow; 2] {
     ]
 }
 
-/// The answer in a sentence: of those that scatter about as little as the best, the one that takes
-/// least; `None` where one of them was not measured.
-pub(super) fn answer(ways: &[Dispatch]) -> Option<String> {
+/// The answer to the question.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    /// The way that takes least of the CPU of those that scatter about as little as the best.
+    pub(super) name: &'static str,
+    /// That, with the figures of all ways.
+    pub(super) sentence: String,
+}
+
+/// The answer; `None` where one of the ways was not measured.
+pub(super) fn answer(ways: &[Dispatch]) -> Option<Answer> {
     let mut known = Vec::new();
     for way in ways {
         known.push((way.name, way.at_99_us()?.value, way.cpu?));
@@ -110,15 +118,16 @@ pub(super) fn answer(ways: &[Dispatch]) -> Option<String> {
     let best = known.iter().map(|(_, us, _)| *us).reduce(f64::min)?;
     let good = known.iter().filter(|(_, us, _)| *us <= best * AS_GOOD);
     let (name, ..) = good.min_by(|a, b| a.2.total_cmp(&b.2))?;
-    let words = |(name, us, cpu): &(&str, f64, f64)| {
+    let words = |(name, us, cpu): &(&'static str, f64, f64)| {
         format!("{name} {} µs for {} % of the CPU", significant(*us), significant(*cpu))
     };
     let each: Vec<String> = known.iter().map(words).collect();
-    Some(format!(
+    let sentence = format!(
         "{name} takes least of the CPU among those that scatter at most {AS_GOOD} times as far as \
          the best: {}",
         each.join(", ")
-    ))
+    );
+    Some(Answer { name, sentence })
 }
 
 #[cfg(test)]
@@ -136,13 +145,14 @@ mod tests {
     fn the_answer_is_the_cheapest_of_those_that_are_as_good_as_the_best() {
         let ways =
             [way("mdelay", 0.05, 99.8), way("a timer", 15.8, 13.5), way("learned", 0.09, 30.0)];
-        let text = answer(&ways).expect("all measured");
+        let Answer { name, sentence: text } = answer(&ways).expect("all measured");
+        assert_eq!(name, "learned");
         assert!(text.starts_with("learned takes least of the CPU among those that"), "{text}");
         let each = "at most 2 times as far as the best: mdelay 0.0500 µs for 99.8 % of the CPU, a \
                     timer 15.8 µs";
         assert!(text.contains(each), "{text}");
         let worse = [ways[0], ways[1], way("learned", 0.2, 30.0)];
-        assert!(answer(&worse).is_some_and(|text| text.starts_with("mdelay takes least")));
+        assert!(answer(&worse).is_some_and(|answer| answer.name == "mdelay"));
         assert_eq!(answer(&[ways[0], Dispatch { late_us: None, ..ways[1] }]), None);
     }
 

@@ -84,8 +84,7 @@ fn item(claim: &ReproducedClaim, is_short: bool) -> Item {
         true => claim.in_short(),
         false => claim.because.clone(),
     };
-    let saying = claim.saying.as_ref().map_or_else(String::new, |saying| format!("; {saying}"));
-    let text = format!("{}: {because}{saying}", claim.claim);
+    let text = format!("{}: {because}", claim.claim);
     Item { tone, paint: Some((word.to_owned(), paint)), ..Item::new(word, text) }
 }
 

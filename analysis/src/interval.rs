@@ -164,7 +164,7 @@ impl Takes {
         match self {
             Self::More(more) => format!("needs {:.0} × as many", more.ceil().max(2.0)),
             Self::Longer => "too few samples".to_owned(),
-            Self::Quieter => "takes a quieter machine".to_owned(),
+            Self::Quieter => "too near to tell".to_owned(),
         }
     }
 
@@ -177,8 +177,7 @@ impl Takes {
             }
             Self::Longer => "too few samples for an interval: a longer run would tell".to_owned(),
             Self::Quieter => {
-                "so near to the bound, for its scatter, it takes a quieter machine or \
-                              another load to tell"
+                "too near to tell, for its scatter: it takes a quieter machine or another load"
                     .to_owned()
             }
         }

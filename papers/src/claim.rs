@@ -231,17 +231,20 @@ impl PaperClaim {
     /// Of a loop that others may have kept from its CPU for this share of the time: where that is
     /// more than its tests leave out, a failure may be theirs, and leaves it open. What holds in
     /// spite of them holds.
-    pub fn beside_host(self, stolen: f64) -> Self {
+    pub fn beside_host(mut self, stolen: f64) -> Self {
         if self.holds != Holds::No || stolen <= LEFT_OUT {
             return self;
         }
-        let because = format!(
-            "the host may have kept the loop from its CPU for {:.1} % of the time, more than the 1 \
-             in 100 that is left out; it takes a quieter host; {}",
-            stolen * 100.0,
+        let percent = stolen * 100.0;
+        let tests = self.figures.iter_mut().filter_map(|figure| figure.test.as_mut());
+        tests.filter(|(_, holds)| *holds == Holds::No).for_each(|test| test.1 = Holds::Undecided);
+        self.because = format!(
+            "the host may have kept the loop from its CPU for {percent:.1} % of the time, more \
+             than the 1 in 100 that is left out: it takes a quieter host; {}",
             self.because
         );
-        Self { holds: Holds::Undecided, because, ..self }
+        self.saying = Some(format!("its host may have had {percent:.1} % of the time"));
+        Self { holds: Holds::Undecided, ..self }
     }
 
     /// Of a run that ended early: that is the reason where no better one is known.
@@ -338,6 +341,8 @@ mod tests {
         assert_eq!(failed.clone().beside_host(0.009).holds, Holds::No);
         let open = failed.beside_host(0.023);
         assert_eq!(open.holds, Holds::Undecided);
+        assert!(open.figures[0].test.is_some_and(|(_, holds)| holds == Holds::Undecided));
+        assert_eq!(open.saying.as_deref(), Some("its host may have had 2.3 % of the time"));
         assert!(open.because.starts_with("the host may have kept the loop from its CPU for 2.3 %"));
         let held = judged(&[test(CLEAR, ClaimedBound::AtLeast(40.0))]);
         assert_eq!(held.clone().beside_host(0.5), held);

@@ -482,6 +482,6 @@ mod tests {
             ..figure(Holds::Undecided, None, Some(36.7))
         };
         let claim = claim(Holds::Undecided, vec![figures[1].clone(), near]);
-        assert!(claim.in_short().ends_with("takes a quieter machine"), "{}", claim.in_short());
+        assert!(claim.in_short().ends_with("; too near to tell"), "{}", claim.in_short());
     }
 }

@@ -324,8 +324,9 @@ pub struct BackgroundRow {
     /// The frequency at which nothing would be left by that cost: SF where none that was tried
     /// shows it. Null where trials do not fit it: they leave more than a line can.
     pub predicted_hz: Option<f64>,
-    /// How far from the shares that such a cost leaves those of trials lie, their median; null
-    /// where there are none, and in results of before.
+    /// How far from the shares that such a cost leaves those of trials lie, their median: of trials
+    /// that left less than half, where there are such. Null where there are none, and in results of
+    /// before.
     #[serde(default)]
     pub off_line: Option<f64>,
     /// The highest frequency that was tried beside it; null in results of before.
@@ -634,7 +635,12 @@ fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
     let cost_s = (squares > 0.0).then_some(taken / squares).filter(|cost| *cost > 0.0);
     let off_line = cost_s.and_then(|cost_s| {
         let off = |(hz, left): &(f64, f64)| (left - (1.0 - hz * cost_s).max(0.0)).abs();
-        Some(Interval::median(&known.iter().map(off).collect::<Vec<f64>>())?.value)
+        // Those that it is not drawn through say most of where it leads.
+        let beyond = known.iter().filter(|(_, left)| *left < LINEAR).map(off);
+        let beyond: Vec<f64> = beyond.collect();
+        let off: Vec<f64> =
+            if beyond.is_empty() { known.iter().map(off).collect() } else { beyond };
+        Some(Interval::median(&off)?.value)
     });
     let cost_s = cost_s.filter(|_| off_line.is_some_and(|off| off <= OFF_LINE_MOST));
     BackgroundRow {
@@ -868,6 +874,12 @@ mod tests {
         assert_eq!((row.predicted_hz, row.cost_ns), (None, None));
         assert!(row.off_line.is_some_and(|off| off > OFF_LINE_MOST), "{row:?}");
         assert_eq!(row.sf50_hz, Some(12_488.0));
+        // Many trials on the line do not outvote those that it would lead through.
+        let low = (1..30).map(|at| f64::from(at) * 500.0).map(|hz| (hz, 1.0 - hz * 20e-6));
+        let high = [(40_000.0, 0.35), (49_780.0, 0.25)];
+        let trials: Vec<TrialRow> =
+            low.chain(high).map(|(hz, left)| trial(hz, Some(left))).collect();
+        assert_eq!(background_row(&trials, 7.0).predicted_hz, None);
         // One trial of a stall refutes no line.
         let line = [(5_000.0, 0.75), (10_000.0, 0.5), (10_000.0, 0.02), (40_000.0, 0.05)];
         let row = background_row(&line.map(|(hz, left)| trial(hz, Some(left))), 7.0);

@@ -364,7 +364,7 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         "Lower it below the loop (`chrt -f -p 1 {number}`), or move it off {} (`taskset -pc`).",
         on_cpu(context)
     );
-    // Settings keep threads off a CPU that do not choose theirs; that one ran there above the loop.
+    // An isolated CPU is still open to who is pinned to it, as real-time threads mostly are.
     (text, None)
 }
 

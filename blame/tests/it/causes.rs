@@ -43,7 +43,7 @@ fn a_thread_above() {
     assert_eq!(row.cause, LateCause::HigherPriority { task: hog() });
     assert_eq!(row.time_ns, 12 * 290 * US);
     assert!((row.confidence - 0.99).abs() < 1e-9);
-    assert_eq!((row.cpu, row.advice.rule), (Some(0), Some("isolation.isolcpus")));
+    assert_eq!((row.cpu, row.advice.rule), (Some(0), None));
     assert!(row.advice.text.contains("chrt -f -p 1 200"), "{}", row.advice.text);
     assert_eq!(
         outcome.table.sentence,

@@ -93,7 +93,7 @@ static void executives(void)
     CHECK(run(executive, 0, NULL) == 1);
     CHECK(punctual_executive_learned(executive, learned, sizeof learned) == -ENODATA);
     /* However loaded the machine is: what it has not learned before, it learns in the loop. */
-    for (int tries = 0; tries < 20 && run(executive, 1, NULL) == 1; tries++) {
+    for (int tries = 0; tries < 200 && run(executive, 1, NULL) == 1; tries++) {
     }
     CHECK(punctual_executive_learned(executive, NULL, sizeof learned) == -EINVAL);
     CHECK(punctual_executive_learned(executive, learned, sizeof learned - 1) == -ERANGE);

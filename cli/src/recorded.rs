@@ -74,8 +74,12 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     let head = head.with_context(|| format!("cannot read {shown}"))?;
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
-        return of_samples(args.report, args.question.clone(), reader)
-            .with_context(|| shown.to_string());
+        let mut read = of_samples(args.report, args.question.clone(), reader)
+            .with_context(|| shown.to_string())?;
+        if path == samples && result.is_file() {
+            read.take_reasons(&result);
+        }
+        return Ok(read);
     }
     if is_own(&head) {
         return of_result(args, path);
@@ -131,6 +135,35 @@ impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
         Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
+    }
+
+    /// Takes from the result of the same measurement what samples do not have: who else ran, what
+    /// the loads did, what made wakes late. A result of another one is left alone.
+    fn take_reasons(&mut self, result: &Path) {
+        let stored = match stored::read(result) {
+            Ok(stored) => stored,
+            Err(why) => {
+                self.envelope.warn(format!(
+                    "what else the result beside these samples says is not shown: {why:#}"
+                ));
+                return;
+            }
+        };
+        let started_at = self.envelope.started_at.as_deref().unwrap_or_default();
+        if !stored::is_of(&stored.report, started_at) {
+            return;
+        }
+        for run in &mut self.runs {
+            let is_it = |known: &&Run| {
+                (&known.name, known.setup.cpu, known.setup.period_ns)
+                    == (&run.name, run.setup.cpu, run.setup.period_ns)
+            };
+            if let Some(known) = stored.report.body.runs().iter().find(is_it).cloned() {
+                let Run { name, condition, setup, outcome, .. } = run.clone();
+                *run = Run { name, condition, setup, outcome, ..known };
+            }
+        }
+        self.envelope.disturbances = stored.report.envelope.disturbances;
     }
 
     /// The report, judged by the question of the options, else by the one that was kept.

@@ -17,6 +17,8 @@ use punctual::{Executive, Flow, Loop, Period, Phase, Placement, RtThread, Task, 
 use punctual_core::time::Span;
 use punctual_testkit::skip;
 
+use serde_json::{Value, json};
+
 use crate::{
     Dir, PROGRAM, json, punctual, recorded_result, refused, run, sample_file, stderr, stdout, text,
 };
@@ -564,4 +566,25 @@ fn a_page_of_an_analysis_says_which_command_draws_what_it_lacks() {
     let out = run(["report", text(&elsewhere), "-o", text(&page)]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(fs::read_to_string(&page).expect("written").contains("plot-heat"));
+}
+
+#[test]
+fn samples_beside_their_result_keep_its_reasons() {
+    let dir = Dir::new("reasons");
+    let results = dir.path("results");
+    let out = run(["check", "--duration", "3s", "--results", text(&results), "--json", "-"]);
+    let mut result = json(&out);
+    let folder = results.join("latest");
+    let others = json!({ "share": 0.5, "threads": [{ "name": "zz_other", "share": 0.5 }] });
+    (result["runs"][0]["others"], result["runs"][0]["load_deaths"]) = (others.clone(), 3.into());
+    fs::write(folder.join("result.json"), result.to_string()).expect("writable");
+    let analysed = || json(&run(["analyse", text(&folder), "--json", "-"]));
+    let kept = analysed();
+    assert_eq!(kept["runs"][0]["others"]["threads"][0]["name"], "zz_other");
+    assert_eq!(kept["runs"][0]["load_deaths"], 3);
+    assert_eq!(kept["runs"][0]["cycles"], result["runs"][0]["cycles"]);
+    // A result of another measurement has nothing to say of these samples.
+    result["started_at"] = "2020-01-01T00:00:00Z".into();
+    fs::write(folder.join("result.json"), result.to_string()).expect("writable");
+    assert_eq!(analysed()["runs"][0]["others"], Value::Null);
 }

@@ -34,7 +34,8 @@ pub(super) const MODEL: Model = Model {
         subject: "",
         formula: "slack = (n − 1)·B/f_s − C; time between dropouts = B/(f_s·P(lateness > \
                   slack))",
-        decides: "tail at the slack, as an upper bound; three over n where none was that late",
+        decides: "tail at the slack, as an upper bound over the buffers that fit into the time \
+                  measured; a third of that time where none was that late",
         source: "by definition",
     }],
     parameters: &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED],
@@ -87,14 +88,12 @@ impl Audio {
     /// answer.
     fn smallest(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest_ns = timing.largest_lateness()?.value_ns;
-        let mut tried = None;
+        let (mut tried, mut open) = (None, None);
         for bits in BUFFER_BITS {
             let frames = 1 << bits;
             let impact = self.of_buffer(frames, timing)?;
-            let holds = match impact.answer {
-                None => self.slack_ns(frames) > largest_ns,
-                Some(answer) => answer == Suits::Yes,
-            };
+            let is_as_seen = self.slack_ns(frames) > largest_ns;
+            let holds = impact.answer.map_or(is_as_seen, |answer| answer == Suits::Yes);
             if holds {
                 // Without a wanted time nothing is shown but that none was too late.
                 let smallest = match impact.answer {
@@ -105,7 +104,19 @@ impl Audio {
                 let severity = [vec![frames.into()], impact.severity.clone()].concat();
                 return Ok(Application { statement, ..impact }.severity(severity));
             }
+            if is_as_seen && open.is_none() {
+                open = Some((frames, impact.clone()));
+            }
             tried = Some((frames, impact));
+        }
+        if let Some((frames, impact)) = open {
+            let statement = format!(
+                "no buffer is shown to hold yet; {frames} frames is the smallest that no measured \
+                 wake was too late for: {}",
+                impact.statement
+            );
+            let severity = [vec![frames.into()], impact.severity.clone()].concat();
+            return Ok(Application { statement, ..impact }.severity(severity));
         }
         let Some((frames, impact)) = tried else { return Err(Lack("buffer")) };
         let holds = match impact.answer {
@@ -146,32 +157,35 @@ impl Audio {
                 .figure("slack", slack_ns, "ns");
             return Ok(impact.severity([1.0]).demand(self.compute_ns, 0.0));
         }
-        let later = timing.later_than(slack_ns);
+        let later = timing.later_of_wakes(slack_ns, buffer_ns);
         let between_ns = later.at_most().map(|p| buffer_ns / p);
         let at_most_ns = later.at_least().map(|p| buffer_ns / p);
         let seen = later.words().map_or_else(String::new, |words| format!(", and {words}"));
         let apart = match (between_ns, at_most_ns) {
-            (Some(least_ns), Some(most_ns)) => format!(
-                "dropouts are {} to {} apart on average",
-                seconds(least_ns),
-                seconds(most_ns)
-            ),
+            (Some(least_ns), Some(most_ns)) => {
+                format!("dropouts are {} to {} apart on average", shown(least_ns), shown(most_ns))
+            }
             (Some(least_ns), None) if later.was_seen() => format!(
                 "dropouts are at least {} apart on average; at most is unknown: they came in too \
                  few bursts",
-                seconds(least_ns)
+                shown(least_ns)
             ),
             (Some(least_ns), None) => {
-                format!("dropouts are at least {} apart on average", seconds(least_ns))
+                format!("dropouts are at least {} apart on average", shown(least_ns))
             }
             (None, _) => "how often one is later is unknown".to_owned(),
         };
-        let statement = format!("a wake may be {} late{seen}: {apart}", shown(slack_ns));
+        let statement = format!(
+            "with {} buffers a wake may be {} late{seen}: {apart}",
+            self.buffers,
+            shown(slack_ns)
+        );
         let basis = later.basis().into_iter().chain([largest]);
         let impact = Application::new("audio", SOURCE, statement, basis.collect())
             .figure("buffer", f64::from(frames), "frames")
             .figure("length of a buffer", buffer_ns, "ns")
             .figure("slack", slack_ns, "ns")
+            .figure("time measured", timing.measured_ns(), "ns")
             .figure("share of later cycles, at most", later.at_most(), "1")
             .figure("mean time between dropouts, at least", between_ns, "ns")
             .figure("mean time between dropouts, at most", at_most_ns, "ns")
@@ -182,17 +196,6 @@ impl Audio {
                 .figure("mean time between dropouts wanted", wanted_ns, "ns")
                 .demand_of_tail(&later, buffer_ns / wanted_ns),
         })
-    }
-}
-
-/// A long time in the unit that people wait in.
-fn seconds(ns: f64) -> String {
-    match ns / 1e9 {
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s if s < 120.0 => format!("{s:.1} s"),
-        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{:.0} days", s / 86_400.0),
     }
 }
 
@@ -238,7 +241,10 @@ mod tests {
     fn the_buffer_that_was_asked_about_is_named() {
         for max_ns in [10_000.0, 10e6] {
             let impact = audio(64, None).impact(&Timing::given(max_ns, Some(1_000))).unwrap();
-            assert!(impact.statement.starts_with("64 frames: a wake may be"), "{impact:?}");
+            assert!(
+                impact.statement.starts_with("64 frames: with 2 buffers a wake may be"),
+                "{impact:?}"
+            );
         }
     }
 
@@ -255,7 +261,8 @@ mod tests {
         assert_eq!((value(&hour, "buffer"), hour.answer), (1_024.0, Some(Suits::Yes)));
         let never = any(Some(1e18)).impact(&timing).unwrap();
         assert_eq!(never.answer, Some(Suits::Unknown), "too short to say");
-        assert!(never.statement.starts_with("no buffer up to 8192"), "{}", never.statement);
+        let named = "no buffer is shown to hold yet; 128 frames is the smallest";
+        assert!(never.statement.starts_with(named), "{}", never.statement);
         // A wake was later than the largest buffer allows: no such buffer is there.
         let stalled = any(None).impact(&Timing::given(1e9, Some(1_000))).unwrap();
         assert_eq!(stalled.answer, Some(Suits::No));
@@ -312,6 +319,44 @@ mod tests {
         let impact = |timing: &Timing| audio(64, None).impact(timing).unwrap();
         assert!(impact(&often).is_worse_than(&impact(&rare)));
         assert!(!impact(&rare).is_worse_than(&impact(&often)));
+    }
+
+    #[test]
+    fn no_more_trials_of_a_buffer_count_than_fit_into_the_time_measured() {
+        let any = |wanted_ns| Audio { frames: None, ..audio(1, wanted_ns) };
+        // None late: at least a third of the time apart, whatever the buffer.
+        for (cycles, wanted_ns) in [(18_375, 60e9), (1_123, 57e9)] {
+            let timing = run_of(&[(1_000, cycles)]);
+            let third_ns = cycles as f64 * 1e6 / 2.99;
+            for frames in [64, 4_096, 8_192] {
+                let impact = audio(frames, None).impact(&timing).unwrap();
+                let least_ns = value(&impact, "mean time between dropouts, at least");
+                assert!(least_ns <= third_ns, "{frames}: {least_ns} of {third_ns}");
+            }
+            let impact = any(Some(wanted_ns)).impact(&timing).unwrap();
+            assert_eq!(impact.answer, Some(Suits::Unknown), "{}", impact.statement);
+            let named = "no buffer is shown to hold yet; 16 frames is the smallest";
+            assert!(impact.statement.starts_with(named), "{}", impact.statement);
+            assert!(impact.duration_needed_ns.is_some_and(|ns| ns >= 2.99 * wanted_ns));
+        }
+        // Nor does a claim of the run count more.
+        let claimed = run_like(1e5, &[(1e6, 1e-4)]);
+        let claimed = Timing { period_ns: Some(1e6), ..claimed };
+        let impact = audio(8_192, None).impact(&claimed).unwrap();
+        let least_ns = value(&impact, "mean time between dropouts, at least");
+        assert!(least_ns <= 100_000.0 * 1e6 / 2.99, "{least_ns}");
+    }
+
+    #[test]
+    fn the_sentence_and_the_figure_of_a_time_between_dropouts_are_in_the_same_words() {
+        // 5 of 200 000, so that both ends are known.
+        let timing = run_of(&[(1_000, 199_995), (10_000_000, 5)]);
+        let impact = audio(64, None).impact(&timing).unwrap();
+        for end in ["at least", "at most"] {
+            let ns = value(&impact, &format!("mean time between dropouts, {end}"));
+            let words = Span::from_ns(ns.round() as i64).to_string();
+            assert!(impact.statement.contains(&words), "{words}: {}", impact.statement);
+        }
     }
 
     #[test]

@@ -398,13 +398,40 @@ impl Timing {
 
     /// Evidence of the share of cycles later than `above_ns`.
     pub(super) fn later_than(&self, above_ns: f64) -> Exceedance {
+        self.later_of_trials(above_ns, 1.0)
+    }
+
+    /// Evidence of the share of wakes later than `above_ns` that come every `every_ns`. Where that
+    /// is longer than the period of the loop, its time holds fewer such wakes than cycles: no
+    /// more trials count than fit into it. Without a period each cycle is such a wake.
+    pub(super) fn later_of_wakes(&self, above_ns: f64, every_ns: f64) -> Exceedance {
+        let ratio = self.period_ns.map_or(1.0, |period_ns| period_ns / every_ns);
+        self.later_of_trials(above_ns, ratio.clamp(f64::MIN_POSITIVE, 1.0))
+    }
+
+    /// The time that was measured, ns; `None` where the number of cycles or their period is not
+    /// known.
+    pub(super) fn measured_ns(&self) -> Option<f64> {
+        Some(self.n? as f64 * self.period_ns?)
+    }
+
+    /// Evidence of a share of which at most `trials` of each cycle count, in (0, 1].
+    fn later_of_trials(&self, above_ns: f64, trials: f64) -> Exceedance {
         let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
+        let seen = seen.map(|seen| EventCount { theta: seen.theta.min(trials), ..seen });
         let by_count = seen.map(|seen| Bound {
             above_ns,
             p: p_upper_at(seen.most as f64, seen.n as f64, seen.theta, CONFIDENCE),
             level: Level::L1,
         });
-        let upper = [self.p_above(above_ns), by_count].into_iter().flatten();
+        // A claim counts every cycle as a trial: no bound of it lies below that of no late wake.
+        let least = self.n.map_or(0.0, |n| p_upper_at(0.0, n as f64, trials, CONFIDENCE));
+        let by_claim = self.p_above(above_ns);
+        let by_claim = by_claim.map(|bound| match trials {
+            trials if trials < 1.0 => Bound { p: bound.p.max(least), ..bound },
+            _ => bound,
+        });
+        let upper = [by_claim, by_count].into_iter().flatten();
         let lower = seen.map_or(0.0, |seen| {
             p_lower_at(seen.least as f64, seen.n as f64, seen.theta, CONFIDENCE)
         });

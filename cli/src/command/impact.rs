@@ -1,9 +1,9 @@
 //! `punctual impact MODEL`: what lateness does to an application, in the unit of its user's work.
 //!
 //! The formulas are `punctual_analysis::impact`; this takes the timing from a result, or by hand,
-//! and of all runs the one that is worst for the application. `stepper` has a page of its own:
-//! NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7], and
-//! LinuxCNC's StepConf for software stepping.
+//! and of the runs under load the one that is worst for the application. `stepper` has a page of
+//! its own: NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7],
+//! and LinuxCNC's StepConf for software stepping.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 use punctual_document::terminal::quoted;
 use punctual_report::longer::{SPARE, longer_ns, whole_ns};
-use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
+use punctual_report::{Body, Envelope, Impact, ImpactBody, Report, Run, of_first_wait};
 
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
@@ -76,26 +76,51 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     Ok(Exit::of(&report))
 }
 
-/// The answer of a model for the run that is worst for it. A run that lacks something is passed
-/// over unless all do.
+/// The runs that an answer rests on: that of this name, or those that wait like the first one, as
+/// verdicts do. The ways of `measure wait` are all its own.
+fn judged<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
+    let runs = stored.runs(name)?;
+    let is_ways = matches!(stored.report.body, Body::Wait(_));
+    let first = of_first_wait(stored.report.body.runs());
+    let is_judged = |run: &&Run| first.iter().any(|other| std::ptr::eq(other, *run));
+    Ok(match name {
+        None if !is_ways => runs.into_iter().filter(is_judged).collect(),
+        _ => runs,
+    })
+}
+
+/// The answer of a model for the run that is worst for it. Where runs were under load it rests on
+/// these, unless one without is shown not to suit: a run that is shorter shows less, and is no
+/// worse for that. A run that lacks something is passed over unless all do.
 fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Application> {
-    let (mut worst, mut lacks) = (None::<Application>, None);
-    for run in stored.runs(name)? {
+    let (mut worst, mut lacks) = (None::<(bool, Application)>, None);
+    let is_worse = |is_loaded: bool, impact: &Application, so_far: &(bool, Application)| {
+        let (was_loaded, so_far) = so_far;
+        let is_no = |impact: &Application| impact.answer == Some(Suits::No);
+        match (is_loaded, *was_loaded) {
+            (true, false) => !is_no(so_far) || is_no(impact),
+            (false, true) => is_no(impact) && !is_no(so_far),
+            _ => impact.is_worse_than(so_far),
+        }
+    };
+    for run in judged(stored, name)? {
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
+                impact.statement = format!("{}, by the run \"{}\"", impact.statement, run.name);
                 impact.run = Some(run.name.clone());
                 let needed = impact.duration_needed_ns.map(|ns| Longer::of(stored, run, ns));
                 impact.duration_needed_ns = needed.as_ref().map(|longer| longer.length_ns);
                 impact.command = needed.and_then(|longer| longer.command);
-                if worst.as_ref().is_none_or(|worst| impact.is_worse_than(worst)) {
-                    worst = Some(impact);
+                let is_loaded = !run.setup.load.is_empty();
+                if worst.as_ref().is_none_or(|so_far| is_worse(is_loaded, &impact, so_far)) {
+                    worst = Some((is_loaded, impact));
                 }
             }
             Err(lack) => lacks = Some((&run.name, lack)),
         }
     }
     match (worst, lacks) {
-        (Some(worst), _) => Ok(worst),
+        (Some((_, worst)), _) => Ok(worst),
         (None, Some((run, lack))) => bail!("{}: run {run:?}: {lack}", stored.path.display()),
         (None, None) => bail!("{}: no runs in this result", stored.path.display()),
     }
@@ -105,8 +130,8 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
 struct Longer {
     /// Its length, ns.
     length_ns: f64,
-    /// The command that measures so long; `None` where the run is not one of this program's, or one
-    /// whose loads took turns elsewhere than in `check`.
+    /// The command that measures so long, under the same load; `None` where the run is not one of
+    /// this program's, or one whose loads took turns elsewhere than in `check`.
     command: Option<String>,
 }
 
@@ -118,19 +143,20 @@ impl Longer {
         let is_check = stored.report.envelope.experiment == "check";
         let measure = match &setup.load[..] {
             [] => Some("measure periodic"),
-            [only] => {
-                load = format!(" --load {}", quoted(only));
-                Some("measure periodic")
+            // Several of one run of such a measurement ran at once.
+            [..] if !is_check || setup.load.len() == 1 => {
+                load = format!(" --load {}", quoted(&setup.load.join(",")));
+                let is_own = stored.report.envelope.experiment == "measure periodic";
+                (is_own || setup.load.len() == 1).then_some("measure periodic")
             }
             // Its runs take turns: in all it is as much longer.
-            [..] if is_check => {
+            [..] => {
                 let own_ns = whole_ns(run, [run]);
                 if own_ns > 0.0 {
                     length_ns = longer_ns(run, stored.report.body.runs(), needed_ns / own_ns);
                 }
                 Some("check")
             }
-            [..] => None,
         };
         // Data from elsewhere name no policy.
         let measure = measure.filter(|_| setup.policy.is_some()).zip(setup.period_ns);
@@ -167,8 +193,8 @@ struct ModelArgs {
 /// Where the timing comes from, and where the result goes.
 #[derive(Debug, Args)]
 struct TimedArgs {
-    /// Take the timing from a result: a directory of 'punctual check', or a result.json. The run
-    /// that is worst for this application is used
+    /// Take the timing from a result: a directory of 'punctual check', or a result.json. Of the
+    /// runs under load, where there are any, the one that is worst for this application is used
     #[arg(long, value_name = "RESULT", required_unless_present = "time_error")]
     from: Option<PathBuf>,
     /// Use this run of the result instead of the worst

@@ -255,7 +255,9 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     assert_eq!(no.status.code(), Some(1), "{}", stderr(&no));
     let page = stdout(&no).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        page.starts_with("no: 256 frames: a wake may be 5.33 ms late, and 2 500 of 5 000 were"),
+        page.starts_with(
+            "no: 256 frames: with 2 buffers a wake may be 5.33 ms late, and 2 500 of 5 000 were"
+        ),
         "{page}"
     );
     assert!(page.contains("2 500 of 5 000 cycles"), "{page}");
@@ -284,6 +286,58 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     // No computing, no copying: said or left out.
     let none = json(&audio(&["--compute", "0ms", "--json", "-"]));
     assert_eq!(none["impact"], json(&audio(&["--json", "-"]))["impact"]);
+}
+
+#[test]
+fn the_run_under_load_is_taken_and_no_time_beyond_a_third_of_the_one_measured_is_claimed() {
+    let dir = Dir::new("impact-load");
+    let (csv, file) = (dir.path("late.csv"), dir.path("night.json"));
+    let made = |cycles: u64| {
+        let wakes: String = (0..cycles).map(|k| format!("{}\n", 5_000 + k % 7)).collect();
+        fs::write(&csv, wakes).expect("writable");
+        let columns = ["--column", "lateness:ns", "--period", "1333333ns", "--json", "-"];
+        let args = ["analyse", csv.to_str().expect("UTF-8")];
+        json(&run(args.into_iter().chain(columns)))
+    };
+    // 24.5 s, and 1.5 s.
+    for (cycles, third_s) in [(18_375, 8.2), (1_123, 0.5)] {
+        fs::write(&file, made(cycles).to_string()).expect("writable");
+        for more in [&["--frames", "4096"][..], &["--frames", "8192"], &[]] {
+            let args = ["impact", "audio", "--wanted", "1min", "--json", "-", "--from"];
+            let out = run(args.iter().chain(&[file.to_str().expect("UTF-8")]).chain(more));
+            let impact = json(&out)["impact"].clone();
+            assert_eq!(impact["answer"], "unknown", "{impact}");
+            let figures = impact["figures"].as_array().expect("figures");
+            let least = "mean time between dropouts, at least";
+            let least = figures.iter().find(|figure| figure["name"] == least);
+            let least_ns = least.and_then(|figure| figure["value"].as_f64()).expect("a time");
+            assert!(least_ns <= third_s * 1e9, "{least_ns} {impact}");
+            assert!(impact["statement"].as_str().is_some_and(|text| text.contains(" frames")));
+        }
+    }
+    // Shorter runs without load, one of them of another wait, are passed over.
+    let mut result = made(18_375);
+    let mut idle = made(1_123)["runs"][0].clone();
+    idle["name"] = json!("idle");
+    let mut library = idle.clone();
+    (library["name"], library["setup"]["wait"]) = (json!("library loop, idle"), json!("adaptive"));
+    result["runs"][0]["name"] = json!("under load");
+    result["runs"][0]["setup"]["load"] = json!(["cpu"]);
+    result["runs"][0]["setup"]["policy"] = json!("SCHED_FIFO");
+    result["runs"] = json!([idle, result["runs"][0], library]);
+    fs::write(&file, result.to_string()).expect("writable");
+    for more in [&["--wanted", "1h"][..], &[]] {
+        let args = ["impact", "audio", "--json", "-", "--from"];
+        let out = run(args.iter().chain(&[file.to_str().expect("UTF-8")]).chain(more));
+        let impact = json(&out)["impact"].clone();
+        assert_eq!(impact["run"], "under load", "{impact}");
+        let statement = impact["statement"].as_str().expect("a sentence");
+        assert!(statement.ends_with("by the run \"under load\""), "{statement}");
+        if !more.is_empty() {
+            let command = impact["command"].as_str().expect("a command");
+            assert!(command.contains(" --load cpu -d "), "{command}");
+        }
+    }
 }
 
 #[test]

@@ -123,7 +123,6 @@ fn application(impact: &Application) -> Vec<Block> {
         blocks.push(figures(rows, [30, 13]));
     }
     blocks.extend(basis(&impact.basis));
-    blocks.extend(impact.run.as_deref().map(of_run));
     blocks.push(Block::words_at(1, format!("by {}", impact.source)));
     blocks
 }

@@ -15,7 +15,7 @@ use crate::compared::Comparison;
 use crate::follow::Follow;
 use crate::grid::{self, FigureGrid, SideFigures};
 use crate::headline::{Headline, Judged};
-use crate::judge::PlannedRun;
+use crate::judge::{About, Overall, PlannedRun};
 use crate::measured::{Measured, Recording};
 use crate::reproduced::ReproduceBody;
 use crate::run::{BlameRecording, LoadRow, Run};
@@ -127,6 +127,25 @@ impl WaitBody {
     pub fn is_sweep(&self) -> bool {
         let mut rows = self.strategies.iter().enumerate();
         rows.any(|(at, row)| self.strategies[..at].iter().any(|other| other.name == row.name))
+    }
+
+    /// Holds the answer to the deadline that was asked for to it: that none of the ways does fails,
+    /// and what is not known is left open.
+    pub fn judge_answer(&self, verdict: &mut Overall) {
+        if self.recommendation.is_some() {
+            return;
+        }
+        let none = || "no way to wait was judged".to_owned();
+        let answer = self.advice().unwrap_or_else(none);
+        match self.no_way {
+            Some(_) => verdict.fail_about(About::Answer { at: 0 }, answer),
+            None => verdict.leave_open(About::Answer { at: 0 }, answer),
+        }
+    }
+
+    /// Returns true where a deadline was asked for, by which each way was judged.
+    pub fn is_asked(&self) -> bool {
+        self.strategies.iter().any(|row| row.held.is_some())
     }
 
     /// The result in a sentence: the way to use, or why none is recommended.

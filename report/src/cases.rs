@@ -10,6 +10,7 @@ use punctual_analysis::recording::RunFigures;
 use punctual_core::time::Span;
 
 use crate::compared::run_words;
+use crate::format;
 use crate::grid::FigureGrid;
 use crate::judge::{About, JudgedClaim, JudgedLimit, Overall, Reason, UndecidedAs};
 use crate::run::Run;
@@ -101,6 +102,7 @@ pub fn cases(report: &Report) -> Vec<JudgedCase> {
     let answers = report.body.verdicts().iter().enumerate();
     let measured = answers.filter(|(_, verdict)| verdict.is_measured());
     cases.extend(measured.map(|(at, answer)| maker.answer(at, answer)));
+    cases.extend(maker.deadline_of_waits());
     cases.extend(report.body.compare().iter().flat_map(|comparison| maker.compared(comparison)));
     let loops = report.body.loops();
     cases
@@ -197,6 +199,21 @@ impl CaseMaker<'_> {
             finding: self.found(About::Answer { at }, answer.sentence(), is_yes),
             took: measured(self.report),
         }
+    }
+
+    /// The answer to the deadline that ways to wait were asked to hold; `None` where none was.
+    fn deadline_of_waits(&self) -> Option<JudgedCase> {
+        let Body::Wait(waits) = self.body else { return None };
+        let held = waits.strategies.iter().find_map(|row| row.held.as_ref())?;
+        let sentence = waits.advice().unwrap_or_default();
+        let is_held = waits.recommendation.is_some();
+        Some(JudgedCase {
+            name: format!("deadline of {}", format::period(held.deadline_ns.unsigned_abs())),
+            id: None,
+            kind: CaseKind::Answer,
+            finding: self.found(About::Answer { at: 0 }, sentence, is_held),
+            took: measured(self.report),
+        })
     }
 
     fn compared(&self, comparison: &Comparison) -> Vec<JudgedCase> {

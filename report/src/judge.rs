@@ -68,7 +68,7 @@ pub enum About {
         /// Its place.
         at: usize,
     },
-    /// One of the answers, `verdicts`.
+    /// One of the answers, `verdicts`; of `measure wait` the only one, that to its deadline.
     Answer {
         /// Its place.
         at: usize,

@@ -5,7 +5,8 @@
 
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
 use punctual_analysis::claim::bound::CONFIDENCE;
-use punctual_analysis::claim::judge::{StoppingRule, judge};
+use punctual_analysis::claim::count::EventCount;
+use punctual_analysis::claim::judge::{Holds, StoppingRule, judge};
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::compare::{QuantileDifference, RateRatio, Verdict, exceedances, quantile};
 use punctual_analysis::interval::Interval;
@@ -73,7 +74,7 @@ pub struct HeldDeadline {
     pub deadline_ns: i64,
     /// The share of releases that may be later.
     pub miss: f64,
-    /// Shown, shown if late cycles come alone, refuted, or open.
+    /// Shown, shown if late cycles come alone, refuted, open, or not measured: without a release.
     pub stands: Stands,
     /// Releases that were later, at most.
     pub later: u64,
@@ -93,9 +94,13 @@ impl HeldDeadline {
         let ask = Probability::from_share(1.0 - doubt).and_then(|p| Ask::new(event, miss, p));
         let Some(ask) = ask else { return };
         for (row, run) in rows.iter_mut().zip(runs) {
-            let counted = Ok(run.outcome.tails.counted(deadline_ns));
-            let judged = judge(&ask, &counted, ended, None);
-            let stands = stands(&judged);
+            let counted = run.outcome.tails.counted(deadline_ns);
+            let mut judged = judge(&ask, &Ok(counted), ended, None);
+            if judged.holds == Holds::Undecided && counted.least > 0 {
+                let in_one_burst = judge(&ask, &Ok(at_least_one_burst(counted)), ended, None);
+                judged = if in_one_burst.holds == Holds::No { in_one_burst } else { judged };
+            }
+            let stands = if counted.n == 0 { Stands::Unmeasured } else { stands(&judged) };
             let open = judged.n_needed.zip(judged.n).filter(|_| stands == Stands::Open);
             row.held = Some(Self {
                 deadline_ns,
@@ -113,13 +118,22 @@ impl HeldDeadline {
             Stands::Shown => "yes",
             Stands::IfAlone => "yes, if alone",
             Stands::Refuted => "no",
-            Stands::Open | Stands::Expected | Stands::Unmeasured => "undecided",
+            Stands::Unmeasured => "not measured",
+            Stands::Open | Stands::Expected => "undecided",
         }
     }
 
     fn is_held(&self) -> bool {
         matches!(self.stands, Stands::Shown | Stands::IfAlone)
     }
+}
+
+/// The count with an extremal index that makes one burst of all that were late at least: fewer than
+/// one event, as an estimate of many late releases in a row may have it, they cannot be.
+fn at_least_one_burst(counted: EventCount) -> EventCount {
+    let share = 1.0 / counted.least.max(1) as f64;
+    // The index of which this is the share that counts as independent.
+    EventCount { theta: counted.theta.max(2.0 * share / (1.0 + share)), ..counted }
 }
 
 /// A deadline that is asked of ways to wait.
@@ -210,6 +224,25 @@ pub enum WaitAdvice {
     None,
 }
 
+impl WaitAdvice {
+    /// The advice of a run that ended before its time: what was seen, and no recommendation.
+    #[must_use]
+    pub fn of_early_end(self) -> Self {
+        const EARLY: &str = "the run ended early";
+        match self {
+            Self::Use(words) => {
+                let why = format!("{EARLY}; as far as seen {words}");
+                Self::Undecided { why, longer: 1.0 }
+            }
+            Self::Undecided { why, longer } => {
+                Self::Undecided { why: format!("{EARLY}; {why}"), longer }
+            }
+            Self::NoWay(why) => Self::NoWay(format!("{why}, as far as seen: {EARLY}")),
+            Self::None => Self::None,
+        }
+    }
+}
+
 /// The standing of a way against the best.
 enum Standing {
     Later,
@@ -266,46 +299,70 @@ pub fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitA
 }
 
 /// The cheapest of the ways that hold the deadline that they were judged by. Where none is shown
-/// to, nothing is recommended: none does, or it is not known of some.
+/// to, nothing is recommended: each was measured and does not, or it is not known of some.
 pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
-    let given = |row: &&StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
-    let judged =
-        rows.iter().filter(given).filter_map(|row| Some((row, row.held.as_ref()?, row.cpu_load?)));
+    let given = |row: &StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
+    let judged = rows.iter().filter_map(|row| Some((row, row.held.as_ref()?)));
     let mut judged: Vec<_> = judged.collect();
-    judged.sort_by(|(.., a), (.., b)| a.total_cmp(b));
-    let Some((_, first, _)) = judged.first() else { return WaitAdvice::None };
+    // What was never on the CPU has no price: it stands last.
+    let price = |row: &StrategyRow| row.cpu_load.unwrap_or(f64::INFINITY);
+    judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
+    let Some((_, first)) = judged.first() else { return WaitAdvice::None };
     let asked = format!(
         "the deadline of {}, later at most once in {} releases",
         format::period(first.deadline_ns.unsigned_abs()),
         format::count((1.0 / first.miss).round() as u64)
     );
-    let open: Vec<_> = judged.iter().filter(|(_, held, _)| held.stands == Stands::Open).collect();
-    let names = |ways: &[&(&StrategyRow, &HeldDeadline, f64)]| {
-        ways.iter().map(|(row, ..)| row.label()).collect::<Vec<_>>().join(", ")
+    let is_open = |held: &HeldDeadline| !held.is_held() && held.stands != Stands::Refuted;
+    let those = |wanted: &dyn Fn(&StrategyRow, &HeldDeadline) -> bool| -> Vec<&StrategyRow> {
+        judged.iter().filter(|(row, held)| wanted(row, held)).map(|(row, _)| *row).collect()
     };
-    if let Some(at) = judged.iter().position(|(_, held, _)| held.is_held()) {
-        let (row, held, load) = judged[at];
-        let cheaper: Vec<_> = open.iter().filter(|(.., other)| *other < load).copied().collect();
-        let cheaper = match cheaper.is_empty() {
-            true => "none that costs less does".to_owned(),
-            false => format!("not known of {}, which costs less", names(&cheaper)),
+    let holds = judged.iter().find(|(row, held)| given(row) && held.is_held());
+    if let Some((row, held)) = holds
+        && let Some(load) = row.cpu_load
+    {
+        let cheaper = those(&|other, held| is_open(held) && price(other) < load && given(other));
+        let cheaper = match &cheaper[..] {
+            [] if price(judged[0].0) >= load => "none costs less".to_owned(),
+            [] => "none that costs less does".to_owned(),
+            [only] => format!("not known of {}, which costs less", only.label()),
+            cheaper => format!("not known of {}, which cost less", names(cheaper)),
         };
         let alone = if held.stands == Stands::IfAlone { " if late cycles come alone" } else { "" };
         return WaitAdvice::Use(format!(
-            "{}: it holds {asked}{alone} ({} of {} were later), for {} of the CPU; {}",
+            "{}: it holds {asked}{alone} ({} of {} were later), for {} of the CPU; {cheaper}",
             option(row),
             format::count(held.later),
             format::count(row.releases),
             format::share(load),
-            if at == 0 { "none costs less".to_owned() } else { cheaper }
         ));
     }
+    let open = those(&|_, held| is_open(held));
+    // A short sleep of another length.
+    let beside = those(&|_, held| held.is_held());
+    let beside = match &beside[..] {
+        [] => String::new(),
+        ways => format!("; {} does, which is no value of --wait", names(ways)),
+    };
     if open.is_empty() {
-        return WaitAdvice::NoWay(format!("none of these ways holds {asked}"));
+        return WaitAdvice::NoWay(format!("none of these ways holds {asked}{beside}"));
     }
-    let times = open.iter().filter_map(|(_, held, _)| held.times).fold(2.0, f64::max);
-    let why = format!("none is shown to hold {asked}: not known of {}", names(&open));
+    let times = judged.iter().filter(|(_, held)| is_open(held));
+    let times = times.filter_map(|(_, held)| held.times).fold(2.0, f64::max);
+    let why = format!("none is shown to hold {asked}{beside}: not known of {}", names(&open));
     WaitAdvice::Undecided { why, longer: times }
+}
+
+/// So many ways are named in a sentence.
+const NAMED_MAX: usize = 6;
+
+/// The names of ways, and how many more there are.
+fn names(ways: &[&StrategyRow]) -> String {
+    let named: Vec<String> = ways.iter().take(NAMED_MAX).map(|row| row.label()).collect();
+    match ways.len().saturating_sub(NAMED_MAX) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 fn standing(found: Option<&RateRatio>) -> Standing {
@@ -612,7 +669,7 @@ mod tests {
             let mut made_rows = rows(&runs, &vec![None; runs.len()]);
             for (at, row) in made_rows.iter_mut().enumerate() {
                 row.name = names[at].to_owned();
-                row.cpu_load = Some(0.01 * (at + 1) as f64);
+                row.cpu_load = (row.releases > 0).then_some(0.01 * (at + 1) as f64);
             }
             HeldDeadline::judge(&mut made_rows, &runs, asked, false);
             let words: Vec<&str> =
@@ -634,6 +691,71 @@ mod tests {
         let WaitAdvice::Undecided { why, longer } = advice else { panic!("{advice:?}") };
         assert!(why.ends_with("not known of sleep") && longer >= 2.0, "{why} {longer}");
         assert!(matches!(advised(&[(20_000, 10)]).1, WaitAdvice::NoWay(_)));
+        // One that was not measured is no way that does not hold it.
+        let (words, advice) = advised(&[(20_000, 10), (0, 1)]);
+        assert_eq!(words, "no; not measured");
+        let WaitAdvice::Undecided { why, .. } = advice else { panic!("{advice:?}") };
+        assert!(why.ends_with("not known of adaptive"), "{why}");
+        // An early end recommends nothing.
+        let early = advised(&[(20_000, 1_000)]).1.of_early_end();
+        let WaitAdvice::Undecided { why, .. } = early else { panic!("{early:?}") };
+        assert!(why.starts_with("the run ended early; as far as seen --wait sleep"), "{why}");
+    }
+
+    #[test]
+    fn more_than_half_late_is_a_no_however_they_come() {
+        use punctual_analysis::recording::{Recording, RecordingConfig};
+        let asked = DeadlineAsked { deadline_ns: 50_000, miss: 1e-3 };
+        let stands = |late: &dyn Fn(u64) -> bool, incomplete: bool| {
+            let config =
+                RecordingConfig { thresholds_ns: vec![50_000], ..RecordingConfig::default() };
+            let mut recording = Recording::new(config);
+            for cycle in 0..554 {
+                let lateness = Span::from_us(if late(cycle) { 60 } else { 1 });
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            let setup = crate::run::Setup::default();
+            let runs = [Run::recorded("way".to_owned(), setup, recording.finish(0))];
+            // As many ways share the doubt as there are.
+            let mut made_rows = vec![rows(&runs, &[None]).remove(0); 6];
+            HeldDeadline::judge(&mut made_rows, &runs, asked, incomplete);
+            let held = made_rows[0].held.clone().expect("judged");
+            (held.stands, held.later)
+        };
+        for incomplete in [false, true] {
+            // In a row, and in turns.
+            assert_eq!(stands(&|cycle| cycle < 329, incomplete), (Stands::Refuted, 329));
+            assert_eq!(stands(&|cycle| cycle % 92 < 55, incomplete), (Stands::Refuted, 332));
+        }
+        // A single one in so few shows nothing.
+        assert_eq!(stands(&|cycle| cycle == 100, false), (Stands::Open, 1));
+    }
+
+    #[test]
+    fn a_sentence_on_many_ways_says_how_many_it_leaves_out() {
+        let held = HeldDeadline {
+            deadline_ns: 50_000,
+            miss: 1e-3,
+            stands: Stands::Open,
+            later: 0,
+            times: Some(2.0),
+        };
+        let hop = |ns: u64| StrategyRow {
+            hop_ns: Some(ns),
+            held: Some(held.clone()),
+            ..row("hop", Some(20_000), ns as f64 * 1e-7)
+        };
+        let ways: Vec<StrategyRow> = (1..=8).map(|at| hop(at * 50_000)).collect();
+        let WaitAdvice::Undecided { why, .. } = cheapest_that_holds(&ways) else { panic!() };
+        assert!(why.contains("hop 50 µs 20 µs") && why.contains("hop 200 µs 20 µs"), "{why}");
+        assert!(why.ends_with(" and 2 more"), "{why}");
+        // One that no option gives is named, and not recommended.
+        let mut ways = ways[..2].to_vec();
+        for (row, stands) in ways.iter_mut().zip([Stands::Shown, Stands::Refuted]) {
+            row.held = Some(HeldDeadline { stands, ..held.clone() });
+        }
+        let WaitAdvice::NoWay(why) = cheapest_that_holds(&ways) else { panic!() };
+        assert!(why.ends_with("; hop 50 µs 20 µs does, which is no value of --wait"), "{why}");
     }
 
     const TURNS: u64 = 10;

@@ -101,6 +101,29 @@ fn the_ways_take_turns_and_stand_side_by_side() {
 }
 
 #[test]
+fn the_answer_to_a_deadline_decides_the_exit_status() {
+    let ways = |more: &[&str]| {
+        let args = ["measure", "wait", "-d", "3s", "-q", "--deadline"];
+        run(args.iter().chain(more))
+    };
+    // No release is so punctual; nor can so few show what is seldom.
+    let no = ways(&["1ns", "--miss", "10%"]);
+    assert_eq!(no.status.code(), Some(1), "{}", stderr(&no));
+    assert!(stderr(&no).contains("FAILS No: none of these ways holds the deadline"), "{no:?}");
+    let rare = ["1s", "--miss", "1e-9"];
+    for (more, status) in
+        [(&[][..], 3), (&["--undecided", "fail"], 1), (&["--undecided", "pass"], 0)]
+    {
+        let open = ways(&[&rare[..], more].concat());
+        assert_eq!(open.status.code(), Some(status), "{more:?} {}", stderr(&open));
+        assert!(stderr(&open).contains("Undecided: none is shown to hold"), "{}", stderr(&open));
+    }
+    let held = ways(&["10s", "--miss", "50%"]);
+    assert_eq!(held.status.code(), Some(0), "{}", stderr(&held));
+    assert!(stderr(&held).contains("Use --wait "), "{}", stderr(&held));
+}
+
+#[test]
 fn a_front_has_ways_that_no_cheaper_one_beats() {
     let result = with_cycles(&["--front"]);
     let rows = result["strategies"].as_array().expect("rows");

@@ -74,7 +74,8 @@ pub(super) struct Args {
     #[arg(long)]
     front: bool,
     /// How late a release may be: each way is judged by it, and the cheapest that holds it is
-    /// recommended
+    /// recommended; fails (exit 1) where none does, and where that is not known --undecided says
+    /// what it counts as
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
     deadline: Option<parse::Duration>,
     /// The share of releases that may be later than the deadline [default: 1e-3]
@@ -169,7 +170,7 @@ impl Args {
             ..LoopExperiment::new(context, plan)
         };
         let turns_each = turns.rounds(&loops.plan);
-        let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
+        let MeasuredLoops { mut envelope, loops, recorded, trouble, .. } = loops.run()?;
         let mut strategies = strategies(&loops.judged.runs, &turns.beside);
         let series: Vec<_> = recorded.iter().map(|run| run.series().first()).collect();
         let advice = match self.asked() {
@@ -180,6 +181,7 @@ impl Args {
                 cheapest_that_holds(&strategies)
             }
         };
+        let advice = if envelope.incomplete { advice.of_early_end() } else { advice };
         let (mut no_way, mut recommendation, mut undecided) = (None, None, None);
         match advice {
             WaitAdvice::Use(words) => recommendation = Some(words),
@@ -193,6 +195,9 @@ impl Args {
             Vec::new()
         };
         let body = WaitBody { loops, strategies, front, recommendation, undecided, no_way };
+        if self.asked().is_some() {
+            body.judge_answer(&mut envelope.verdict);
+        }
         let report = Report { envelope, body: body.into() };
         Ok(Measurement::Finished(Box::new(FinishedMeasuring {
             report,

@@ -1,5 +1,6 @@
 //! Documents of `measure wait`: one table, the cost of each way, and one recommendation.
 
+use punctual_analysis::quantile::Probability;
 use punctual_document::{Block, Column, Frame, Table, numbers, words};
 use punctual_report::strategies::{FrontComparison, StrategyRow};
 use punctual_report::{Clock, Report, WaitBody};
@@ -13,6 +14,10 @@ const FRONT: [&str; 2] = [
     "quiet: 1 in 100 of a pure spin next to its turns, how quiet the machine was",
 ];
 
+/// Where a quantile is not known, though there are releases enough for it.
+const LATEST_MISSED: &str =
+    "missed: so many releases were missed that it is one of them, later than all that ran";
+
 /// Where the learned wait could not be compared.
 const TOO_SHORT: &str =
     "too few turns to compare adaptive with the others: use a longer --duration";
@@ -21,8 +26,8 @@ const TOO_SHORT: &str =
 type BriefColumn = (&'static str, usize, fn(&StrategyRow) -> String);
 
 const TYPICAL: BriefColumn = ("typical", 8, |row| format::ns(row.lateness_ns.p50));
-const HUNDREDTH: BriefColumn = ("1 in 100", 8, |row| format::ns(row.lateness_ns.p99));
-const THOUSANDTH: BriefColumn = ("1 in 1000", 9, |row| format::ns(row.lateness_ns.p99_9));
+const HUNDREDTH: BriefColumn = ("1 in 100", 8, |row| one_in(row, Probability::P99));
+const THOUSANDTH: BriefColumn = ("1 in 1000", 9, |row| one_in(row, Probability::P99_9));
 const WITHIN: BriefColumn = ("95 % sure", 10, within);
 const WORST: BriefColumn = ("worst", 8, worst);
 const CPU: BriefColumn = ("CPU", 5, cpu);
@@ -45,6 +50,9 @@ pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
     blocks.extend(head::refused_briefly(report));
     blocks.extend(head::incomplete(report));
     blocks.push(briefly(&body.strategies, swept).into());
+    if body.strategies.iter().any(|row| one_in(row, Probability::P99_9) == MISSED.0) {
+        blocks.push(Block::words_at(1, LATEST_MISSED));
+    }
     if swept {
         blocks.extend(FRONT.map(|text| Block::words_at(1, text)));
         let held = body.front.iter().map(FrontComparison::sentence);
@@ -70,6 +78,16 @@ pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
 fn within(row: &StrategyRow) -> String {
     let within = row.p99_9_within_ns;
     format::within(within.and_then(|within| within.low), within.and_then(|within| within.high))
+}
+
+/// The lateness that a release exceeds with one less this probability; `missed` where so many
+/// releases were missed that it is the lateness of one of them, which is not known; `-` where there
+/// are too few releases.
+fn one_in(row: &StrategyRow, p: Probability) -> String {
+    match row.lateness_ns.quantile(p) {
+        None if row.unknown > 0 && p.is_supported(row.releases) => MISSED.0.to_owned(),
+        quantile => format::ns(quantile),
+    }
 }
 
 /// The releases missed, of all: `3/1 000`.
@@ -111,8 +129,8 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
             row.label(),
             format::count(row.releases),
             format::ns(times.p50),
-            format::ns(times.p99),
-            format::ns(times.p99_9),
+            one_in(row, Probability::P99),
+            one_in(row, Probability::P99_9),
             within(row),
             worst(row),
             cpu(row),
@@ -198,6 +216,22 @@ mod tests {
         }
         let whole = text::rendered(&[ways(&rows).into()]).to_string();
         assert!(whole.contains("1.20–8.05 ms"), "{whole}");
+    }
+
+    #[test]
+    fn a_quantile_among_the_missed_releases_is_named_and_too_few_releases_have_none() {
+        let text = include_str!("../../../tests/results/kinds/wait.json");
+        let report = Report::parse(text).expect("a result");
+        let mut row = report.body.strategies()[0].clone();
+        row.lateness_ns.p99_9 = None;
+        let shown = |releases: u64, unknown: u64| {
+            let row = StrategyRow { releases, unknown, ..row.clone() };
+            one_in(&row, Probability::P99_9)
+        };
+        assert_eq!(
+            [shown(2_000, 5), shown(2_000, 0), shown(999, 5)],
+            ["missed", "-", "-"].map(str::to_owned)
+        );
     }
 
     #[test]

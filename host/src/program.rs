@@ -9,6 +9,8 @@
 
 use std::time::{Duration, Instant};
 
+use punctual_os::scheduler;
+
 use crate::cpulist::CpuList;
 use crate::facts::MachineFacts;
 use crate::root::{Read, Root};
@@ -54,8 +56,13 @@ impl ThreadWakes {
         let parts = self.counts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
         let (least, most) =
             parts.clone().fold((u64::MAX, 0), |(least, most), n| (n.min(least), n.max(most)));
-        self.counts.len() > PARTS && least >= STEADY_LEAST && most - least <= 2 + most / 10
+        self.counts.len() > PARTS && least >= STEADY_LEAST && are_alike(least, most)
     }
+}
+
+/// Returns true where chance alone may account for the difference of two counts of wakes.
+fn are_alike(least: u64, most: u64) -> bool {
+    most - least <= 2 + most / 10
 }
 
 /// The parts of the time that a program is watched, for the steadiness of its wakes.
@@ -174,7 +181,7 @@ impl RunningProgram {
         verdicts.extend(self.timeout());
         verdicts.extend(self.quota(&loops));
         for own in &loops {
-            verdicts.push(self.priority(own, around));
+            verdicts.push(self.priority(own, &loops, around));
             verdicts.push(above(own, around));
             verdicts.push(affinity(own, around));
             verdicts.extend(self.sharing(own, &loops));
@@ -183,9 +190,7 @@ impl RunningProgram {
             verdicts.extend(self.faults(own));
             verdicts.extend(arriving(own, around));
         }
-        if loops.is_empty() {
-            verdicts.extend(self.threads.first().and_then(slack));
-        }
+        verdicts.extend(self.slacks(&loops));
         verdicts.sort_by_key(|verdict| (verdict.verdict, std::cmp::Reverse(verdict.gain)));
         verdicts
     }
@@ -199,8 +204,9 @@ impl RunningProgram {
         let knob = format!("policies of {}", self.name);
         let of = |verdict| POLICY.of(&knob, verdict);
         let steady = self.threads_that(|own| !own.thread.is_real_time() && own.wakes.are_steady());
-        let set = format!("sudo punctual sched set --fifo 80 {}", tids(&steady));
-        let wakes = self.listed(&steady);
+        let ranked = RankedThreads::of(&steady);
+        let set = ranked.commands();
+        let wakes = format!("{}{}", self.listed(&steady), ranked.why());
         let policies: Vec<String> = loops
             .iter()
             .map(|own| format!("{} {}", shown(&own.thread), own.thread.policy_words()))
@@ -223,17 +229,18 @@ impl RunningProgram {
                     "none of {count} threads has a real-time policy; steadily, as loops do, \
                      {wakes}"
                 ))
-                .run(set),
+                .run_all(set),
             (_, _, false) if !loops.iter().any(works) => of(RuleVerdict::Improve)
                 .found(format!(
                     "{policies}: asleep all the time; steadily, as loops do, and without a \
                      real-time policy {wakes}"
                 ))
-                .run(set),
+                .run_all(set),
             (_, _, false) if !loops.iter().any(|own| own.wakes.are_steady()) => {
                 of(RuleVerdict::Unknown).found(format!(
                     "{policies}: does not wake steadily; steadily, as loops do, and without a \
-                     real-time policy {wakes}; if the loop is there: {set}"
+                     real-time policy {wakes}; if the loop is there: {}",
+                    set.join("; ")
                 ))
             }
             _ => of(RuleVerdict::Good).found(policies),
@@ -285,7 +292,31 @@ impl RunningProgram {
         Some(verdict.done())
     }
 
-    fn priority(&self, own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
+    /// The slack of the timers of each ordinary thread that wakes steadily, where no loop with a
+    /// real-time policy, which has none, does; of all its threads where none of them wakes so.
+    fn slacks(&self, loops: &[&ProgramThread]) -> Vec<KnobVerdict> {
+        if loops.iter().any(|own| own.wakes.are_steady()) {
+            return Vec::new();
+        }
+        let steady = self.threads_that(|own| !own.thread.is_real_time() && own.wakes.are_steady());
+        match (steady.is_empty(), self.threads_that(|_| true).as_slice()) {
+            (false, _) => {
+                steady.iter().filter_map(|own| slack(&shown(&own.thread), &[own])).collect()
+            }
+            (true, _) if !loops.is_empty() => Vec::new(),
+            (true, [only]) => slack(&shown(&only.thread), &[only]).into_iter().collect(),
+            (true, every) => slack(&self.name, every).into_iter().collect(),
+        }
+    }
+
+    fn priority(
+        &self,
+        own: &ProgramThread,
+        loops: &[&ProgramThread],
+        around: &ProgramSurroundings<'_>,
+    ) -> KnobVerdict {
+        // Loops that are set anew keep an order: the shorter the period, the higher.
+        let rank = RankedThreads::of(loops).rank(own);
         let row = &PRIORITY;
         let knob = format!("priority of {}", shown(&own.thread));
         let priority = own.thread.priority;
@@ -300,7 +331,8 @@ impl RunningProgram {
         if priority >= 99 {
             let found =
                 format!("{words}: as high as the kernel's own migration and watchdog threads");
-            let command = format!("sudo punctual sched set --fifo 90 {}", own.thread.tid);
+            let command =
+                format!("sudo punctual sched set --fifo {} {}", 90 - rank, own.thread.tid);
             return row.of(&knob, RuleVerdict::Conflict).found(found).run(command).done();
         }
         match above.first() {
@@ -312,7 +344,11 @@ impl RunningProgram {
                         more => format!(", nor {more} more threads of interrupts"),
                     }
                 }))
-                .run(format!("sudo punctual sched set --fifo 80 {}", own.thread.tid)),
+                .run(format!(
+                    "sudo punctual sched set --fifo {} {}",
+                    PRIORITY_FIRST - rank,
+                    own.thread.tid
+                )),
             None => row.of(&knob, RuleVerdict::Good).found(match interrupts.len() {
                 0 => format!("{words}; no interrupt has a thread on its CPUs"),
                 _ => format!("{words}, above the threads of interrupts"),
@@ -455,7 +491,66 @@ fn tids(threads: &[&ProgramThread]) -> String {
     tids.join(" ")
 }
 
-/// Real-time threads of others that may take its CPU.
+/// The priority that is proposed for a loop, or for the one with the shortest period.
+const PRIORITY_FIRST: u32 = 80;
+
+/// The most groups of different priorities: all stay above the threads of interrupts (50).
+const RANKS_MAX: u32 = 29;
+
+/// Threads that wake steadily, by their periods: those of the shortest first, those of one period
+/// together. So they have their priorities (rate-monotonic): a thread that has to be done sooner
+/// does not wait for one with more time.
+struct RankedThreads<'a>(Vec<Vec<&'a ProgramThread>>);
+
+impl<'a> RankedThreads<'a> {
+    /// Those of `threads` that wake steadily.
+    fn of(threads: &[&'a ProgramThread]) -> Self {
+        let wakes = |own: &ProgramThread| own.wakes.total().unwrap_or(0);
+        let mut steady: Vec<&ProgramThread> =
+            threads.iter().copied().filter(|own| own.wakes.are_steady()).collect();
+        steady.sort_by_key(|own| std::cmp::Reverse(wakes(own)));
+        let mut groups: Vec<Vec<&ProgramThread>> = Vec::new();
+        for own in steady {
+            match groups.last_mut() {
+                Some(group) if are_alike(wakes(own), wakes(group[0])) => group.push(own),
+                _ => groups.push(vec![own]),
+            }
+        }
+        Self(groups)
+    }
+
+    /// The number of shorter periods than that of `own`, 0 to [`RANKS_MAX`]; 0 too where it does
+    /// not wake steadily, as nothing is known of its period then.
+    fn rank(&self, own: &ProgramThread) -> u32 {
+        let has_it = |group: &Vec<&ProgramThread>| {
+            group.iter().any(|other| other.thread.tid == own.thread.tid)
+        };
+        let rank = self.0.iter().position(has_it).unwrap_or(0);
+        u32::try_from(rank).unwrap_or(RANKS_MAX).min(RANKS_MAX)
+    }
+
+    /// The commands that give each its priority, one for each period.
+    fn commands(&self) -> Vec<String> {
+        let command = |group: &Vec<&ProgramThread>| {
+            let priority = PRIORITY_FIRST - self.rank(group[0]);
+            format!("sudo punctual sched set --fifo {priority} {}", tids(group))
+        };
+        self.0.iter().map(command).collect()
+    }
+
+    /// The reason why their priorities differ; empty where they do not.
+    fn why(&self) -> &'static str {
+        match self.0.len() {
+            0 | 1 => "",
+            _ => {
+                "; the shorter its period, the higher its priority (rate-monotonic), so that none \
+                  waits for one that has more time"
+            }
+        }
+    }
+}
+
+/// Real-time threads of others that may take its CPU, with what puts the first of them below it.
 fn above(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
     let row = &ABOVE;
     let knob = format!("neighbours of {}", shown(&own.thread));
@@ -464,20 +559,48 @@ fn above(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
             && thread.is_at_least(own.thread.priority)
             && !cpus.intersection(&own.allowed).is_empty()
     });
+    let in_the_way: Vec<&(RunningThread, CpuList)> = in_the_way.take(NEIGHBOURS_MAX).collect();
+    if in_the_way.is_empty() {
+        let found = "no other program has a thread of its priority or above on its CPUs".to_owned();
+        return row.of(&knob, RuleVerdict::Good).found(found).done();
+    }
     let names: Vec<String> = in_the_way
+        .iter()
         .map(|(thread, _)| format!("{} {}", shown(thread), thread.policy_words()))
-        .take(4)
         .collect();
-    match names.is_empty() {
-        true => row
-            .of(&knob, RuleVerdict::Good)
-            .found("no other program has a thread of its priority or above on its CPUs".to_owned()),
-        false => row
-            .of(&knob, RuleVerdict::Improve)
-            .found(format!("at its priority or above, on its CPUs: {}", names.join(", "))),
+    let online = around.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+    let elsewhere = online.difference(&own.allowed);
+    // The kernel moves no thread of SCHED_DEADLINE, and lets none of SCHED_FIFO be above it.
+    let given: Vec<&RunningThread> = in_the_way
+        .iter()
+        .map(|(thread, _)| thread)
+        .filter(|thread| thread.policy != scheduler::DEADLINE)
+        .collect();
+    let lower = |thread: &RunningThread| {
+        let policy = if thread.policy == scheduler::ROUND_ROBIN { "--rr" } else { "--fifo" };
+        format!("sudo punctual sched set {policy} {} {}", own.thread.priority - 1, thread.tid)
+    };
+    let off = |tids: &str| format!("sudo punctual sched set --cpu {elsewhere} {tids}");
+    let numbers: Vec<String> = given.iter().map(|thread| thread.tid.to_string()).collect();
+    let numbers = numbers.join(" ");
+    let (can_lower, can_move) =
+        (own.thread.priority > 1 && !given.is_empty(), !elsewhere.is_empty() && !given.is_empty());
+    let or = match can_lower && can_move {
+        true => format!("; instead of lowering, off CPU {}: {}", own.allowed, off(&numbers)),
+        false => String::new(),
+    };
+    let found = format!("at its priority or above, on its CPUs: {}{or}", names.join(", "));
+    let judged = row.of(&knob, RuleVerdict::Improve).found(found);
+    match (can_lower, can_move) {
+        (true, _) => judged.run_all(given.into_iter().map(lower).collect()),
+        (false, true) => judged.run(off(&numbers)),
+        (false, false) => judged,
     }
     .done()
 }
+
+/// The most threads of others that a verdict names.
+const NEIGHBOURS_MAX: usize = 4;
 
 /// Judges that it stays on a CPU, and on one that is kept for it.
 fn affinity(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> KnobVerdict {
@@ -551,20 +674,36 @@ fn arriving(own: &ProgramThread, around: &ProgramSurroundings<'_>) -> Option<Kno
     Some(verdict.done())
 }
 
-/// Judges the slack of the timers of an ordinary thread; `None` where it may not be read.
-fn slack(own: &ProgramThread) -> Option<KnobVerdict> {
-    let ns = own.slack_ns?;
+/// Judges the slack of the timers of these ordinary threads, each of which has its own; `None`
+/// where it may not be read.
+fn slack(owner: &str, threads: &[&ProgramThread]) -> Option<KnobVerdict> {
+    let most = threads.iter().filter_map(|own| own.slack_ns).max()?;
+    let late: Vec<&&ProgramThread> =
+        threads.iter().filter(|own| own.slack_ns > Some(SLACK_FINE_NS)).collect();
     let row = &SLACK;
-    let knob = format!("timer slack of {}", shown(&own.thread));
-    let verdict = match ns {
-        0..=1_000 => row.of(&knob, RuleVerdict::Good).found(format!("{ns} ns")),
-        _ => row
-            .of(&knob, RuleVerdict::Improve)
-            .found(format!("its timers may be {ns} ns late on purpose"))
-            .run(format!("echo 1 | sudo tee /proc/{}/timerslack_ns", own.thread.tid)),
+    let knob = format!("timer slack of {owner}");
+    let verdict = match late.as_slice() {
+        [] => row.of(&knob, RuleVerdict::Good).found(format!("{most} ns")),
+        late => {
+            let found = match threads.len() {
+                1 => format!("its timers may be {most} ns late on purpose"),
+                count => format!(
+                    "the timers of {} of {count} threads may be up to {most} ns late on purpose; \
+                     none wakes steadily, so the change is for all of them",
+                    late.len()
+                ),
+            };
+            let file = |own: &&&ProgramThread| format!("/proc/{}/timerslack_ns", own.thread.tid);
+            let files: Vec<String> = late.iter().map(file).collect();
+            let command = format!("echo 1 | sudo tee {}", files.join(" "));
+            row.of(&knob, RuleVerdict::Improve).found(found).run(command)
+        }
     };
     Some(verdict.done())
 }
+
+/// A slack that is worth no change, ns.
+const SLACK_FINE_NS: u64 = 1_000;
 
 /// The CPU time that the control group of a process may use of each period, and the period, both in
 /// µs; `None` for no limit.
@@ -671,7 +810,7 @@ const SLACK: Row = Row {
     id: "program.slack",
     why: "the kernel may wake an ordinary thread so much later, to put timers together",
     cost: "more wakes of the CPU",
-    verified: "/proc/TID/timerslack_ns",
+    verified: "/proc/TID/timerslack_ns, of each thread its own",
     source: "prctl(2), PR_SET_TIMERSLACK",
     gain: 5,
 };
@@ -760,6 +899,11 @@ impl Judged<'_> {
     fn run(mut self, command: String) -> Self {
         self.changes.push(KnobChange::Run { command });
         self
+    }
+
+    /// With the commands that change it, all of them.
+    fn run_all(self, commands: Vec<String>) -> Self {
+        commands.into_iter().fold(self, Self::run)
     }
 
     fn done(self) -> KnobVerdict {
@@ -912,16 +1056,20 @@ mod tests {
         assert!(found(&shared, "program.sharing").1.contains("CPU 2 is also that of b (12)"));
     }
 
-    /// The verdict on the policies, what was found, and the command.
+    fn commands(verdict: &KnobVerdict) -> Vec<String> {
+        let command = |change: &KnobChange| match change {
+            KnobChange::Run { command } => command.clone(),
+            other => panic!("{other:?}"),
+        };
+        verdict.changes.iter().map(command).collect()
+    }
+
+    /// The verdict on the policies, what was found, and the commands.
     fn policies(threads: Vec<ProgramThread>) -> (&'static str, String, String) {
         let verdicts = judged(&program(threads), &[]);
         let policy = verdicts.iter().find(|verdict| verdict.id == "program.policy");
         let policy = policy.expect("judged");
-        let command = match policy.changes.as_slice() {
-            [KnobChange::Run { command }] => command.clone(),
-            _ => String::new(),
-        };
-        (policy.verdict.word(), policy.found.clone(), command)
+        (policy.verdict.word(), policy.found.clone(), commands(policy).join("; "))
     }
 
     #[test]
@@ -935,13 +1083,97 @@ mod tests {
             ("improve", "sudo punctual sched set --fifo 80 12")
         );
         assert!(words.ends_with("loops do, loop (12) wakes 1000 times a second"), "{words}");
-        let several = policies(vec![main(), ordinary(12), ordinary(13)]).2;
+        let (_, words, several) = policies(vec![main(), ordinary(12), ordinary(13)]);
         assert_eq!(several, "sudo punctual sched set --fifo 80 12 13");
+        assert!(!words.contains("rate-monotonic"), "{words}");
         // Nothing points to one of them: all are set.
         let (_, words, command) = policies(vec![main(), helper()]);
         assert_eq!(command, "sudo punctual sched set --fifo 80 --threads 10");
         assert!(words.contains("which has the loop is not known"), "{words}");
         assert_eq!(policies(vec![main()]).2, "sudo punctual sched set --fifo 80 10");
+    }
+
+    /// Where a loop of twenty kilohertz was at each moment, and one of a hundred hertz.
+    const BASE: [u64; 5] = [0, 5_000, 10_000, 15_001, 20_000];
+    const MESSAGES: [u64; 5] = [3, 28, 53, 78, 103];
+
+    #[test]
+    fn the_shorter_a_period_the_higher_the_priority() {
+        let waking = |tid, policy, priority, counts| {
+            waking(own(thread(tid, "rtapi_app", policy, priority), "2"), counts)
+        };
+        let three = |policy, priority| {
+            let counts = [(10, UNSTEADY), (12, MESSAGES), (13, BASE), (14, KILOHERTZ)];
+            program(counts.map(|(tid, counts)| waking(tid, policy, priority, counts)).to_vec())
+        };
+        let (_, words, command) = policies(three(0, 0).threads);
+        assert_eq!(
+            command,
+            "sudo punctual sched set --fifo 80 13; sudo punctual sched set --fifo 79 14; sudo \
+             punctual sched set --fifo 78 12"
+        );
+        assert!(words.contains("shorter its period, the higher its priority"), "{words}");
+        // Loops that are moved above the threads of interrupts keep this order.
+        let interrupt = RunningThread { is_kernel: true, ..thread(3, "irq/24-eth0", 1, 50) };
+        let others = [(interrupt, CpuList::single(2))];
+        let verdicts = judged(&three(1, 40), &others);
+        let set = verdicts.iter().filter(|verdict| verdict.id == "program.priority");
+        let mut set: Vec<String> = set.flat_map(commands).collect();
+        set.sort();
+        let command = |(priority, tid)| format!("sudo punctual sched set --fifo {priority} {tid}");
+        assert_eq!(set, [(78, 12), (79, 14), (80, 10), (80, 13)].map(command));
+    }
+
+    #[test]
+    fn each_thread_that_wakes_steadily_has_its_own_slack() {
+        let with = |tid, counts, slack_ns| {
+            let own = waking(own(thread(tid, "rtapi_app", 0, 0), "0-3"), counts);
+            ProgramThread { slack_ns: Some(slack_ns), ..own }
+        };
+        let slacks = |threads| {
+            let verdicts = judged(&program(threads), &[]);
+            let slacks = verdicts.iter().filter(|verdict| verdict.id == "program.slack");
+            slacks.map(|slack| (slack.knob.clone(), commands(slack))).collect::<Vec<_>>()
+        };
+        // That of the main thread is 1 already, which helps no loop.
+        let main = || with(10, ASLEEP, 1);
+        let found = slacks(vec![main(), with(12, BASE, 50_000), with(13, KILOHERTZ, 1)]);
+        let command = |files: &str| vec![format!("echo 1 | sudo tee {files}")];
+        assert_eq!(
+            found,
+            [
+                ("timer slack of rtapi_app (12)".to_owned(), command("/proc/12/timerslack_ns")),
+                ("timer slack of rtapi_app (13)".to_owned(), Vec::new()),
+            ]
+        );
+        // Nothing points to one of them.
+        let found = slacks(vec![main(), with(12, UNSTEADY, 50_000), with(13, ASLEEP, 50_000)]);
+        let files = "/proc/12/timerslack_ns /proc/13/timerslack_ns";
+        assert_eq!(found, [("timer slack of plc".to_owned(), command(files))]);
+        // A loop with a real-time policy has none.
+        let loop_of = waking(own(thread(14, "loop", 1, 80), "2"), KILOHERTZ);
+        assert_eq!(slacks(vec![loop_of, with(12, BASE, 50_000)]), []);
+    }
+
+    #[test]
+    fn a_thread_above_has_the_command_that_puts_it_below() {
+        let plain = |priority| program(vec![own(thread(10, "plain", 1, priority), "1")]);
+        let hog = |policy| (thread(70, "hog", policy, 95), CpuList::single(1));
+        let above = |priority, policy| {
+            let verdicts = judged(&plain(priority), &[hog(policy)]);
+            let above = verdicts.into_iter().find(|verdict| verdict.id == "program.above");
+            let above = above.expect("judged");
+            (above.found.clone(), commands(&above))
+        };
+        let off = "sudo punctual sched set --cpu 0,2-3 70";
+        let (found, change) = above(80, 1);
+        assert_eq!(change, ["sudo punctual sched set --fifo 79 70"]);
+        assert!(found.ends_with(&format!("off CPU 1: {off}")), "{found}");
+        assert_eq!(above(80, 2).1, ["sudo punctual sched set --rr 79 70"]);
+        // Nothing is below the least priority.
+        assert_eq!(above(1, 1).1, [off]);
+        // What the kernel does not move, and nothing is above.
+        assert_eq!(above(80, 6).1, [""; 0]);
     }
 
     #[test]

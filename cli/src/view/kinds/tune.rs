@@ -150,12 +150,14 @@ pub(super) fn next(body: &TuneBody) -> Vec<Block> {
     }
     if let Some(program) = &body.program {
         // What a program was given by hand is gone with its process.
-        let text = format!("{count} things could be better; who woke late, and why:");
+        let things = if count == 1 { "thing" } else { "things" };
+        let text = format!("{count} {things} could be better; who woke late, and why:");
         let command = format::command(&format!("sudo punctual blame --pid {}", program.pid));
         return vec![Block::Break, Block::words(text), Block::words_at(1, command)];
     }
     let workload = body.workload.as_ref().map_or_else(String::new, |name| format!(" --for {name}"));
     let command = format::command(&format!("punctual tune plan --cpus {}{workload}", body.cpus));
-    let text = format!("{count} settings could be better; all changes at once:");
+    let counted = counted(u64::try_from(count).unwrap_or(u64::MAX));
+    let text = format!("{counted} could be better; all changes at once:");
     vec![Block::Break, Block::words(text), Block::words_at(1, command)]
 }

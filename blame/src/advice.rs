@@ -122,14 +122,14 @@ const FREQUENCY: &str = "The governor lets the CPU become slower: `performance` 
      the price of power.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
-    "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
+    "Both are ordinary threads: give the late one a real-time policy (SCHED_FIFO).";
 const OWN_RECORDING: &str = "It reads what is recorded, and ends with it: that is the price of \
      this recording, and nothing of the machine; less of it where the reader has a CPU that is not \
      measured.";
 const OWN_LOAD: &str =
     "It is the load that this measurement runs: --load none, or others, without it.";
 const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \
-     one SCHED_FIFO with `chrt -f -p 80 PID`.";
+     one a real-time policy (SCHED_FIFO).";
 const OWN_CODE: &str =
     "The cycle before took longer than its period: give it less work or a longer period.";
 const OWN_SYSCALL: &str = "Its own system call ran past the release: move it to another thread.";
@@ -148,6 +148,14 @@ type Advised = (String, Option<&'static str>);
 
 fn on_cpu(context: AdviceContext<'_>) -> String {
     context.cpu.map_or_else(|| "its CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+}
+
+/// A command for this thread, in brackets; empty where several are named as one.
+fn of_thread(task: TaskName, command: &str) -> String {
+    match task.tid {
+        0 => String::new(),
+        tid => format!(" (`{command} {tid}`)"),
+    }
 }
 
 /// Advice about a thread of the measurement itself.
@@ -341,9 +349,9 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     let Some(task) = cause.culprit() else { return (String::new(), None) };
     if task.name.as_bytes().starts_with(b"irq/") {
         let text = format!(
-            "The thread of an interrupt: move that interrupt off {}, or lower its \
-                            priority with `chrt -f -p 40`.",
-            on_cpu(context)
+            "The thread of an interrupt: move that interrupt off {}, or lower its priority{}.",
+            on_cpu(context),
+            of_thread(task, "chrt -f -p 40")
         );
         return (text, Some("interrupts.threadirqs"));
     }
@@ -359,10 +367,12 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         let text = if is_reader { OWN_RECORDING } else { LOWEST_REAL_TIME };
         return (text.to_owned(), None);
     }
-    let number = if task.tid == 0 { "PID".to_owned() } else { task.tid.to_string() };
+    let others = context.cpu.and_then(|cpu| context.machine.cpus_beside(cpu));
     let text = format!(
-        "Lower it below the loop (`chrt -f -p 1 {number}`), or move it off {} (`taskset -pc`).",
-        on_cpu(context)
+        "Lower it below the loop{}, or move it off {}{}.",
+        of_thread(task, "chrt -f -p 1"),
+        on_cpu(context),
+        others.map_or_else(String::new, |cpus| of_thread(task, &format!("taskset -pc {cpus}")))
     );
     // An isolated CPU is still open to who is pinned to it, as real-time threads mostly are.
     (text, None)
@@ -582,6 +592,35 @@ mod tests {
         assert!(above(b"hog", 97).contains("`chrt -f -p 1 5`"));
         assert_eq!(above(b"hog", 98), LOWEST_REAL_TIME);
         assert_eq!(above(b"punctual-trace", 98), OWN_RECORDING);
+    }
+
+    #[test]
+    fn a_command_names_the_thread_and_the_cpus_that_are_known() {
+        let symbols = SymbolMap::default();
+        let machine = CapturedMachine { cpus: vec![0, 1, 2, 3, 5], ..metal() };
+        let above = |tid, name: &[u8], machine: &CapturedMachine, cpu| {
+            let task = TaskName { tid, name: ShortName::new(name), kernel_priority: 9 };
+            let context = AdviceContext { cpu, ..plain(&symbols, machine) };
+            advice(&LateCause::HigherPriority { task }, context).text
+        };
+        assert_eq!(
+            above(8413, b"hog", &machine, Some(1)),
+            "Lower it below the loop (`chrt -f -p 1 8413`), or move it off CPU 1 (`taskset -pc \
+             0,2-3,5 8413`)."
+        );
+        // Neither a literal PID nor a command without its CPUs.
+        let lower = "Lower it below the loop, or move it off CPU 1.";
+        assert_eq!(above(0, b"hog", &machine, Some(1)), lower);
+        for (cpus, cpu) in [(vec![1], Some(1)), (Vec::new(), Some(1)), (vec![0, 1], None)] {
+            let known = CapturedMachine { cpus, ..metal() };
+            let text = above(8413, b"hog", &known, cpu);
+            assert!(text.contains("chrt -f -p 1 8413") && !text.contains("taskset"), "{text}");
+        }
+        assert!(above(9, b"irq/9-eth0", &machine, Some(1)).ends_with("(`chrt -f -p 40 9`)."));
+        for cause in every() {
+            let text = advice(&cause, plain(&symbols, &machine)).text;
+            assert!(!text.contains("PID"), "{text}");
+        }
     }
 
     #[test]

@@ -71,9 +71,31 @@ pub struct CapturedMachine {
     /// The files of the machine that advice may name.
     #[serde(default, rename = "kernel_files")]
     pub files: KernelFiles,
+    /// Its CPUs that are online; empty where they are not known.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
     /// Offsets of timers' clocks ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. Those
     /// that are missing are learnt from expiries, to about a microsecond.
     pub clock_offsets_ns: Vec<i64>,
+}
+
+impl CapturedMachine {
+    /// The online CPUs beside this one, as taskset(1) takes them; `None` where none is known.
+    pub(crate) fn cpus_beside(&self, cpu: u32) -> Option<String> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for &other in self.cpus.iter().filter(|&&other| other != cpu) {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == other => *last = other,
+                _ => runs.push((other, other)),
+            }
+        }
+        let words = |&(first, last): &(u32, u32)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        let list: Vec<String> = runs.iter().map(words).collect();
+        (!list.is_empty()).then(|| list.join(","))
+    }
 }
 
 /// A thread that ran, or waited for a CPU.

@@ -7,6 +7,7 @@
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
+use punctual_lab::load::LoadSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct Advice {
     pub detail: Option<String>,
     /// A command that shows more, or changes it; null where none does.
     pub command: Option<String>,
+    /// True where that command shows more of the fact, and does nothing that the words advise.
+    #[serde(default)]
+    pub shows_more: bool,
 }
 
 /// Settings of the measured CPUs, as the rules about tuning judge them.
@@ -100,20 +104,28 @@ pub(crate) fn of(
 
 fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
     let command = command.map(ToOwned::to_owned);
-    Some(Advice { topic: topic.to_owned(), text: text.into(), detail: None, command })
+    let (topic, text) = (topic.to_owned(), text.into());
+    Some(Advice { topic, text, detail: None, command, shows_more: false })
 }
 
 impl Advice {
-    /// The fact alone, without the detail.
+    /// The fact alone, without the detail; the command follows.
     pub fn short(&self) -> String {
-        self.text.clone()
+        self.before_command(&self.text)
     }
 
-    /// The fact with all that is known of it.
+    /// The fact with all that is known of it; the command follows.
     pub fn whole(&self) -> String {
-        self.detail
-            .as_ref()
-            .map_or_else(|| self.text.clone(), |more| format!("{}. {more}", self.text))
+        match &self.detail {
+            None => self.short(),
+            Some(more) => self.before_command(&format!("{}. {more}", self.text)),
+        }
+    }
+
+    /// Words that the command follows: one that does not do what they advise is set apart.
+    fn before_command(&self, words: &str) -> String {
+        let more = if self.shows_more { "; to see more" } else { "" };
+        format!("{words}{more}")
     }
 }
 
@@ -142,7 +154,7 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
         "{}{sentence}: give it a priority below the loop's, or keep it off CPU {cpu}",
         of_run(run, runs)
     );
-    advice("cause", text, Some(&again(run, rows)))
+    Some(Advice { shows_more: true, ..advice("cause", text, Some(&again(run, rows)))? })
 }
 
 /// "idle: ", where there are several runs; "25 µs, idle: ", where they have several periods.
@@ -247,20 +259,23 @@ fn cause(
     let detail = format!("{}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
     let first = advice("cause", text, Some(&command))?;
     // What follows is the command.
-    Some(Advice { detail: Some(detail.trim_end_matches('.').to_owned()), ..first })
+    let detail = Some(detail.trim_end_matches('.').to_owned());
+    Some(Advice { detail, shows_more: plan.is_none(), ..first })
 }
 
 /// The command that shows a run's late wakes as they passed.
 fn again(run: &Run, rows: &[LoadRow]) -> String {
-    let worst = |row: &&&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
-    let same = || rows.iter().filter(|row| row.period_ns == run.setup.period_ns);
-    let latest = same().collect::<Vec<_>>();
-    let latest = latest.iter().max_by(|a, b| worst(a).total_cmp(&worst(b)));
-    let load = match run.setup.load.as_slice() {
-        [] => None,
-        [load] => Some(load.clone()),
+    let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
+    let loads = &run.setup.load;
+    // A row of loads that ran at once is called something else.
+    let in_turn =
+        |row: &&LoadRow| row.period_ns == run.setup.period_ns && loads.contains(&row.load);
+    let latest = rows.iter().filter(in_turn).max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    let load = match (loads.as_slice(), latest) {
+        ([], _) => None,
         // Of those that took turns, the one under which it was the latest.
-        [..] => latest.map(|row| row.load.clone()),
+        ([_, _, ..], Some(row)) => Some(row.load.clone()),
+        (at_once, _) => Some(at_once.join(",")),
     };
     blame_command(run, load)
 }
@@ -270,14 +285,21 @@ fn blame_command(run: &Run, load: Option<String>) -> String {
     let cpu = run.setup.cpu.map(|cpu| format!(" --cpu {cpu}"));
     let period = run.setup.period_ns;
     let period = period.map(|ns| format!(" --period {}", format::period_argument(ns)));
-    let is_word =
-        |load: &String| !load.contains(|c: char| c.is_whitespace() || "'\"\\$".contains(c));
-    let load = load.filter(is_word).map(|load| format!(" --load {load}"));
+    let is_known = |load: &String| LoadSpec::parse_list(load).is_ok();
+    let load = load.filter(is_known).map(|load| format!(" --load {}", shell_word(&load)));
     let over = run.blame.as_ref().and_then(|blame| blame.threshold_ns);
     let over =
         over.map(|ns| format!(" --over {}", format::period_argument(ns.div_ceil(1_000) * 1_000)));
     let options: String = [cpu, period, over, load].into_iter().flatten().collect();
     format!("sudo punctual blame{options}")
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: &str) -> String {
+    match word.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_:,.=/".contains(c)) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word.to_owned(),
+    }
 }
 
 /// The host of a virtual machine, with the steal that the kernel counted during the runs.
@@ -397,7 +419,7 @@ fn of_rule(finding: &KnobVerdict, findings: &Findings) -> Advice {
         ),
         _ => format!("{}: {}", finding.knob, finding.found),
     };
-    Advice { topic: topic.to_owned(), text, detail: None, command }
+    Advice { topic: topic.to_owned(), text, detail: None, command, shows_more: false }
 }
 
 #[cfg(test)]
@@ -405,6 +427,7 @@ mod tests {
     use std::path::Path;
 
     use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_analysis::summary::SummaryStats;
     use punctual_core::sample::Sample;
     use punctual_host::cpulist::CpuList;
     use punctual_host::root::Root;
@@ -530,7 +553,8 @@ mod tests {
         assert_eq!(short, expected);
         let whole = advice[0].whole();
         assert!(
-            whole.contains("worst 300") && whole.ends_with("later than 40 µs: normal-path"),
+            whole.contains("worst 300")
+                && whole.ends_with("later than 40 µs: normal-path; to see more"),
             "{whole}"
         );
         assert!(whole.contains(". 50 % of the 15 wakes") && !whole.contains(".."), "{whole}");
@@ -669,6 +693,46 @@ mod tests {
         let advice = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load fork";
         assert_eq!(advice.command.as_deref(), Some(look));
+    }
+
+    #[test]
+    fn the_load_under_which_it_was_the_latest_is_in_the_command() {
+        let row = |load: &str, period_ns, max| LoadRow {
+            load: load.to_owned(),
+            period_ns: Some(period_ns),
+            cycles: 1_000,
+            missed: 0,
+            censored: 0,
+            unrecorded: 0,
+            lateness_ns: SummaryStats { max: Some(max), ..SummaryStats::default() },
+            steal_ns: None,
+            loads: Vec::new(),
+        };
+        let mut loaded = blamed(run(25_000, Some(0), 0.1), 15, &[("softirq", 9, None)]);
+        let command = |loaded: &Run, rows: &[LoadRow]| {
+            let advice = cause(std::slice::from_ref(loaded), rows, &Requirement::default(), None);
+            advice.and_then(|advice| advice.command).expect("a command")
+        };
+        let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load";
+        loaded.setup.load = ["cpu", "fork", "disk"].map(str::to_owned).to_vec();
+        let rows = [row("cpu", 25_000, 9e5), row("fork", 25_000, 2e6), row("disk", 1_000_000, 9e6)];
+        assert_eq!(command(&loaded, &rows), format!("{look} fork"));
+        // Those that ran at once are asked for at once.
+        for rows in [&[][..], &[row("all loads", 25_000, 9e5)]] {
+            assert_eq!(command(&loaded, rows), format!("{look} cpu,fork,disk"));
+        }
+        loaded.setup.load = vec!["stress-ng:\"--cpu 2\"".to_owned()];
+        assert_eq!(command(&loaded, &[]), format!("{look} 'stress-ng:\"--cpu 2\"'"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_what_the_words_advise_stands_apart() {
+        let loaded = blamed(run(25_000, Some(0), 0.1), 15, &[("equal-priority", 9, None)]);
+        let advice = cause(&[loaded], &[], &Requirement::default(), None).expect("recorded");
+        assert!(advice.text.ends_with(". Mend equal-priority"), "{advice:?}");
+        for words in [advice.short(), advice.whole()] {
+            assert!(words.ends_with("; to see more"), "{words}");
+        }
     }
 
     #[test]

@@ -129,6 +129,11 @@ impl QuestionArgs {
     }
 }
 
+/// The option that asks about the loop of this name; `None` where none has it.
+pub(crate) fn option_named(name: &str) -> Option<&'static str> {
+    USES.iter().find(|row| row.name == name).map(|row| row.option)
+}
+
 /// The words and the requirement of a question as it is kept; one that a newer version knows by a
 /// name that this one does not is judged by its numbers.
 pub(crate) fn question(spec: Option<&QuestionSpec>) -> Question<'_> {

@@ -44,7 +44,7 @@ pub(crate) struct TuneScopeArgs {
     loops: Option<u32>,
     /// What runs on them; linuxcnc is step-generation, mesa, ros and plc are servo
     #[arg(long = "for", value_name = "WORKLOAD", value_parser = WorkloadParser)]
-    workload: Option<WorkloadName>,
+    workload: Option<NamedWorkload>,
     #[command(flatten)]
     pub(crate) root: RootArgs,
 }
@@ -57,21 +57,23 @@ impl TuneScopeArgs {
 
     /// The value of that option.
     pub(crate) fn workload_name(&self) -> Option<String> {
-        let named = self.workload.and_then(|workload| workload.to_possible_value());
+        let named = self.workload.as_ref().and_then(|named| named.workload.to_possible_value());
         named.map(|value| value.get_name().to_owned())
     }
 
     /// The option that has `check` ask about such a loop; empty where it asks about any.
     pub(crate) fn question_option(&self) -> &'static str {
-        match self.workload {
-            Some(WorkloadName::StepGeneration) => " --for linuxcnc",
-            Some(WorkloadName::Audio) => " --for audio",
-            Some(WorkloadName::Servo | WorkloadName::Polling | WorkloadName::VmGuest) | None => "",
-        }
+        let Some(named) = &self.workload else { return "" };
+        crate::question::option_named(&named.name).unwrap_or(match named.workload {
+            WorkloadName::StepGeneration => " --for linuxcnc",
+            WorkloadName::Audio => " --for audio",
+            WorkloadName::Servo | WorkloadName::Polling | WorkloadName::VmGuest => "",
+        })
     }
 
     /// These CPUs of this machine, for this workload, or whatever runs on them.
     pub(crate) fn of_cpus(list: &str, workload: Option<WorkloadName>) -> Self {
+        let workload = workload.map(|workload| NamedWorkload { workload, name: String::new() });
         Self { cpus: Some(list.to_owned()), loops: None, workload, root: RootArgs::default() }
     }
 }
@@ -125,6 +127,14 @@ impl WorkloadName {
     }
 }
 
+/// A workload with the name that it was given by: one workload is that of several loops.
+#[derive(Clone, Debug)]
+struct NamedWorkload {
+    workload: WorkloadName,
+    /// Empty where no person named it.
+    name: String,
+}
+
 /// Reads the name of a workload; an error names all that are accepted, and what else they are
 /// called.
 #[derive(Clone, Copy)]
@@ -145,15 +155,18 @@ impl WorkloadParser {
 }
 
 impl TypedValueParser for WorkloadParser {
-    type Value = WorkloadName;
+    type Value = NamedWorkload;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         _arg: Option<&clap::Arg>,
         value: &OsStr,
-    ) -> Result<WorkloadName, clap::Error> {
-        let named = value.to_str().and_then(|text| WorkloadName::from_str(text, false).ok());
+    ) -> Result<NamedWorkload, clap::Error> {
+        let named = value.to_str().and_then(|text| {
+            let workload = WorkloadName::from_str(text, false).ok()?;
+            Some(NamedWorkload { workload, name: text.to_owned() })
+        });
         named.ok_or_else(|| {
             let value = format::plain(&value.to_string_lossy());
             let why = format!("--for {value}: accepted are {}", Self::accepted());
@@ -198,7 +211,13 @@ impl TunedMachine {
         let facts = MachineFacts::collect(&root);
         let scope = args.of_machine(&facts)?;
         let settings = KernelSettings::collect(&root);
-        Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
+        Ok(Self {
+            root,
+            facts,
+            settings,
+            scope,
+            workload: args.workload.as_ref().map(|named| named.workload.into()),
+        })
     }
 
     /// Refuses CPUs that were named and leave none for other tasks.
@@ -382,6 +401,23 @@ mod tests {
         }
         let words = "1 setting changed, 1 refused, 2 cannot be set on this machine";
         assert_eq!((counts.to_string().as_str(), counts.refused()), (words, 1));
+    }
+
+    #[test]
+    fn the_loop_that_was_named_is_the_one_that_check_is_asked_about() {
+        let asked = |name: &str| {
+            let command = clap::Command::new("plan");
+            let workload = WorkloadParser.parse_ref(&command, None, OsStr::new(name));
+            let workload = Some(workload.expect("accepted"));
+            let root = RootArgs::default();
+            TuneScopeArgs { cpus: None, loops: None, workload, root }.question_option()
+        };
+        for name in ["linuxcnc", "mesa", "ros", "plc", "audio"] {
+            assert_eq!(asked(name), format!(" --for {name}"));
+        }
+        assert_eq!(asked("step-generation"), " --for linuxcnc");
+        // A loop that no question is about.
+        assert_eq!((asked("servo"), asked("polling")), ("", ""));
     }
 
     #[test]

@@ -180,6 +180,7 @@ pub(crate) fn compare_sides(
             shown: run.shown,
             thresholds_ns: &thresholds.fixed_ns,
             deadline_ns: thresholds.deadline_ns(run.period_ns),
+            period_ns: run.period_ns,
             labels: [&reference.label, &other.label],
             disturbance: run.disturbance.as_ref(),
             as_if_independent: anyway,

@@ -49,7 +49,7 @@ pub enum DisturbedSide {
 impl SideDisturbance {
     /// The verdict of one test, undecided where it is against the side that was disturbed more:
     /// others may account for it. What speaks for that side stands.
-    pub(super) fn weigh(&self, verdict: Verdict) -> Verdict {
+    pub fn weigh(&self, verdict: Verdict) -> Verdict {
         match (self.more, verdict) {
             (Some(DisturbedSide::A), Verdict::Better) => Verdict::Undecided,
             (Some(DisturbedSide::B), Verdict::Worse) => Verdict::Undecided,
@@ -112,9 +112,32 @@ pub struct RateRatio {
 
 impl RateRatio {
     /// Returns true where it shows neither: no difference was seen, and twice as often would not
-    /// have been.
+    /// have been, or clusters alone keep the difference from being significant.
     pub fn is_open(&self) -> bool {
-        self.verdict == Verdict::Undecided && self.more_cycles != Some(0)
+        self.verdict == Verdict::Undecided && (self.more_cycles != Some(0) || self.clustered)
+    }
+
+    /// The ratio in words, with its interval: in brackets where it decides something, else so that
+    /// nobody takes the ratio for a finding. `None` where no ratio is bounded.
+    fn as_often(&self) -> Option<String> {
+        let lower = ratio_figures(self.lower);
+        let Some(ratio) = self.ratio else {
+            let is_bounded = self.lower >= RATIO_MIN;
+            return is_bounded.then(|| format!("at least {lower} times as often"));
+        };
+        let shown = format!("{} times as often", ratio_figures(ratio));
+        let upper = self.upper.filter(|&upper| upper < RATIO_MAX).map(ratio_figures);
+        if !self.is_open() {
+            let upper = self.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
+            return Some(format!("{shown} [{lower}, {upper}]"));
+        }
+        let anything = match (self.lower >= RATIO_MIN, upper) {
+            (true, Some(upper)) => format!("anything from {lower} to {upper} times"),
+            (true, None) => format!("anything from {lower} times up"),
+            (false, Some(upper)) => format!("anything up to {upper} times"),
+            (false, None) => "anything".to_owned(),
+        };
+        Some(format!("{shown}, but it may be {anything}"))
     }
 }
 
@@ -180,6 +203,9 @@ pub struct RunComparison {
     /// counts what is later. Null without a question.
     #[serde(default)]
     pub deadline_ns: Option<f64>,
+    /// The period of its loop, ns; null where it is not known.
+    #[serde(default)]
+    pub period_ns: Option<u64>,
     /// What else ran on the CPUs of the two sides; not there where nothing is known to have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<SideDisturbance>,
@@ -254,13 +280,7 @@ pub(super) fn statement(run: &RunComparison, labels: [&str; 2], is_testable: boo
 /// The question's own row: how often each side was later than the deadline.
 fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> String {
     let counted = |label: &str, late, n| format!("{label} {} of {}", grouped(late), grouped(n));
-    let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
-    let lower = ratio_figures(rate.lower);
-    let ratio = match rate.ratio {
-        Some(ratio) => format!("{} times as often [{lower}, {upper}]", ratio_figures(ratio)),
-        None if rate.lower < RATIO_MIN => "which bounds no ratio".to_owned(),
-        None => format!("at least {lower} times as often"),
-    };
+    let ratio = rate.as_often().unwrap_or_else(|| "which bounds no ratio".to_owned());
     let weighed = run.disturbance.as_ref().map_or(rate.verdict, |seen| seen.weigh(rate.verdict));
     let answer = match weighed {
         _ if rate.exceedances_a.saturating_add(rate.exceedances_b) == 0 => {
@@ -269,7 +289,10 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         _ if rate.p_adjusted.is_none() => format!("not tested, {ratio}"),
         Verdict::Worse => format!("more, {ratio}"),
         Verdict::Better => format!("fewer, {ratio}"),
-        Verdict::Undecided | Verdict::Mixed if weighed != rate.verdict || rate.is_open() => {
+        Verdict::Undecided | Verdict::Mixed if rate.is_open() => {
+            format!("undecided, {ratio}: too few late releases")
+        }
+        Verdict::Undecided | Verdict::Mixed if weighed != rate.verdict => {
             format!("undecided, {ratio}")
         }
         Verdict::Undecided | Verdict::Mixed => format!("no difference seen, {ratio}"),
@@ -343,21 +366,9 @@ fn of_rate(rate: &RateRatio) -> String {
         grouped(rate.exceedances_a),
         grouped(rate.n_a)
     );
-    let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
-    match rate.ratio {
-        Some(ratio) => format!(
-            "later than {threshold} {} times as often [{}, {upper}] ({counts})",
-            ratio_figures(ratio),
-            ratio_figures(rate.lower),
-        ),
-        // A bound below this is none.
-        None if rate.lower < RATIO_MIN => {
-            format!("later than {threshold} {counts}, which bounds no ratio")
-        }
-        None => format!(
-            "later than {threshold} at least {} times as often ({counts})",
-            ratio_figures(rate.lower)
-        ),
+    match rate.as_often() {
+        Some(ratio) => format!("later than {threshold} {ratio} ({counts})"),
+        None => format!("later than {threshold} {counts}, which bounds no ratio"),
     }
 }
 
@@ -391,7 +402,9 @@ fn of_quantile(run: &RunComparison) -> String {
 
 fn undecided(run: &RunComparison) -> String {
     if let Some(rate) = run.rates.iter().rev().find(|rate| rate.clustered) {
-        return format!("undecided: {}; {}", of_rate(rate), in_clusters(rate));
+        let longer = rate.more_cycles.filter(|&more| more > 0);
+        let longer = longer.map(|more| longer_words(run, rate, more)).unwrap_or_default();
+        return format!("undecided: {}; {}{longer}", of_rate(rate), in_clusters(rate));
     }
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
@@ -404,13 +417,20 @@ fn undecided(run: &RunComparison) -> String {
         None => "undecided".to_owned(),
     };
     if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
-        text += &format!(
-            "; about {} more cycles on each side would be needed to detect a ratio of 2 at {}",
-            two_figures(more),
-            shown(rate.threshold_ns)
-        );
+        text += &longer_words(run, rate, more);
     }
     text
+}
+
+/// So many more cycles as would show a difference, with the time that they take.
+fn longer_words(run: &RunComparison, rate: &RateRatio, more: u64) -> String {
+    let time = run.period_ns.map(|period_ns| shown(more as f64 * period_ns as f64));
+    let time = time.map_or_else(String::new, |time| format!(" ({time})"));
+    format!(
+        "; to see twice as often at {}, measure this run about {} cycles{time} longer on each side",
+        shown(rate.threshold_ns),
+        two_figures(more)
+    )
 }
 
 /// Why counts that differ so much are no evidence, and what would have been.
@@ -419,12 +439,12 @@ fn in_clusters(rate: &RateRatio) -> String {
     let independent = (late as f64 / rate.dispersion).round() as u64;
     let detectable = match rate.detectable {
         Some(ratio) => {
-            format!("a ratio of {} or more would have been detected", ratio_figures(ratio))
+            format!("only {} times as often or more would have been seen", ratio_figures(ratio))
         }
-        None => "no ratio would have been detected".to_owned(),
+        None => "too few to tell any difference".to_owned(),
     };
     format!(
-        "they come in clusters, and all {} count as about {} independent ones: {detectable}",
+        "late releases come in clusters, and all {} count as about {} single ones: {detectable}",
         grouped(late),
         grouped(independent)
     )
@@ -466,6 +486,13 @@ mod tests {
             clustered: false,
             detectable: None,
         };
+        let open = RateRatio { ratio: Some(10.1), lower: 0.37, upper: Some(2e4), ..rate.clone() };
+        let words = |rate: &RateRatio| rate.as_often().expect("bounded");
+        assert_eq!(words(&open), "10.1 times as often, but it may be anything from 0.37 times up");
+        let above = RateRatio { lower: 0.0, upper: Some(30.0), ..open.clone() };
+        assert_eq!(words(&above), "10.1 times as often, but it may be anything up to 30.0 times");
+        let worse = RateRatio { verdict: Verdict::Worse, lower: 2.0, upper: Some(30.0), ..open };
+        assert_eq!(words(&worse), "10.1 times as often [2.00, 30.0]");
         assert_eq!(
             of_rate(&rate),
             "later than 1.00 ms 2 of 100 against 0 of 100, which bounds no ratio"

@@ -167,11 +167,11 @@ fn of_run(run: &RunComparison) -> Vec<Block> {
     let mut blocks =
         vec![Block::Break, Block::words_at(1, format!("{}: {}", run.name, run.statement))];
     if !run.rates.is_empty() {
-        let rows = run.rates.iter().map(of_rate).collect();
+        let rows = run.rates.iter().map(|rate| of_rate(rate, run)).collect();
         blocks.push(Table::new("", columns("later than", "B/A by rate"), rows).bare().into());
     }
     if !run.quantiles.is_empty() {
-        let rows = run.quantiles.iter().map(of_quantile).collect();
+        let rows = run.quantiles.iter().map(|quantile| of_quantile(quantile, run)).collect();
         blocks.push(Table::new("", columns("quantile", "B − A"), rows).bare().into());
     }
     for quantile in &run.quantiles {
@@ -193,7 +193,7 @@ fn of_run(run: &RunComparison) -> Vec<Block> {
     blocks
 }
 
-fn of_rate(rate: &RateRatio) -> Vec<String> {
+fn of_rate(rate: &RateRatio, run: &RunComparison) -> Vec<String> {
     let upper = rate.upper.map_or_else(|| "∞".to_owned(), ratio_figures);
     let interval = match rate.ratio {
         Some(ratio) => format!("{} [{}, {upper}]", ratio_figures(ratio), ratio_figures(rate.lower)),
@@ -204,11 +204,11 @@ fn of_rate(rate: &RateRatio) -> Vec<String> {
         format::count(rate.exceedances_a),
         format::count(rate.exceedances_b),
         interval,
-        verdict(rate.verdict, rate.p_adjusted.is_some(), rate.is_open()).to_owned(),
+        verdict(rate.verdict, run, rate.p_adjusted.is_some(), rate.is_open()).to_owned(),
     ]
 }
 
-fn of_quantile(quantile: &QuantileDifference) -> Vec<String> {
+fn of_quantile(quantile: &QuantileDifference, run: &RunComparison) -> Vec<String> {
     let interval = match (quantile.lower_ns, quantile.upper_ns) {
         (Some(lower), Some(upper)) => {
             format!("[{}, {}]", format::ns(Some(lower)), format::ns(Some(upper)))
@@ -220,17 +220,57 @@ fn of_quantile(quantile: &QuantileDifference) -> Vec<String> {
         format::ns(Some(quantile.a_ns)),
         format::ns(Some(quantile.b_ns)),
         interval,
-        verdict(quantile.verdict, quantile.p_value.is_some(), false).to_owned(),
+        verdict(quantile.verdict, run, quantile.p_value.is_some(), false).to_owned(),
     ]
 }
 
-fn verdict(verdict: Verdict, is_tested: bool, is_open: bool) -> &'static str {
-    match verdict {
+/// The verdict of one test of a run, as its sentence has it: what others on the CPU may account for
+/// is undecided there too.
+fn verdict(test: Verdict, run: &RunComparison, is_tested: bool, is_open: bool) -> &'static str {
+    let weighed = run.disturbance.as_ref().map_or(test, |seen| seen.weigh(test));
+    match weighed {
         _ if !is_tested => "not tested",
+        Verdict::Undecided if weighed != test => "undecided",
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
         Verdict::Undecided if is_open => "undecided",
         Verdict::Undecided => "no significant difference",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_has_the_word_of_the_sentence() {
+        let rate = |verdict: &str, clustered: bool| {
+            json!({
+                "threshold_ns": 1e5, "exceedances_a": 100, "exceedances_b": 900, "n_a": 90_000,
+                "n_b": 90_000, "ratio": 9.0, "lower": 5.0, "upper": 12.0, "dispersion": 1.0,
+                "p_value": 0.001, "p_adjusted": 0.01, "verdict": verdict, "more_cycles": 0,
+                "clustered": clustered
+            })
+        };
+        let words = |verdict: &str, clustered: bool, more: Option<&str>| {
+            let run = json!({
+                "name": "idle", "verdict": "undecided", "statement": "", "n_a": 90_000,
+                "n_b": 90_000, "missed_a": 0, "missed_b": 0, "max_a_ns": null, "max_b_ns": null,
+                "rates": [rate(verdict, clustered)], "quantiles": [],
+                "disturbance": { "a": null, "b": "rustc", "more": more }
+            });
+            let run: RunComparison = serde_json::from_value(run).expect("a comparison");
+            of_rate(&run.rates[0], &run).pop().expect("a verdict")
+        };
+        // Others had more of the CPU of B: what speaks against it may be theirs.
+        assert_eq!(words("worse", false, Some("b")), "undecided");
+        assert_eq!(words("better", false, Some("b")), "better");
+        assert_eq!(words("worse", false, None), "worse");
+        // Clusters alone keep it from being a difference.
+        assert_eq!(words("undecided", true, None), "undecided");
+        assert_eq!(words("undecided", false, None), "no significant difference");
     }
 }

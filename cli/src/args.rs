@@ -157,6 +157,11 @@ pub(crate) struct UndecidedArgs {
 }
 
 impl UndecidedArgs {
+    /// Returns true where the option is given.
+    pub(crate) fn is_given(self) -> bool {
+        self.word.is_some()
+    }
+
     /// The result that was chosen; without the option the judgement stays open.
     pub(crate) fn counts_as(self) -> UndecidedAs {
         match self.word {

@@ -21,10 +21,9 @@ use crate::writing;
 
 /// `punctual compare`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Exit status: 0 compared, whatever came out; 1 worse, with --fail-if-worse; \
-                        2 could not compare; 3 not worse, and not decided, with --fail-if-worse."
-)]
+#[command(after_help = "Exit status: 0 compared, whatever came out; 2 could not compare. With \
+                  --fail-if-worse or --undecided: 0 not worse; 1 worse; 3 not worse, and not \
+                  decided, which --undecided pass makes 0 and --undecided fail 1.")]
 pub(super) struct CompareArgs {
     /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
     /// files. The first is the reference. Results of 'measure response', 'measure saturation',
@@ -42,7 +41,7 @@ pub(super) struct CompareArgs {
     b: Vec<PathBuf>,
     #[command(flatten)]
     thresholds: ThresholdArgs,
-    /// Exit 1 if another side is worse than the reference in any respect
+    /// Exit 1 if another side is worse than the reference in any respect; --undecided implies it
     #[arg(long)]
     fail_if_worse: bool,
     #[command(flatten)]
@@ -92,7 +91,8 @@ impl Execute for CompareArgs {
             }
         };
         let mut verdict = Overall::none(self.undecided.counts_as());
-        if self.fail_if_worse {
+        // Who says what an open comparison counts as has it judged.
+        if self.fail_if_worse || self.undecided.is_given() {
             let worse = comparison.worse_words().into_iter();
             worse.for_each(|why| verdict.fail_about(About::Worse, why));
             comparison.open().for_each(|(about, why)| verdict.leave_open(about, why));

@@ -111,6 +111,8 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
         stderr(&out)
     };
     assert_eq!(line(&[], 0), "");
+    // Who says what an open comparison counts as has it judged.
+    assert!(line(&["--undecided", "pass"], 1).contains("FAILS B against A"));
     let named = line(&["--fail-if-worse"], 1);
     assert!(named.contains("FAILS B against A: idle: later than"), "{named}");
     assert!(named.contains("; by all tests worse: later than"), "{named}");
@@ -143,6 +145,15 @@ fn results_without_samples_are_told_apart_by_how_several_scatter() {
         "give 3 results a side with 'punctual compare --a A1,A2,A3 --b B1,B2,B3'",
     ] {
         assert!(page.contains(words), "{words:?} in {page}");
+    }
+    for (judged, code) in [
+        (&[][..], 0),
+        (&["--fail-if-worse"][..], 3),
+        (&["--undecided", "fail"][..], 1),
+        (&["--undecided", "pass"][..], 0),
+    ] {
+        let out = run(["compare", &a[0], &b[0], "-q"].iter().chain(judged));
+        assert_eq!(out.status.code(), Some(code), "{judged:?} {}", stderr(&out));
     }
     let out = run(["compare", "--a", &a.join(","), "--b", &b.join(","), "--fail-if-worse"]);
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
@@ -218,7 +229,7 @@ fn where_nothing_can_be_told_it_says_what_it_would_take() {
     let few = "p99.9 not tested: 10 of 10 000 releases lie beyond it; 20 are needed on each side";
     assert!(page.contains(few), "{page}");
     assert!(
-        page.contains("more cycles on each side would be needed to detect a ratio of 2 at"),
+        page.contains("; to see twice as often at") && page.contains(" longer on each side"),
         "{page}"
     );
     assert_eq!(run(["compare", &a, &b, "--fail-if-worse"]).status.code(), Some(0));

@@ -9,6 +9,7 @@ use punctual_report::{Envelope, Headline, TuneBody};
 
 use super::head;
 use crate::format::{self, Paint};
+use crate::settings::counted;
 
 /// So many places are named of changes that are alike.
 const PLACES_MAX: usize = 3;
@@ -134,9 +135,12 @@ fn changes(changes: &[KnobChange]) -> String {
         KnobChange::Partition { cpus } => format!("isolate CPU {cpus} by a cgroup v2 partition"),
         KnobChange::Run { command } => format::command(command),
     };
-    let mut words: Vec<String> = changes.iter().take(PLACES_MAX).map(change).collect();
-    if changes.len() > PLACES_MAX {
-        words.push(format!("{} more like these", changes.len() - PLACES_MAX));
+    // Places are alike; commands are not, and each is to be run.
+    let is_command = |change: &KnobChange| matches!(change, KnobChange::Run { .. });
+    let most = if changes.iter().any(is_command) { changes.len() } else { PLACES_MAX };
+    let mut words: Vec<String> = changes.iter().take(most).map(change).collect();
+    if changes.len() > most {
+        words.push(format!("{} more like these", changes.len() - most));
     }
     words.join("; ")
 }
@@ -157,7 +161,22 @@ pub(super) fn next(body: &TuneBody) -> Vec<Block> {
     }
     let workload = body.workload.as_ref().map_or_else(String::new, |name| format!(" --for {name}"));
     let command = format::command(&format!("punctual tune plan --cpus {}{workload}", body.cpus));
-    let counted = counted(u64::try_from(count).unwrap_or(u64::MAX));
-    let text = format!("{counted} could be better; all changes at once:");
+    let settings = counted(count);
+    let text = format!("{settings} could be better; all changes at once:");
     vec![Block::Break, Block::words(text), Block::words_at(1, command)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_stands_and_places_that_are_alike_do_not() {
+        let command = |tid| KnobChange::Run { command: format!("sched set --fifo 8 {tid}") };
+        let commands: Vec<KnobChange> = (1..=5).map(command).collect();
+        assert_eq!(changes(&commands).matches("sched set").count(), 5);
+        let write = |cpu| KnobChange::Write { path: format!("/cpu{cpu}"), value: "0".to_owned() };
+        let writes: Vec<KnobChange> = (1..=5).map(write).collect();
+        assert!(changes(&writes).ends_with("; 2 more like these"));
+    }
 }

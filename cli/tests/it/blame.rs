@@ -101,7 +101,10 @@ fn a_thread_that_takes_the_cpu_is_named() {
     assert!(named["confidence"].as_f64().is_some_and(|sure| sure > 0.9), "{named}");
     // 40 releases or so fell into it; others may be late for reasons of their own.
     assert!(named["wakes"].as_u64().is_some_and(|wakes| wakes >= 5), "{named}");
-    assert!(named["advice"].as_str().is_some_and(|advice| advice.contains("chrt")), "{named}");
+    // A command has the number of one thread.
+    let advice = named["advice"].as_str().expect("words");
+    assert!(advice.starts_with("Lower it below the loop"), "{named}");
+    assert!(advice.contains("chrt") || !is_alone, "{named}");
     // By the process that it belongs to, which is that of the tests.
     assert_eq!(named["processes"], 1, "{named}");
     assert_eq!(named["owner"], "stranger");

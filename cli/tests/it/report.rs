@@ -18,12 +18,20 @@ use crate::{
 /// The most bytes of a page.
 const PAGE_MAX: usize = 1_000_000;
 
-/// The directory of a real, short check, below `dir`.
+/// The directory of a real, short check, below `dir`. Where others hog the CPU so that the watchdog
+/// ends it, which fails, it is another one.
 fn checked(dir: &Dir, name: &str) -> PathBuf {
     let results = dir.path(name);
-    let out = run(["check", "--duration", "1s", "--results", text(&results)]);
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    only_result(&results)
+    let mut failed = String::new();
+    for _ in 0..5 {
+        let out = run(["check", "--duration", "1s", "--results", text(&results)]);
+        if out.status.success() {
+            return only_result(&results);
+        }
+        failed = stderr(&out);
+        fs::remove_dir_all(&results).expect("there");
+    }
+    panic!("five checks failed: {failed}");
 }
 
 /// Runs `report` with `args` and gives the page at `out`.

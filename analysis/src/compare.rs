@@ -863,7 +863,7 @@ mod tests {
 
     /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, for a
     /// deadline of 50 µs; as if cycles were independent.
-    fn asked(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
+    fn at_50_us(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
         let sides = late.map(counts_alone);
         let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
         let runs = Runs {
@@ -881,7 +881,7 @@ mod tests {
     #[test]
     fn the_deadline_of_the_question_is_the_first_answer() {
         let first = |late| {
-            let statement = asked(late, None).statement;
+            let statement = at_50_us(late, None).statement;
             statement.split(';').next().unwrap_or_default().to_owned()
         };
         let counts = |late: [u64; 2]| {
@@ -900,7 +900,7 @@ mod tests {
             let (first, expected) = (first(late), counts(late) + answer);
             assert!(first.starts_with(&expected), "{first}\n{expected}");
         }
-        assert_eq!(asked([1, 1], None).at_deadline().map(|rate| rate.n_a), Some(90_000));
+        assert_eq!(at_50_us([1, 1], None).at_deadline().map(|rate| rate.n_a), Some(90_000));
     }
 
     #[test]
@@ -918,14 +918,14 @@ mod tests {
             (fewer, &on_b, Verdict::Better, None),
             (more, &alike, Verdict::Worse, None),
         ] {
-            let compared = asked(late, Some(seen));
+            let compared = at_50_us(late, Some(seen));
             assert_eq!((compared.verdict, compared.withheld), (verdict, withheld), "{compared:?}");
             assert_eq!(compared.is_open(), withheld.is_some(), "{compared:?}");
             assert!(compared.statement.contains(" idle"), "{}", compared.statement);
             let is_weighed = compared.statement.contains(": undecided, ");
             assert_eq!(is_weighed, withheld.is_some(), "{}", compared.statement);
         }
-        assert_eq!(asked(more, None).verdict, Verdict::Worse);
+        assert_eq!(at_50_us(more, None).verdict, Verdict::Worse);
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub fn plain_spaces(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
 }
 
+/// A word for a shell: in single quotes, unless it needs none.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Units that stay on the line of their number, as the tool prints them.
 const UNITS: [&str; 16] = [
     "ns", "µs", "ms", "s", "min", "h", "days", "%", "Hz", "kHz", "MHz", "MB", "MiB", "KiB", "k",
@@ -172,6 +181,14 @@ pub fn plain_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_for_a_shell_are_quoted_where_they_need_it() {
+        assert_eq!(shell_word("0-3,5"), "0-3,5");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("$(x)'"), "'$(x)'\\'''");
+        assert_eq!(shell_word(""), "''");
+    }
 
     #[test]
     fn ascii_keeps_its_columns() {

@@ -52,6 +52,13 @@ impl Requirement {
         (-doubt.ln() / self.p).ceil() as u64
     }
 
+    /// The claim that no more are later than this deadline, ns, to be shown with this confidence;
+    /// `None` where the one or the other is no probability.
+    pub fn ask(&self, deadline_ns: i64, confidence: f64) -> Option<Ask> {
+        let event = ClaimEvent::Lateness { above_ns: deadline_ns };
+        Ask::new(event, self.p, Probability::from_share(confidence)?)
+    }
+
     /// The deadline of a loop of this period, ns.
     pub fn deadline_ns(&self, period_ns: u64) -> i64 {
         match self.deadline {
@@ -204,8 +211,7 @@ impl Question<'_> {
 
     /// Each run's judgement, by the rule of claims.
     fn judged(&self, deadline_ns: i64, tails: &Tails) -> Option<Judged> {
-        let event = ClaimEvent::Lateness { above_ns: deadline_ns };
-        let ask = Ask::new(event, self.requirement.p, Probability::from_share(self.confidence)?)?;
+        let ask = self.requirement.ask(deadline_ns, self.confidence)?;
         Some(judge(&ask, &Ok(tails.counted(deadline_ns)), self.ended, None))
     }
 

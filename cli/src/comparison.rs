@@ -689,7 +689,7 @@ impl Recorded {
     }
 
     /// The CPU of the runs of this name, and most of what others used of it while it was to be
-    /// idle: also in other runs of this result, for under a load they are not told from it.
+    /// idle: also in other runs of this result, for under a load they cannot be told apart from it.
     fn others(&self, name: &str) -> Option<(u32, &OtherThreads)> {
         let cpu = self.runs.iter().find(|run| run.name == name)?.setup.cpu?;
         let same_cpu = self.runs.iter().filter(|run| run.setup.cpu == Some(cpu));
@@ -740,8 +740,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         if recorded.started_at == stored.report.envelope.started_at {
             let mut runs = recorded.runs;
             for run in &mut runs {
-                let same = stored.report.body.runs().iter().find(|same| run.is_named(&same.name));
-                run.others = same.and_then(|same| same.others.clone());
+                run.others = stored.run(&run.name).and_then(|same| same.others.clone());
             }
             return Ok(Recorded { runs, ..Recorded::head(&stored.report, shown) });
         }
@@ -961,16 +960,16 @@ mod tests {
 
     #[test]
     fn the_side_of_which_others_used_more_is_the_one_that_was_disturbed() {
-        let of = |a: Option<f64>, b: Option<f64>| {
+        let more_used = |a: Option<f64>, b: Option<f64>| {
             let [a, b] =
                 [a, b].map(|share| Side { label: String::new(), results: vec![disturbed(share)] });
             disturbance([(&a, "idle"), (&b, "idle")]).map(|seen| seen.more)
         };
-        assert_eq!(of(None, None), None);
-        assert_eq!(of(Some(0.01), Some(0.04)), None, "idle");
-        assert_eq!(of(None, Some(0.94)), Some(Some(DisturbedSide::B)));
-        assert_eq!(of(Some(0.94), Some(0.02)), Some(Some(DisturbedSide::A)));
-        assert_eq!(of(Some(0.94), Some(0.92)), Some(None), "alike");
+        assert_eq!(more_used(None, None), None);
+        assert_eq!(more_used(Some(0.01), Some(0.04)), None, "idle");
+        assert_eq!(more_used(None, Some(0.94)), Some(Some(DisturbedSide::B)));
+        assert_eq!(more_used(Some(0.94), Some(0.02)), Some(Some(DisturbedSide::A)));
+        assert_eq!(more_used(Some(0.94), Some(0.92)), Some(None), "alike");
         // What is kept of it is warned of.
         assert!(disturbed(Some(0.01)).disturbances().is_empty());
         let used = disturbed(Some(0.94)).disturbances().concat().replace('\u{a0}', " ");
@@ -979,13 +978,13 @@ mod tests {
 
     #[test]
     fn results_are_compared_at_the_deadline_of_the_question_that_all_keep() {
-        let asked = |question: Option<QuestionSpec>| Side {
+        let side = |question: Option<QuestionSpec>| Side {
             label: String::new(),
             results: vec![Recorded { question, ..result(None) }],
         };
         let ros = QuestionSpec { purpose: Some("ros".to_owned()), ..QuestionSpec::default() };
         let deadline_ns = |sides: [Option<QuestionSpec>; 2]| {
-            let tested = ThresholdArgs::default().with_questions_of(&sides.map(asked));
+            let tested = ThresholdArgs::default().with_questions_of(&sides.map(side));
             (tested.deadline_ns(Some(2_000_000)), tested.note.unwrap_or_default())
         };
         let (ns, note) = deadline_ns([Some(ros.clone()), Some(ros.clone())]);

@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
+use punctual_analysis::plain::shell_word;
 pub(crate) use punctual_document::Paint;
-pub(crate) use punctual_document::terminal::{
-    Styled, columns, command, has_colours, quoted, width, wrap,
-};
+pub(crate) use punctual_document::terminal::{Styled, columns, command, has_colours, width, wrap};
 pub(crate) use punctual_report::format::{
     argument, count, count_or_dash, largest, long, ns, period, period_argument, plain, rate,
     sentence, share, whole, within,
@@ -18,7 +17,7 @@ use crate::stored::STATE;
 /// directory that stands for one; as it can be pasted here.
 pub(crate) fn tune(word: &str, tree: Option<&Path>, state: &Path) -> String {
     let mut line = format!("punctual tune {word}");
-    let option = |name, path: &Path| format!(" {name} {}", quoted(&path.to_string_lossy()));
+    let option = |name, path: &Path| format!(" {name} {}", shell_word(&path.to_string_lossy()));
     line += &tree.map(|tree| option("--root", tree)).unwrap_or_default();
     if state != Path::new(STATE) {
         line += &option("--state", state);

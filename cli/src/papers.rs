@@ -19,9 +19,9 @@ pub(crate) fn row(row: PaperRow) -> ReproducedRow {
 
 /// A claim of a result.
 pub(crate) fn claim(claim: PaperClaim) -> ReproducedClaim {
-    let PaperClaim { id, claim, holds, because, saying, figures, .. } = claim;
+    let PaperClaim { id, claim, holds, because, remark, figures, .. } = claim;
     let figures = figures.into_iter().map(claim_figure).collect();
-    ReproducedClaim { id, claim, holds, because, saying, figures }
+    ReproducedClaim { id, claim, holds, because, remark, figures }
 }
 
 fn claim_figure(figure: claim::ClaimFigure) -> ClaimFigure {

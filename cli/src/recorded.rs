@@ -154,13 +154,11 @@ impl RecordedData {
             return;
         }
         for run in &mut self.runs {
-            let is_it = |known: &&Run| {
-                (&known.name, known.setup.cpu, known.setup.period_ns)
-                    == (&run.name, run.setup.cpu, run.setup.period_ns)
-            };
-            if let Some(known) = stored.report.body.runs().iter().find(is_it).cloned() {
-                let Run { name, condition, setup, outcome, .. } = run.clone();
-                *run = Run { name, condition, setup, outcome, ..known };
+            if let Some(known) = stored.run(&run.name) {
+                let Run { name, condition, setup, outcome, .. } =
+                    std::mem::replace(run, known.clone());
+                (run.name, run.condition, run.setup, run.outcome) =
+                    (name, condition, setup, outcome);
             }
         }
         self.envelope.disturbances = stored.report.envelope.disturbances;

@@ -63,6 +63,11 @@ impl Stored {
             }
         }
     }
+
+    /// The run of this name; `None` where it has none.
+    pub(crate) fn run(&self, name: &str) -> Option<&Run> {
+        self.report.body.runs().iter().find(|run| is_name(run, name))
+    }
 }
 
 /// Returns true where a run has this name, whatever the kind of its spaces: a name may be copied

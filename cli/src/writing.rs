@@ -103,12 +103,6 @@ fn name_failures(report: &Report, detail: Detail) {
         if !matches!(report.body, Body::Compare(_)) {
             kinds::held(report).iter().for_each(|held| output::message(held));
         }
-        if let Body::Wait(waits) = &report.body
-            && waits.is_asked()
-            && waits.recommendation.is_some()
-        {
-            waits.advice().iter().for_each(|answer| output::message(answer));
-        }
         report.envelope.verdict.failures().for_each(|why| output::message(&why));
     }
 }

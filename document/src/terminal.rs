@@ -139,15 +139,6 @@ pub fn command(command: &str) -> String {
     format!("{sudo}{name} {rest}")
 }
 
-/// A word for a shell: in single quotes, unless it needs none.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
 /// spaces. Spaces at the start stay; a number and its unit stay together.
 pub fn wrap(text: &str, indent: usize) -> String {
@@ -182,14 +173,6 @@ pub fn wrap(text: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_for_a_shell_are_quoted_where_they_need_it() {
-        assert_eq!(quoted("0-3,5"), "0-3,5");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("$(x)'"), "'$(x)'\\'''");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn a_command_names_this_program_as_it_was_called() {

@@ -530,7 +530,7 @@ struct HostCounts {
 
 /// Holds the parts that are booked to the host against a companion on another CPU: where a host
 /// stops both at once, both stand still. What it does to the loop's CPU alone no companion sees.
-fn hold_host(rounds: usize) -> Result<(), String> {
+fn compare_with_companion(rounds: usize) -> Result<(), String> {
     let mut counts: BTreeMap<&'static str, HostCounts> = BTreeMap::new();
     for _ in 0..rounds {
         let round = observe(
@@ -596,7 +596,7 @@ fn run() -> Result<(), String> {
     }
     match hosts.is_empty() {
         true => Ok(()),
-        false => hold_host(rounds),
+        false => compare_with_companion(rounds),
     }
 }
 

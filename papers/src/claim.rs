@@ -25,7 +25,7 @@ pub struct PaperClaim {
     /// The figure that decided the verdict; where none did, what it would take.
     pub because: String,
     /// What stands beside the verdict, in a few words for a terminal; `None` where nothing does.
-    pub saying: Option<String>,
+    pub remark: Option<String>,
     /// The numbers that it rests on.
     pub figures: Vec<ClaimFigure>,
     /// Why a part of it was not tested, and what would do that.
@@ -128,7 +128,7 @@ impl PaperClaim {
             claim: claim.to_owned(),
             holds: Holds::Undecided,
             because: String::new(),
-            saying: None,
+            remark: None,
             figures: Vec::new(),
             untested: Vec::new(),
         }
@@ -207,9 +207,9 @@ impl PaperClaim {
     }
 
     /// With a sentence behind what decided it, and the same in a few words for a terminal.
-    pub fn saying(self, sentence: &str, in_short: &str) -> Self {
+    pub fn remark(self, sentence: &str, in_short: &str) -> Self {
         let because = format!("{}; {sentence}", self.because);
-        Self { because, saying: Some(in_short.to_owned()), ..self }
+        Self { because, remark: Some(in_short.to_owned()), ..self }
     }
 
     /// Of loops and timers that had no real-time policy: what was measured is another thing than
@@ -231,7 +231,7 @@ impl PaperClaim {
     /// Of a loop that others may have kept from its CPU for this share of the time: where that is
     /// more than its tests leave out, a failure may be theirs, and leaves it open. What holds in
     /// spite of them holds.
-    pub fn beside_host(mut self, stolen: f64) -> Self {
+    pub fn allowing_for_steal(mut self, stolen: f64) -> Self {
         if self.holds != Holds::No || stolen <= LEFT_OUT {
             return self;
         }
@@ -243,7 +243,7 @@ impl PaperClaim {
              than the 1 in 100 that is left out: it takes a quieter host; {}",
             self.because
         );
-        self.saying = Some(format!("its host may have had {percent:.1} % of the time"));
+        self.remark = Some(format!("its host may have had {percent:.1} % of the time"));
         Self { holds: Holds::Undecided, ..self }
     }
 
@@ -338,14 +338,14 @@ mod tests {
     #[test]
     fn a_failure_that_the_host_may_have_made_is_open_and_says_so() {
         let failed = judged(&[test(LESS, ClaimedBound::AtLeast(40.0))]);
-        assert_eq!(failed.clone().beside_host(0.009).holds, Holds::No);
-        let open = failed.beside_host(0.023);
+        assert_eq!(failed.clone().allowing_for_steal(0.009).holds, Holds::No);
+        let open = failed.allowing_for_steal(0.023);
         assert_eq!(open.holds, Holds::Undecided);
         assert!(open.figures[0].test.is_some_and(|(_, holds)| holds == Holds::Undecided));
-        assert_eq!(open.saying.as_deref(), Some("its host may have had 2.3 % of the time"));
+        assert_eq!(open.remark.as_deref(), Some("its host may have had 2.3 % of the time"));
         assert!(open.because.starts_with("the host may have kept the loop from its CPU for 2.3 %"));
         let held = judged(&[test(CLEAR, ClaimedBound::AtLeast(40.0))]);
-        assert_eq!(held.clone().beside_host(0.5), held);
+        assert_eq!(held.clone().allowing_for_steal(0.5), held);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn next_ns(now_ns: u64, period_ns: u64) -> u64 {
 
 /// The timers that were started and have not expired, by address, and those that have.
 ///
-/// Bounded: of more expiries than are asked for the rest is left out.
+/// Bounded: of more expiries than that the rest is left out.
 #[derive(Debug, Default)]
 struct TimersSeen {
     /// The thread that started each, and the expiry that it requested, ns.

@@ -4,6 +4,7 @@
 //! advice states a fact of the machine or of the run, and a command that exists. It names no cause
 //! that it did not see.
 
+use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
@@ -292,14 +293,6 @@ fn blame_command(run: &Run, load: Option<String>) -> String {
         over.map(|ns| format!(" --over {}", format::period_argument(ns.div_ceil(1_000) * 1_000)));
     let options: String = [cpu, period, over, load].into_iter().flatten().collect();
     format!("sudo punctual blame{options}")
-}
-
-/// A word as a shell takes it.
-fn shell_word(word: &str) -> String {
-    match word.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_:,.=/".contains(c)) {
-        true => format!("'{}'", word.replace('\'', r"'\''")),
-        false => word.to_owned(),
-    }
 }
 
 /// The host of a virtual machine, with the steal that the kernel counted during the runs.
@@ -717,7 +710,7 @@ mod tests {
         loaded.setup.load = ["cpu", "fork", "disk"].map(str::to_owned).to_vec();
         let rows = [row("cpu", 25_000, 9e5), row("fork", 25_000, 2e6), row("disk", 1_000_000, 9e6)];
         assert_eq!(command(&loaded, &rows), format!("{look} fork"));
-        // Those that ran at once are asked for at once.
+        // The command has those at once that ran at once.
         for rows in [&[][..], &[row("all loads", 25_000, 9e5)]] {
             assert_eq!(command(&loaded, rows), format!("{look} cpu,fork,disk"));
         }

@@ -129,8 +129,8 @@ impl WaitBody {
         rows.any(|(at, row)| self.strategies[..at].iter().any(|other| other.name == row.name))
     }
 
-    /// Holds the answer to the deadline that was asked for to it: that none of the ways does fails,
-    /// and what is not known is left open.
+    /// Judges by the answer to the deadline: that none of the ways holds it fails, and what is not
+    /// known is left open.
     pub fn judge_answer(&self, verdict: &mut Overall) {
         if self.recommendation.is_some() {
             return;
@@ -143,8 +143,8 @@ impl WaitBody {
         }
     }
 
-    /// Returns true where a deadline was asked for, by which each way was judged.
-    pub fn is_asked(&self) -> bool {
+    /// Returns true where each way was judged by a deadline.
+    pub fn has_deadline(&self) -> bool {
         self.strategies.iter().any(|row| row.held.is_some())
     }
 

@@ -201,7 +201,7 @@ impl CaseMaker<'_> {
         }
     }
 
-    /// The answer to the deadline that ways to wait were asked to hold; `None` where none was.
+    /// The answer to the deadline that ways to wait have to hold; `None` without a deadline.
     fn deadline_of_waits(&self) -> Option<JudgedCase> {
         let Body::Wait(waits) = self.body else { return None };
         let held = waits.strategies.iter().find_map(|row| row.held.as_ref())?;

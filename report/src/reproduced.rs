@@ -42,11 +42,16 @@ pub struct ReproduceBody {
     pub beside: Option<Comparison>,
 }
 
+/// The short name of the paper that a claim, a row, a figure or a run is of: its id, or the name of
+/// the run, begins with it.
+pub fn paper_of(id: &str) -> &str {
+    id.split(['.', ' ']).next().unwrap_or_default()
+}
+
 impl ReproduceBody {
     /// Leaves out all that is of other papers than these, which have short names.
     pub fn keep(&mut self, papers: &[&str]) {
-        let is_kept =
-            |id: &str| id.split(['.', ' ']).next().is_some_and(|own| papers.contains(&own));
+        let is_kept = |id: &str| papers.contains(&paper_of(id));
         self.papers.retain(|paper| is_kept(paper));
         self.claims.retain(|claim| is_kept(&claim.id));
         self.rows.retain(|row| is_kept(&row.id));
@@ -93,7 +98,7 @@ pub struct ReproducedClaim {
     /// What stands beside the verdict, in a few words for a terminal; not there where nothing does,
     /// and in results of before. `because` has it as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saying: Option<String>,
+    pub remark: Option<String>,
     /// The numbers that it rests on: the tests, and how far the values lie apart beside them.
     pub figures: Vec<ClaimFigure>,
 }
@@ -127,12 +132,12 @@ impl ReproducedClaim {
             Some(figure) => figure.in_short(),
             None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
         };
-        self.saying.iter().fold(short, |short, saying| format!("{short}; {saying}"))
+        self.remark.iter().fold(short, |short, remark| format!("{short}; {remark}"))
     }
 
     /// The short name of its paper.
     pub fn paper(&self) -> &str {
-        self.id.split('.').next().unwrap_or_default()
+        paper_of(&self.id)
     }
 }
 
@@ -464,7 +469,7 @@ mod tests {
             claim: "It gains".to_owned(),
             holds,
             because: "it takes a cable; and a second machine".to_owned(),
-            saying: None,
+            remark: None,
             figures,
         };
         let open = claim(Holds::Undecided, figures.clone());
@@ -473,7 +478,7 @@ mod tests {
         assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
         let yes = claim(Holds::Yes, figures.clone());
         assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");
-        let beside = ReproducedClaim { saying: Some("fenced read".to_owned()), ..yes.clone() };
+        let beside = ReproducedClaim { remark: Some("fenced read".to_owned()), ..yes.clone() };
         assert_eq!(beside.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20; fenced read");
         assert_eq!(claim(Holds::Undecided, Vec::new()).in_short(), "it takes a cable");
         // Of two open ones, the terminal has what the page says that it takes.

@@ -3,7 +3,6 @@
 //! Plain data, picked from the runs; the one way that they recommend, where they tell; and the
 //! learned wait held against other ways, in turns that had no part in choosing them.
 
-use punctual_analysis::claim::ask::{Ask, ClaimEvent};
 use punctual_analysis::claim::bound::CONFIDENCE;
 use punctual_analysis::claim::count::EventCount;
 use punctual_analysis::claim::judge::{Holds, StoppingRule, judge};
@@ -12,7 +11,7 @@ use punctual_analysis::compare::{QuantileDifference, RateRatio, Verdict, exceeda
 use punctual_analysis::interval::Interval;
 use punctual_analysis::quantile::Probability;
 use punctual_analysis::summary::SummaryStats;
-use punctual_analysis::verdict::{Stands, stands};
+use punctual_analysis::verdict::{Requirement, Stands, stands};
 use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
 use punctual_lab::waits::HOP;
@@ -62,7 +61,7 @@ pub struct StrategyRow {
     /// 99 % quantile of lateness are compared.
     #[serde(default)]
     pub on_front: bool,
-    /// The answer to `--deadline`: is it held by this way; not there where none was asked for.
+    /// The answer to `--deadline`: is it held by this way; not there where none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldDeadline>,
 }
@@ -84,16 +83,19 @@ pub struct HeldDeadline {
 }
 
 impl HeldDeadline {
-    /// The deadline as the runs of `rows` hold it, by their order. A run that ended early shows it
-    /// by bounds that are valid at any time.
-    pub fn judge(rows: &mut [StrategyRow], runs: &[Run], asked: DeadlineAsked, incomplete: bool) {
-        let DeadlineAsked { deadline_ns, miss } = asked;
+    /// The deadline of `requirement` as the runs of `rows` hold it, by their order. A run that ended
+    /// early shows it by bounds that are valid at any time.
+    pub fn judge(
+        rows: &mut [StrategyRow],
+        runs: &[Run],
+        requirement: &Requirement,
+        incomplete: bool,
+    ) {
         let ended = if incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
         let doubt = (1.0 - CONFIDENCE) / rows.len().max(1) as f64;
-        let event = ClaimEvent::Lateness { above_ns: deadline_ns };
-        let ask = Probability::from_share(1.0 - doubt).and_then(|p| Ask::new(event, miss, p));
-        let Some(ask) = ask else { return };
         for (row, run) in rows.iter_mut().zip(runs) {
+            let deadline_ns = requirement.deadline_ns(run.setup.period_ns.unwrap_or(0));
+            let Some(ask) = requirement.ask(deadline_ns, 1.0 - doubt) else { return };
             let counted = run.outcome.tails.counted(deadline_ns);
             let mut judged = judge(&ask, &Ok(counted), ended, None);
             if judged.holds == Holds::Undecided && counted.least > 0 {
@@ -104,7 +106,7 @@ impl HeldDeadline {
             let open = judged.n_needed.zip(judged.n).filter(|_| stands == Stands::Open);
             row.held = Some(Self {
                 deadline_ns,
-                miss,
+                miss: requirement.p,
                 stands,
                 later: judged.exceedances_at_most.unwrap_or(0),
                 times: open.map(|(needed, n)| needed as f64 / n.max(1) as f64),
@@ -134,15 +136,6 @@ fn at_least_one_burst(counted: EventCount) -> EventCount {
     let share = 1.0 / counted.least.max(1) as f64;
     // The index of which this is the share that counts as independent.
     EventCount { theta: counted.theta.max(2.0 * share / (1.0 + share)), ..counted }
-}
-
-/// A deadline that is asked of ways to wait.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DeadlineAsked {
-    /// The latest that a release may be, in ns.
-    pub deadline_ns: i64,
-    /// The share of releases that may be later, in (0, 1).
-    pub miss: f64,
 }
 
 impl StrategyRow {
@@ -308,7 +301,7 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
     let price = |row: &StrategyRow| row.cpu_load.unwrap_or(f64::INFINITY);
     judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
     let Some((_, first)) = judged.first() else { return WaitAdvice::None };
-    let asked = format!(
+    let deadline = format!(
         "the deadline of {}, later at most once in {} releases",
         format::period(first.deadline_ns.unsigned_abs()),
         format::count((1.0 / first.miss).round() as u64)
@@ -330,7 +323,7 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
         };
         let alone = if held.stands == Stands::IfAlone { " if late cycles come alone" } else { "" };
         return WaitAdvice::Use(format!(
-            "{}: it holds {asked}{alone} ({} of {} were later), for {} of the CPU; {cheaper}",
+            "{}: it holds {deadline}{alone} ({} of {} were later), for {} of the CPU; {cheaper}",
             option(row),
             format::count(held.later),
             format::count(row.releases),
@@ -345,11 +338,11 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
         ways => format!("; {} does, which is no value of --wait", names(ways)),
     };
     if open.is_empty() {
-        return WaitAdvice::NoWay(format!("none of these ways holds {asked}{beside}"));
+        return WaitAdvice::NoWay(format!("none of these ways holds {deadline}{beside}"));
     }
     let times = judged.iter().filter(|(_, held)| is_open(held));
     let times = times.filter_map(|(_, held)| held.times).fold(2.0, f64::max);
-    let why = format!("none is shown to hold {asked}{beside}: not known of {}", names(&open));
+    let why = format!("none is shown to hold {deadline}{beside}: not known of {}", names(&open));
     WaitAdvice::Undecided { why, longer: times }
 }
 
@@ -554,7 +547,9 @@ pub fn compared(ways: &[Swept<'_>], turns: u64) -> Vec<FrontComparison> {
 mod tests {
     use super::*;
     use punctual_analysis::compare::series::Builder;
+    use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_analysis::rng::Rng;
+    use punctual_analysis::verdict::Deadline;
     use punctual_core::sample::Sample;
     use punctual_core::time::Span;
 
@@ -646,8 +641,7 @@ mod tests {
 
     #[test]
     fn with_a_deadline_the_cheapest_way_that_holds_it_is_advised() {
-        use punctual_analysis::recording::{Recording, RecordingConfig};
-        let asked = DeadlineAsked { deadline_ns: 50_000, miss: 1e-2 };
+        let requirement = Requirement { deadline: Deadline::Ns(50_000), p: 1e-2 };
         // Cheapest first: releases, and every which is 60 µs late.
         let advised = |ways: &[(u64, u64)]| {
             let made = |&(releases, every): &(u64, u64)| {
@@ -671,7 +665,7 @@ mod tests {
                 row.name = names[at].to_owned();
                 row.cpu_load = (row.releases > 0).then_some(0.01 * (at + 1) as f64);
             }
-            HeldDeadline::judge(&mut made_rows, &runs, asked, false);
+            HeldDeadline::judge(&mut made_rows, &runs, &requirement, false);
             let words: Vec<&str> =
                 made_rows.iter().flat_map(|row| &row.held).map(HeldDeadline::word).collect();
             (words.join("; "), cheapest_that_holds(&made_rows))
@@ -704,8 +698,7 @@ mod tests {
 
     #[test]
     fn more_than_half_late_is_a_no_however_they_come() {
-        use punctual_analysis::recording::{Recording, RecordingConfig};
-        let asked = DeadlineAsked { deadline_ns: 50_000, miss: 1e-3 };
+        let requirement = Requirement { deadline: Deadline::Ns(50_000), p: 1e-3 };
         let stands = |late: &dyn Fn(u64) -> bool, incomplete: bool| {
             let config =
                 RecordingConfig { thresholds_ns: vec![50_000], ..RecordingConfig::default() };
@@ -718,7 +711,7 @@ mod tests {
             let runs = [Run::recorded("way".to_owned(), setup, recording.finish(0))];
             // As many ways share the doubt as there are.
             let mut made_rows = vec![rows(&runs, &[None]).remove(0); 6];
-            HeldDeadline::judge(&mut made_rows, &runs, asked, incomplete);
+            HeldDeadline::judge(&mut made_rows, &runs, &requirement, incomplete);
             let held = made_rows[0].held.clone().expect("judged");
             (held.stands, held.later)
         };

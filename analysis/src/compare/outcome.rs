@@ -117,8 +117,8 @@ impl RateRatio {
         self.verdict == Verdict::Undecided && (self.more_cycles != Some(0) || self.clustered)
     }
 
-    /// The ratio in words, with its interval: in brackets where it decides something, else so that
-    /// nobody takes the ratio for a finding. `None` where no ratio is bounded.
+    /// The ratio in words, with its interval: in brackets where it decides something, else with
+    /// all that it may be. `None` where no ratio is bounded.
     fn as_often(&self) -> Option<String> {
         let lower = ratio_figures(self.lower);
         let Some(ratio) = self.ratio else {

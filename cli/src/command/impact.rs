@@ -17,9 +17,9 @@ use punctual_analysis::impact::timing::{Basis, Lack, Suits, Timing};
 use punctual_analysis::impact::{
     Application, Assess, Described, MODELS, Model, Presence, Values, drives,
 };
+use punctual_analysis::plain::shell_word;
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
-use punctual_document::terminal::quoted;
 use punctual_report::longer::{SPARE, longer_ns, whole_ns};
 use punctual_report::{Body, Envelope, Impact, ImpactBody, Report, Run, of_first_wait};
 
@@ -145,7 +145,7 @@ impl Longer {
             [] => Some("measure periodic"),
             // Several of one run of such a measurement ran at once.
             [..] if !is_check || setup.load.len() == 1 => {
-                load = format!(" --load {}", quoted(&setup.load.join(",")));
+                load = format!(" --load {}", shell_word(&setup.load.join(",")));
                 let is_own = stored.report.envelope.experiment == "measure periodic";
                 (is_own || setup.load.len() == 1).then_some("measure periodic")
             }

@@ -464,8 +464,8 @@ impl BaselineUse {
         // Kept with the report where it was put.
         // That of this judgement; what recorded data keep may be another one.
         let headline = report.body.headline();
-        let asked = headline.map(|headline| headline.question_spec.clone().unwrap_or_default());
-        let thresholds = self.thresholds.with_question(asked);
+        let question = headline.map(|headline| headline.question_spec.clone().unwrap_or_default());
+        let thresholds = self.thresholds.with_question(question);
         let why = compared(baseline, report, recorded, &thresholds).err()?;
         let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
         report.envelope.verdict.fail(why_not);

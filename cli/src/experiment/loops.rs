@@ -108,8 +108,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) stop_over: Option<Span>,
     /// The question that the runs answer; `None` where they are not judged.
     pub(crate) judging: Option<Judging<'a>>,
-    /// A deadline beyond which releases are counted one by one, without a question, ns.
-    pub(crate) asked_ns: Option<i64>,
+    /// A lateness beyond which releases are counted one by one, beside that of the question, ns.
+    pub(crate) threshold_ns: Option<i64>,
     /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
     /// Samples of each run that are kept as they came, from its first on; 0 for none.
@@ -150,7 +150,7 @@ impl<'a> LoopExperiment<'a> {
             changes: None,
             stop_over: None,
             judging: None,
-            asked_ns: None,
+            threshold_ns: None,
             notes: Vec::new(),
             first: 0,
         }
@@ -182,7 +182,7 @@ impl<'a> LoopExperiment<'a> {
             let deadline_ns = |stream: &Stream| requirement.deadline_ns(stream.period.as_ns());
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
-        watch.thresholds_ns.extend(self.asked_ns);
+        watch.thresholds_ns.extend(self.threshold_ns);
         let mut destination = Samples {
             question: question.and_then(|question| question.spec),
             ..Samples::new(self.samples, watch, &machine.facts, clock.clone(), started)

@@ -63,9 +63,15 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
 }
 
-/// The runs of a report against a baseline, or beside another result, a sentence each.
+/// The runs of a report against a baseline, or beside another result, a sentence each; and the way
+/// to wait that holds a deadline.
 pub(crate) fn held(report: &Report) -> Vec<String> {
-    report.body.compare().map(compare::held).unwrap_or_default()
+    match &report.body {
+        Body::Wait(waits) if waits.has_deadline() && waits.recommendation.is_some() => {
+            waits.advice().into_iter().collect()
+        }
+        body => body.compare().map(compare::held).unwrap_or_default(),
+    }
 }
 
 /// The document of a report with everything that it shows, for readers who do not have the machine.

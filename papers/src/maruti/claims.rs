@@ -154,7 +154,7 @@ impl<'r> Evidence<'r> {
                     "polls with the plain read are shorter than two of the counter's steps of \
                      {step} ticks, which hide their period"
                 );
-                judged.saying(&hidden, read)
+                judged.remark(&hidden, read)
             }
             _ => judged,
         }
@@ -347,7 +347,7 @@ impl<'r> Evidence<'r> {
         let judged = judged.judged();
         match dispatch::answer(self.ways) {
             Some(answer) => {
-                judged.saying(&answer.sentence, &format!("best for its CPU: {}", answer.name))
+                judged.remark(&answer.sentence, &format!("best for its CPU: {}", answer.name))
             }
             None => judged,
         }
@@ -570,7 +570,7 @@ mod tests {
         assert_eq!((period.holds, spread.holds), (Holds::Yes, Holds::Yes), "{period:?} {spread:?}");
         assert!(period.because.contains("fenced read: 1.02"), "{}", period.because);
         assert!(period.because.contains("steps of 20 ticks"), "{}", period.because);
-        assert_eq!(period.saying.as_deref(), Some("fenced read"));
+        assert_eq!(period.remark.as_deref(), Some("fenced read"));
         let hidden = [judged(19.98, 56.6), judged(38.0, 39.0)].map(|[period, _]| period);
         for period in hidden {
             assert_eq!(period.holds, Holds::Undecided, "{period:?}");
@@ -585,7 +585,7 @@ mod tests {
         let claims = GOOD.judged();
         let claim = claims.iter().find(|claim| claim.id == "maruti.claim.dispatch");
         // The wait that learns was not measured: no answer.
-        assert_eq!(claim.expect("a claim").saying, None);
+        assert_eq!(claim.expect("a claim").remark, None);
         let exits = GOOD.exits();
         let timed = |path, over_ns, cpu| TimerRow {
             path,
@@ -617,7 +617,7 @@ mod tests {
         let claims = Evidence { accuracy: Some(&exits), timer: Some(&timer), ways: &ways }.claims();
         let claim = claims.iter().find(|claim| claim.id == "maruti.claim.dispatch");
         let claim = claim.expect("a claim");
-        assert_eq!(claim.saying.as_deref(), Some("best for its CPU: a wait that learns"));
+        assert_eq!(claim.remark.as_deref(), Some("best for its CPU: a wait that learns"));
         assert!(claim.because.contains("takes least of the CPU"), "{}", claim.because);
     }
 

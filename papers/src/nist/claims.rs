@@ -65,7 +65,7 @@ impl Evidence<'_> {
             .beside("uncompensated, at the tick", "µs", scatter(self.zero.plain).as_ref())
             .beside("compensated, at the tick", "µs", scatter(self.zero.compensated).as_ref())
             .judged()
-            .beside_host(stolen([self.quiet.plain, self.quiet.compensated]))
+            .allowing_for_steal(stolen([self.quiet.plain, self.quiet.compensated]))
     }
 
     /// §3 and equation 3.
@@ -168,7 +168,7 @@ impl Evidence<'_> {
             .beside(quiet_name, "µs", quiet.as_ref())
             .beside(zero_name, "µs", zero.as_ref())
             .judged()
-            .beside_host(stolen([[self.quiet.plain, self.quiet.compensated][at]]))
+            .allowing_for_steal(stolen([[self.quiet.plain, self.quiet.compensated][at]]))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail};
 use punctual::RtThread;
-use punctual_analysis::verdict::Requirement;
+use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
@@ -15,8 +15,8 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
 use punctual_report::strategies::{
-    DeadlineAsked, FrontComparison, HeldDeadline, StrategyRow, Swept, WaitAdvice, advice,
-    cheapest_that_holds, compared, rows as strategies,
+    FrontComparison, HeldDeadline, StrategyRow, Swept, WaitAdvice, advice, cheapest_that_holds,
+    compared, rows as strategies,
 };
 use punctual_report::{LoopsBody, Report, WaitBody, longer};
 
@@ -114,19 +114,19 @@ impl Args {
         if self.front {
             command += " --front";
         }
-        if let Some(DeadlineAsked { deadline_ns, miss }) = self.asked() {
-            let time = format::period_argument(deadline_ns.unsigned_abs());
-            command += &format!(" --deadline {time} --miss {miss:e}");
+        if let Some((deadline, requirement)) = self.deadline.zip(self.requirement()) {
+            let time = format::period_argument(deadline.0.as_ns().unsigned_abs());
+            command += &format!(" --deadline {time} --miss {:e}", requirement.p);
         }
         format!("{why}; {}: {command}", longer::words(length_ns))
     }
 }
 
 impl Args {
-    /// The deadline that the ways are asked to hold.
-    fn asked(&self) -> Option<DeadlineAsked> {
-        let deadline_ns = self.deadline?.0.as_ns();
-        Some(DeadlineAsked { deadline_ns, miss: self.miss.unwrap_or(Requirement::default().p) })
+    /// The requirement by which the ways are judged; `None` without a deadline.
+    fn requirement(&self) -> Option<Requirement> {
+        let deadline = Deadline::Ns(self.deadline?.0.as_ns());
+        Some(Requirement { deadline, p: self.miss.unwrap_or(Requirement::default().p) })
     }
 
     /// Measures, unless `--plan` asks for what the claims take alone.
@@ -165,7 +165,7 @@ impl Args {
             learn: self.learn,
             causes: causes.map(CauseRecording::usual),
             plans,
-            asked_ns: self.asked().map(|asked| asked.deadline_ns),
+            threshold_ns: self.deadline.map(|deadline| deadline.0.as_ns()),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
             ..LoopExperiment::new(context, plan)
         };
@@ -173,11 +173,11 @@ impl Args {
         let MeasuredLoops { mut envelope, loops, recorded, trouble, .. } = loops.run()?;
         let mut strategies = strategies(&loops.judged.runs, &turns.beside);
         let series: Vec<_> = recorded.iter().map(|run| run.series().first()).collect();
-        let advice = match self.asked() {
+        let advice = match self.requirement() {
             None => advice(&strategies, &series),
-            Some(asked) => {
-                let runs = &loops.judged.runs;
-                HeldDeadline::judge(&mut strategies, runs, asked, envelope.incomplete);
+            Some(requirement) => {
+                let (runs, incomplete) = (&loops.judged.runs, envelope.incomplete);
+                HeldDeadline::judge(&mut strategies, runs, &requirement, incomplete);
                 cheapest_that_holds(&strategies)
             }
         };
@@ -195,7 +195,7 @@ impl Args {
             Vec::new()
         };
         let body = WaitBody { loops, strategies, front, recommendation, undecided, no_way };
-        if self.asked().is_some() {
+        if self.deadline.is_some() {
             body.judge_answer(&mut envelope.verdict);
         }
         let report = Report { envelope, body: body.into() };

@@ -9,7 +9,7 @@ use ratatui::text::Span;
 
 use crate::format;
 
-/// The least columns for the cause, in which a name is told; where there are less, it is left out.
+/// The least columns for the cause, which hold a name; where there are less, it is left out.
 const CAUSE_LEAST: usize = 12;
 /// The most columns of the cause for which others are left out.
 const CAUSE_WANTED: usize = 40;

@@ -5,13 +5,13 @@ use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use punctual_analysis::plain::shell_word;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, words};
 use punctual_host::cmdline::CommandLine;
 use punctual_host::plan::{ByHand, PlanStep, PlannedWrite, TuningPlan, grub_lines};
 use punctual_host::rules::{CpuScope, KnobChange};
 
 use crate::format;
-use crate::format::quoted;
 
 /// A plan to be printed, and its CPUs.
 pub(super) struct PrintedPlan<'a> {
@@ -286,7 +286,7 @@ fn print_systemd(printed: &PrintedPlan<'_>) -> Result<String> {
         format!("ExecStart=-/bin/sh -c \"{}\"\n", format::plain(&command))
     };
     for PlannedWrite { path, value, .. } in printed.plan.writes() {
-        text += &unit(&format!("echo {} > {}", quoted(value), quoted(path)));
+        text += &unit(&format!("echo {} > {}", shell_word(value), shell_word(path)));
     }
     for command in printed.partition().into_iter().flat_map(partition_commands) {
         text += &unit(&command);
@@ -342,7 +342,7 @@ fn print_ansible(printed: &PrintedPlan<'_>) -> Result<String> {
                 );
             }
             None => {
-                let command = format!("echo {} > {}", quoted(value), quoted(path));
+                let command = format!("echo {} > {}", shell_word(value), shell_word(path));
                 text += &shell(&name, &string(&command)?);
             }
         }

@@ -6,7 +6,9 @@ use punctual_analysis::plain::significant;
 use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, numbers, words};
 use punctual_papers::{Paper, PaperLength};
 use punctual_report::Report;
-use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
+use punctual_report::reproduced::{
+    ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow, paper_of,
+};
 
 use super::{compare, head, judged};
 use crate::format::{self, Paint};
@@ -187,7 +189,7 @@ fn telling(body: &ReproduceBody) -> Vec<usize> {
     };
     let mut shown = Vec::new();
     for paper in &body.papers {
-        let own = |row: &ReproducedRow| row.id.split('.').next() == Some(paper.as_str());
+        let own = |row: &ReproducedRow| paper_of(&row.id) == paper;
         let rows = body.rows.iter().enumerate().filter(|(_, row)| own(row) && is_shown(row));
         let rows: Vec<usize> = rows.map(|(at, _)| at).collect();
         let count = each.min(rows.len());

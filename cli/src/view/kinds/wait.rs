@@ -95,7 +95,7 @@ fn missed(row: &StrategyRow) -> String {
     format!("{}/{}", format::count_or_dash(row.missed), format::count(row.releases))
 }
 
-/// The answer to the deadline that was asked for.
+/// The answer to the deadline.
 fn held(row: &StrategyRow) -> String {
     row.held.as_ref().map_or_else(String::new, |held| held.word().to_owned())
 }
@@ -147,7 +147,7 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
 fn briefly(rows: &[StrategyRow], swept: bool) -> Table {
     let mut shown: Vec<&BriefColumn> = if swept { SWEPT.to_vec() } else { PLAIN.to_vec() };
     if rows.iter().any(|row| row.held.is_some()) {
-        // In the place of the ends of a quantile that nobody asked for.
+        // In the place of the ends of a quantile: the deadline is the question.
         let at = shown.iter().position(|(head, ..)| *head == WITHIN.0).unwrap_or(0);
         shown[at] = &HELD;
     }

@@ -885,11 +885,15 @@ fn an_end_in_the_middle_leaves_nothing() {
     for (how, code) in [(EndSignal::Interrupt, Some(130)), (EndSignal::Kill, None)] {
         let mut command = punctual();
         command.args(["tune", "experiment", "--only", knob, "--duration", "60s"]);
-        command.arg("--state").arg(&state).stdout(Stdio::null()).stderr(Stdio::null());
+        let printed = dir.path("printed");
+        let errors = fs::File::create(&printed).expect("writable");
+        command.arg("--state").arg(&state).stdout(Stdio::null()).stderr(errors);
         let mut child = command.spawn().expect("it starts");
         let journal = state.join("experiment.journal");
         // In a block with the setting, or while it is tried for a moment before any block.
         let applied = || {
+            let ended = child.try_wait().expect("ours");
+            assert!(ended.is_none(), "{ended:?}: {:?}", fs::read_to_string(&printed));
             let journal = fs::read_to_string(&journal).unwrap_or_default();
             journal.contains(path) && fs::read_to_string(path).expect("readable") != before
         };

@@ -4,7 +4,6 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s.
 
 pub(crate) mod changes;
-pub(crate) mod verdicts;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -15,16 +14,18 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
-use punctual_host::rules::{self, CpuScope, Inputs, Workload};
+use punctual_host::rules::{self, CpuScope, Inputs, KnobVerdict, RuleVerdict, Workload};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{LoopCores, Root, parse_cpus};
 use punctual_lab::tuning::{
     self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, StepOutcome, WantedValue, active,
 };
+use punctual_report::{Envelope, Report, TuneBody};
 
 use crate::args::RootArgs;
-use crate::format;
-use crate::output::{self, JournalFile};
+use crate::output::{self, JournalFile, OutputArgs, Outputs};
+use crate::subcommand::Exit;
+use crate::{format, view, writing};
 
 /// Which CPUs are tuned, for what, on which machine.
 #[derive(Debug, clap::Args)]
@@ -377,6 +378,41 @@ pub(crate) const fn are(settings: u32) -> &'static str {
 /// The line at the end, where settings were put back.
 pub(crate) fn as_before_line(restored: u32, left: u32) -> String {
     format!("{} {} as before, {left} {} not", counted(restored), are(restored), are(left))
+}
+
+/// Output of verdicts, and whether they decide the exit status.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerdictArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// Print also what is good, what does not apply, and where each verdict comes from
+    #[arg(long, short)]
+    verbose: bool,
+    /// Fail (exit 1) if anything conflicts or has no effect
+    #[arg(long)]
+    strict: bool,
+}
+
+impl VerdictArgs {
+    /// Writes a result of verdicts.
+    pub(crate) fn write(
+        &self,
+        outputs: Outputs,
+        mut envelope: Envelope,
+        body: TuneBody,
+    ) -> Result<Exit> {
+        let is_wrong = |judged: &&KnobVerdict| {
+            matches!(judged.verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect)
+        };
+        for wrong in body.verdicts.iter().filter(is_wrong).filter(|_| self.strict) {
+            envelope.verdict.fail(format!("{}: {}", wrong.knob, wrong.verdict.word()));
+        }
+        let blocks = view::kinds::tune::document(&envelope, &body, self.verbose);
+        let page = punctual_document::text::rendered(&blocks);
+        let report = Report { envelope, body: body.into() };
+        writing::write_page(&report, outputs, page)?;
+        Ok(Exit::of(&report))
+    }
 }
 
 #[cfg(test)]

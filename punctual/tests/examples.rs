@@ -22,7 +22,7 @@ const EXAMPLES: [(&str, &[&str]); 10] = [
     ("calendar", &["read: ", "control: ", "filter: ", "write: ", "watch: ", "log: "]),
     ("changing", &["removed: probe", "servo: ", "0 releases of the servo lost"]),
     ("exchange", &["servo: ", "vision: ", "3 commands obeyed, ", " targets followed"]),
-    ("logger", &["00: at 0.", " lines printed, 0 dropped", "loop: "]),
+    ("logger", &["    0: at 0.000", " lines printed, 0 dropped", "loop: "]),
     ("follow", &["following Tai", "loop: ", "fast: ", "slow: "]),
     ("replay", &["the lateness is made up", "×0 ", "×10 "]),
     ("processes", &["sense: started 1 times, Some(Status(0))", "act: started 1 times", "beat: "]),

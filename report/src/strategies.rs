@@ -83,8 +83,8 @@ pub struct HeldDeadline {
 }
 
 impl HeldDeadline {
-    /// The deadline of `requirement` as the runs of `rows` hold it, by their order. A run that ended
-    /// early shows it by bounds that are valid at any time.
+    /// The deadline of `requirement` as the runs of `rows` hold it, by their order. A run that
+    /// ended early shows it by bounds that are valid at any time.
     pub fn judge(
         rows: &mut [StrategyRow],
         runs: &[Run],

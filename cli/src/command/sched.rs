@@ -25,7 +25,7 @@ use punctual_report::{Envelope, JudgedProgram, TuneBody};
 
 use crate::output::MarkdownArgs;
 use crate::program::PROGRAM;
-use crate::settings::verdicts::VerdictArgs;
+use crate::settings::VerdictArgs;
 use crate::subcommand::{Execute, Exit};
 use crate::{format, output, parse};
 

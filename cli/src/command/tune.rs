@@ -32,7 +32,7 @@ use crate::output::{
     JournalFile, JournalName, MarkdownArgs, OutputArgs, SettingsLock, SettingsOwner, TreeFiles,
 };
 use crate::program::PROGRAM;
-use crate::settings::verdicts::VerdictArgs;
+use crate::settings::VerdictArgs;
 use crate::settings::{
     AppliedCounts, TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted,
     reverted_line, show,

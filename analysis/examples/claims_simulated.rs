@@ -1,10 +1,10 @@
 //! Prints how often requested claims come out yes, falsely yes, yes if late cycles come alone,
-//! undecided and no, on simulated series.
+//! undecided, no and falsely no, on simulated series.
 //!
 //! `cargo run --release -p punctual-analysis --example claims_simulated [SERIES [CYCLES]]`: so many
 //! series of each kind (400), of so many cycles (20 000). Each is judged by a claim at 0.98 of its
-//! true share, which is false, and at twice its share, which is true. Kinds with a * were not used
-//! while the limits were chosen. Judges nothing.
+//! true share, which is false, at 1.02 of it and at twice it, which are true. Kinds with a * were
+//! not used while the limits were chosen. Judges nothing.
 
 #[path = "../tests/series/mod.rs"]
 mod series;
@@ -17,29 +17,32 @@ fn main() {
     let count = numbers.next().unwrap_or(400);
     let cycles = numbers.next().unwrap_or(20_000);
     println!(
-        "{count} series of {cycles} cycles of each kind, claims at 0.98 and at 2 of the truth"
+        "{count} series of {cycles} cycles of each kind, claims at 0.98, 1.02 and 2 of the truth"
     );
     println!(
-        "{:24} {:>6} | {:>9} {:>8} {:>9} {:>6} | {:>6} {:>8} {:>9} {:>6}",
+        "{:24} {:>6} | {:>9} {:>8} {:>9} {:>6} | {:>8} | {:>6} {:>8} {:>9} {:>6}",
         "kind",
         "share",
         "false yes",
         "if alone",
         "undecided",
         "no",
+        "false no",
         "yes",
         "if alone",
         "undecided",
         "no"
     );
     for kind in &LATE_KINDS {
-        let [below, above] = [0.98, 2.0].map(|factor| outcomes(kind, cycles, factor, count));
+        let [below, near, above] =
+            [0.98, 1.02, 2.0].map(|factor| outcomes(kind, cycles, factor, count));
         let star = if kind.tuned { "" } else { " *" };
         let shown =
             |counts: [u64; 4]| counts.map(|n| format!("{:.1} %", 100.0 * n as f64 / count as f64));
         let ([a, b, c, d], [e, f, g, h]) = (shown(below), shown(above));
+        let [.., refuted] = shown(near);
         println!(
-            "{:24} {:>6} | {a:>9} {b:>8} {c:>9} {d:>6} | {e:>6} {f:>8} {g:>9} {h:>6}",
+            "{:24} {:>6} | {a:>9} {b:>8} {c:>9} {d:>6} | {refuted:>8} | {e:>6} {f:>8} {g:>9} {h:>6}",
             format!("{}{star}", kind.name),
             kind.p
         );

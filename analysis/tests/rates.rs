@@ -38,6 +38,20 @@ fn a_false_claim_is_seldom_shown() {
 }
 
 #[test]
+fn a_true_claim_is_seldom_refuted() {
+    let mut refuted = 0;
+    for kind in &LATE_KINDS {
+        let no = count(&holds(kind, 1.02), Holds::No);
+        println!("{} {}: {no} of {SERIES}", kind.name, kind.p);
+        // 5 % of 40 are 2, as above.
+        assert!(no <= 5, "{} {}: {no} of {SERIES}", kind.name, kind.p);
+        refuted += no;
+    }
+    let share = refuted as f64 / (SERIES as usize * LATE_KINDS.len()) as f64;
+    assert!(share <= 0.04, "{share}");
+}
+
+#[test]
 fn a_true_claim_about_cycles_that_come_alone_is_shown_or_shown_if_they_do() {
     for kind in LATE_KINDS.iter().filter(|kind| matches!(kind.pattern, Pattern::Alone)) {
         let holds = holds(kind, 3.0);

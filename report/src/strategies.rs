@@ -4,8 +4,7 @@
 //! learned wait held against other ways, in turns that had no part in choosing them.
 
 use punctual_analysis::claim::bound::CONFIDENCE;
-use punctual_analysis::claim::count::EventCount;
-use punctual_analysis::claim::judge::{Holds, StoppingRule, judge};
+use punctual_analysis::claim::judge::{StoppingRule, judge};
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::compare::{QuantileDifference, RateRatio, Verdict, exceedances, quantile};
 use punctual_analysis::interval::Interval;
@@ -97,11 +96,7 @@ impl HeldDeadline {
             let deadline_ns = requirement.deadline_ns(run.setup.period_ns.unwrap_or(0));
             let Some(ask) = requirement.ask(deadline_ns, 1.0 - doubt) else { return };
             let counted = run.outcome.tails.counted(deadline_ns);
-            let mut judged = judge(&ask, &Ok(counted), ended, None);
-            if judged.holds == Holds::Undecided && counted.least > 0 {
-                let in_one_burst = judge(&ask, &Ok(at_least_one_burst(counted)), ended, None);
-                judged = if in_one_burst.holds == Holds::No { in_one_burst } else { judged };
-            }
+            let judged = judge(&ask, &Ok(counted), ended, None);
             let stands = if counted.n == 0 { Stands::Unmeasured } else { stands(&judged) };
             let open = judged.n_needed.zip(judged.n).filter(|_| stands == Stands::Open);
             row.held = Some(Self {
@@ -128,14 +123,6 @@ impl HeldDeadline {
     fn is_held(&self) -> bool {
         matches!(self.stands, Stands::Shown | Stands::IfAlone)
     }
-}
-
-/// The count with an extremal index that makes one burst of all that were late at least: fewer than
-/// one event, as an estimate of many late releases in a row may have it, they cannot be.
-fn at_least_one_burst(counted: EventCount) -> EventCount {
-    let share = 1.0 / counted.least.max(1) as f64;
-    // The index of which this is the share that counts as independent.
-    EventCount { theta: counted.theta.max(2.0 * share / (1.0 + share)), ..counted }
 }
 
 impl StrategyRow {

@@ -61,12 +61,31 @@ impl EventCount {
     /// often in one part of the run.
     pub fn theta_shown(&self) -> Option<f64> {
         let Separate::Evenly(clusters) = self.separate else { return None };
-        (clusters >= CLUSTERS_MIN && self.ordered).then(|| {
-            // The share of the exceedances that count as independent: that of separate clusters.
-            let share = (clusters / self.most as f64).min(1.0);
-            self.theta.min(2.0 * share / (1.0 + share))
-        })
+        (clusters >= CLUSTERS_MIN && self.ordered)
+            .then(|| self.theta.min(theta_of(clusters, self.most)))
     }
+
+    /// The extremal index of the lower bound: that of the separate clusters, and of one where they
+    /// came more often in one part of the run. Fewer than one they cannot be, whatever estimates
+    /// say of many late cycles in a row; the bound from one is that of Markov's inequality, which
+    /// holds however they come.
+    pub(super) fn theta_refuting(&self) -> f64 {
+        let one = theta_of(1.0, self.least);
+        let theta = match self.separate {
+            Separate::Evenly(clusters) if self.ordered => {
+                self.theta.min(theta_of(clusters, self.least))
+            }
+            Separate::Unevenly(_) if self.ordered => one,
+            _ => self.theta,
+        };
+        theta.max(one)
+    }
+}
+
+/// The extremal index with which so many of `events` count as independent, in (0, 1].
+fn theta_of(independent: f64, events: u64) -> f64 {
+    let share = (independent / events.max(1) as f64).min(1.0);
+    2.0 * share / (1.0 + share)
 }
 
 /// Separate clusters that show how late cycles come together: with as many, by simulation

@@ -126,9 +126,10 @@ fn by_counts(
         StoppingRule::AsPlanned => p_upper_at(most as f64, n as f64, theta, confidence),
         StoppingRule::AtAnyTime => anytime::p_upper_dependent(most, n, theta, confidence),
     };
+    let refuting = counted.theta_refuting();
     let lower = match ended {
-        StoppingRule::AsPlanned => p_lower_at(least as f64, n as f64, theta, confidence),
-        StoppingRule::AtAnyTime => anytime::p_lower_dependent(least, n, theta, confidence),
+        StoppingRule::AsPlanned => p_lower_at(least as f64, n as f64, refuting, confidence),
+        StoppingRule::AtAnyTime => anytime::p_lower_dependent(least, n, refuting, confidence),
     };
     let shown = counted.theta_shown().map(|theta| (upper_at(theta), theta));
     let (upper, theta) = shown.filter(|(p, _)| *p < ask.p()).unwrap_or((upper_at(theta), theta));
@@ -139,6 +140,7 @@ fn by_counts(
     } else {
         Holds::IfAlone
     };
+    let theta = if holds == Holds::No { refuting } else { theta };
     let n_needed = match holds {
         Holds::IfAlone => decides(ask, counted),
         _ => cycles_needed_at(ask, most, n, theta),
@@ -377,6 +379,28 @@ mod tests {
         let missed = planned("p(missed)<0.5", 1, 100);
         assert_eq!(missed.holds, Holds::IfAlone);
         assert!(missed.reason.contains("if missed releases come alone"), "{}", missed.reason);
+    }
+
+    #[test]
+    fn late_cycles_in_a_row_are_one_burst_at_least() {
+        let claim = "p(lateness>50us)<1e-3";
+        let in_a_row = |late: u64, ended| {
+            let separate = Separate::Evenly(1.0);
+            let (n, theta) = (100_000, 1.0 / late as f64);
+            let counted = EventCount { n, least: late, most: late, theta, separate, ordered: true };
+            judge(&Ask::parse(claim).unwrap(), &Ok(counted), ended, None)
+        };
+        // ln(1/0.95) of 3000 in 100 000: the share of one burst that a run meets in 1 of 20.
+        let many = in_a_row(3_000, StoppingRule::AsPlanned);
+        assert_eq!(many.holds, Holds::No, "{}", many.reason);
+        let lower = many.p_lower.unwrap();
+        assert!((lower - 0.051_293 * 0.03).abs() < 1e-7, "{lower}");
+        assert!(lower <= many.p_upper.unwrap());
+        let fewer = in_a_row(1_900, StoppingRule::AsPlanned);
+        assert_eq!(fewer.holds, Holds::Undecided, "{}", fewer.reason);
+        // The bound that is valid at any time is wider.
+        assert_eq!(in_a_row(3_000, StoppingRule::AtAnyTime).holds, Holds::Undecided);
+        assert_eq!(in_a_row(90_000, StoppingRule::AtAnyTime).holds, Holds::No);
     }
 
     #[test]

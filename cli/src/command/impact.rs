@@ -21,8 +21,11 @@ use punctual_analysis::plain::shell_word;
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 use punctual_report::longer::{SPARE, longer_ns, whole_ns};
-use punctual_report::{Body, Envelope, Impact, ImpactBody, Report, Run, of_first_wait};
+use punctual_report::{
+    About, Body, Envelope, Impact, ImpactBody, Overall, Report, Run, of_first_wait,
+};
 
+use crate::args::UndecidedArgs;
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
 use crate::stored::Stored;
@@ -66,14 +69,22 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
         }
         (None, None) => bail!("--from or --time-error is needed"),
     };
-    let suits = impact.answer;
-    if let Some(Suits::No | Suits::Unknown) = suits {
-        envelope.verdict.fail(impact.statement.clone());
-    }
+    envelope.verdict = verdict(impact.answer, &impact.statement, timed.undecided);
     let body = ImpactBody { impact: Impact::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
     writing::write(&report, timed.output.open()?)?;
     Ok(Exit::of(&report))
+}
+
+/// The verdict of a model's answer.
+fn verdict(answer: Option<Suits>, statement: &str, undecided: UndecidedArgs) -> Overall {
+    let (mut verdict, about) = (Overall::none(undecided.counts_as()), About::Answer { at: 0 });
+    match answer {
+        Some(Suits::No) => verdict.fail_about(about, statement.to_owned()),
+        Some(Suits::Unknown) => verdict.leave_open(about, statement.to_owned()),
+        Some(Suits::Yes) | None => {}
+    }
+    verdict
 }
 
 /// The runs that an answer rests on: that of this name, or those that wait like the first one, as
@@ -173,7 +184,8 @@ impl Longer {
 /// The subcommand that is no row of the table.
 const STEPPER: &str = "stepper";
 
-/// Applications. Exit 1 if the answer is no, or the recording is too short for an answer.
+/// Applications. Exit 1 if the answer is no; 3 if the recording is too short for an answer, or what
+/// --undecided says.
 #[derive(Debug)]
 enum ImpactCommand {
     /// Torque that a stepper motor loses, and the step rate that software stepping reaches.
@@ -213,6 +225,8 @@ struct TimedArgs {
     #[arg(long, value_name = "N", requires = "time_error",
           value_parser = clap::value_parser!(u64).range(1..))]
     cycles: Option<u64>,
+    #[command(flatten)]
+    undecided: UndecidedArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -405,10 +419,10 @@ impl Execute for StepperArgs {
         let impact = stepper.impact().with_steps_of(&steps);
         let impact = stepper::Impact { run: timed.grid_pp.0, ..impact };
         let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
-        let refuted = (impact.answer != Some(Suits::Yes)).then(|| impact.statement.clone());
+        let verdict = verdict(impact.answer, &impact.statement, UndecidedArgs::default());
         let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
         let mut report = Report::new(PROGRAM, "impact stepper", body);
-        refuted.into_iter().for_each(|why| report.envelope.verdict.fail(why));
+        report.envelope.verdict = verdict;
         report.envelope.warn_of(timed.caution);
         report.envelope.started_at = timed.started_at;
         writing::write(&report, self.output.open()?)?;

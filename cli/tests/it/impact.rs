@@ -218,11 +218,16 @@ fn each_application_refuses_other_dimensions_zero_and_what_is_negative() {
 }
 
 #[test]
-fn no_is_exit_1_and_so_is_what_cannot_be_told() {
+fn no_is_exit_1_and_what_cannot_be_known_is_3_or_what_undecided_says() {
     let tsn = ["impact", "tsn", "--delta", "100us", "--losses", "1ppm", "--time-error"];
     let code = |rest: &[&str]| run(tsn.iter().chain(rest)).status.code();
     assert_eq!(code(&["50us", "--cycles", "10000000"]), Some(0));
-    assert_eq!(code(&["50us", "--cycles", "1000"]), Some(1), "too few cycles for 1 ppm");
+    let few = ["50us", "--cycles", "1000"];
+    assert_eq!(code(&few), Some(3), "too few cycles for 1 ppm");
+    for (word, status) in [("fail", 1), ("pass", 0)] {
+        let out = run(tsn.iter().chain(&few).chain(&["--undecided", word]));
+        assert_eq!(out.status.code(), Some(status), "{}", stderr(&out));
+    }
     assert_eq!(code(&["150us", "--cycles", "10000000"]), Some(1));
     let huge = run(["impact", "pacing", "--rate", "1e300Gbit/s", "--time-error", "292y"]);
     refused(&huge, &["--rate", "too large"]);
@@ -265,7 +270,7 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     // None was that late, of too few.
     run_of(6_000);
     let open = audio(&[]);
-    assert_eq!(open.status.code(), Some(1), "{}", stderr(&open));
+    assert_eq!(open.status.code(), Some(3), "{}", stderr(&open));
     let page = stdout(&open).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.starts_with("unknown, the recording is too short: "), "{page}");
     assert!(page.contains("and none of 5 000 was later"), "{page}");

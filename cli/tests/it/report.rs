@@ -156,6 +156,37 @@ fn a_comparison_is_said_once() {
 }
 
 #[test]
+fn an_answer_is_said_once() {
+    let dir = Dir::new("report-answer");
+    let file = dir.path("impact.json");
+    let few = ["impact", "tsn", "--delta", "100us", "--losses", "1ppm", "--cycles", "1000"];
+    for time_error in ["50us", "150us"] {
+        let out = run(few.iter().chain(&["--time-error", time_error, "--json", text(&file)]));
+        assert!(out.status.code() != Some(2), "{}", stderr(&out));
+        let result = json_file(&file);
+        let statement = result["impact"]["statement"].as_str().expect("a sentence").to_owned();
+        let page = report(&[text(&file)], &dir.path("impact.html"));
+        assert_eq!(
+            page.matches(&statement.replace('<', "&lt;")).count(),
+            1,
+            "{statement} in\n{page}"
+        );
+        assert!(!page.contains("limit or claim failed"), "{page}");
+    }
+    let mut result = json_file(&stored("wait.json"));
+    let sentence = "none of these ways holds the deadline of 2 µs";
+    result["no_way"] = sentence.into();
+    result["undecided"] = Value::Null;
+    result["recommendation"] = Value::Null;
+    result["verdict"]["ok"] = false.into();
+    result["verdict"]["reasons"] = json!([format!("No: {sentence}.")]);
+    result["verdict"]["reasons_about"] = json!([{"kind": "answer", "at": 0}]);
+    fs::write(&file, result.to_string()).expect("writable");
+    let page = report(&[text(&file)], &dir.path("wait.html"));
+    assert_eq!(page.matches("none of these ways holds").count(), 1, "{page}");
+}
+
+#[test]
 fn what_never_has_samples_is_not_said_to_lack_them() {
     let dir = Dir::new("report-samples");
     for (name, is_noted) in [

@@ -138,13 +138,14 @@ fn criteria(report: &Report) -> Vec<Block> {
         Block::from(Items::new(ItemsKind::Plain, reasons))
     };
     let mut blocks = Vec::new();
-    if !verdict.ok && !verdict.is_undecided() {
+    let (failed, open) = (once(report, verdict.reasons()), once(report, verdict.open()));
+    if !failed.is_empty() && !verdict.ok && !verdict.is_undecided() {
         blocks.push(banner("A limit or claim failed:".to_owned(), Tone::Bad));
-        blocks.push(listed(once(report, verdict.reasons())));
+        blocks.push(listed(failed));
     }
-    if verdict.open().next().is_some() {
+    if !open.is_empty() {
         blocks.push(banner("Not decided by this run:".to_owned(), Tone::Plain));
-        blocks.push(listed(once(report, verdict.open())));
+        blocks.push(listed(open));
     }
     if !blocks.is_empty() || verdict.limits.len() + verdict.claims.len() == 0 {
         return blocks;
@@ -157,10 +158,11 @@ fn criteria(report: &Report) -> Vec<Block> {
     vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
 }
 
-/// Reasons, in which what the section of the comparison says of its runs is that it is compared:
-/// once is enough.
+/// Reasons, without the answers, which stand below, and in which what the section of the comparison
+/// says of its runs is that it is compared: once is enough.
 fn once<'a>(report: &Report, reasons: impl Iterator<Item = Reason<'a>>) -> Vec<String> {
     let is_said = |reason: &Reason<'_>| matches!(reason.about, About::Run { .. });
+    let reasons = reasons.filter(|reason| !matches!(reason.about, About::Answer { .. }));
     let (compared, others): (Vec<_>, Vec<_>) = reasons.partition(is_said);
     let held = if compared.is_empty() { Vec::new() } else { held(report) };
     held.into_iter().chain(others.into_iter().map(|reason| reason.text.to_owned())).collect()
@@ -172,7 +174,8 @@ fn body_sentences(report: &Report) -> Vec<Block> {
     match &report.body {
         Body::Wait(waits) => {
             let none = || "No way to wait is recommended.".to_owned();
-            blocks.push(Block::words(waits.advice().unwrap_or_else(none)));
+            let advice = Words::new(waits.advice().unwrap_or_else(none));
+            blocks.push(advice.toned(answer_tone(report)).into());
         }
         Body::Measured(Measured::Blame(body)) => {
             let mut rows = rows(&body.blame.sentence).into_iter();
@@ -194,10 +197,19 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         _ => {}
     }
     if let Body::Impact(impacted) = &report.body {
-        let steps = impacted.step_generation.iter().map(|steps| &steps.statement);
-        blocks.extend([impacted.impact.statement()].into_iter().chain(steps).map(Block::words));
+        let statement = Words::new(impacted.impact.statement().clone());
+        blocks.push(statement.toned(answer_tone(report)).into());
+        let steps = impacted.step_generation.iter();
+        blocks.extend(steps.map(|steps| Block::words(&steps.statement)));
     }
     blocks
+}
+
+/// The tone of a sentence that is the answer of a result: bad where that failed it.
+fn answer_tone(report: &Report) -> Tone {
+    let mut reasons = report.envelope.verdict.reasons();
+    let is_no = reasons.any(|reason| matches!(reason.about, About::Answer { .. }));
+    if is_no { Tone::Bad } else { Tone::Plain }
 }
 
 /// The causes that were seen, and what to do next.

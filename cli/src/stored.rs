@@ -179,10 +179,11 @@ fn parse(text: &str) -> Result<Report> {
              'punctual baseline show {name}' shows it; --baselines names its directory"
         );
     }
-    let head: Head = serde_json::from_str(text).context("not a result of punctual")?;
-    if head.tool != "punctual" {
-        bail!("not a result of punctual");
-    }
+    let head = serde_json::from_str(text).ok().filter(|head: &Head| head.tool == "punctual");
+    let head = head.context(
+        "not a result of punctual: 'punctual analyse FILE --json RESULT' makes one of what others \
+         recorded, CSV and the output of cyclictest and LinuxCNC among them",
+    )?;
     if head.schema == 1 {
         bail!(
             "schema 1, whose lateness leaves out missed releases: this version reads schema \

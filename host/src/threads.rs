@@ -119,6 +119,15 @@ impl RunningThread {
         self.policy == scheduler::DEADLINE || (self.is_real_time() && self.priority >= priority)
     }
 
+    /// Returns true where it may keep `other` waiting, as by `is_at_least`: before a thread of
+    /// SCHED_DEADLINE the kernel runs only others of it.
+    pub fn may_delay(&self, other: &Self) -> bool {
+        match other.policy {
+            scheduler::DEADLINE => self.policy == scheduler::DEADLINE,
+            _ => self.is_at_least(other.priority),
+        }
+    }
+
     /// Its policy in words: `SCHED_FIFO 95`.
     pub fn policy_words(&self) -> String {
         policy_words(self.policy, self.priority)
@@ -278,6 +287,9 @@ mod tests {
         let ordinary = RunningThread { policy: 0, priority: 0, ..thread.clone() };
         let deadline = RunningThread { policy: 6, priority: 0, ..thread.clone() };
         assert!(!ordinary.is_at_least(0) && deadline.is_at_least(99) && deadline.is_real_time());
+        assert!(thread.may_delay(&thread) && !ordinary.may_delay(&thread));
+        assert!(deadline.may_delay(&thread) && deadline.may_delay(&deadline));
+        assert!(!thread.may_delay(&deadline), "nothing else is above SCHED_DEADLINE");
         assert!(RunningThread::parse(77, 78, "77 (short) R 1 2").is_none());
     }
 

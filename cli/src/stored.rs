@@ -170,6 +170,10 @@ fn text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
+/// The refusal of what is no result of this program, with the way to make one.
+const NO_RESULT: &str = "not a result of punctual: 'punctual analyse FILE --json RESULT' makes one \
+                         of what others recorded, CSV and cyclictest's output among them";
+
 /// A report from its JSON; the error has line and column.
 fn parse(text: &str) -> Result<Report> {
     if let Ok(BaselineHead { baseline: 1.., name }) = serde_json::from_str(text) {
@@ -179,11 +183,10 @@ fn parse(text: &str) -> Result<Report> {
              'punctual baseline show {name}' shows it; --baselines names its directory"
         );
     }
-    let head = serde_json::from_str(text).ok().filter(|head: &Head| head.tool == "punctual");
-    let head = head.context(
-        "not a result of punctual: 'punctual analyse FILE --json RESULT' makes one of what others \
-         recorded, CSV and the output of cyclictest and LinuxCNC among them",
-    )?;
+    let head: Head = serde_json::from_str(text).context(NO_RESULT)?;
+    if head.tool != "punctual" {
+        bail!(NO_RESULT);
+    }
     if head.schema == 1 {
         bail!(
             "schema 1, whose lateness leaves out missed releases: this version reads schema \

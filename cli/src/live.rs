@@ -54,9 +54,13 @@ struct LivePicture {
     worst_ns: Vec<f64>,
     period_ns: f64,
     head: String,
-    figures: Vec<String>,
+    figures: Vec<LoopFigures>,
     has_colours: bool,
 }
+
+/// The figures of a loop in a line, from the longest form to the shortest.
+#[derive(Debug)]
+struct LoopFigures(Vec<String>);
 
 /// The screen, as the observer of an experiment.
 pub(crate) struct LiveView {
@@ -115,7 +119,7 @@ impl LivePicture {
         }
         let shown = names.iter().zip(loops).zip(&self.worst_ns).take(LOOPS_MAX);
         let figures = shown.map(|((name, so_far), &worst_ns)| {
-            format!("{name}: {}", figures(so_far.run.as_ref(), condition, worst_ns))
+            LoopFigures::of(name, so_far.run.as_ref(), worst_ns)
         });
         self.figures = figures.collect();
         let Some(first) = loops.first() else { return };
@@ -139,13 +143,13 @@ impl LivePicture {
         let mut write = |x: u16, y: u16, text: &str, style: Style| {
             if x < width && y < height {
                 let room = usize::from(width - x);
-                let text = output::spaced(format::plain(text), true);
+                let text = output::spaced(progress::cut(&format::plain(text), room), true);
                 buffer.set_stringn(area.x + x, area.y + y, text, room, style);
             }
         };
         write(0, 0, &self.head, Style::new());
         for (line, figures) in (1..).zip(&self.figures) {
-            write(0, line, figures, Style::new());
+            write(0, line, figures.within(usize::from(width)), Style::new());
         }
         if width < SMALLEST.0 || height < SMALLEST.1 {
             return;
@@ -158,11 +162,10 @@ impl LivePicture {
         let most = rows.iter().flat_map(|row| strip.iter().map(|at| row.count(&at.by_lateness)));
         let most = most.max().unwrap_or(0);
         let most_of_all = rows.iter().map(|row| row.count(&self.all)).max().unwrap_or(0);
-        for (x, heading) in
-            [(0, "late by"), (LABEL, "how often, over time"), (width - BARS + 1, "cycles in all")]
-        {
-            write(x, top - 1, heading, Style::new());
-        }
+        write(0, top - 1, "late by", Style::new());
+        let headings = ["how often, over time", "over time", ""];
+        write(LABEL, top - 1, longest(&headings, usize::from(strip_width)), Style::new());
+        write(width - BARS + 1, top - 1, "cycles in all", Style::new());
         for (y, row) in (top..).zip(&rows) {
             let style = self.style(row);
             write(0, y, &format!("{:>7}", format::ns(Some(row.from_ns))), Style::new());
@@ -170,21 +173,29 @@ impl LivePicture {
                 strip.iter().map(|at| shade(row.count(&at.by_lateness), most)).collect();
             write(LABEL, y, &shades, style);
             let count = row.count(&self.all);
-            let bar = "\u{2588}".repeat(scaled(count, most_of_all, 12));
-            let count = if count == 0 { String::new() } else { format::count(count) };
-            write(width - BARS + 1, y, &format!("{bar:12} {count:>12}"), style);
+            let shown = if count == 0 { String::new() } else { format::count(count) };
+            let digits = u16::try_from(shown.chars().count()).unwrap_or(u16::MAX);
+            let room = (BARS - 2).saturating_sub(digits).min(12);
+            let bar = "\u{2588}".repeat(scaled(count, most_of_all, usize::from(room)));
+            write(width - BARS + 1, y, &bar, style);
+            write(width.saturating_sub(digits), y, &shown, style);
         }
         let below = top + u16::try_from(rows.len()).unwrap_or(0);
-        let mut named = None;
-        for (x, at) in (LABEL..).zip(&strip) {
-            if named != Some(&at.condition) {
-                write(x, below, &format!("|{}", at.condition), Style::new());
-                named = Some(&at.condition);
-            }
+        let mut x = LABEL;
+        for stretch in strip.chunk_by(|one, next| one.condition == next.condition) {
+            let columns = u16::try_from(stretch.len()).unwrap_or(u16::MAX);
+            let is_last = usize::from(x - LABEL) + stretch.len() == strip.len();
+            // Behind the last one there is nothing; the others end before the next mark.
+            let room = usize::from(if is_last { width - x } else { columns }) - 1;
+            let name = progress::cut(&stretch[0].condition, room);
+            write(x, below, &format!("|{name}"), Style::new());
+            x = x.saturating_add(columns);
         }
         let every =
             if self.strip.is_empty() { "the first figures come soon" } else { "time \u{2192}" };
-        write(LABEL, below + 1, &format!("{every}   ^C ends it, with results"), Style::new());
+        let ends = "^C ends it, with results";
+        let last = [format!("{every}   {ends}"), ends.to_owned()];
+        write(LABEL, below + 1, longest(&last, usize::from(width - LABEL)), Style::new());
     }
 
     /// The rows from the latest down, at most so many.
@@ -220,18 +231,36 @@ impl LivePicture {
     }
 }
 
-/// The figures of a loop: under the condition that runs, and the worst of all so far.
-fn figures(run: Option<&RunSoFar>, condition: &str, worst_ns: f64) -> String {
-    let Some(RunSoFar { lateness_ns: lateness, missed, .. }) = run else {
-        return "no figures yet".to_owned();
-    };
-    format!(
-        "{condition}: typical {} \u{b7} missed {} \u{b7} worst {}; of all {}",
-        format::ns(lateness.p50),
-        format::count(*missed),
-        format::ns(lateness.max),
-        format::ns(Some(worst_ns))
-    )
+impl LoopFigures {
+    /// Under the condition that runs, which the head names, and the worst of all so far.
+    fn of(name: &str, run: Option<&RunSoFar>, worst_ns: f64) -> Self {
+        let Some(RunSoFar { lateness_ns: lateness, missed, .. }) = run else {
+            return Self(vec![format!("{name}: no figures yet")]);
+        };
+        let typical = format!("typical {}", format::ns(lateness.p50));
+        let missed = format!("missed {}", format::count(*missed));
+        let [worst, worst_of_all] = [lateness.max, Some(worst_ns)].map(format::ns);
+        Self(vec![
+            format!(
+                "{name}: {typical} \u{b7} {missed} \u{b7} worst {worst}; of all {worst_of_all}"
+            ),
+            format!("{name}: {typical} \u{b7} {missed} \u{b7} worst of all {worst_of_all}"),
+            format!("{name}: {missed} \u{b7} worst of all {worst_of_all}"),
+            format!("{name}: worst of all {worst_of_all}"),
+        ])
+    }
+
+    /// The longest form that fits into so many columns, else the shortest.
+    fn within(&self, columns: usize) -> &str {
+        longest(&self.0, columns)
+    }
+}
+
+/// The first of some texts, from the longest to the shortest, that fits into so many columns; else
+/// the last.
+fn longest<T: AsRef<str>>(texts: &[T], columns: usize) -> &str {
+    let fits = |text: &&T| text.as_ref().chars().count() <= columns;
+    texts.iter().find(fits).or(texts.last()).map_or("", T::as_ref)
 }
 
 /// A row of the picture: latenesses from here to below there.
@@ -350,7 +379,7 @@ mod tests {
         assert!(lines[0].starts_with("9.0 s left \u{b7} cpu"), "{lines:#?}");
         // The worst of the load that runs is not that of the run.
         let worst = "worst 130 µs; of all 2.00 ms";
-        assert!(lines[1].contains(" cpu: typical ") && lines[1].ends_with(worst), "{lines:#?}");
+        assert!(lines[1].contains(": typical ") && lines[1].ends_with(worst), "{lines:#?}");
         let late = lines.iter().find(|line| line.ends_with(" 10")).expect("ten were late");
         assert!(late.trim_start().starts_with("1.05 ms"), "{lines:#?}");
         let strip = late.chars().skip(usize::from(LABEL)).take(41).enumerate();
@@ -358,6 +387,58 @@ mod tests {
         assert_eq!(marks, (0..10).map(|k| 4 * k).collect::<Vec<_>>(), "{lines:#?}");
         let below = lines.iter().find(|line| line.contains("|idle")).expect("what ran");
         assert_eq!(below.find("|cpu"), Some(8 + 40), "{below:?}");
+    }
+
+    #[test]
+    fn the_least_goes_first_where_columns_are_few_and_no_word_is_cut() {
+        let mut picture = LivePicture::default();
+        let loads = "cpu,cache,memory,fork,disk,net,timer,syscall";
+        for (at, condition) in
+            ["idle", loads, "idle", &format!("measured; causes of {loads}")].into_iter().enumerate()
+        {
+            let mut several = so_far(&vec![130_000; 50 + 50 * at]);
+            several.extend(so_far(&[21_600_000; 50]));
+            several[1].cpu = Some(127);
+            for so_far in &mut several {
+                so_far.run.as_mut().expect("figures").missed = 12_345_678;
+            }
+            picture.take(&progress(at), condition, &several);
+        }
+        let whole = drawn(&picture, 300, 24);
+        let is_gap = |c: char| c == ' ' || c == ',';
+        let words: Vec<&str> = whole.iter().flat_map(|line| line.split(is_gap)).collect();
+        let known = |word: &str| {
+            let is_picture = word.chars().all(|c| SHADES.contains(&c));
+            let word = word.trim_end_matches('\u{2026}');
+            // A condition that has no room under the strip leaves its mark.
+            is_picture || ["", "|", "of", "worst"].contains(&word) || words.contains(&word)
+        };
+        for width in 20..=100 {
+            let lines = drawn(&picture, width, 24);
+            for word in lines.iter().flat_map(|line| line.split(is_gap)) {
+                assert!(known(word), "{word:?} at {width}: {lines:#?}");
+            }
+            assert!(
+                width < 40 || lines[2].contains("worst of all") || lines[2].contains("; of all")
+            );
+            assert!(width < 80 || lines[0].ends_with("syscall"), "{lines:#?}");
+            let missed = format!(" missed {} ", format::count(12_345_678));
+            assert!(width < 80 || lines[2].contains(&missed), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_ten_digits_is_whole() {
+        let mut picture = picture();
+        for _ in 0..30 {
+            let so_many = picture.all.clone();
+            picture.all.add(&so_many);
+        }
+        let most = picture.all.cells().map(|cell| cell.count).max().expect("some");
+        assert!(most > 1_000_000_000, "{most}");
+        let lines = drawn(&picture, 80, 24);
+        let count = format::count(most);
+        assert!(lines.iter().any(|line| line.ends_with(&count)), "{count}: {lines:#?}");
     }
 
     #[test]

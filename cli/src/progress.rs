@@ -100,12 +100,17 @@ impl Observer for Line {
     }
 }
 
-/// A line, cut where it has more letters than columns.
-fn cut(line: &str, columns: usize) -> String {
-    match line.chars().count() > columns {
-        true => line.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
-        false => line.to_owned(),
-    }
+/// A line, cut behind the last word or comma that fits where it has more letters than columns.
+pub(crate) fn cut(line: &str, columns: usize) -> String {
+    let Some((end, _)) = line.char_indices().nth(columns) else { return line.to_owned() };
+    // One column is that of the mark.
+    let Some((last, _)) = line[..end].char_indices().next_back() else { return String::new() };
+    let is_gap = |c: char| matches!(c, ' ' | ',');
+    let kept = match line[last..].starts_with(is_gap) {
+        true => last,
+        false => line[..last].rfind(is_gap).map_or(0, |at| at + 1),
+    };
+    format!("{}…", &line[..kept])
 }
 
 /// The escapes that go back to the start of so many lines and clear them.
@@ -266,6 +271,12 @@ mod tests {
     fn what_has_no_room_is_cut() {
         assert_eq!(cut("typical 4.10 µs", 15), "typical 4.10 µs");
         assert_eq!(cut("typical 4.10 µs", 14), "typical 4.10 …");
+        // A word is there as a whole or not at all, and a load of several is a word.
+        assert_eq!(cut("typical 4.10 µs", 13), "typical 4.10…");
+        assert_eq!(cut("typical 4.10 µs", 12), "typical …");
+        assert_eq!(cut("cpu,memory,fork", 12), "cpu,memory,…");
+        assert_eq!(cut("cpu,memory,fork", 11), "cpu,memory…");
+        assert_eq!([cut("typical", 3), cut("typical", 1), cut("typical", 0)], ["…", "…", ""]);
         let one = shown(&loops(&[1_000], &[1], None));
         assert!(one[0].chars().count() <= 80, "{}", one[0]);
     }

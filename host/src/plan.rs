@@ -5,13 +5,15 @@ mod loader;
 mod partition;
 mod presets;
 
+use std::cmp::Reverse;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Root;
 use crate::cmdline::{CommandLine, Param};
 use crate::root::Read;
-use crate::rules::{Inputs, KnobChange, KnobVerdict, Workload};
+use crate::rules::{self, Inputs, KnobChange, KnobVerdict, Rule, RuleVerdict, Workload};
 use crate::settings::KernelSettings;
 use presets::{ISOLCPUS, PRESETS};
 
@@ -35,6 +37,25 @@ pub struct PlanStep {
     pub change: KnobChange,
 }
 
+/// The id of steps that a workload wants, whatever rules find.
+const WORKLOAD: &str = "workload";
+
+impl PlanStep {
+    /// The usual gain of a loop by the rule that wants it, or, where a workload does, by the rule
+    /// about the same parameter: from 9 to 0.
+    fn gain(&self) -> u8 {
+        gain(|rule| match self.id == WORKLOAD {
+            true => rule.knob == self.knob,
+            false => rule.id == self.id,
+        })
+    }
+}
+
+/// The gain of the first rule like that; 0 without one.
+fn gain(is_it: impl Fn(&Rule) -> bool) -> u8 {
+    rules::all().find(|rule| is_it(rule)).map_or(0, |rule| rule.gain)
+}
+
 /// A file that a step of a plan writes.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedWrite<'a> {
@@ -55,9 +76,15 @@ pub struct ByHand {
     pub found: String,
     /// Why, and what to do.
     pub why: String,
+    /// True where it takes a reboot: a boot parameter, another kernel, firmware.
+    #[serde(default)]
+    pub needs_reboot: bool,
+    /// The usual gain of a loop, from 9 (stalls of milliseconds) to 0.
+    #[serde(default)]
+    pub gain: u8,
 }
 
-/// All changes.
+/// All changes, in each list those of most gain first, and of equal gain those that cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TuningPlan {
     /// While the machine runs, in this order.
@@ -97,6 +124,10 @@ impl TuningPlan {
                     knob: verdict.knob.clone(),
                     found: verdict.found.clone(),
                     why: verdict.why.clone(),
+                    needs_reboot: verdict.verdict == RuleVerdict::NeedsReboot
+                        || verdict.origin == rules::CMDLINE
+                        || typed(inputs.settings, &verdict.knob).is_some(),
+                    gain: verdict.gain,
                 });
             }
             for change in &verdict.changes {
@@ -109,7 +140,17 @@ impl TuningPlan {
                 plan.want(row, value, inputs.settings);
             }
         }
+        plan.sort();
         plan
+    }
+
+    /// Puts what helps most first, and of that what costs nothing; the rest stays as it is, the
+    /// most urgent first.
+    fn sort(&mut self) {
+        let place = |step: &PlanStep| (Reverse(step.gain()), !step.cost.is_empty());
+        self.runtime.sort_by_key(place);
+        self.boot.sort_by_key(place);
+        self.by_hand.sort_by_key(|by_hand| Reverse(by_hand.gain));
     }
 
     /// The files that are written while the machine runs.
@@ -146,9 +187,12 @@ impl TuningPlan {
         let left: Vec<PlanStep> = left;
         self.by_hand.extend(left.into_iter().map(|step| ByHand {
             why: format!("{} {} It is changed only if it is named: --only.", step.why, step.cost),
+            needs_reboot: false,
+            gain: step.gain(),
             found: step.from.unwrap_or_default(),
             knob: step.knob,
         }));
+        self.sort();
     }
 
     /// True where nothing would change.
@@ -194,7 +238,7 @@ impl TuningPlan {
             return;
         }
         self.boot.push(PlanStep {
-            id: "workload".to_owned(),
+            id: WORKLOAD.to_owned(),
             knob: row.name.to_owned(),
             why: row.why.to_owned(),
             cost: String::new(),
@@ -347,6 +391,9 @@ impl Preset {
             why: "One thread of a core is not isolated without the other, and no core would be \
                   left for other tasks: name the CPUs of fewer cores."
                 .to_owned(),
+            // Other CPUs are named, and the plan is another one.
+            needs_reboot: false,
+            gain: gain(|rule| rule.knob == ISOLCPUS.name),
         })
     }
 }
@@ -461,6 +508,43 @@ mod tests {
             assert!(line.split(' ').any(|word| word == wanted), "{machine} {cores:?}: {line}");
             assert!(why.ends_with("the last ones"), "{why}");
         }
+    }
+
+    #[test]
+    fn what_helps_most_and_costs_least_comes_first_in_each_list() {
+        let (mut seen, mut reboots) = (0, 0);
+        for machine in machines() {
+            let name = machine.file_name().unwrap().to_string_lossy().into_owned();
+            let facts = MachineFacts::collect(&Root::captured(machine).unwrap());
+            let Some(cpu) = facts.cpu.online_cpus.value().and_then(CpuList::last) else { continue };
+            for workload in [Workload::Servo, Workload::Audio, Workload::Polling] {
+                let (mut plan, settings) = plan(&name, &cpu.to_string(), workload);
+                plan.leave_dangerous();
+                let place = |step: &PlanStep| (Reverse(step.gain()), !step.cost.is_empty());
+                assert!(plan.runtime.is_sorted_by_key(place), "{name}: {:#?}", plan.runtime);
+                assert!(plan.boot.is_sorted_by_key(place), "{name}: {:#?}", plan.boot);
+                assert!(plan.by_hand.is_sorted_by_key(|by_hand| Reverse(by_hand.gain)), "{name}");
+                // What a person typed goes with the next boot only.
+                for by_hand in &plan.by_hand {
+                    let is_typed = typed(&settings, &by_hand.knob).is_some();
+                    assert!(by_hand.needs_reboot || !is_typed, "{name}: {by_hand:?}");
+                    reboots += usize::from(by_hand.needs_reboot);
+                }
+                // The steps of a rule stand together: its reason is given once.
+                let mut ids: Vec<&str> = plan.runtime.iter().map(|step| &step.id[..]).collect();
+                ids.dedup();
+                let count = ids.len();
+                ids.sort_unstable();
+                ids.dedup();
+                assert_eq!(ids.len(), count, "{name}: {ids:?}");
+                seen += plan.runtime.len() + plan.boot.len();
+            }
+        }
+        assert!(seen > 100 && reboots > 10, "{seen} steps, {reboots} reboots");
+        // Of a workload's wishes the place is that of the rule about the same parameter.
+        let (plan, _) = plan("smt-desktop-8cpu", "3,7", Workload::Servo);
+        let at = |knob: &str| plan.boot.iter().position(|step| step.knob == knob).expect(knob);
+        assert!(at("highres") < at("isolcpus") && at("isolcpus") < at("nohz"), "{:#?}", plan.boot);
     }
 
     const IGNORE_CE: &str = "machinecheck/ignore_ce";

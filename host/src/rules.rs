@@ -441,7 +441,7 @@ impl Finding {
 }
 
 /// Where the command line is.
-const CMDLINE: &str = "/proc/cmdline";
+pub(crate) const CMDLINE: &str = "/proc/cmdline";
 
 /// The behaviour of the loop between its cycles, which decides what helps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,7 +63,12 @@ enum TuneCommand {
                        \x20 punctual tune check --cpus 2-3 --for servo\n\
                        \x20 punctual capture machine && punctual tune check --root machine")]
     Check(TuneCheckArgs),
-    /// Print what would be changed, runtime settings first, boot parameters second; changes nothing
+    /// Print what would be changed, what helps most first, boot parameters last; changes nothing
+    ///
+    /// What takes no reboot comes first: settings that change while the machine runs, then what is
+    /// left to a person; behind it what takes one: boot parameters, another kernel, firmware. In
+    /// each of these what usually gains a loop most comes first, and of equal gain what costs
+    /// nothing.
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual tune plan --cpus 2-3 --for servo\n\
                        \x20 punctual tune plan --cpus 3 --for polling --as grub")]
@@ -161,6 +166,9 @@ struct TunePlanArgs {
     /// How the plan is written
     #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
     format: FormatName,
+    /// Print also what is good, what does not apply, and what makes no loop less late
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -222,7 +230,10 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
-    let mut blocks = printed.document();
+    let mut blocks = printed.document(args.verbose);
+    if args.verbose {
+        blocks.extend(view::kinds::tune::settled(&rules::judge(&machine.inputs())));
+    }
     if !plan.is_empty() && machine.root.is_live() {
         let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
         let question = args.scope.question_option();

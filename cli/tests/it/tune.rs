@@ -198,6 +198,12 @@ fn plans_are_written_for_other_tools() {
     assert!(runtime.contains(" /proc/sys/kernel/sched_rt_runtime_us\n--1\n+950000\n"), "{diff}");
     assert!(boot.contains("-isolcpus=managed_irq,4-7\n+isolcpus=domain,managed_irq,3,7"), "{diff}");
     assert!(boot.contains("-mitigations=off\n"), "{diff}");
+    // What takes no reboot comes first, by hand too; what takes one stands together at the end.
+    assert!(runtime.contains("\nby hand, without a reboot:\n"), "{runtime}");
+    assert!(!boot.contains("without a reboot") && boot.contains("by hand, for the next boot:"));
+    let place = |knob: &str| diff.find(&format!("\n# {knob}: ")).expect(knob);
+    assert!(place("pm_qos_resume_latency_us") < place("kernel.sched_rt_runtime_us"), "{diff}");
+    assert!(place("kernel.sched_rt_runtime_us") < place("vm.stat_interval"), "{diff}");
     let grub = plan("grub");
     assert!(grub.contains("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT "), "{grub}");
     // As update-grub reads it, after /etc/default/grub.
@@ -215,6 +221,24 @@ fn plans_are_written_for_other_tools() {
     assert!(plan("ansible").contains("ansible.posix.sysctl:"));
     let steps = json(&run(["tune", "plan", "--root", &root, "--json", "-"]));
     assert!(steps["runtime"].as_array().is_some_and(|steps| !steps.is_empty()), "{steps}");
+}
+
+#[test]
+fn a_plan_has_what_is_good_only_when_it_is_wanted() {
+    let root = machine("smt-desktop-8cpu");
+    let plan = |more: &[&str]| {
+        let words = ["tune", "plan", "--cpus", "3,7", "--for", "servo", "--root", &root];
+        let out = run(words.iter().chain(more));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        stdout(&out)
+    };
+    let (short, long) = (plan(&[]), plan(&["-v"]));
+    let tracer = "no loop is less late by: CONFIG_TIMERLAT_TRACER (--verbose)";
+    assert!(short.contains(tracer) && !short.contains("not-applicable"), "{short}");
+    assert!(!long.contains(tracer) && long.contains("CONFIG_TIMERLAT_TRACER: not built in"));
+    for words in ["\ngood\n", "\nnot-applicable\n", "rule: "] {
+        assert!(long.contains(words) && !short.contains(words), "{words:?} in {long}");
+    }
 }
 
 #[test]
@@ -548,11 +572,14 @@ fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
     let again = stdout(&apply_boot(&machine));
     assert!(again.contains("grub.d/90-punctual.cfg: ") && again.contains(" already"), "{again}");
     let status = stdout(&machine.tune("status"));
-    assert!(status.contains("irqaffinity=0-2,4-6: not before the next boot"), "{status}");
+    let of_parameter = |page: &str, end: &str| {
+        page.lines().any(|line| line.contains("irqaffinity=0-2,4-6") && line.ends_with(end))
+    };
+    assert!(of_parameter(&status, ": not before the next boot"), "{status}");
     let verified = machine.tune("verify");
     let page = stdout(&verified);
     assert_eq!(verified.status.code(), Some(1), "{page}");
-    assert!(page.contains("irqaffinity=0-2,4-6: the kernel was not started with it"), "{page}");
+    assert!(of_parameter(&page, ": the kernel was not started with it"), "{page}");
     let waiting = page.lines().filter(|line| line.ends_with("the kernel was not started with it"));
     let waiting = waiting.count();
     // The sums of both kinds are all lines about parameters, and those of each all of it.

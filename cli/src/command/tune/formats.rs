@@ -110,33 +110,48 @@ impl<'a> PrintedPlan<'a> {
         })
     }
 
-    /// The changes that would be made: a diff in a terminal, tables elsewhere.
-    pub(super) fn document(&self) -> Vec<Block> {
+    /// The changes that would be made: a diff in a terminal, tables elsewhere. What takes no reboot
+    /// comes first; `verbose` has what makes no loop less late too.
+    pub(super) fn document(&self, verbose: bool) -> Vec<Block> {
         let plan = self.plan;
         let cpus = format!("CPU {} ({})", self.scope.cpus, self.scope.why);
         let mut head = vec!["--- now".to_owned(), format!("+++ planned for {cpus}")];
         let mut blocks = Vec::new();
-        for (title, steps) in [
-            ("while the machine runs", &plan.runtime),
-            ("at the next boot: kernel parameters", &plan.boot),
+        if plan.is_empty() {
+            blocks.push(Block::words(format!("nothing would be changed for {cpus}")));
+        }
+        for (needs_reboot, title, steps, by_hand) in [
+            (false, "while the machine runs", &plan.runtime, "by hand, without a reboot:"),
+            (
+                true,
+                "at the next boot: kernel parameters",
+                &plan.boot,
+                "by hand, for the next boot:",
+            ),
         ] {
             if !steps.is_empty() {
                 head.push(format!("@@ {title} @@"));
                 let caption = format!("For {cpus}, {title}");
+                blocks.extend((!blocks.is_empty()).then_some(Block::Break));
                 blocks.push(planned(caption, std::mem::take(&mut head), steps).into());
             }
-        }
-        if plan.is_empty() {
-            blocks.push(Block::words(format!("nothing would be changed for {cpus}")));
-        }
-        if !plan.by_hand.is_empty() {
-            let item = |by_hand: &ByHand| {
-                let label = format!("{}:", by_hand.knob);
-                Item::new(label, format!("{}. {}", by_hand.found, by_hand.why))
+            let is_shown = |left: &&ByHand| verbose || left.gain > 0;
+            let left = plan.by_hand.iter().filter(|left| left.needs_reboot == needs_reboot);
+            let item = |left: &ByHand| {
+                let label = format!("{}:", left.knob);
+                Item::new(label, format!("{}. {}", left.found, left.why))
             };
-            let items = plan.by_hand.iter().map(item).collect();
-            blocks.extend([Block::Break, Block::words("by hand:")]);
-            blocks.push(Items::new(ItemsKind::Plain, items).into());
+            let items: Vec<Item> = left.filter(is_shown).map(item).collect();
+            if !items.is_empty() {
+                blocks.extend([Block::Break, Block::words(by_hand)]);
+                blocks.push(Items::new(ItemsKind::Plain, items).into());
+            }
+        }
+        let hidden = plan.by_hand.iter().filter(|left| !verbose && left.gain == 0);
+        let hidden: Vec<&str> = hidden.map(|left| left.knob.as_str()).collect();
+        if !hidden.is_empty() {
+            let text = format!("no loop is less late by: {} (--verbose)", hidden.join(", "));
+            blocks.extend([Block::Break, Block::words(text)]);
         }
         blocks
     }

@@ -43,10 +43,22 @@ pub(super) fn found(headline: &Headline) -> Option<Section> {
 
 /// For a terminal; `verbose` has the settings that are good too, each with its rule.
 pub(crate) fn document(envelope: &Envelope, body: &TuneBody, verbose: bool) -> Vec<Block> {
-    let mut blocks = about(envelope, body);
+    let verdicts: Vec<&KnobVerdict> = body.verdicts.iter().collect();
+    [about(envelope, body), listed(&verdicts, verbose), next(body)].concat()
+}
+
+/// The settings of which nothing is to be changed, each with its rule.
+pub(crate) fn settled(verdicts: &[KnobVerdict]) -> Vec<Block> {
+    let settled: Vec<_> = verdicts.iter().filter(|setting| !setting.verdict.is_open()).collect();
+    listed(&settled, true)
+}
+
+/// Settings by their verdict; those that are good in a line, but with `verbose`.
+fn listed(verdicts: &[&KnobVerdict], verbose: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for verdict in RuleVerdict::ALL {
         let settings: Vec<_> =
-            body.verdicts.iter().filter(|setting| setting.verdict == verdict).collect();
+            verdicts.iter().filter(|setting| setting.verdict == verdict).collect();
         if settings.is_empty() {
             continue;
         }
@@ -61,7 +73,6 @@ pub(crate) fn document(envelope: &Envelope, body: &TuneBody, verbose: bool) -> V
             blocks.push(painted(&format!("{word}: {}", knobs.join(", "))));
         }
     }
-    blocks.extend(next(body));
     blocks
 }
 

@@ -175,14 +175,21 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
             format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
         }
         // What the answer counts. Of the missed all are late, or, where the deadline lies beyond
-        // the period, those alone that are later than it.
-        (Some(missed), Some(ns)) => {
-            let is_beyond = period.is_some_and(|period| ns.unsigned_abs() > period);
+        // the period, those alone that are later than it: then the two counts overlap.
+        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
             format!(
-                "{} of {n_shown} releases missed, {} {}over {} late",
+                "{} of {n_shown} releases missed (not run), {} over {} late ({}",
                 format::count(missed),
                 format::count_within(late(ns)),
-                if is_beyond { "" } else { "in all " },
+                over(ns),
+                overlap(runs, missed, ns)
+            )
+        }
+        (Some(missed), Some(ns)) => {
+            format!(
+                "{} of {n_shown} releases missed, {} in all over {} late",
+                format::count(missed),
+                format::count_within(late(ns)),
                 over(ns)
             )
         }
@@ -192,6 +199,20 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         (_, None) => format!("{n_shown} measured"),
     };
     format!("{subject}{on}{policy}: {text}.")
+}
+
+/// The missed ones of the releases over `ns` late, and the releases that are missed or late, each
+/// counted once.
+fn overlap(runs: &[&Run], missed: u64, ns: i64) -> String {
+    let both = runs.iter().map(|run| run.outcome.tails.missed_exceedances(ns));
+    let late = runs.iter().map(|run| run.outcome.tails.exceedances(ns));
+    match (both.sum::<Option<u64>>(), late.sum::<Option<u64>>()) {
+        (Some(both), Some(late)) => {
+            let in_all = missed.saturating_add(late).saturating_sub(both);
+            format!("{} of these missed): {} in all", format::count(both), format::count(in_all))
+        }
+        _ => "missed ones included)".to_owned(),
+    }
 }
 
 /// The worst of all, and what ran meanwhile.
@@ -298,10 +319,13 @@ mod tests {
             let counts = line.counts.strip_prefix(&named).unwrap_or_else(|| panic!("{line:?}"));
             let parts: Vec<&str> =
                 counts.split(is_number).filter(|part| !part.is_empty()).collect();
-            let late = if subject == "base" { " over " } else { " in all over " };
-            let words = [" on CPU ", ": ", " of ", " releases missed, ", late];
-            assert_eq!(parts[..5], words, "{}", line.counts);
-            let counted = line.counts.split(" missed, ").nth(1).and_then(|n| n.split(' ').next());
+            let words = match subject {
+                "base" => [" releases missed (not run), ", " over "],
+                _ => [" releases missed, ", " in all over "],
+            };
+            assert_eq!(parts[..3], [" on CPU ", ": ", " of "], "{}", line.counts);
+            assert_eq!(parts[3..5], words, "{}", line.counts);
+            let counted = line.counts.split(words[0]).nth(1).and_then(|n| n.split(' ').next());
             let counted = format!("{} of ", counted.expect("a count"));
             let period = if subject == "base" { 25e3 } else { 1e6 };
             let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(period));
@@ -321,6 +345,36 @@ mod tests {
         let own = own.map(|(name, ns)| format!("{name} thread, {}", format::period(ns)));
         assert_eq!(named(&[2_000_000, 50_000]), own);
         assert_eq!(named(&[50_000]), [format::frequency(50_000)]);
+    }
+
+    #[test]
+    fn missed_and_late_releases_of_a_deadline_beyond_the_period_are_related_and_summed() {
+        // Of 120 µs each: one runs, four are missed, of which those 95 and 70 µs late are late.
+        let period = punctual_core::time::Period::from_ns(25_000);
+        let counts = |unrecorded: u64| {
+            let thresholds_ns = vec![50_000];
+            let config = RecordingConfig { period, thresholds_ns, ..Default::default() };
+            let mut recording = Recording::new(config);
+            for cycle in (0..1_500).step_by(5) {
+                let lateness = Span::from_us(120);
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            recording.push(&Sample { cycle: 1_500, ..Sample::default() });
+            let setup = Setup { period_ns: Some(25_000), ..Setup::default() };
+            let outcome = recording.finish_with(1_200, unrecorded);
+            let run = Run::recorded("idle".to_owned(), setup, outcome);
+            let deadline = Deadline::TenthFrom(50_000);
+            let requirement = punctual_analysis::verdict::Requirement { deadline, p: 1e-4 };
+            let question = Question { requirement, ..Question::default() };
+            let envelope = Envelope::of(Program::default(), "check");
+            let headline = judged(vec![run], &[], &envelope, &question).headline;
+            headline.expect("measured").loops[0].counts.replace('\u{a0}', " ")
+        };
+        let related = "1 200 of 1 501 releases missed (not run), 900 over 50 µs late (600 of these \
+                       missed): 1 500 in all.";
+        assert!(counts(0).ends_with(related), "{}", counts(0));
+        // Where cycles went unrecorded it is not known which are late.
+        assert!(counts(7).ends_with(" late (missed ones included)."), "{}", counts(7));
     }
 
     #[test]

@@ -868,6 +868,16 @@ impl Tails {
         (least, most.unwrap_or_else(|| self.n()))
     }
 
+    /// The missed ones of the releases above a threshold. `None` where that number is not exact:
+    /// the threshold was not watched, or the lateness of some release is not known.
+    pub fn missed_exceedances(&self, threshold_ns: i64) -> Option<u64> {
+        let at = self.tails.binary_search_by_key(&threshold_ns, |tail| tail.threshold_ns).ok()?;
+        let tail = &self.tails[at];
+        let missed = self.lost(tail.missed);
+        let is_exact = tail.unsure == 0 && self.surely_missed(threshold_ns, tail.missed) == missed;
+        is_exact.then_some(missed)
+    }
+
     /// Exceedances of one of the thresholds at most.
     pub(crate) fn exceeding(&self, tail: &ThresholdExceedances) -> u64 {
         tail.exceedances.saturating_add(self.lost(tail.missed))

@@ -14,7 +14,7 @@ use punctual_analysis::recording::RunFigures;
 use punctual_report::{Comparison, Report, Run};
 
 use crate::comparison::grid::GridSide;
-use crate::comparison::{self, Side, TestedThresholds};
+use crate::comparison::{self, Side, ThresholdArgs};
 use crate::output::Dir;
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
@@ -168,6 +168,14 @@ fn on_a_grid(results: &[Shown], paths: &[PathBuf]) -> Option<Comparison> {
     comparison::grid::of(&sides).ok()?
 }
 
+/// Returns true where a result has its comparison with that other one alone, known by the time at
+/// which that was started.
+fn is_against(shown: &Shown, other: &Shown) -> bool {
+    let reference = shown.report.body.compare().and_then(|compared| compared.sides.first());
+    let Some([only]) = reference.map(|side| &side.results[..]) else { return false };
+    only.started_at.is_some() && only.started_at == other.report.envelope.started_at
+}
+
 /// Two different measurements compared, the first as the reference; why not is noted.
 fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
     if let Some(compared) = on_a_grid(results, paths) {
@@ -176,13 +184,19 @@ fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
     if !layout::paired(results) || paths[0] == paths[1] {
         return None;
     }
+    // What one of them was measured against stands in its own result, which judged by it.
+    if is_against(&results[0], &results[1]) || is_against(&results[1], &results[0]) {
+        return None;
+    }
     let side = |(shown, path): (&Shown, &PathBuf)| -> Result<Side> {
         Ok(Side { label: shown.label.clone(), results: vec![comparison::read(path)?] })
     };
     let sides: Result<Vec<Side>> = results.iter().zip(paths).map(side).collect();
-    match sides
-        .and_then(|sides| comparison::compare_sides(&sides, &TestedThresholds::default(), false))
-    {
+    // The tests of `punctual compare`, whose intervals a reader may look up.
+    match sides.and_then(|sides| {
+        let thresholds = ThresholdArgs::default().with_questions_of(&sides);
+        comparison::compare_sides(&sides, &thresholds, false)
+    }) {
         Ok(compared) => Some(compared),
         Err(why) => {
             results[1].notes.push(format!("not compared: {why:#}"));

@@ -21,7 +21,7 @@ mod trials;
 pub(crate) mod tune;
 pub(crate) mod wait;
 
-pub(super) use compare::not_idle;
+pub(super) use compare::{how_sure, not_idle};
 pub(super) use histogram::peak;
 use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};

@@ -178,28 +178,30 @@ fn answer(report: &Report, run: &Run) -> String {
 
 /// The comparisons of the results, in their own sentences.
 fn compared(source: &Source<'_>) -> Option<Section> {
-    let own = source.few().iter().filter_map(|shown| shown.report.body.compare());
-    let comparisons = source.page.compared.iter().chain(own);
-    some("compared", "Comparison", comparisons.flat_map(comparison).collect())
+    let page = source.page.compared.iter().map(|compared| (String::new(), compared));
+    let own = source
+        .few()
+        .iter()
+        .filter_map(|shown| Some((source.prefix(shown), shown.report.body.compare()?)));
+    let blocks = page.chain(own).flat_map(|(prefix, compared)| comparison(&prefix, compared));
+    some("compared", "Comparison", blocks.collect())
 }
 
-fn comparison(comparison: &Comparison) -> Vec<Block> {
-    let mut blocks: Vec<Block> = comparison.pairs.iter().flat_map(pair).collect();
+/// A comparison; `prefix` names the result that has it, where it is one of several.
+fn comparison(prefix: &str, comparison: &Comparison) -> Vec<Block> {
+    let mut blocks: Vec<Block> =
+        comparison.pairs.iter().flat_map(|compared| pair(prefix, compared)).collect();
     if let Some(grid) = &comparison.grid {
         blocks.extend(kinds::grid::blocks(comparison, grid));
         return blocks;
     }
-    blocks.push(Block::muted(format!(
-        "{} tests: verdicts hold together with a confidence of {} (Holm). A missed release counts \
-         with its full lateness. punctual compare gives the intervals.",
-        format::count(comparison.family.tests),
-        format::share(comparison.family.confidence)
-    )));
+    let sure = kinds::how_sure(comparison);
+    blocks.push(Block::muted(format!("{sure} punctual compare gives every interval.")));
     blocks
 }
 
-fn pair(pair: &Pair) -> Vec<Block> {
-    let mut blocks = vec![Block::words(format!("{} compared with {}", pair.b, pair.a))];
+fn pair(prefix: &str, pair: &Pair) -> Vec<Block> {
+    let mut blocks = vec![Block::words(format!("{prefix}{} compared with {}", pair.b, pair.a))];
     let runs = pair.runs.iter();
     blocks.extend(runs.map(|run| Block::words(format!("{}: {}", run.name, run.statement))));
     for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {

@@ -163,6 +163,33 @@ fn results_without_samples_are_told_apart_by_how_several_scatter() {
 }
 
 #[test]
+fn a_page_of_a_run_and_what_it_was_held_against_compares_them_once() {
+    let dir = Dir::new("compared-once");
+    let baselines = dir.path("baselines");
+    let [a, b, c, page] = ["a.json", "b.json", "c.json", "page.html"]
+        .map(|name| crate::text(&dir.path(name)).to_owned());
+    for more in [["--baseline", "before", &a], ["--against", "before", &b]] {
+        let [option, name, json] = more;
+        let args = [option, name, "--undecided", "pass", "--json", json];
+        let out = measure(crate::text(&baselines), &args);
+        assert!(Path::new(json).is_file(), "{}", stderr(&out));
+    }
+    let out = measure(crate::text(&baselines), &["--json", &c]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let compared = |first: &str, second: &str| {
+        let out = run(["report", first, second, "-o", &page]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let html = fs::read_to_string(&page).expect("written");
+        let section = html.split_once("id=\"compared\"").expect("a comparison").1;
+        let section = section.split_once("</section>").map_or(section, |(own, _)| own).to_owned();
+        section.matches(" compared with ").count()
+    };
+    assert_eq!((compared(&a, &b), compared(&b, &a)), (1, 1));
+    // With another run it is two comparisons.
+    assert_eq!(compared(&c, &b), 2);
+}
+
+#[test]
 fn recorded_data_are_held_against_a_baseline() {
     let dir = Dir::new("baseline-recorded");
     let baselines = dir.path("baselines").to_str().expect("UTF-8").to_owned();

@@ -111,15 +111,30 @@ fn compared(comparison: &Comparison) -> Vec<Block> {
         blocks.extend(grid::blocks(comparison, grid));
         return blocks;
     }
-    let family = &comparison.family;
-    let text = format!(
-        "{} tests: verdicts and intervals hold together with a confidence of {} (Holm). A missed \
-         release counts with its full lateness.",
-        format::count(family.tests),
-        format::share(family.confidence)
-    );
-    blocks.extend([Block::Break, Block::words(text)]);
+    blocks.extend([Block::Break, Block::words(how_sure(comparison))]);
     blocks
+}
+
+/// The confidence of the tests, which are one family, and that of intervals without a test.
+pub(in crate::view) fn how_sure(comparison: &Comparison) -> String {
+    let (tests, confidence) =
+        (comparison.family.tests, format::share(comparison.family.confidence));
+    let mut runs = comparison.pairs.iter().flat_map(|pair| &pair.runs);
+    let is_alone = runs.any(|run| run.rates.iter().any(|rate| rate.p_adjusted.is_none()));
+    let sure = match (tests, is_alone) {
+        (0, _) => format!("Nothing was tested: each interval holds alone, at {confidence}."),
+        (_, false) => format!(
+            "{} tests: verdicts and intervals hold together with a confidence of {confidence} \
+             (Holm).",
+            format::count(tests)
+        ),
+        (_, true) => format!(
+            "{} tests: their verdicts and intervals hold together with a confidence of \
+             {confidence} (Holm), an interval that was not tested alone.",
+            format::count(tests)
+        ),
+    };
+    format!("{sure} A missed release counts with its full lateness.")
 }
 
 /// The results of a side.
@@ -244,6 +259,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_interval_without_a_test_is_of_no_family() {
+        let compared = |tests: u64, p_adjusted: &[Option<f64>]| {
+            let rate = |p_adjusted: &Option<f64>| {
+                json!({
+                    "threshold_ns": 1e5, "exceedances_a": 1, "exceedances_b": 9, "n_a": 90,
+                    "n_b": 90, "ratio": 9.0, "lower": 5.0, "upper": 12.0, "dispersion": 1.0,
+                    "p_value": 0.001, "p_adjusted": p_adjusted, "verdict": "undecided",
+                    "more_cycles": 0
+                })
+            };
+            let run = json!({
+                "name": "idle", "verdict": "undecided", "statement": "", "n_a": 90, "n_b": 90,
+                "missed_a": 0, "missed_b": 0, "max_a_ns": null, "max_b_ns": null,
+                "rates": p_adjusted.iter().map(rate).collect::<Vec<_>>(), "quantiles": []
+            });
+            let pair = json!({
+                "a": "A", "b": "B", "verdict": "undecided", "differences": [], "notes": [],
+                "only_in_a": [], "only_in_b": [], "runs": [run]
+            });
+            let family = json!({ "tests": tests, "confidence": 0.95 });
+            let comparison = json!({ "family": family, "sides": [], "pairs": [pair] });
+            how_sure(&serde_json::from_value(comparison).expect("a comparison"))
+        };
+        let alone = compared(0, &[None]);
+        assert!(alone.starts_with("Nothing was tested: each interval holds alone"), "{alone}");
+        let together = compared(2, &[Some(0.1), Some(0.2)]);
+        assert!(together.contains("intervals hold together") && !together.contains("alone"));
+        let some = compared(1, &[Some(0.1), None]);
+        assert!(some.contains("(Holm), an interval that was not tested alone."), "{some}");
+    }
 
     #[test]
     fn the_table_has_the_word_of_the_sentence() {

@@ -9,7 +9,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
-use punctual_lab::experiment::Experiment;
+use punctual_lab::experiment::{Experiment, ExperimentEnd};
 use punctual_lab::load::{LoadReport, LoadSpec, Loads};
 use punctual_lab::response::Competitor;
 use punctual_os::scheduler::SchedPolicy;
@@ -144,6 +144,8 @@ pub(crate) struct Outcome<'a, E: Experiment> {
     pub(crate) figures: E::Outcome,
     /// The reports of the loads of each condition.
     loads: Vec<Vec<LoadReport>>,
+    /// True where it came to its end.
+    pub(crate) is_whole: bool,
     /// The time that it ran, with its setup.
     pub(crate) took: Duration,
     /// The facts of the machine that measured.
@@ -230,7 +232,13 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
     let as_before = unthrottled.map_or(Ok(()), Unthrottled::end);
     let finished = finished.map_err(words::error)?;
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
-    let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, facts };
+    let outcome = Outcome {
+        figures: finished.outcome,
+        loads: finished.loads,
+        is_whole: finished.end == ExperimentEnd::Finished,
+        took,
+        facts,
+    };
     let Shown { body, warnings, late, trouble } = args.shown(outcome);
     envelope.warn_first(machine.foreign.clone());
     envelope.warn_of(warnings);

@@ -25,6 +25,7 @@ mod headline;
 mod judge;
 pub mod longer;
 pub mod measured;
+pub mod noise;
 pub mod reproduced;
 mod run;
 mod stop_over;

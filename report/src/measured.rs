@@ -5,7 +5,6 @@
 use punctual_lab::accuracy::AccuracyOutcome;
 use punctual_lab::blame::Blamed;
 use punctual_lab::executive;
-use punctual_lab::noise::NoiseOutcome;
 use punctual_lab::outside::{RespondOutcome, StimulateOutcome};
 use punctual_lab::response::ResponseOutcome;
 use punctual_lab::saturation::SaturationOutcome;
@@ -14,6 +13,7 @@ use punctual_lab::work::WorkOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::noise::NoiseBody;
 use crate::run::Load;
 use crate::trials::TrialsBody;
 
@@ -80,15 +80,6 @@ pub struct BlameBody {
     #[serde(flatten)]
     pub blame: Blamed,
     /// Each load's rate, and its processes that ended before their run.
-    pub loads: Vec<Load>,
-}
-
-/// The body of `measure noise`: gaps in a spin.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct NoiseBody {
-    /// Time that others took from CPUs, by the gaps in spins.
-    pub noise: NoiseOutcome,
-    /// Each load's rate during the measurement, and its processes that ended before it.
     pub loads: Vec<Load>,
 }
 

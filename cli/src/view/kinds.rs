@@ -30,6 +30,7 @@ use punctual_report::{Body, Report};
 
 use crate::args::Detail;
 use crate::command::measure::{self, executive, response};
+use crate::format;
 
 pub(crate) use blame::stop_words;
 pub(crate) use judged::plans;
@@ -88,7 +89,12 @@ pub(crate) fn complete(report: &Report) -> Vec<Block> {
 
 /// The document of a kind without runs: its section between the head and the caveats.
 fn without_runs(report: &Report) -> Vec<Block> {
-    let mut blocks = head::brief(report);
+    let mut blocks = Vec::new();
+    if let Body::Measured(Measured::Noise(body)) = &report.body {
+        let answer = body.answer().map(Block::words);
+        blocks.extend(answer.into_iter().flat_map(|answer| [answer, Block::Break]));
+    }
+    blocks.extend(head::brief(report));
     let mut is_new = true;
     let shown = section(&report.body).into_iter().flat_map(|section| section.blocks);
     for mut block in shown.filter(|block| !block.is_picture_alone()) {
@@ -112,6 +118,9 @@ pub(crate) fn line(report: &Report) -> Option<String> {
     match &report.body {
         Body::Measured(Measured::Blame(body)) if !body.blame.runs.is_empty() => {
             Some(blame::lines(&body.blame))
+        }
+        Body::Measured(Measured::Noise(body)) => {
+            body.answer().map(|answer| format::plain(&answer) + "\n")
         }
         Body::Compare(body) => Some(compare::lines(&body.compare)),
         _ => loops::line(report),

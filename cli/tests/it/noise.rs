@@ -29,6 +29,10 @@ fn counts_lengths_and_overlaps_add_up_on_every_cpu() {
     assert_eq!(result["incomplete"], false, "ended by {}", result["ended_by"]);
     let noise = &result["noise"];
     assert_eq!((number(noise, "threshold_ns"), number(noise, "windows")), (1_000, 7));
+    // 0.3 s of spinning are no answer.
+    let undecided = result["undecided"].as_str().expect("why");
+    assert!(undecided.ends_with("measure longer: -d 2s"), "{undecided}");
+    assert!(result["sentence"].is_null(), "{result}");
     let cpus = noise["cpus"].as_array().expect("CPUs");
     let mine: Vec<u64> = affinity::get(0).expect("own").iter().map(u64::from).collect();
     let measured: Vec<u64> = cpus.iter().map(|entry| number(entry, "cpu")).collect();
@@ -89,6 +93,29 @@ fn a_load_and_a_policy_are_taken_and_the_page_fits() {
 }
 
 #[test]
+fn its_sentence_comes_first_wherever_it_is_shown() {
+    let dir = Dir::new("noise-sentence");
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds/noise.json");
+    let html = dir.path("page.html");
+    let out = run(["report", stored, "-o", html.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let html = fs::read_to_string(html).expect("written").replace('\u{a0}', " ");
+    let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words:?} in {html}"));
+    assert!(at("CPU 0 lost ") < at("Gaps of 1"));
+    let args = ["measure", "noise", "--duration", "300ms", "--cpu", "0", "--policy", "other"];
+    let markdown = dir.path("page.md");
+    let more = ["-q", "--markdown", markdown.to_str().expect("UTF-8")];
+    let out = run(args.iter().chain(&more));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let line = stdout(&out);
+    assert!(line.starts_with("Undecided: no CPU was spun on for 1.0") && line.lines().count() == 1);
+    let markdown = fs::read_to_string(markdown).expect("written");
+    assert!(markdown.contains(line.trim_end()), "{markdown}");
+    let page = stdout(&run(args));
+    assert!(page.starts_with("Undecided: no CPU was spun on for "), "{page}");
+}
+
+#[test]
 fn an_interrupt_keeps_what_there_is() {
     let dir = Dir::new("noise-interrupted");
     let file = dir.path("result.json");
@@ -101,6 +128,8 @@ fn an_interrupt_keeps_what_there_is() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let result = json_file(&file);
     assert_eq!(result["incomplete"], true);
+    let undecided = result["undecided"].as_str().expect("why");
+    assert!(undecided.starts_with("it ended before its time, "), "{undecided}");
     assert!(!result["noise"]["cpus"].as_array().expect("CPUs").is_empty());
 }
 

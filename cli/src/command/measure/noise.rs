@@ -15,7 +15,7 @@ use punctual_lab::load::Loads;
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseExperiment, NoiseOutcome, Overlaps, WorstGap};
 use punctual_os::affinity;
 
-use crate::args::{RequestedPolicyArgs, RootArgs};
+use crate::args::{Detail, RequestedPolicyArgs, RootArgs};
 use crate::experiment::{self, Machine, condition_name};
 use crate::measuring::{Measuring, Outcome, Planned, Shown};
 use crate::output::OutputArgs;
@@ -27,7 +27,7 @@ use punctual_document::{Block, Figure, Section, Table, numbers, words};
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::Choice;
-use punctual_report::measured::NoiseBody;
+use punctual_report::noise::{NoiseBody, lost_share};
 
 /// `punctual measure noise`.
 #[derive(Debug, clap::Args)]
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     load: Loads,
     #[command(flatten)]
     output: OutputArgs,
+    /// Print the result in one line
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -75,6 +78,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn detail(&self) -> Detail {
+        Detail::of(self.quiet, false, Detail::Long)
     }
 
     fn captured(&self) -> Option<&Path> {
@@ -102,8 +109,8 @@ impl Measuring for Args {
     }
 
     fn shown(&self, outcome: Outcome<'_, NoiseExperiment>) -> Shown {
-        let loads = outcome.load_rows();
-        Shown::body(NoiseBody { noise: outcome.figures, loads })
+        let (loads, is_whole) = (outcome.load_rows(), outcome.is_whole);
+        Shown::body(NoiseBody::new(outcome.figures, loads, is_whole))
     }
 }
 
@@ -205,7 +212,7 @@ fn gaps(noise: &NoiseOutcome, threshold: &str) -> Block {
             format::count(cpu.gaps),
             if cpu.spun_ns > 0 { format::rate(a_second) } else { "-".to_owned() },
             format::ns(Some(cpu.lost_ns as f64)),
-            cpu.lost_share.map_or_else(|| "-".to_owned(), share),
+            cpu.lost_share.map_or_else(|| "-".to_owned(), lost_share),
             format::ns(cpu.gap_ns.p50),
             format::ns(cpu.gap_ns.p99_9),
             worst(cpu.worst),
@@ -213,12 +220,6 @@ fn gaps(noise: &NoiseOutcome, threshold: &str) -> Block {
     };
     let caption = format!("Gaps of {threshold} or more");
     Table::new(caption, heads, noise.cpus.iter().map(row).collect()).folded().into()
-}
-
-/// A share that may be very small: `0.031 %`.
-fn share(value: f64) -> String {
-    let percent = value * 100.0;
-    if percent > 0.0 && percent < 0.95 { format!("{percent:.3} %") } else { format::share(value) }
 }
 
 fn worst(worst: Option<WorstGap>) -> String {

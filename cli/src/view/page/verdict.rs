@@ -185,6 +185,7 @@ fn body_sentences(report: &Report) -> Vec<Block> {
                 blocks.push(Items::new(ItemsKind::Plain, rest).into());
             }
         }
+        Body::Measured(Measured::Noise(body)) => blocks.extend(body.answer().map(Block::words)),
         Body::Reproduce(body) => blocks.extend(reproduced::claims(body, false)),
         // What it measures is no loop: its figures say it all, as the sentences of a comparison do.
         Body::Measured(_) | Body::Compare(_) => {}

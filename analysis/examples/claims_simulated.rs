@@ -41,11 +41,10 @@ fn main() {
             |counts: [u64; 4]| counts.map(|n| format!("{:.1} %", 100.0 * n as f64 / count as f64));
         let ([a, b, c, d], [e, f, g, h]) = (shown(below), shown(above));
         let [.., refuted] = shown(near);
-        println!(
-            "{:24} {:>6} | {a:>9} {b:>8} {c:>9} {d:>6} | {refuted:>8} | {e:>6} {f:>8} {g:>9} {h:>6}",
-            format!("{}{star}", kind.name),
-            kind.p
-        );
+        let name = format!("{}{star}", kind.name);
+        let false_claim = format!("{a:>9} {b:>8} {c:>9} {d:>6}");
+        let true_claim = format!("{e:>6} {f:>8} {g:>9} {h:>6}");
+        println!("{name:24} {:>6} | {false_claim} | {refuted:>8} | {true_claim}", kind.p);
     }
 }
 

@@ -341,28 +341,35 @@ mod tests {
         if !skip::need_native("real timing") {
             return;
         }
-        let (watched, stop, done) =
-            (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
-        let policy = std::thread::scope(|scope| {
-            let loops =
-                [WatchedProgress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
-            let (stop, done, watched) = (&stop, &done, &watched);
-            scope.spawn(move || watch(&loops, stop, done));
-            let stuck = scope.spawn(move || {
-                // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop does.
-                let _session = crate::session::ThreadSession::enter(None, SchedPolicy::Fifo(1));
-                watched.arm(punctual_os::process::tid());
-                while !stop.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-                scheduler::get(0)
+        let stuck_once = || {
+            let (watched, stop, done) =
+                (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
+            let policy = std::thread::scope(|scope| {
+                let bound = Span::from_ms(100);
+                let loops = [WatchedProgress { watched: &watched, progress: || 0, bound }];
+                let (stop, done, watched) = (&stop, &done, &watched);
+                scope.spawn(move || watch(&loops, stop, done));
+                let stuck = scope.spawn(move || {
+                    // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop
+                    // does.
+                    let _session = crate::session::ThreadSession::enter(None, SchedPolicy::Fifo(1));
+                    watched.arm(punctual_os::process::tid());
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                    scheduler::get(0)
+                });
+                let policy = stuck.join().expect("no panic");
+                done.store(true, Ordering::Release);
+                policy
             });
-            let policy = stuck.join().expect("no panic");
-            done.store(true, Ordering::Release);
-            policy
-        });
-        assert_eq!(policy, Ok(SchedPolicy::Other));
-        assert_eq!(watched.ended(), Some(Force::Demoted));
+            assert_eq!(policy, Ok(SchedPolicy::Other));
+            watched.ended()
+        };
+        // On a busy machine it may truly not have had the CPU for so long.
+        let mut ended = (0..10).map(|_| stuck_once());
+        let demoted = ended.find(|force| *force != Some(Force::Starved)).flatten();
+        assert_eq!(demoted, Some(Force::Demoted));
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             let policy = schedule.policy::<UNITS, TASKS>(job.rank);
             let stops = policy == OnOverrun::Stop;
             if stops && schedule.overran(&job, Overruns::default()) {
-                schedule.refuse(&job);
+                schedule.refuse(&{ job });
                 return After::Over(Ended::Overran(job.rank));
             }
             let start = now;
@@ -189,7 +189,8 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             now = self.clock.now();
             let overruns = schedule.finish::<UNITS, TASKS>(&job, start, now, flow);
             if real {
-                self.observe.ran(&job, start, now, overruns);
+                // A copy, as no other place of the turn needs the job in memory.
+                self.observe.ran(&{ job }, start, now, overruns);
             }
             if stops && schedule.overran(&job, overruns) {
                 return After::Over(Ended::Overran(job.rank));

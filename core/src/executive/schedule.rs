@@ -111,18 +111,19 @@ impl<'r, 's> Schedule<'r, 's> {
         (self.units.is_some(), self.tasks.is_some())
     }
 
-    /// The decision at `now`.
+    /// The decision at `now`. Never by way of a call that returns one: every job would lie in
+    /// memory, to be written and read back in parts of other widths, for which the CPU waits.
     #[inline(always)]
     pub(super) fn step<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Decision {
-        if let Some(change) = &self.change {
-            let needed_ns = change.request_ns.load(Ordering::Relaxed);
-            if needed_ns > 0 {
-                return self.step_requested::<UNITS, TASKS>(now, needed_ns);
-            }
+        let request = self.change.as_ref().map(|change| change.request_ns);
+        let needed_ns = request.map_or(0, |request_ns| request_ns.load(Ordering::Relaxed));
+        if needed_ns > 0 && self.is_overdue(now) {
+            self.leave();
+            return NEVER;
         }
         match self.next::<UNITS, TASKS>(now) {
             Decision::Run(job) => Decision::Run(job),
-            Decision::Idle(until) => self.idle(now, until),
+            Decision::Idle(until) => self.idle(now, until, needed_ns),
         }
     }
 
@@ -154,37 +155,34 @@ impl<'r, 's> Schedule<'r, 's> {
         Decision::Idle(unit)
     }
 
-    /// Nothing to do: the loop waits no longer than until the next poll of the request.
-    #[inline]
-    fn idle(&self, now: Instant, until: Instant) -> Decision {
+    /// Nothing to do: the loop waits no longer than until the next poll of the request, and leaves
+    /// where one needs no more than this time.
+    #[inline(always)]
+    fn idle(&mut self, now: Instant, until: Instant, needed_ns: u64) -> Decision {
         let Some(Change { idles, poll, .. }) = &self.change else { return Decision::Idle(until) };
+        if needed_ns > 0 && until.as_ns().saturating_sub(now.as_ns()) >= needed_ns {
+            self.leave();
+            return NEVER;
+        }
         // One writer, so that no locked instruction is needed.
         idles.store(idles.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Decision::Idle(until.min(now + *poll))
     }
 
+    /// True where a request, which there is, was first seen a poll ago or more.
     #[cold]
     #[inline(never)]
-    fn step_requested<const UNITS: bool, const TASKS: bool>(
-        &mut self,
-        now: Instant,
-        needed_ns: u64,
-    ) -> Decision {
-        let Some(change) = &mut self.change else { return NEVER };
-        let since = *change.since.get_or_insert(now);
-        if now - since < change.poll {
-            match self.next::<UNITS, TASKS>(now) {
-                run @ Decision::Run(_) => return run,
-                Decision::Idle(until) if until.as_ns().saturating_sub(now.as_ns()) < needed_ns => {
-                    return self.idle(now, until);
-                }
-                Decision::Idle(_) => {}
-            }
-        }
+    fn is_overdue(&mut self, now: Instant) -> bool {
+        let Some(change) = &mut self.change else { return false };
+        now - *change.since.get_or_insert(now) >= change.poll
+    }
+
+    /// The loop leaves this schedule to be changed.
+    #[cold]
+    fn leave(&mut self) {
         if let Some(change) = &mut self.change {
             change.left = true;
         }
-        NEVER
     }
 
     /// The task that is most likely next while there is nothing to do. Reads what that step reads.
@@ -255,7 +253,7 @@ impl<'r, 's> Schedule<'r, 's> {
 
     /// True where `job`, whose policy is [`OnOverrun::Stop`], ends the loop by its missed releases
     /// or its overruns. Of a unit a missed frame and its own overrun do, its late start does not.
-    #[cold]
+    #[inline]
     pub(super) fn overran(&self, job: &Job, overruns: Overruns) -> bool {
         let over = if job.rank < self.first { overruns.over_budget } else { overruns.over_release };
         job.missed > 0 || job.passed > 0 || over

@@ -59,11 +59,23 @@ impl Job {
     #[inline]
     pub(crate) fn dt(&self) -> Span {
         let before = self.missed.saturating_add(1);
-        let dt_ns = match self.cycle.checked_sub(before) {
-            Some(last) => self.period.between_ns(last, self.cycle),
-            None => self.period.offset_ns(self.cycle).saturating_add(self.period.as_ns()),
+        let dt_ns = match self.period.whole_ns() {
+            Some(period_ns) => before.saturating_mul(period_ns),
+            // A copy, so that no loop keeps its job in memory for this call.
+            None => { *self }.dt_of_fraction(before),
         };
         Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX))
+    }
+
+    /// [`Job::dt`] in ns of any period, a fraction too: rounded as both releases are. Releases
+    /// counted back from this one: `before`, from 1 on.
+    #[cold]
+    #[inline(never)]
+    fn dt_of_fraction(&self, before: u64) -> u64 {
+        match self.cycle.checked_sub(before) {
+            Some(last) => self.period.between_ns(last, self.cycle),
+            None => self.period.offset_ns(self.cycle).saturating_add(self.period.as_ns()),
+        }
     }
 }
 
@@ -446,6 +458,11 @@ mod tests {
         assert_eq!(job(3, 0).dt().as_ns(), 34, "100 - 66");
         assert_eq!(job(3, 2).dt().as_ns(), 100);
         assert_eq!(job(3, 3).dt().as_ns(), 133, "0 to 2 were missed");
+        for (cycle, missed) in [(0, 0), (1, 0), (1, 1), (9, 4), (9, 9)] {
+            let whole =
+                Job { period: Period::from_ns(70).expect("in range"), ..job(cycle, missed) };
+            assert_eq!(whole.dt().as_ns().unsigned_abs(), whole.dt_of_fraction(missed + 1));
+        }
     }
 
     #[test]

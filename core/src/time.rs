@@ -373,6 +373,12 @@ impl Period {
         self.num_ns / self.den
     }
 
+    /// Nanoseconds; `None` for a period of no whole number of them.
+    #[inline]
+    pub(crate) const fn whole_ns(self) -> Option<u64> {
+        if self.den == 1 { Some(self.num_ns) } else { None }
+    }
+
     /// As a span, rounded down.
     ///
     /// # Real-time: in loop

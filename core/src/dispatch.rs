@@ -358,6 +358,13 @@ impl TableState<'_> {
         }
     }
 
+    /// All releases up to `at`, which is to come, and all that [`step`] does then up to its first
+    /// job.
+    pub(crate) fn release_ahead(&mut self, table: &Table<'_>, at: Instant) {
+        self.release(table, at);
+        self.ready.prepare();
+    }
+
     #[cold]
     #[inline(never)]
     fn release_due(&mut self, table: &Table<'_>, now: Instant) {

@@ -117,27 +117,34 @@ impl<'s> ReadySet<'s> {
     /// # Real-time: in loop
     #[inline(always)]
     pub fn pop(&mut self) -> Option<usize> {
-        if self.held == 0 && !self.hold() {
-            return None;
+        if self.held == 0 {
+            if self.top == 0 {
+                return None;
+            }
+            self.hold();
         }
         let rank = self.base + self.held.trailing_zeros() as usize;
         self.held &= self.held - 1;
         Some(rank)
     }
 
-    /// Holds the most urgent word; whether there is one.
+    /// Does what the next [`ReadySet::pop`] would do before it has a rank.
+    #[inline]
+    pub(crate) fn prepare(&mut self) {
+        if self.held == 0 && self.top != 0 {
+            self.hold();
+        }
+    }
+
+    /// Holds the most urgent word, of which there is one.
     #[cold]
     #[inline(never)]
-    fn hold(&mut self) -> bool {
-        if self.top == 0 {
-            return false;
-        }
+    fn hold(&mut self) {
         let group = self.top.trailing_zeros() as usize;
         let word = group * 64 + self.summary[group].trailing_zeros() as usize;
         self.base = word * 64;
         self.held = core::mem::take(&mut self.bits[word]);
         self.emptied(word);
-        true
     }
 
     /// Puts the held word back, so that all ranks are in one place.
@@ -222,6 +229,9 @@ mod tests {
                 } else {
                     let first = ready.first();
                     assert_eq!(first, model.first().copied());
+                    if seed & 8 == 0 {
+                        ready.prepare();
+                    }
                     let gone = first.unwrap_or(rank);
                     if seed & 4 == 0 {
                         assert_eq!(ready.pop(), first);

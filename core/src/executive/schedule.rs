@@ -206,7 +206,7 @@ impl<'r, 's> Schedule<'r, 's> {
             && !UNITS
             && let Some((table, state)) = &mut self.tasks
         {
-            state.release(table, until);
+            state.release_ahead(table, until);
         }
     }
 
@@ -311,13 +311,18 @@ impl<'r, 's> Schedule<'r, 's> {
             since: None,
             left: false,
         });
-        turn(&mut Schedule {
+        let mut schedule = Schedule {
             first: usize::from(units.is_some()),
             units: units.as_mut().map(|state| (&calendar, state)),
             tasks: tasks.as_mut().map(|state| (&table, state)),
             turnaround: self.turnaround,
             change,
-        });
+        };
+        if self.units.is_none() {
+            // As before a turn of the real schedule, so that the branches are the same.
+            schedule.release_ahead::<false, true>(now);
+        }
+        turn(&mut schedule);
     }
 }
 
@@ -443,6 +448,9 @@ mod tests {
     ) -> Vec<Decision> {
         let mut steps = Vec::new();
         schedule.warm_up(now, |warm| {
+            // As the loop does before it waits for a release.
+            let is_released = warm.tasks.as_ref().map(|(_, state)| state.next_release() > now);
+            assert!(UNITS || is_released == Some(true));
             loop {
                 let step = warm.step::<UNITS, TASKS>(now);
                 steps.push(step);

@@ -188,8 +188,7 @@ pub(crate) fn library(name: &str, stream: &Stream, phase: Phase) -> Result<(Libr
 }
 
 fn find(stream: &Stream) -> Result<Option<Quiet>> {
-    let thread = &stream.thread;
-    Ok(quiet::find(thread.pinned_to(), thread.policy(), stream.period)?)
+    Ok(quiet::find(&stream.thread, stream.period)?)
 }
 
 /// Where a loop was put, and why. What listening found need not be this kernel's own tick: a host's

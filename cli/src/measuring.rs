@@ -246,6 +246,9 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
         envelope.end_early(EndedBy::Late);
         envelope.verdict.fail_about(About::StopOver, why);
     }
+    if envelope.ended_by == Some(EndedBy::Watchdog) {
+        envelope.verdict.fail(EndedBy::brief(envelope.ended_by));
+    }
     let report = Report { envelope, body: Body::Measured(body) };
     let kept = args.keep(&report);
     Ok(Measurement::Finished(Box::new(FinishedMeasuring {

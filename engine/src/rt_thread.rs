@@ -3,12 +3,15 @@
 //! For whoever starts one: the one description of a loop's thread. Plain data with the best
 //! defaults; [`RtThread::check`] refuses what cannot be before anything is touched.
 
-use std::thread::JoinHandle;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use punctual_core::time::{Period, Span};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::process;
+use punctual_os::scheduler::{self, SchedPolicy};
 
 use crate::duration::span;
 use crate::error::{Error, Kind};
@@ -271,7 +274,7 @@ impl RtThread {
     pub fn check_cpu(&self) -> Result<(), Error> {
         let Some(cpu) = self.cpu else { return Ok(()) };
         let try_it = || affinity::set(0, &CpuMask::one(cpu));
-        let tried = std::thread::scope(|scope| {
+        let tried = thread::scope(|scope| {
             let thread = spawn::scoped(scope, "punctual-cpu", try_it);
             thread.map(|thread| thread.join().unwrap_or(Ok(())))
         });
@@ -320,8 +323,44 @@ pub fn spawn_elsewhere<R: Send + 'static>(
     thread.map_err(|why| Kind::Thread(why).into())
 }
 
+/// Runs what a loop needs to know beforehand on a thread as its own, and waits for it. `None` where
+/// it panicked, or where it did not end within `bound` because others kept its CPU: then it is
+/// moved off that CPU, as SCHED_OTHER, so that it ends.
+///
+/// # Errors
+/// No thread could be had.
+///
+/// # Real-time: setup only
+pub fn run_before<R: Send + 'static>(
+    thread: &RtThread,
+    name: &str,
+    bound: Duration,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<Option<R>> {
+    let (cpu, policy) = (thread.cpu, thread.policy());
+    let (mine, known) = mpsc::channel();
+    let (done, result) = mpsc::channel();
+    let thread = spawn::plain(name, move || {
+        // Whoever gave up needs neither number nor result.
+        let _unneeded = mine.send(process::tid());
+        let _session = ThreadSession::enter(cpu, policy);
+        let _unneeded = done.send(run());
+    })?;
+    let found = result.recv_timeout(bound);
+    if let (Err(RecvTimeoutError::Timeout), Ok(tid)) = (&found, known.try_recv()) {
+        // One that is gone needs neither.
+        let _demoted = scheduler::set(tid, SchedPolicy::Other);
+        let _moved = affinity::get(0).and_then(|mask| affinity::set(tid, &mask));
+    }
+    let _ended = thread.join();
+    Ok(found.ok())
+}
+
 #[cfg(test)]
 mod tests {
+    use punctual_os::clock::{ClockId, now_ns};
+    use punctual_testkit::skip;
+
     use super::*;
 
     #[test]
@@ -338,6 +377,34 @@ mod tests {
                 && RtThread::any().without_watchdog().other().check(period).is_ok()
         );
     }
+
+    #[test]
+    fn what_runs_beforehand_ends_where_others_keep_its_cpu() {
+        if !skip::need_native("real timing") || !skip::need_fifo() {
+            return;
+        }
+        let cpu = affinity::get(0).expect("own").iter().last().expect("one");
+        let done = || run_before(&RtThread::cpu(cpu).fifo(1), "before", LONG, || 5);
+        assert_eq!(done().expect("a thread"), Some(5));
+        // A thread above it, which runs for longer than it is waited for.
+        let (started, waiting) = mpsc::channel();
+        let above = spawn::plain("above", move || {
+            let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(2));
+            let begun_ns = now_ns(ClockId::Monotonic);
+            started.send(()).expect("waited for");
+            while Duration::from_nanos(now_ns(ClockId::Monotonic) - begun_ns) < 4 * LONG {
+                std::hint::spin_loop();
+            }
+        });
+        let above = above.expect("a thread");
+        waiting.recv().expect("it runs");
+        assert_eq!(done().expect("a thread"), None);
+        assert!(!above.is_finished(), "it was waited for");
+        above.join().expect("no panic");
+    }
+
+    /// Waited for a thread.
+    const LONG: Duration = Duration::from_millis(300);
 
     #[test]
     fn the_default_watchdog_is_patient_with_long_periods() {

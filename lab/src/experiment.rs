@@ -36,6 +36,7 @@ use punctual_os::{Errno, signal};
 use crate::load::{
     DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY_MAX, RunningLoads,
 };
+use crate::starvation::StarvationWatch;
 
 pub use blocks::{ConditionBlock, interleave, round, split};
 pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
@@ -207,13 +208,20 @@ pub fn run<E: Experiment>(
     signal::catch_stop().map_err(ExperimentError::Signal)?;
     let process = ProcessSession::ask(true, experiment.has_own_threads());
     let mut loading = Loading::new(experiment.conditions(), bounds(facts), launcher, observer);
-    let context = Context { loading: &mut loading, stop: signal::stop_flag() };
-    let measured = experiment.run(context);
+    let (stop, starvation) = (signal::stop_flag(), StarvationWatch::default());
+    let measured = thread::scope(|scope| {
+        let _watching = starvation.start(scope, stop)?;
+        experiment.run(Context { loading: &mut loading, stop })
+    });
     let loads = loading.finish();
     let measured = measured?;
+    let end = match measured.end {
+        ExperimentEnd::Stopped if starvation.has_ended() => ExperimentEnd::Watchdog(Force::Starved),
+        end => end,
+    };
     Ok(FinishedExperiment {
         outcome: measured.outcome,
-        end: measured.end,
+        end,
         clock: measured.clock,
         memory_locked: process.memory_locked(),
         idle_states_held: process.idle_states_held(),

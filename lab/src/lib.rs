@@ -32,6 +32,7 @@ pub mod quiet;
 pub mod response;
 pub mod saturation;
 mod serial_line;
+mod starvation;
 pub mod tasks;
 pub mod timer;
 pub mod top;

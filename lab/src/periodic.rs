@@ -12,6 +12,7 @@ mod stop_over;
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::{RtThread, WaitPolicy};
@@ -26,9 +27,9 @@ use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, WakePlan};
 use punctual_engine::clocks::{MachineClock, Vdso};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::{SampleFile, Sink};
+use punctual_engine::rt_thread::run_before;
 use punctual_engine::safety::{STAMPS_IN_A_PERIOD, is_real_time, is_too_short};
-use punctual_engine::session::{Refusal, ThreadSession};
-use punctual_engine::spawn;
+use punctual_engine::session::Refusal;
 use punctual_engine::wait_policy::WARM_UP_MAX;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
@@ -466,16 +467,16 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
     }
 }
 
+/// The most time for what is found out beforehand and takes some ms: where others keep the CPU of a
+/// loop, the loop itself meets them, and its watchdog.
+const PREPARED: Duration = Duration::from_secs(1);
+
 /// Cost of recording where the first loop will run, and as it will run. `None` where no thread
 /// could be had for it.
 fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
     let thread = &plan.streams.first()?.thread;
-    let (cpu, policy) = (thread.pinned_to(), thread.policy());
-    let measure = move || {
-        let _session = ThreadSession::enter(cpu, policy);
-        RecordCost::measure(&mut clock, COLD_PUSHES)
-    };
-    spawn::plain("punctual-cost", measure).ok()?.join().ok()?
+    let measure = move || RecordCost::measure(&mut clock, COLD_PUSHES);
+    run_before(thread, "punctual-cost", PREPARED, measure).ok()??
 }
 
 /// A period that the clock's own stamps would fill is refused.

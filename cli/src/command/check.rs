@@ -164,7 +164,8 @@ impl Execute for CheckArgs {
         let uncompared = gate.judge(&mut report, &recorded);
         let detail = self.report.detail(Detail::Short);
         writing::write_kept(&report, &results, outputs, detail)?;
-        if self.samples == KeptSamples::None {
+        // Where nothing was recorded there are none.
+        if self.samples == KeptSamples::None && results.has(SAMPLES) {
             // The page has its time series from them.
             results.remove(SAMPLES).with_context(|| format!("cannot remove {SAMPLES}"))?;
         }

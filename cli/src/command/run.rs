@@ -181,10 +181,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
     let at = match tasks.phase {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
-        GridPhase::Quiet => {
-            let thread = &tasks.thread;
-            quiet::find(thread.pinned_to(), thread.policy(), shortest)?
-        }
+        GridPhase::Quiet => quiet::find(&tasks.thread, shortest)?,
     };
     Ok(match at {
         Some(quiet) => (quiet.phase_ns, Vec::new()),

@@ -22,20 +22,21 @@ use punctual_engine::counting::{Words, ring_of};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::{DrainRequests, Drainage, SampleFile, Sink};
 use punctual_engine::monitor::WatchedProgress;
+use punctual_engine::rt_thread::run_before;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::{WarmUp, is_learning, strategy};
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 
 use super::stop_over::{LateRelease, LateWatch, StopOver, StoppingRecorder};
 use super::{
-    ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome,
-    Stream,
+    ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PREPARED, PeriodicPlan,
+    RunOutcome, Stream,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, RingEnds, StealTicks,
@@ -128,13 +129,14 @@ impl Prepared {
     /// # Errors
     /// That no thread could be started.
     pub fn granted(&self) -> io::Result<Vec<SchedPolicy>> {
-        let ask = |stream: &Stream| {
-            let (cpu, policy) = (stream.thread.pinned_to(), stream.thread.policy());
-            let enter = move || ThreadSession::enter(cpu, policy).policy();
-            let thread = spawn::plain("punctual-policy", enter)?;
-            Ok(thread.join().unwrap_or(SchedPolicy::Other))
+        let granted = |stream: &Stream| {
+            // On any CPU: that of the loop may be kept by others.
+            let thread = stream.thread.clone().pinned(None);
+            let policy = || scheduler::get(0).unwrap_or(SchedPolicy::Other);
+            let granted = run_before(&thread, "punctual-policy", PREPARED, policy)?;
+            Ok(granted.unwrap_or(SchedPolicy::Other))
         };
-        self.plan.streams.iter().map(ask).collect()
+        self.plan.streams.iter().map(granted).collect()
     }
 
     /// Runs the experiment until it ends or `stop` is set; samples go to `sink` and `file`.
@@ -413,7 +415,10 @@ impl StreamThreads {
             let before = StealTicks::read(&root);
             let counts = sequence.counts;
             let order = Order { condition, begin: begun, end: begun + length, counts };
-            for orders in &self.orders {
+            for ((orders, vitals), tid) in self.orders.iter().zip(context.vitals).zip(&tallies.tids)
+            {
+                // Before the thread can: others may keep it from taking its order.
+                vitals.watched().arm(*tid);
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(order);
             }
@@ -773,11 +778,14 @@ impl<'a> Worker<'a> {
         let RunContext { plan, vitals, stop, .. } = self.context;
         let vitals = &vitals[self.number];
         let thread = &plan.streams[self.number].thread;
-        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let tid = process::tid();
+        // From here on: a thread above it may keep the CPU from its first moment there.
+        vitals.watched().arm(tid);
+        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let waits = rings.into_iter().enumerate();
         let mut loops: Vec<ConditionLoop<'_, C>> =
             waits.map(|(condition, ring)| self.made(&mut clock, condition, ring)).collect();
+        vitals.watched().disarm();
         let _gone = self.answers.send(Answer::Ready {
             stream: self.number,
             tid,
@@ -798,7 +806,6 @@ impl<'a> Worker<'a> {
             segments.begin_on(grid, grid.at_or_after(begin + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
-            vitals.watched().arm(tid);
             let ended = segments.run(stop, vitals);
             vitals.watched().disarm();
             let status = segments.wait_status();
@@ -849,10 +856,8 @@ impl<'a> Worker<'a> {
                 watched: Some(watched),
             };
             clock.discipline();
-            watched.arm(process::tid());
             // A stop is seen by the first order too.
             warm_up.learn(&mut wait, clock, (stream.period, plan.phase_ns(stream, condition)));
-            watched.disarm();
         }
         let observe = StoppingRecorder::new(ring, late, (self.number, condition));
         let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grid(condition));

@@ -358,6 +358,9 @@ pub fn run_before<R: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use punctual_os::clock::{ClockId, now_ns};
     use punctual_testkit::skip;
 
@@ -384,22 +387,29 @@ mod tests {
             return;
         }
         let cpu = affinity::get(0).expect("own").iter().last().expect("one");
-        let done = || run_before(&RtThread::cpu(cpu).fifo(1), "before", LONG, || 5);
-        assert_eq!(done().expect("a thread"), Some(5));
+        let before = RtThread::cpu(cpu).fifo(1);
+        let found = |bound| run_before(&before, "before", bound, || 5).expect("a thread");
+        assert_eq!(found(20 * LONG), Some(5));
         // A thread above it, which runs for longer than it is waited for.
+        let is_over = Arc::new(AtomicBool::new(false));
         let (started, waiting) = mpsc::channel();
-        let above = spawn::plain("above", move || {
-            let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(2));
-            let begun_ns = now_ns(ClockId::Monotonic);
-            started.send(()).expect("waited for");
-            while Duration::from_nanos(now_ns(ClockId::Monotonic) - begun_ns) < 4 * LONG {
-                std::hint::spin_loop();
+        let above = spawn::plain("above", {
+            let is_over = is_over.clone();
+            move || {
+                let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(2));
+                let begun_ns = now_ns(ClockId::Monotonic);
+                started.send(()).expect("waited for");
+                let so_far = || Duration::from_nanos(now_ns(ClockId::Monotonic) - begun_ns);
+                while !is_over.load(Ordering::Relaxed) && so_far() < 20 * LONG {
+                    std::hint::spin_loop();
+                }
             }
         });
         let above = above.expect("a thread");
         waiting.recv().expect("it runs");
-        assert_eq!(done().expect("a thread"), None);
+        assert_eq!(found(LONG), None);
         assert!(!above.is_finished(), "it was waited for");
+        is_over.store(true, Ordering::Relaxed);
         above.join().expect("no panic");
     }
 

@@ -208,9 +208,9 @@ pub fn run<E: Experiment>(
     signal::catch_stop().map_err(ExperimentError::Signal)?;
     let process = ProcessSession::ask(true, experiment.has_own_threads());
     let mut loading = Loading::new(experiment.conditions(), bounds(facts), launcher, observer);
-    let (stop, starvation) = (signal::stop_flag(), StarvationWatch::default());
+    let (stop, starvation) = (signal::stop_flag(), StarvationWatch::new());
     let measured = thread::scope(|scope| {
-        let _watching = starvation.start(scope, stop)?;
+        let _watching = starvation.start(scope, stop, |_| true)?;
         experiment.run(Context { loading: &mut loading, stop })
     });
     let loads = loading.finish();

@@ -13,7 +13,6 @@ use std::time::Duration;
 use punctual_engine::spawn;
 use punctual_os::affinity;
 use punctual_os::clock::thread_cpu_ns;
-use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, ThreadState};
 
@@ -22,11 +21,13 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Looks at which a thread was runnable and did not run: 4 s, twice what a loop's watchdog takes.
 /// They are counted, for time in which this did not run either is no fault of others.
-const LOOKS_MAX: u32 = 16;
+const LOOKS: u32 = 16;
 
 /// The watch of the process's real-time threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StarvationWatch {
+    /// Looks in a row after which a thread counts as starved.
+    looks: u32,
     is_over: AtomicBool,
     has_ended: AtomicBool,
 }
@@ -55,8 +56,18 @@ struct SeenThread {
 }
 
 impl StarvationWatch {
-    /// Watches until what it returns is dropped. Where a thread is starved, all real-time threads
-    /// of the process become SCHED_OTHER, and `stop` is set.
+    /// A watch that ends an experiment after 4 s.
+    pub(crate) const fn new() -> Self {
+        Self::after(LOOKS)
+    }
+
+    const fn after(looks: u32) -> Self {
+        Self { looks, is_over: AtomicBool::new(false), has_ended: AtomicBool::new(false) }
+    }
+
+    /// Watches the real-time threads of the process that `is_watched` names by their number, until
+    /// what it returns is dropped. Where one is starved, all of these become SCHED_OTHER, and
+    /// `stop` is set.
     ///
     /// # Errors
     /// No thread could be had.
@@ -64,13 +75,14 @@ impl StarvationWatch {
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         stop: &'env AtomicBool,
+        is_watched: impl Fn(i32) -> bool + Send + 'scope,
     ) -> io::Result<Watching<'env>> {
-        let started = spawn::scoped(scope, "punctual-starve", || {
+        let started = spawn::scoped(scope, "punctual-starve", move || {
             let mut seen = Vec::new();
             while !self.is_over.load(Ordering::Acquire) {
                 thread::park_timeout(LOOK);
-                seen = look(&seen);
-                if seen.iter().any(|thread| thread.looks >= LOOKS_MAX) {
+                seen = look(&seen, &is_watched);
+                if seen.iter().any(|thread| thread.looks >= self.looks) {
                     for SeenThread { tid, .. } in &seen {
                         // One that is gone needs no demotion.
                         let _gone = scheduler::set(*tid, SchedPolicy::Other);
@@ -90,16 +102,16 @@ impl StarvationWatch {
     }
 }
 
-/// Looks at the real-time threads of this process once more, and leaves the CPUs of those that are
-/// bound to one.
-fn look(before: &[SeenThread]) -> Vec<SeenThread> {
+/// Looks at those real-time threads of this process once more, and leaves the CPUs of those that
+/// are bound to one.
+fn look(before: &[SeenThread], is_watched: &impl Fn(i32) -> bool) -> Vec<SeenThread> {
     let (pid, mut seen) = (std::process::id().cast_signed(), Vec::new());
     let own = affinity::get(0).ok();
     let mut elsewhere = own;
     // Without its list nothing is known, and nothing is done.
     let _listed = threads::of(pid, |tid| {
         let policy = scheduler::get(tid).unwrap_or(SchedPolicy::Other);
-        if tid == process::tid() || policy == SchedPolicy::Other {
+        if policy == SchedPolicy::Other || !is_watched(tid) {
             return;
         }
         let Some(cpu_ns) = thread_cpu_ns(tid) else { return };
@@ -122,10 +134,12 @@ fn look(before: &[SeenThread]) -> Vec<SeenThread> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::atomic::AtomicI32;
+    use std::sync::{Arc, mpsc};
     use std::time::Instant;
 
     use punctual_engine::session::ThreadSession;
+    use punctual_os::process;
     use punctual_testkit::skip;
 
     use super::*;
@@ -136,14 +150,22 @@ mod tests {
             return;
         }
         let cpu = affinity::get(0).expect("own").iter().last().expect("one");
-        let (watch, stop) = (StarvationWatch::default(), AtomicBool::new(false));
+        // Soon, for others need that CPU too.
+        let (watch, stop) = (StarvationWatch::after(2), AtomicBool::new(false));
         let is_done = AtomicBool::new(false);
         let [(go, wait), (ready, is_ready)] = [(); 2].map(|()| mpsc::channel());
         let is_other = thread::scope(|scope| {
-            let _watching = watch.start(scope, &stop).expect("a thread");
+            // Other tests have real-time threads of their own.
+            let own = Arc::new(AtomicI32::new(0));
+            let is_own = {
+                let own = own.clone();
+                move |tid| own.load(Ordering::Relaxed) == tid
+            };
+            let _watching = watch.start(scope, &stop, is_own).expect("a thread");
             let below = scope.spawn({
                 let ready = ready.clone();
                 move || {
+                    own.store(process::tid(), Ordering::Relaxed);
                     let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(1));
                     ready.send(()).expect("waited for");
                     // From here on the other one has the CPU.
@@ -156,7 +178,7 @@ mod tests {
                 let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(2));
                 let begun = Instant::now();
                 ready.send(()).expect("waited for");
-                while !is_done.load(Ordering::Acquire) && begun.elapsed() < 4 * LOOK * LOOKS_MAX {
+                while !is_done.load(Ordering::Acquire) && begun.elapsed() < LOOK * LOOKS {
                     std::hint::spin_loop();
                 }
             });
@@ -173,9 +195,9 @@ mod tests {
 
     #[test]
     fn an_experiment_whose_threads_run_is_left_alone() {
-        let (watch, stop) = (StarvationWatch::default(), AtomicBool::new(false));
+        let (watch, stop) = (StarvationWatch::new(), AtomicBool::new(false));
         thread::scope(|scope| {
-            let _watching = watch.start(scope, &stop).expect("a thread");
+            let _watching = watch.start(scope, &stop, |_| true).expect("a thread");
         });
         assert!(!watch.has_ended() && !stop.load(Ordering::Relaxed));
     }

@@ -1,6 +1,7 @@
 //! The examples as a user runs them: each ends by itself, well, and says what it did.
 //!
-//! They run side by side, each in a directory of its own. Nothing here asserts a time.
+//! They run one after the other, as ten real-time loops beside each other starve on two CPUs, each
+//! in a directory of its own. Nothing here asserts a time.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -34,19 +35,22 @@ fn every_example_runs_to_its_end_and_says_what_it_did() {
         return;
     }
     let base = std::env::temp_dir().join(format!("punctual-examples-{}", std::process::id()));
-    let started = EXAMPLES.map(|(name, expected)| {
+    for (name, expected) in EXAMPLES {
         let dir = base.join(name);
         std::fs::create_dir_all(&dir).expect("writable");
-        let child = Command::new(program(name))
-            .current_dir(&dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        (name, expected, child.unwrap_or_else(|why| panic!("{name}: {why}")))
-    });
-    for (name, expected, child) in started {
-        let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
+        let run = || {
+            let mut command = Command::new(program(name));
+            let output = command.current_dir(&dir).stdin(Stdio::null()).output();
+            output.unwrap_or_else(|why| panic!("{name}: {why}"))
+        };
+        // Loops of other tests may keep a loop's CPU; then it says so, and is run again.
+        let is_starved = |output: &Output| {
+            String::from_utf8_lossy(&output.stderr).contains("it did not get the CPU")
+        };
+        let Output { status, stdout, stderr } = (0..4)
+            .map(|_| run())
+            .find(|output| output.status.success() || !is_starved(output))
+            .unwrap_or_else(run);
         let [stdout, stderr] =
             [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(status.success(), "{name}: {status}\n{stdout}{stderr}");

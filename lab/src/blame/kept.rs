@@ -323,9 +323,15 @@ mod tests {
 
     #[test]
     fn each_kept_wake_is_judged_again_as_it_was() {
-        let Some(kept) = recorded() else { return };
+        let Some(mut kept) = recorded() else { return };
+        // Where others keep the CPU for the whole of it, again.
+        for _ in 0..20 {
+            if kept.counts().wakes <= 50 {
+                kept = recorded().expect("as before");
+            }
+        }
+        assert!(kept.counts().wakes > 50, "{:?}", kept.counts());
         let counts = kept.counts();
-        assert!(counts.wakes > 50, "{counts:?}");
         assert_eq!((counts.dropped, counts.cut), (0, 0), "there is room for all");
         for addresses in [Addresses::Kept, Addresses::Numbered] {
             let mut file = Cursor::new(Vec::new());

@@ -174,6 +174,9 @@ fn text(path: &Path) -> Result<String> {
 const NO_RESULT: &str = "not a result of punctual: 'punctual analyse FILE --json RESULT' makes one \
                          of what others recorded, CSV and cyclictest's output among them";
 
+/// The refusal of JSON without its end.
+const CUT_OFF: &str = "not a whole result: the file was cut off";
+
 /// A report from its JSON; the error has line and column.
 fn parse(text: &str) -> Result<Report> {
     if let Ok(BaselineHead { baseline: 1.., name }) = serde_json::from_str(text) {
@@ -183,7 +186,10 @@ fn parse(text: &str) -> Result<Report> {
              'punctual baseline show {name}' shows it; --baselines names its directory"
         );
     }
-    let head: Head = serde_json::from_str(text).context(NO_RESULT)?;
+    let head: Head = serde_json::from_str(text).map_err(|why| {
+        let is_cut = why.is_eof() && !text.trim().is_empty();
+        Error::new(why).context(if is_cut { CUT_OFF } else { NO_RESULT })
+    })?;
     if head.tool != "punctual" {
         bail!(NO_RESULT);
     }
@@ -310,6 +316,8 @@ mod tests {
     fn what_is_no_result_of_ours_is_refused_with_the_reason() {
         let why = |text: &str| format!("{:#}", parse(text).expect_err("refused"));
         assert!(why("").contains("line 1 column 0"), "{}", why(""));
+        let cut = r#"{"schema":2,"tool":"punctual","verdict":"#;
+        assert!(why(cut).starts_with("not a whole result: the file was cut off"), "{}", why(cut));
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));
         assert!(why(r#"{"schema":1,"tool":"other"}"#).contains("not a result of punctual"));
         let baseline = why(r#"{"tool":"punctual","baseline":2,"name":"good","kept_at":""}"#);

@@ -149,7 +149,10 @@ impl<'r> CsvFile<'r> {
         self.columns = fields.len();
         let is_number =
             |field: &String| matches!(Decimal::split(field.trim().as_bytes()), Some((_, [])));
+        // A line of numbers alone is no header, whatever the column is called.
+        let is_data = fields.iter().all(is_number);
         let named = fields.iter().position(|field| self.spec.is_named(field));
+        let named = named.filter(|_| !is_data);
         if named.is_none() && fields.iter().any(is_number) {
             // No header: of several numbers none is named, or a comma is a decimal one; and only a
             // telling name says what a single one is.
@@ -825,6 +828,7 @@ mod tests {
                 .contains("no column \"c\"; the columns are: \"a, b\"")
         );
         assert!(refused(b"1,2\n", "wake:us", Some(1)).contains("no header"));
+        assert!(refused(b"1;2\n3;4\n", "1:us", None).contains("2 numbers and no header"));
         assert!(refused(b"a,b\n1\n", "b:us", None).contains("line 2: column 2 is missing"));
         assert!(
             refused(b"\"1\n2\n", "lateness:us", None).contains("line 1: a quote is not closed")

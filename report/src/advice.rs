@@ -97,7 +97,10 @@ pub(crate) fn of(
         .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
     open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
+    // The best of them has a place, whatever else there is: what to do next.
+    let places = ADVICE_MAX - usize::from(!open.is_empty());
     shown
+        .take(places)
         .chain(open.into_iter().map(|(setting, findings)| of_rule(setting, findings)))
         .take(ADVICE_MAX)
         .collect()
@@ -213,6 +216,11 @@ fn cause(
     let (late, place) =
         (format::count(blame.late), if behind { " behind the measurement" } else { "" });
     let rule = named.and_then(|cause| cause.tune_rule.as_ref());
+    // Too little to act on, and still what was seen.
+    let so_far = run
+        .first_cause()
+        .filter(|_| lost.is_none())
+        .map(|cause| format!("so far {} of {late}: {}", format::count(cause.wakes), cause.name));
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
     let (text, remedy) = match named {
         Some(cause) => {
@@ -248,7 +256,11 @@ fn cause(
             (text, String::new())
         }
         None if blame.late < LATE_MIN => {
-            (format!("{late} {bar}{place} are too few to say why"), String::new())
+            let few = match so_far {
+                Some(so_far) => format!("are too few to be sure why; {so_far}"),
+                None => "are too few to say why".to_owned(),
+            };
+            (format!("{late} {bar}{place} {few}"), String::new())
         }
         None => (format!("no cause was seen of {late} {bar}{place}"), String::new()),
     };
@@ -552,6 +564,9 @@ mod tests {
         );
         assert!(whole.contains(". 50 % of the 15 wakes") && !whole.contains(".."), "{whole}");
         let few = of_runs(&[blamed(plain(), 9, &causes)]);
+        let sure = "are too few to be sure why; so far 5 of 9: softirq of hog";
+        assert!(few[0].text.ends_with(sure), "{few:?}");
+        let few = of_runs(&[blamed(plain(), 9, &causes[..1])]);
         assert!(few[0].text.ends_with("are too few to say why"), "{few:?}");
         let none = of_runs(&[blamed(plain(), 15, &causes[..1])]);
         assert!(none[0].text.starts_with("no cause was seen of 15 wakes"), "{none:?}");

@@ -544,8 +544,13 @@ impl EffectCounts {
     /// where `named` says which they are; `None` where there are none.
     fn sentence(self, named: impl FnOnce(u32) -> String) -> Option<String> {
         let Self { good, waiting, unknown, impossible, bad } = self;
-        let sum = self.sum();
-        let mut words = format!("{good} of {} {} in effect", named(sum), are(good));
+        // What cannot be set was not applied.
+        let tried = self.sum() - impossible;
+        if tried == 0 {
+            let none = || format!("{} cannot be set on this machine", counted(impossible));
+            return (impossible > 0).then(none);
+        }
+        let mut words = format!("{good} of {} {} in effect", named(tried), are(good));
         words += &match waiting {
             0 => String::new(),
             1 => ", 1 waits for its next interrupt".to_owned(),
@@ -554,13 +559,13 @@ impl EffectCounts {
         if unknown > 0 {
             words += &format!(", {unknown} {} not known to be", are(unknown));
         }
-        if impossible > 0 {
-            words += &format!(", {impossible} cannot be set on this machine");
-        }
         if bad > 0 {
             words += &format!(", {bad} {} not", are(bad));
         }
-        (sum > 0).then_some(words)
+        if impossible > 0 {
+            words += &format!(", {impossible} cannot be set on this machine");
+        }
+        Some(words)
     }
 }
 
@@ -644,9 +649,12 @@ mod tests {
         assert!(!count.is_good());
         count.written = EffectCounts::default();
         count.applied = EffectCounts { good: 2, impossible: 1, ..EffectCounts::default() };
-        let applied = "2 of 3 settings that were applied are in effect, 1 cannot be set on this \
+        let applied = "2 of 2 settings that were applied are in effect, 1 cannot be set on this \
                        machine";
         assert_eq!((count.to_string(), count.is_good()), (format!("{applied}; {booted}"), true));
         assert_eq!((count.applied.sum(), count.written.sum(), count.booted.sum()), (3, 0, 3));
+        count.applied = EffectCounts { impossible: 2, ..EffectCounts::default() };
+        let none = "2 settings cannot be set on this machine";
+        assert_eq!(count.to_string(), format!("{none}; {booted}"));
     }
 }

@@ -278,10 +278,8 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
         let above = threads.iter().filter(|(thread, allowed)| {
             thread.is_at_least(priority.into()) && allowed.contains(cpu)
         });
-        let named = above.map(|(thread, _)| {
-            format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words())
-        });
-        let named: Vec<String> = named.collect();
+        let above = above.map(|(thread, _)| thread);
+        let named = named_together(above);
         if named.is_empty() {
             continue;
         }
@@ -296,6 +294,25 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// Threads in words, those of one name and policy together.
+fn named_together<'a>(threads: impl Iterator<Item = &'a RunningThread>) -> Vec<String> {
+    let mut groups: Vec<(&RunningThread, usize)> = Vec::new();
+    for thread in threads {
+        let key = |thread: &RunningThread| (thread.policy, thread.priority);
+        let is_alike =
+            |other: &RunningThread| other.name == thread.name && key(other) == key(thread);
+        match groups.iter_mut().find(|(other, _)| is_alike(other)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((thread, 1)),
+        }
+    }
+    let words = groups.into_iter().map(|(thread, count)| match count {
+        1 => format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words()),
+        _ => format!("{count} threads {} ({})", thread.name, thread.policy_words()),
+    });
+    words.collect()
 }
 
 /// Each CPU that has real-time loops of its own, with the lowest of their priorities.
@@ -828,6 +845,36 @@ mod tests {
     use punctual_host::root::Root;
     use punctual_import::samples::FileInfo;
     use punctual_lab::periodic::{Condition, LibraryLoop, WaitKind, split};
+
+    #[test]
+    fn threads_of_one_name_and_policy_are_named_together() {
+        let thread = |tid, name: &str, priority| RunningThread {
+            pid: 1,
+            tid,
+            name: name.to_owned(),
+            is_kernel: false,
+            is_runnable: false,
+            policy: 1,
+            priority,
+            last_cpu: 0,
+            faults: 0,
+            started: 0,
+        };
+        let threads = [
+            thread(7, "punctual-watch", 99),
+            thread(8, "hog", 95),
+            thread(9, "punctual-watch", 99),
+            thread(10, "hog", 96),
+        ];
+        assert_eq!(
+            named_together(threads.iter()),
+            [
+                "2 threads punctual-watch (SCHED_FIFO 99)",
+                "hog (8, SCHED_FIFO 95)",
+                "hog (10, SCHED_FIFO 96)"
+            ]
+        );
+    }
 
     #[test]
     fn the_head_of_a_file_is_what_its_reader_would_write() {

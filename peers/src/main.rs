@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period};
 use punctual_engine::clocks::MachineClock;
+use punctual_engine::rt_thread::RtThread;
 use punctual_engine::session::ProcessSession;
 use punctual_lab::load::{Reexec, run_child};
 use punctual_lab::quiet;
@@ -131,10 +132,10 @@ fn grid(cpu: u32, period: Period, quiet: bool) -> Result<(Releases, Option<Strin
     if !quiet {
         return Ok((Releases::aligned(now, period, 0), None));
     }
+    let thread = RtThread::cpu(cpu).with_policy(RunContext::POLICY);
     let mut found = None;
     for _ in 0..LISTEN_TRIES {
-        found =
-            quiet::find(Some(cpu), RunContext::POLICY, period).map_err(|why| why.to_string())?;
+        found = quiet::find(&thread, period).map_err(|why| why.to_string())?;
         if found.is_some() {
             break;
         }

@@ -348,12 +348,20 @@ pub fn run_before<R: Send + 'static>(
     })?;
     let found = result.recv_timeout(bound);
     if let (Err(RecvTimeoutError::Timeout), Ok(tid)) = (&found, known.try_recv()) {
-        // One that is gone needs neither.
-        let _demoted = scheduler::set(tid, SchedPolicy::Other);
-        let _moved = affinity::get(0).and_then(|mask| affinity::set(tid, &mask));
+        give_way(tid, affinity::get(0).as_ref().ok());
     }
     let _ended = thread.join();
     Ok(found.ok())
+}
+
+/// Takes its real-time policy from a thread that others keep from its CPU, and lets it run on
+/// `cpus`, so that it can end.
+///
+/// # Real-time: setup only
+pub fn give_way(tid: i32, cpus: Option<&CpuMask>) {
+    // A thread that is gone needs neither.
+    let _demoted = scheduler::set(tid, SchedPolicy::Other);
+    let _moved = cpus.map(|cpus| affinity::set(tid, cpus));
 }
 
 #[cfg(test)]

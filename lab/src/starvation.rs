@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, Thread};
 use std::time::Duration;
 
+use punctual_engine::rt_thread::give_way;
 use punctual_engine::spawn;
 use punctual_os::affinity;
 use punctual_os::clock::thread_cpu_ns;
@@ -66,8 +67,8 @@ impl StarvationWatch {
     }
 
     /// Watches the real-time threads of the process that `is_watched` names by their number, until
-    /// what it returns is dropped. Where one is starved, all of these become SCHED_OTHER, and
-    /// `stop` is set.
+    /// what it returns is dropped. Where one is starved, all of these become SCHED_OTHER on
+    /// any CPU, and `stop` is set.
     ///
     /// # Errors
     /// No thread could be had.
@@ -78,14 +79,13 @@ impl StarvationWatch {
         is_watched: impl Fn(i32) -> bool + Send + 'scope,
     ) -> io::Result<Watching<'env>> {
         let started = spawn::scoped(scope, "punctual-starve", move || {
-            let mut seen = Vec::new();
+            let (mut seen, cpus) = (Vec::new(), affinity::get(0).ok());
             while !self.is_over.load(Ordering::Acquire) {
                 thread::park_timeout(LOOK);
                 seen = look(&seen, &is_watched);
                 if seen.iter().any(|thread| thread.looks >= self.looks) {
                     for SeenThread { tid, .. } in &seen {
-                        // One that is gone needs no demotion.
-                        let _gone = scheduler::set(*tid, SchedPolicy::Other);
+                        give_way(*tid, cpus.as_ref());
                     }
                     self.has_ended.store(true, Ordering::Release);
                     stop.store(true, Ordering::Relaxed);

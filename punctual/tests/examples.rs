@@ -43,7 +43,7 @@ fn every_example_runs_to_its_end_and_says_what_it_did() {
             let output = command.current_dir(&dir).stdin(Stdio::null()).output();
             output.unwrap_or_else(|why| panic!("{name}: {why}"))
         };
-        // Loops of other tests may keep a loop's CPU; then it says so, and is run again.
+        // Loops of other tests may keep a loop's CPU: its watchdog ends it, and it is run again.
         let is_starved = |output: &Output| {
             String::from_utf8_lossy(&output.stderr).contains("it did not get the CPU")
         };

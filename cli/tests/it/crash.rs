@@ -261,7 +261,9 @@ fn each_signal_has_the_exit_status_that_the_help_names() {
         (EndSignal::HangUp, "SIGHUP", 129),
     ] {
         let mut command = punctual();
-        command.args(["measure", "accuracy", "-d", "1h"]).stdout(Stdio::null());
+        command
+            .args(["measure", "accuracy", "-d", "1h", "--policy", "other"])
+            .stdout(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         until("signals to be caught", || catches_interrupt(&child));
         signal(&child, how);

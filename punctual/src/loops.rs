@@ -128,10 +128,11 @@ impl<C: Clock> Loop<C> {
     /// After a stall the oldest release runs; other releases that passed since the last cycle are
     /// missed, and counted.
     ///
-    /// The first call fixes which release is the first, one that is still to come, and starts the
-    /// watchdog. A cycle is counted at the beginning of the next wait, so that readers are a cycle
-    /// behind. Between the wake and the return stand the clock's new anchor after a sleep, the spin
-    /// where the wait has one, a look at the stop, what was missed, and the watchdog's heartbeat.
+    /// The first call fixes which release is the first, one that is still to come, and the watchdog
+    /// looks from there on, as it did in the setup. A cycle is counted at the beginning of the next
+    /// wait, so that readers are a cycle behind. Between the wake and the return stand the clock's
+    /// new anchor after a sleep, the spin where the wait has one, a look at the stop, what was
+    /// missed, and the watchdog's heartbeat.
     ///
     /// # Real-time: in loop, waits
     #[inline]
@@ -173,7 +174,7 @@ impl<C: Clock> Loop<C> {
         self.finish()
     }
 
-    /// Fixes the first release, which it returns, and starts the watchdog, at the first wait.
+    /// Fixes the first release, which it returns, and arms the watchdog, at the first wait.
     #[cold]
     fn begin(&mut self) -> Instant {
         self.handle.shared.watched().arm(process::tid());
@@ -412,7 +413,8 @@ impl LoopBuilder {
     /// Makes the calling thread a loop's: takes 50 ms for the clock, 90 ms to find a quiet phase
     /// (300 ms where the kernel's tick is hard to see), and a third of a second for the wait to
     /// learn, twice that where its releases met the tick. What the kernel refused is in
-    /// [`Loop::refused`].
+    /// [`Loop::refused`]. Where a thread above keeps its CPU for 4 s, the watchdog ends it: then
+    /// the first [`Loop::wait`] gives `None`.
     ///
     /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
     /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
@@ -482,14 +484,17 @@ impl LoopBuilder {
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::over(Arc::clone(&shared), bound));
         let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
-        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
+        let watched = shared.watched();
+        // From here on a thread above may keep its CPU.
+        let enter = || ThreadSession::enter(thread.pinned_to(), thread.policy());
+        let session = watched.in_setup(enter);
         let refused: Vec<Refusal> =
             process.refused().iter().chain(session.refused()).copied().collect();
         if thread.is_strict() && !refused.is_empty() {
             return Err(Kind::Refused(refused).into());
         }
         let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
-        let (mut clock, quiet) = clock(period, shared.stop.flag());
+        let (mut clock, quiet) = watched.in_setup(|| clock(period, shared.stop.flag()));
         check_period(period, &mut clock)?;
         check_lead(period.as_span(), &clock)?;
         let phase_ns = match (phase, quiet) {
@@ -498,8 +503,8 @@ impl LoopBuilder {
         };
         let warm_up = WarmUp::until(shared.stop.flag());
         let place = LearnPlace { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
-        let ReadyWait { wait, mut warnings, moved } =
-            warm_up.ready(thread.wait_policy(), place, &mut clock, &discipline);
+        let learn = || warm_up.ready(thread.wait_policy(), place, &mut clock, &discipline);
+        let ReadyWait { wait, mut warnings, moved } = watched.in_setup(learn);
         let quiet = moved.or(quiet);
         let phase_ns = moved.map_or(phase_ns, |quiet| quiet.phase_ns);
         warnings.extend(beside);

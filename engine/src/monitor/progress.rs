@@ -11,9 +11,15 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::clock::thread_cpu_ns;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, ThreadState};
+use punctual_os::{affinity, process};
+
+use crate::rt_thread::give_way;
 
 /// The time between two looks of the watchdog.
 pub(super) const TICK: Span = Span::from_ms(50);
+
+/// The longest time that a step of a setup may take: none needs a second of a CPU.
+const STEP: Span = Span::from_ms(4_000);
 
 /// The state that a loop shows to its watchdog, in atomic numbers. The loop's owner arms it before
 /// a segment and disarms it after.
@@ -78,6 +84,20 @@ impl Watched {
     #[inline]
     pub fn disarm(&self) {
         self.tid.store(0, Ordering::Release);
+    }
+
+    /// Runs a step of the setup of the calling thread, watched: where others keep its CPU for 4 s
+    /// of it, that ends as a loop would, and the step goes on as SCHED_OTHER where it may run.
+    ///
+    /// # Real-time: setup only
+    pub fn in_setup<R>(&self, step: impl FnOnce() -> R) -> R {
+        self.beat();
+        self.allow(Some(STEP));
+        self.arm(process::tid());
+        let result = step();
+        self.disarm();
+        self.allow(None);
+        result
     }
 
     /// From now on the loop may get nowhere for so long, whatever its [`WatchedProgress`] says:
@@ -232,7 +252,8 @@ impl Idle {
 /// One look at `loops`, at `now`, `elapsed` after the last one. When one gets nowhere for longer
 /// than its bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of
 /// that time, or waited for something else at each look, it is demoted to SCHED_OTHER; if not,
-/// another one may have kept it from running, and all are.
+/// another one may have kept it from running, and all are; where it wanted its CPU at each look,
+/// they may also leave it.
 pub(super) fn look<P: Fn() -> u64>(
     loops: &[WatchedProgress<'_, P>],
     idle: &mut [Idle],
@@ -257,9 +278,10 @@ pub(super) fn look<P: Fn() -> u64>(
                 let is_alone = |watched: &Watched| std::ptr::eq(watched, progress.watched);
                 let watched = loops.iter().map(|progress| progress.watched);
                 let demoted = watched.filter(|watched| why != Force::Blocked || is_alone(watched));
+                // Its CPU may be another's for good: where this one runs it can end.
+                let cpus = (why == Force::Starved).then(|| affinity::get(0).ok()).flatten();
                 for tid in demoted.filter_map(Watched::thread) {
-                    // One that is gone needs no demotion.
-                    let _gone = demote(tid);
+                    give_way(tid, cpus.as_ref());
                 }
                 why
             };
@@ -353,7 +375,7 @@ mod tests {
                     // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop
                     // does.
                     let _session = crate::session::ThreadSession::enter(None, SchedPolicy::Fifo(1));
-                    watched.arm(punctual_os::process::tid());
+                    watched.arm(process::tid());
                     while !stop.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
@@ -383,7 +405,7 @@ mod tests {
             scope.spawn(move || watch(&loops, stop, done));
             let (wake, asleep) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
-                watched.arm(punctual_os::process::tid());
+                watched.arm(process::tid());
                 let _woken = asleep.recv();
             });
             while !stop.load(Ordering::Relaxed) {

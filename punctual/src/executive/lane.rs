@@ -162,7 +162,8 @@ impl<'env> Lane<'env> {
 
     /// Gives the calling thread its CPU and its policy; notes refusals of the kernel.
     pub(super) fn enter<C: Clock + Clone + Send>(&self, run: &Run<'_, '_, C>) -> LaneSession {
-        let session = ThreadSession::enter(self.cpu(), self.thread.policy());
+        let enter = || ThreadSession::enter(self.cpu(), self.thread.policy());
+        let session = run.shared().lanes[self.at].watched.in_setup(enter);
         run.startup().refuse(session.refused());
         let (neighbour, beside) = Neighbour::enter(self.cpu());
         run.startup().warn(beside);
@@ -181,7 +182,8 @@ impl<'env> Lane<'env> {
         let (startup, period) = (run.startup(), self.adapts_to());
         let place = LearnPlace { period, phase_ns: epoch.as_ns() % period.as_ns(), quiet };
         let warm_up = WarmUp::until(startup.ending().stop.flag());
-        let ready = warm_up.ready(self.thread.wait_policy(), place, clock, startup.discipline());
+        let learn = || warm_up.ready(self.thread.wait_policy(), place, clock, startup.discipline());
+        let ready = run.shared().lanes[self.at].watched.in_setup(learn);
         startup.warn(ready.warnings);
         (ready.wait, ready.moved)
     }

@@ -56,6 +56,8 @@ pub(super) struct Startup<C> {
     strict: bool,
     ready: AtomicUsize,
     aborted: AtomicBool,
+    /// True once the epoch is fixed, or nothing will run.
+    is_found: AtomicBool,
     setup: Mutex<Setup<C>>,
 }
 
@@ -84,9 +86,9 @@ impl<C: Clock + Clone + Send> Startup<C> {
         discipline: fn(&mut C),
         strict: bool,
     ) -> Self {
-        let (ready, aborted) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let setup = Setup::shared();
-        Self { ending, length, threads, discipline, strict, ready, aborted, setup }
+        let [aborted, is_found] = [(); 2].map(|()| AtomicBool::new(false));
+        let (ready, setup) = (AtomicUsize::new(0), Setup::shared());
+        Self { ending, length, threads, discipline, strict, ready, aborted, is_found, setup }
     }
 
     /// The stop of the run.
@@ -112,7 +114,13 @@ impl<C: Clock + Clone + Send> Startup<C> {
     pub(super) fn fail(&self, why: Error) {
         self.with(|setup| setup.failed.get_or_insert(why).kind() == ErrorKind::Thread);
         self.aborted.store(true, Ordering::Release);
+        self.is_found.store(true, Ordering::Release);
         self.ending.stop();
+    }
+
+    /// True once the epoch is fixed, or nothing will run.
+    pub(super) fn is_found(&self) -> &AtomicBool {
+        &self.is_found
     }
 
     /// The error for which nothing ran, the refusals and the warnings.
@@ -167,6 +175,7 @@ impl<C: Clock + Clone + Send> Startup<C> {
     /// Notes the epoch, which stays.
     pub(super) fn settle_epoch(&self, epoch: Instant) {
         self.with(|setup| setup.epoch = Some(epoch));
+        self.is_found.store(true, Ordering::Release);
     }
 
     /// Waits for the clock and the likely epoch, for waits to learn on; `None` where nothing will

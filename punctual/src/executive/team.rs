@@ -15,11 +15,11 @@ use punctual_core::cycle::CancelToken;
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::WaitStatus;
-use punctual_engine::clocks::MachineClock;
+use punctual_engine::clocks::{MachineClock, monotonic_now};
 use punctual_engine::duration::span;
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::handover::LOOK;
-use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside};
+use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside, watch};
 use punctual_engine::outcome::{End, Samples};
 use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Over, Stop, Supervisor, TaskOutcome};
@@ -319,7 +319,8 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         // A clock of the caller's may panic: the others wait for this thread.
         let _abort = Abort(startup);
         let session = lane.enter(run);
-        let mut clock = startup.ending().callback(clocking.make);
+        let watched = &run.shared().lanes[0].watched;
+        let mut clock = watched.in_setup(|| startup.ending().callback(clocking.make));
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
             startup.fail(why);
         }
@@ -327,7 +328,8 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             startup.fail(why);
         }
         let mut quiet = match phase {
-            Phase::Quiet => (clocking.quiet)(&mut clock, common, startup.ending().stop.flag()),
+            Phase::Quiet => watched
+                .in_setup(|| (clocking.quiet)(&mut clock, common, startup.ending().stop.flag())),
             _ => None,
         };
         let mut epoch = Instant::from_ns(match (phase, quiet) {
@@ -360,12 +362,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
     /// The monitor of all loops and of the tasks beside them.
     fn watch(&self) {
         let startup = self.run.startup();
-        let Some((mut clock, _)) = startup.await_settled() else { return };
-        let Some(epoch) = startup.await_epoch() else { return };
         let Shared { lanes, threads: slots, cancels, ending, .. } = self.run.shared();
-        let threads = self.threads.iter().zip(self.blocks);
-        let mut rules: Vec<RunawayRule<'_>> =
-            threads.filter_map(|(task, block)| block.rule(task, epoch)).collect();
         let bound = self.bounds.first().copied().flatten();
         let in_loops = lanes.iter().map(|lane| &lane.watched).zip(self.bounds.iter().copied());
         let in_threads = slots.iter().map(|slot| (slot.watched(), bound));
@@ -373,6 +370,17 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             Some(WatchedProgress { watched, progress: move || watched.beats(), bound: bound? })
         });
         let loops: Vec<_> = loops.collect();
+        // Often, for whatever runs first is watched from its beginning on.
+        let often = AtomicBool::new(true);
+        let in_setup = Monitor { loops: &loops, rules: &mut [], tokens: &[], cancels: &often };
+        in_setup.run(monotonic_now, &**ending, startup.is_found(), || ());
+        let found = startup.await_settled().zip(startup.await_epoch());
+        let Some(((mut clock, _), epoch)) = found else {
+            return watch(&loops, &**ending, &self.done);
+        };
+        let threads = self.threads.iter().zip(self.blocks);
+        let mut rules: Vec<RunawayRule<'_>> =
+            threads.filter_map(|(task, block)| block.rule(task, epoch)).collect();
         let tokens = lanes.iter().map(|lane| &lane.token);
         let tokens: Vec<&CancelToken> = tokens.chain(slots.iter().map(ThreadSlot::token)).collect();
         let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &tokens, cancels };

@@ -229,7 +229,8 @@ impl ThreadTask {
         (block, slot): (&ThreadBlock, &ThreadSlot<'_>),
         counting: impl FnOnce(Instant) -> Option<CycleCounting>,
     ) {
-        let session = ThreadSession::enter(self.cpu, self.policy);
+        let enter = || ThreadSession::enter(self.cpu, self.policy);
+        let session = slot.watched.in_setup(enter);
         if slot.added && startup.is_strict() && !session.refused().is_empty() {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
@@ -246,7 +247,8 @@ impl ThreadTask {
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp::until(startup.ending().stop.flag());
-            let ready_wait = warm_up.ready(&policy, place, &mut clock, startup.discipline());
+            let learn = || warm_up.ready(&policy, place, &mut clock, startup.discipline());
+            let ready_wait = slot.watched.in_setup(learn);
             startup.warn(ready_wait.warnings.into_iter().map(|words| self.with_name(&words)));
             wait = Some(ready_wait.wait);
         }

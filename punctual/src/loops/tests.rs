@@ -312,6 +312,48 @@ fn a_thread_elsewhere_stops_a_body_that_never_lets_go_of_its_cpu() {
     assert_eq!(summary.end, End::Stopped, "the request came after the watchdog: {summary}");
 }
 
+/// Without an end to it the start would last as long as the thread above does.
+#[test]
+fn a_thread_above_that_keeps_the_cpu_does_not_hold_up_a_start() {
+    let cpus = affinity::get(0).expect("own");
+    let may = skip::need_native("real timing") && skip::need_fifo();
+    if !may || !skip::need("two CPUs", cpus.iter().count() >= 2) {
+        return;
+    }
+    let last = cpus.iter().last().expect("two at least");
+    let (is_done, is_late) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (begins, begun) = std::sync::mpsc::channel();
+        let (is_done, is_late) = (&is_done, &is_late);
+        scope.spawn(move || {
+            let _above = ThreadSession::enter(Some(last), SchedPolicy::Fifo(3));
+            let ends_ns = now_ns(ClockId::Monotonic) + 60_000_000_000;
+            begins.send(()).expect("it waits");
+            while !is_done.load(Ordering::Acquire) && now_ns(ClockId::Monotonic) < ends_ns {
+                std::hint::spin_loop();
+            }
+            is_late.store(!is_done.load(Ordering::Acquire), Ordering::Release);
+        });
+        begun.recv().expect("it begins");
+        let starved = || thread(WaitPolicy::adaptive()).pinned(Some(last)).fifo(2);
+        let alone = scope.spawn(move || {
+            let each_ms = Loop::builder(Period::hz(1_000).expect("in range")).thread(starved());
+            let mut each_ms = each_ms.start().expect("a loop");
+            assert!(each_ms.wait().is_none(), "it was ended before its first release");
+            each_ms.finish().end
+        });
+        let task = Task::every("servo", Period::hz(1_000).expect("in range"));
+        let executive = Executive::builder().thread(starved()).task(task, |_| ());
+        let summary = executive.build().expect("a plan").0.run().expect("it starts");
+        let end = alone.join().expect("no panic");
+        is_done.store(true, Ordering::Release);
+        assert_eq!((end, &summary.end), (End::Starved, &End::Starved), "{summary}");
+        assert_eq!(summary.tasks[0].counts.ran, 0, "{summary}");
+        assert_eq!(affinity::get(0), Ok(cpus), "as it was before");
+    });
+    assert!(!is_late.load(Ordering::Acquire), "they ended before the thread above did");
+}
+
 /// A directory of a test's own.
 fn scratch(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));

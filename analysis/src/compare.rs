@@ -56,12 +56,19 @@ enum ScatterFrom {
     /// Whole results alone: counts without an order do not show how late cycles come, but how much
     /// several results differ holds all of that.
     Results,
-    /// Nothing: one burst looks like many single exceedances.
-    Nothing,
+    /// Nothing, for a side has counts without an order: one burst looks like many single
+    /// exceedances.
+    Unordered,
+    /// Nothing, for a side is shorter than one burst may be.
+    TooFew,
 }
 
 /// Results without the order of their cycles that each side must have to be tested.
 pub const RESULTS_MIN: usize = 3;
+
+/// Releases that each side must have to be tested: at 1 kHz a tenth of a second, which one stall
+/// can fill.
+pub const RELEASES_MIN: u64 = 100;
 
 impl ScatterFrom {
     fn of(runs: &Runs<'_>) -> Self {
@@ -72,10 +79,32 @@ impl ScatterFrom {
             results.dedup();
             results.len()
         };
+        let releases = |side: &&[Part<'_>]| {
+            let counts = side.iter().map(|part| part.series.releases());
+            counts.fold(0, u64::saturating_add)
+        };
         match runs.sides.iter().map(results).min() {
-            _ if ordered || runs.as_if_independent => Self::Chunks,
+            _ if runs.as_if_independent => Self::Chunks,
+            _ if runs.sides.iter().map(releases).any(|count| count < RELEASES_MIN) => Self::TooFew,
+            _ if ordered => Self::Chunks,
             Some(fewest) if fewest >= RESULTS_MIN => Self::Results,
-            _ => Self::Nothing,
+            _ => Self::Unordered,
+        }
+    }
+
+    /// Why nothing is tested, with what a test takes; `None` where there is enough data for one.
+    fn why_untested(self) -> Option<String> {
+        match self {
+            Self::Chunks | Self::Results => None,
+            Self::Unordered => Some(format!(
+                "without samples the order of the cycles is not known, so one burst looks like \
+                 many single exceedances; with samples one result a side is enough, of counts \
+                 alone {RESULTS_MIN} a side"
+            )),
+            Self::TooFew => Some(format!(
+                "a side of less than {RELEASES_MIN} releases is shorter than one burst may be; \
+                 measure longer"
+            )),
         }
     }
 }
@@ -97,7 +126,9 @@ impl<'a> Prepared<'a> {
             ScatterFrom::Results => {
                 Counts { dispersion: between_results(sides, cell), ..Counts::of(sides, cell) }
             }
-            ScatterFrom::Chunks | ScatterFrom::Nothing => Counts::of(sides, cell),
+            ScatterFrom::Chunks | ScatterFrom::Unordered | ScatterFrom::TooFew => {
+                Counts::of(sides, cell)
+            }
         };
         let requested = runs.thresholds_ns.iter().copied().chain(runs.deadline_ns);
         let cells = thresholds(sides, requested);
@@ -109,13 +140,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// True where there is enough data for a verdict.
-    fn is_testable(&self) -> bool {
-        self.scatter != ScatterFrom::Nothing
-    }
-
     fn p_values(&self) -> Vec<f64> {
-        if !self.is_testable() {
+        if self.scatter.why_untested().is_some() {
             return Vec::new();
         }
         let rates = self.rates.iter().map(Counts::p_value);
@@ -171,7 +197,7 @@ impl<'a> Prepared<'a> {
             withheld: (by_tests != verdict).then_some(by_tests),
         };
         comparison.statement =
-            outcome::statement(&comparison, self.runs.labels, self.is_testable());
+            outcome::statement(&comparison, self.runs.labels, self.scatter.why_untested());
         comparison
     }
 }
@@ -964,6 +990,39 @@ mod tests {
         // Twenty are twice as many as the confidence allows.
         let differing = differing.count();
         assert!(differing <= 20, "{differing} of {trials}");
+    }
+
+    #[test]
+    fn a_side_that_is_shorter_than_a_burst_is_not_tested() {
+        let side = |n: u64, is_late: fn(u64) -> bool| {
+            let mut builder = Builder::new(1_000_000, true);
+            for cycle in 0..n {
+                let lateness = Span::from_ns(if is_late(cycle) { 400_000 } else { 5_000 });
+                builder.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            builder.finish(0)
+        };
+        let (calm, thresholds_ns) = (side(289, |_| false), [100_000]);
+        let compared = |b: &LatenessSeries| {
+            let [a, b] = [&calm, b].map(|series| [Part { result: 0, series }]);
+            let sides = [&a[..], &b];
+            let runs = Runs {
+                sides,
+                thresholds_ns: &thresholds_ns,
+                deadline_ns: Some(100_000),
+                labels: ["A", "B"],
+                ..Runs::default()
+            };
+            compare(&[runs]).0.remove(0)
+        };
+        // Six of seven in a row: by counts alone that is far more often.
+        let short = compared(&side(7, |cycle| cycle < 6));
+        assert!(short.verdict == Verdict::Undecided && short.is_open(), "{}", short.statement);
+        let words = "A 0 of 289, B 6 of 7: not tested; by all tests undecided: a side of less than";
+        assert!(short.statement.contains(words), "{}", short.statement);
+        // Half a second of them, with others between.
+        let long = compared(&side(500, |cycle| cycle % 3 == 0));
+        assert_eq!(long.verdict, Verdict::Worse, "{}", long.statement);
     }
 
     #[test]

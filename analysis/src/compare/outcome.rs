@@ -6,7 +6,6 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RESULTS_MIN;
 use crate::plain::grouped;
 
 /// The verdict on B, compared with A.
@@ -247,13 +246,17 @@ pub struct Family {
 }
 
 /// The sentences: the deadline of the question where one is known, the verdict of all tests, and
-/// what else ran. A comparison that is not testable holds counts without their order.
-pub(super) fn statement(run: &RunComparison, labels: [&str; 2], is_testable: bool) -> String {
+/// what else ran. `untested` says why nothing could be tested.
+pub(super) fn statement(
+    run: &RunComparison,
+    labels: [&str; 2],
+    untested: Option<String>,
+) -> String {
     let by_tests = RunComparison { verdict: run.withheld.unwrap_or(run.verdict), ..run.clone() };
     let mut parts = Vec::new();
     let deadline = run.at_deadline();
     parts.extend(deadline.map(|rate| of_deadline(run, rate, labels)));
-    let whole = of_tests(&by_tests, is_testable);
+    let whole = of_tests(&by_tests, untested);
     parts.push(match (&run.disturbance, run.withheld) {
         (Some(disturbance), Some(_)) => {
             let label = labels[usize::from(disturbance.more == Some(DisturbedSide::B))];
@@ -286,7 +289,8 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         _ if rate.exceedances_a.saturating_add(rate.exceedances_b) == 0 => {
             "none on either side".to_owned()
         }
-        _ if rate.p_adjusted.is_none() => format!("not tested, {ratio}"),
+        // Its interval would be that of independent releases.
+        _ if rate.p_adjusted.is_none() => "not tested".to_owned(),
         Verdict::Worse => format!("more, {ratio}"),
         Verdict::Better => format!("fewer, {ratio}"),
         Verdict::Undecided | Verdict::Mixed if rate.is_open() => {
@@ -311,13 +315,9 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
 }
 
 /// The verdict of all tests, with the threshold or the quantile that shows it.
-fn of_tests(run: &RunComparison, is_testable: bool) -> String {
-    if !is_testable {
-        return format!(
-            "undecided: without samples the order of the cycles is not known, so one burst looks \
-             like many single exceedances; with samples one result a side is enough, of counts \
-             alone {RESULTS_MIN} a side"
-        );
+fn of_tests(run: &RunComparison, untested: Option<String>) -> String {
+    if let Some(why) = untested {
+        return format!("undecided: {why}");
     }
     if run.rates.is_empty() {
         return format!(

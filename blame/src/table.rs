@@ -534,8 +534,9 @@ impl fmt::Display for NamedShare {
     }
 }
 
-/// Shares of the time with names: the first few causes with their wakes, what wakes on time take
-/// too, what is unexplained, and the rest. What the recording itself took is no part of it.
+/// Shares of the time with names: the first few causes with their wakes, what is unexplained (first
+/// where that is more than any of them), what wakes on time take too, and the rest. What the
+/// recording itself took is no part of it.
 fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let whole_ns = table.lateness_ns.saturating_sub(own_ns);
@@ -547,9 +548,10 @@ fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     let is_named = |row: &&CauseRow| {
         share(row.time_ns, whole_ns) >= NAMED_SHARE && !is_open(row) && !row.is_of_recording()
     };
-    let mut parts = Vec::new();
+    let (mut parts, mut largest_ns) = (Vec::new(), 0);
     let mut rest = whole_ns;
     for row in table.rows.iter().filter(is_named).take(NAMED) {
+        largest_ns = largest_ns.max(row.time_ns);
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
         let wakes = if row.touched == 1 { "wake" } else { "wakes" };
         let who = |task: TaskName| row.culprits.headline(task, row.time_ns);
@@ -565,7 +567,10 @@ fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
         let time_ns: u64 = of_kind.map(|row| row.time_ns).sum();
         if time_ns as f64 >= OPEN_SHARE * whole_ns as f64 && time_ns > 0 {
             let name = name.to_owned();
-            parts.push(NamedShare { share: per_cent(time_ns), name, is_cause: false });
+            let part = NamedShare { share: per_cent(time_ns), name, is_cause: false };
+            // What is not known does not hide behind what is.
+            let is_first = kind == CauseKind::Unexplained && time_ns > largest_ns;
+            parts.insert(if is_first { 0 } else { parts.len() }, part);
             rest = rest.saturating_sub(time_ns);
         }
     }

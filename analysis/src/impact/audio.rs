@@ -96,11 +96,15 @@ impl Audio {
             let holds = impact.answer.map_or(is_as_seen, |answer| answer == Suits::Yes);
             if holds {
                 // Without a wanted time nothing is shown but that none was too late.
-                let smallest = match impact.answer {
-                    Some(_) => "is the smallest buffer that holds",
-                    None => "is the smallest buffer that no measured wake was too late for",
+                let (smallest, next) = match impact.answer {
+                    Some(_) => ("is the smallest buffer that holds", ""),
+                    None => (
+                        "is the smallest buffer that no measured wake was too late for",
+                        "; --wanted 1h asks whether it goes that long without one, and how long \
+                         to measure for that",
+                    ),
                 };
-                let statement = format!("{frames} frames {smallest}: {}", impact.statement);
+                let statement = format!("{frames} frames {smallest}: {}{next}", impact.statement);
                 let severity = [vec![frames.into()], impact.severity.clone()].concat();
                 return Ok(Application { statement, ..impact }.severity(severity));
             }
@@ -255,10 +259,12 @@ mod tests {
         let timing = Timing::given(1_500_000.0, Some(1_000_000));
         let impact = any(None).impact(&timing).unwrap();
         assert!(impact.statement.starts_with("128 frames is the smallest"), "{}", impact.statement);
+        assert!(impact.statement.contains("; --wanted 1h asks whether"), "{}", impact.statement);
         assert_eq!((value(&impact, "buffer"), impact.answer), (128.0, None));
         // An hour takes buffers of 3 600 s · 2.996e-6, 10.8 ms, and more.
         let hour = any(Some(3_600e9)).impact(&timing).unwrap();
         assert_eq!((value(&hour, "buffer"), hour.answer), (1_024.0, Some(Suits::Yes)));
+        assert!(!hour.statement.contains("--wanted"), "{}", hour.statement);
         let never = any(Some(1e18)).impact(&timing).unwrap();
         assert_eq!(never.answer, Some(Suits::Unknown), "too short to say");
         let named = "no buffer is shown to hold yet; 128 frames is the smallest";

@@ -337,7 +337,7 @@ impl CaseMaker<'_> {
     }
 }
 
-/// The limits of a comparison of one run with one, shown behind whatever is worse.
+/// The limits of a comparison of one run with one: a warning where something is worse.
 pub const ONE_AGAINST_ONE: &str = "one run compared with one: a drift of the machine or a reboot \
                                    can look the same; 'punctual compare --a A1,A2,A3 --b \
                                    B1,B2,B3' with runs measured in turn separates them";

@@ -82,8 +82,6 @@ pub enum About {
     },
     /// All that is worse than the reference, as one.
     Worse,
-    /// The limits of a comparison of one run with one.
-    OneAgainstOne,
     /// A release that was later than `--stop-over` allows.
     StopOver,
     /// Limits that were not checked, as the run ended before its time.

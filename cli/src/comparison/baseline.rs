@@ -15,7 +15,7 @@ use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
-use punctual_report::{About, Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
+use punctual_report::{Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -551,14 +551,14 @@ fn compared(
     for (about, why) in comparison.worse() {
         verdict.fail_about(about, against_words(name, &why));
     }
-    if comparison.is_worse() {
-        verdict.fail_about(About::OneAgainstOne, against_words(name, ONE_AGAINST_ONE));
-    }
     for (about, why) in comparison.open() {
         verdict.leave_open(about, against_words(name, &why));
     }
     if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {
         verdict.fail(against_words(name, &why));
+    }
+    if comparison.is_worse() {
+        report.envelope.warn(against_words(name, ONE_AGAINST_ONE));
     }
     report.body.set_compare(comparison);
     Ok(())

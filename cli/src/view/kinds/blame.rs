@@ -327,7 +327,13 @@ fn runs(blame: &Blamed, most: usize) -> Block {
             run.tid.to_string(),
         ]
     };
-    let caption = "Wakes, from the release to the first instruction";
+    let caption = match blame.runs.iter().any(|run| run.bounds.is_some()) {
+        false => "Wakes, from the release to the first instruction",
+        true => {
+            "Wakes, from the release to the first instruction; ≤ at most, ≥ at least, where the \
+             records do not show more"
+        }
+    };
     let order = (0..blame.runs.len().min(most)).collect();
     let columns = heads.len();
     let rows = blame.runs.iter().map(row).collect();

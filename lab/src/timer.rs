@@ -160,6 +160,9 @@ impl TimerExperiment {
             over = stopped() || now_ns(ClockId::Monotonic) >= end_ns;
         }
         let (policy, priority) = (session.policy().name().to_owned(), session.policy().priority());
+        let refused = session.refused().to_vec();
+        // What follows is arithmetic.
+        drop(session);
         let outcome = TimerOutcome {
             cpu: cpu_of(&self.thread),
             policy,
@@ -169,7 +172,7 @@ impl TimerExperiment {
             no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, session.refused().to_vec())
+        Measured::of_thread(outcome, facts, refused)
     }
 }
 

@@ -281,8 +281,9 @@ typedef struct punctual_options {
                                   each; for PUNCTUAL_WAIT_REARM, at most the period */
     uint64_t watchdog_ns;      /* stop a loop that makes no progress for so long, and make its
                                   thread SCHED_OTHER: at least two periods; 0: three periods, and at
-                                  least 2 s; UINT64_MAX: nobody watches. The watchdog is a thread of
-                                  this process, and ends with it, as the loop does */
+                                  least 2 s; UINT64_MAX: nobody watches. A step of the setup may
+                                  take 4 s. The watchdog is a thread of this process, and ends with
+                                  it, as the loop does */
     uint64_t grace_ns;         /* how long a task with a thread of its own and
                                   PUNCTUAL_OVERRUN_TERMINATE may go on after it was told, before it
                                   loses its real-time policy until it returns; 0: its period. Of an

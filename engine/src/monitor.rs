@@ -88,7 +88,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
 /// Watches `loops` until `done` is set. When one makes no progress for longer than its bound, it is
 /// marked as ended and `stop` is set, for all. If it used the CPU for half of that time, or waited
 /// for something else at each look, it is demoted to SCHED_OTHER; if not, another one may have kept
-/// it from running, and all are.
+/// it from running, and all are; where it wanted its CPU at each look, they may also leave it.
 ///
 /// # Real-time: reader side
 pub fn watch<P: Fn() -> u64>(

@@ -93,7 +93,7 @@ impl RtThread {
 
     /// Sets the longest time for which the loop may make no progress before the watchdog stops it
     /// and makes its thread SCHED_OTHER: at least two periods [default: three periods, and at least
-    /// 2 s].
+    /// 2 s]. Each step of its setup may take 4 s without progress, whatever this says.
     ///
     /// The watchdog is a thread of this process: both it and the loop end with that, also by
     /// `kill -9`. One that alone does not run (stopped in a debugger) guards nothing meanwhile;

@@ -157,8 +157,8 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// ([`Flow::Stop`](crate::Flow::Stop), [`OnOverrun::Stop`](crate::OnOverrun::Stop)), by the
     /// watchdog or by a panic. Setup takes 50 ms for the clock, 90 ms to find a quiet phase (300 ms
     /// where the kernel's tick is hard to see), and a third of a second for the waits to learn,
-    /// twice that where releases met the tick. Where a thread above keeps the CPU of a loop for 4 s
-    /// of it, the watchdog ends it before anything runs.
+    /// twice that where releases met the tick. Where a thread above keeps the CPU of a loop or a
+    /// task for 4 s of it, the watchdog stops the executive before anything runs.
     ///
     /// Threads that a body starts inherit the CPU of the loop that runs it (not its policy) and get
     /// what that leaves of it, unless [`spawn_elsewhere`](crate::spawn_elsewhere) starts them.

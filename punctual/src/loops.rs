@@ -413,8 +413,8 @@ impl LoopBuilder {
     /// Makes the calling thread a loop's: takes 50 ms for the clock, 90 ms to find a quiet phase
     /// (300 ms where the kernel's tick is hard to see), and a third of a second for the wait to
     /// learn, twice that where its releases met the tick. What the kernel refused is in
-    /// [`Loop::refused`]. Where a thread above keeps its CPU for 4 s, the watchdog ends it: then
-    /// the first [`Loop::wait`] gives `None`.
+    /// [`Loop::refused`]. Where a thread above keeps its CPU for 4 s, the watchdog stops the
+    /// loop: then the first [`Loop::wait`] gives `None`.
     ///
     /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
     /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
@@ -501,7 +501,7 @@ impl LoopBuilder {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let warm_up = WarmUp::until(shared.stop.flag());
+        let warm_up = WarmUp { watched: Some(watched), ..WarmUp::until(shared.stop.flag()) };
         let place = LearnPlace { period, phase_ns, quiet: quiet.map(|quiet| (quiet, period)) };
         let learn = || warm_up.ready(thread.wait_policy(), place, &mut clock, &discipline);
         let ReadyWait { wait, mut warnings, moved } = watched.in_setup(learn);

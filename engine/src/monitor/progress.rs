@@ -1,7 +1,7 @@
 //! The watchdog: ends a loop that does not yield, before it takes the machine away.
 //!
 //! A rule of the monitor. Looks at the loop's progress and at nothing else; demotes the loop's
-//! thread to SCHED_OTHER and sets its stop flag. On a machine with one CPU the kernel's real-time
+//! thread to SCHED_OTHER and sets its stop flag; one that lacks its CPU may leave it. On a machine with one CPU the kernel's real-time
 //! throttling has to let it run.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -21,8 +21,8 @@ pub(super) const TICK: Span = Span::from_ms(50);
 /// The longest time that a step of a setup may take: none needs a second of a CPU.
 const STEP: Span = Span::from_ms(4_000);
 
-/// The state that a loop shows to its watchdog, in atomic numbers. The loop's owner arms it before
-/// a segment and disarms it after.
+/// The state that a loop shows to its watchdog, in atomic numbers. The loop's owner arms it for
+/// each step of its setup and before a segment, and disarms it after.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// The thread of the loop; 0 while nothing is watched.
@@ -43,8 +43,8 @@ pub enum Force {
     Demoted,
     /// As before, but the kernel refused to demote it: its stop flag was set.
     NotDemoted,
-    /// It did not get the CPU, though it wanted it: all watched loops were made SCHED_OTHER and
-    /// their stop flag set.
+    /// It did not get the CPU, though it wanted it: all watched loops were made SCHED_OTHER, may
+    /// run where the watchdog does, and their stop flag set.
     Starved,
     /// It waited for something else than its release or the CPU: it was made SCHED_OTHER, and the
     /// stop flag of all set.
@@ -86,17 +86,24 @@ impl Watched {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// Runs a step of the setup of the calling thread, watched: where others keep its CPU for 4 s
-    /// of it, that ends as a loop would, and the step goes on as SCHED_OTHER where it may run.
+    /// Runs a step of the setup of the calling thread, watched: where it makes no progress for 4 s,
+    /// whatever the bound of its loop, that is stopped as a loop is, and the step goes on as
+    /// SCHED_OTHER, to end.
     ///
     /// # Real-time: setup only
     pub fn in_setup<R>(&self, step: impl FnOnce() -> R) -> R {
         self.beat();
-        self.allow(Some(STEP));
+        let allowed_ns = self.allowed_ns.swap(STEP.as_ns().unsigned_abs(), Ordering::Release);
         self.arm(process::tid());
         let result = step();
         self.disarm();
-        self.allow(None);
+        // Its time is none of what comes next.
+        self.beat();
+        self.allowed_ns.store(allowed_ns, Ordering::Release);
+        if self.ended().is_some() {
+            // The step may have been on its way to a real-time policy.
+            let _demoted = scheduler::set(0, SchedPolicy::Other);
+        }
         result
     }
 
@@ -106,12 +113,12 @@ impl Watched {
     /// # Real-time: in loop
     pub fn allow(&self, bound: Option<Span>) {
         let ns = bound.map_or(0, |span| span.as_ns().max(1).unsigned_abs());
-        self.allowed_ns.store(ns, Ordering::Relaxed);
+        self.allowed_ns.store(ns, Ordering::Release);
     }
 
     /// The longest time without progress: that of [`Watched::allow`], else `bound`.
     fn bound(&self, bound: Span) -> Span {
-        match self.allowed_ns.load(Ordering::Relaxed) {
+        match self.allowed_ns.load(Ordering::Acquire) {
             0 => bound,
             ns => Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
         }
@@ -349,6 +356,31 @@ mod tests {
         assert_eq!(watched.bound(bound), Span::from_ms(70));
         watched.allow(None);
         assert_eq!(watched.bound(bound), bound);
+    }
+
+    #[test]
+    fn a_step_of_a_setup_has_its_own_bound_and_none_of_its_time_is_the_loops() {
+        let (watched, stop) = (Watched::default(), AtomicBool::new(false));
+        let bound = Span::from_ms(100);
+        let mut idle = [Idle::default()];
+        let mut look_for = |span: Span| {
+            for _ in 0..span.as_ns() / TICK.as_ns() {
+                let progress = || watched.beats();
+                let loops = [WatchedProgress { watched: &watched, progress, bound }];
+                look(&loops, &mut idle, (Instant::from_ns(0), TICK), &stop);
+            }
+        };
+        watched.allow(Some(Span::from_ms(300)));
+        watched.in_setup(|| look_for(Span::from_ms(3_000)));
+        // The loop begins at once, with what it was allowed before.
+        watched.arm(process::tid());
+        assert_eq!(watched.bound(bound), Span::from_ms(300));
+        look_for(Span::from_ms(250));
+        assert_eq!(watched.ended(), None);
+        watched.disarm();
+        watched.in_setup(|| look_for(Span::from_ms(5_000)));
+        assert!(watched.ended().is_some() && stop.load(Ordering::Relaxed));
+        assert_eq!(scheduler::get(0), Ok(SchedPolicy::Other));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{LoopRun, RunningPlan, RunningUnits};
+use punctual_engine::monitor::Watched;
 use punctual_engine::pack::Placed;
 use punctual_engine::periodic::Plan;
 use punctual_engine::quiet::{self, Quiet};
@@ -160,10 +161,18 @@ impl<'env> Lane<'env> {
         self.thread.pinned_to()
     }
 
+    /// Its progress, which the monitor looks at.
+    pub(super) fn watched<'r, C: Clock + Clone + Send>(
+        &self,
+        run: &'r Run<'_, '_, C>,
+    ) -> &'r Watched {
+        &run.shared().lanes[self.at].watched
+    }
+
     /// Gives the calling thread its CPU and its policy; notes refusals of the kernel.
     pub(super) fn enter<C: Clock + Clone + Send>(&self, run: &Run<'_, '_, C>) -> LaneSession {
         let enter = || ThreadSession::enter(self.cpu(), self.thread.policy());
-        let session = run.shared().lanes[self.at].watched.in_setup(enter);
+        let session = self.watched(run).in_setup(enter);
         run.startup().refuse(session.refused());
         let (neighbour, beside) = Neighbour::enter(self.cpu());
         run.startup().warn(beside);
@@ -181,9 +190,10 @@ impl<'env> Lane<'env> {
     ) -> (Strategy, Option<Quiet>) {
         let (startup, period) = (run.startup(), self.adapts_to());
         let place = LearnPlace { period, phase_ns: epoch.as_ns() % period.as_ns(), quiet };
-        let warm_up = WarmUp::until(startup.ending().stop.flag());
+        let (watched, stop) = (self.watched(run), startup.ending().stop.flag());
+        let warm_up = WarmUp { watched: Some(watched), ..WarmUp::until(stop) };
         let learn = || warm_up.ready(self.thread.wait_policy(), place, clock, startup.discipline());
-        let ready = run.shared().lanes[self.at].watched.in_setup(learn);
+        let ready = watched.in_setup(learn);
         startup.warn(ready.warnings);
         (ready.wait, ready.moved)
     }
@@ -296,7 +306,8 @@ impl<'env> Lane<'env> {
         let observe = TickDetector::new(observe, alone);
         let mut many = Many { clock, wait, tasks, observe };
         startup.ready();
-        if let Some(span) = startup.await_go(at == 0, || many.clock.now()) {
+        let go = startup.await_go(at == 0, Some(&lane.watched), || many.clock.now());
+        if let Some(span) = go {
             if at == 0 {
                 shared.begin(epoch);
             }

@@ -11,6 +11,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_engine::counting::Words;
 use punctual_engine::error::{Error, ErrorKind, Kind};
+use punctual_engine::monitor::Watched;
 use punctual_engine::release_span::{ReleaseSpan, RunLength};
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
@@ -179,18 +180,22 @@ impl<C: Clock + Clone + Send> Startup<C> {
     }
 
     /// Waits for the clock and the likely epoch, for waits to learn on; `None` where nothing will
-    /// run.
-    pub(super) fn await_settled(&self) -> Option<(C, Instant)> {
-        self.await_some(|setup| setup.settled.clone())
+    /// run. This and the next two are a step of the setup of the thread that is `watched`.
+    pub(super) fn await_settled(&self, watched: Option<&Watched>) -> Option<(C, Instant)> {
+        self.await_some(watched, |setup| setup.settled.clone())
     }
 
     /// Waits for the epoch, until the main loop's wait has learned; `None` where nothing will run.
-    pub(super) fn await_epoch(&self) -> Option<Instant> {
-        self.await_some(|setup| setup.epoch)
+    pub(super) fn await_epoch(&self, watched: Option<&Watched>) -> Option<Instant> {
+        self.await_some(watched, |setup| setup.epoch)
     }
 
-    fn await_some<R>(&self, read: impl Fn(&mut Setup<C>) -> Option<R>) -> Option<R> {
-        loop {
+    fn await_some<R>(
+        &self,
+        watched: Option<&Watched>,
+        read: impl Fn(&mut Setup<C>) -> Option<R>,
+    ) -> Option<R> {
+        let found = || loop {
             if self.aborted.load(Ordering::Acquire) {
                 return None;
             }
@@ -198,7 +203,9 @@ impl<C: Clock + Clone + Send> Startup<C> {
                 return Some(found);
             }
             pause();
-        }
+            watched.inspect(|watched| watched.beat());
+        };
+        watched.map_or_else(&found, |watched| watched.in_setup(found))
     }
 
     /// One more thread is ready.
@@ -211,15 +218,12 @@ impl<C: Clock + Clone + Send> Startup<C> {
     pub(super) fn await_go(
         &self,
         is_main: bool,
+        watched: Option<&Watched>,
         now: impl FnOnce() -> Instant,
     ) -> Option<ReleaseSpan> {
         if is_main {
-            while self.ready.load(Ordering::Acquire) < self.threads {
-                if self.aborted.load(Ordering::Acquire) {
-                    return None;
-                }
-                pause();
-            }
+            let is_ready = || self.ready.load(Ordering::Acquire) >= self.threads;
+            self.await_some(watched, |_| is_ready().then_some(()))?;
             if self.strict {
                 let refused = self.with(|setup| setup.refused.clone());
                 if !refused.is_empty() {
@@ -233,7 +237,7 @@ impl<C: Clock + Clone + Send> Startup<C> {
                 setup.span = Some(self.length.span(epoch, ready));
             });
         }
-        self.await_some(|setup| setup.span)
+        self.await_some(watched, |setup| setup.span)
     }
 
     /// Starts a thread; where there is none nothing will run.

@@ -240,6 +240,8 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         beside: Option<impl FnOnce() -> R>,
     ) -> (Ends, Option<std::thread::Result<R>>) {
         let run = self.run;
+        // Also where the main loop panics in its setup: the others wait for these two.
+        let _over = WorkOver(self);
         let (shared, startup) = (run.shared(), run.startup());
         let monitor = startup.start_thread(scope, "punctual-watch", || {
             above(&self.aside, || self.watch());
@@ -278,7 +280,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         shared.starter.close();
         drop(starter.map(ScopedJoinHandle::join));
         shared.threads.iter().for_each(ThreadSlot::clear);
-        if let Some((mut clock, _)) = startup.await_settled()
+        if let Some((mut clock, _)) = startup.await_settled(None)
             && let Some(main) = &mut main
         {
             main.close_remotes(clock.now());
@@ -319,7 +321,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         // A clock of the caller's may panic: the others wait for this thread.
         let _abort = Abort(startup);
         let session = lane.enter(run);
-        let watched = &run.shared().lanes[0].watched;
+        let watched = lane.watched(run);
         let mut clock = watched.in_setup(|| startup.ending().callback(clocking.make));
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
             startup.fail(why);
@@ -370,11 +372,12 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             Some(WatchedProgress { watched, progress: move || watched.beats(), bound: bound? })
         });
         let loops: Vec<_> = loops.collect();
-        // Often, for whatever runs first is watched from its beginning on.
-        let often = AtomicBool::new(true);
-        let in_setup = Monitor { loops: &loops, rules: &mut [], tokens: &[], cancels: &often };
+        // As if there were tasks to cancel: it looks often, and so ends as soon as all is found.
+        let looks_often = AtomicBool::new(true);
+        let in_setup =
+            Monitor { loops: &loops, rules: &mut [], tokens: &[], cancels: &looks_often };
         in_setup.run(monotonic_now, &**ending, startup.is_found(), || ());
-        let found = startup.await_settled().zip(startup.await_epoch());
+        let found = startup.await_settled(None).zip(startup.await_epoch(None));
         let Some(((mut clock, _), epoch)) = found else {
             return watch(&loops, &**ending, &self.done);
         };
@@ -385,6 +388,16 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let tokens: Vec<&CancelToken> = tokens.chain(slots.iter().map(ThreadSlot::token)).collect();
         let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &tokens, cancels };
         monitor.run(|| clock.now(), &**ending, &self.done, || ());
+    }
+}
+
+/// Ends, when it is dropped, the threads of a run that wait for its end.
+struct WorkOver<'s, 'r, 'env, C: Clock + Clone + Send>(&'s Team<'r, 'env, C>);
+
+impl<C: Clock + Clone + Send> Drop for WorkOver<'_, '_, '_, C> {
+    fn drop(&mut self) {
+        self.0.run.shared().starter.close();
+        self.0.done.store(true, Ordering::Release);
     }
 }
 
@@ -407,9 +420,10 @@ fn side_loop<'env, C: Clock + Clone + Send>(
 ) -> Option<()> {
     let _abort = Abort(run.startup());
     let session = lane.enter(run);
-    let (mut clock, likely) = run.startup().await_settled()?;
+    let watched = Some(lane.watched(run));
+    let (mut clock, likely) = run.startup().await_settled(watched)?;
     let (wait, _) = lane.learn(run, &mut clock, (likely, None));
-    let epoch = run.startup().await_epoch()?;
+    let epoch = run.startup().await_epoch(watched)?;
     let _end = lane.run(run, (clock, epoch, None), (wait, Vec::new()), session);
     Some(())
 }
@@ -519,7 +533,7 @@ fn supervise<C: Clock + Clone + Send>(
     entries: &[usize],
 ) -> Option<Vec<TaskOutcome>> {
     let (shared, startup) = (run.shared(), run.startup());
-    let epoch = startup.await_epoch()?;
+    let epoch = startup.await_epoch(None)?;
     let processes = match supervisor.epoch(epoch).build() {
         Ok(processes) => processes,
         Err(why) => {
@@ -540,7 +554,7 @@ fn supervise<C: Clock + Clone + Send>(
         warm_up.ready(thread.wait_policy(), place, &mut clock, MachineClock::discipline);
     startup.warn(warnings);
     startup.ready();
-    let span = startup.await_go(false, || epoch)?;
+    let span = startup.await_go(false, None, || epoch)?;
     // Its own stop: that no process is left is no reason for the other tasks to stop.
     let stop = Stop::dated(&shared.ending.processes);
     let finished = processes.run_between((clock, wait), span, stop, &mut |_| ());

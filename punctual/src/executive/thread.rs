@@ -229,13 +229,15 @@ impl ThreadTask {
         (block, slot): (&ThreadBlock, &ThreadSlot<'_>),
         counting: impl FnOnce(Instant) -> Option<CycleCounting>,
     ) {
+        // One that is added ends nothing of what runs: whoever adds it waits.
+        let watched = (!slot.added).then_some(&slot.watched);
         let enter = || ThreadSession::enter(self.cpu, self.policy);
-        let session = slot.watched.in_setup(enter);
+        let session = watched.map_or_else(enter, |watched| watched.in_setup(enter));
         if slot.added && startup.is_strict() && !session.refused().is_empty() {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
         startup.refuse(session.refused());
-        let Some((mut clock, likely)) = startup.await_settled() else { return };
+        let Some((mut clock, likely)) = startup.await_settled(watched) else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
             block.demotable.arm(process::tid());
         }
@@ -246,15 +248,19 @@ impl ThreadTask {
             let place = LearnPlace { period, phase_ns, quiet: None };
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
-            let warm_up = WarmUp::until(startup.ending().stop.flag());
-            let learn = || warm_up.ready(&policy, place, &mut clock, startup.discipline());
-            let ready_wait = slot.watched.in_setup(learn);
+            let warm_up = WarmUp { watched, ..WarmUp::until(startup.ending().stop.flag()) };
+            let mut learn = || warm_up.ready(&policy, place, &mut clock, startup.discipline());
+            let ready_wait = match watched {
+                Some(watched) => watched.in_setup(learn),
+                None => learn(),
+            };
             startup.warn(ready_wait.warnings.into_iter().map(|words| self.with_name(&words)));
             wait = Some(ready_wait.wait);
         }
-        let Some(epoch) = startup.await_epoch() else { return };
+        let Some(epoch) = startup.await_epoch(watched) else { return };
         startup.ready();
-        let Some(span) = startup.await_go(false, || Instant::from_ns(0)) else { return };
+        let go = startup.await_go(false, watched, || Instant::from_ns(0));
+        let Some(span) = go else { return };
         slot.runs();
         let ending = startup.ending();
         let (body, trigger) = match work {

@@ -7,7 +7,7 @@ use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Learned, WakePlan};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::rt_thread::spawn_elsewhere;
-use punctual_engine::task::Task;
+use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
@@ -320,7 +320,8 @@ fn a_thread_above_that_keeps_the_cpu_does_not_hold_up_a_start() {
     if !may || !skip::need("two CPUs", cpus.iter().count() >= 2) {
         return;
     }
-    let last = cpus.iter().last().expect("two at least");
+    let mut ends = cpus.iter();
+    let (first, last) = (ends.next().expect("two"), ends.last().expect("two"));
     let (is_done, is_late) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (begins, begun) = std::sync::mpsc::channel();
@@ -335,21 +336,37 @@ fn a_thread_above_that_keeps_the_cpu_does_not_hold_up_a_start() {
             is_late.store(!is_done.load(Ordering::Acquire), Ordering::Release);
         });
         begun.recv().expect("it begins");
-        let starved = || thread(WaitPolicy::adaptive()).pinned(Some(last)).fifo(2);
+        let below = || thread(WaitPolicy::adaptive()).pinned(Some(last)).fifo(1);
         let alone = scope.spawn(move || {
-            let each_ms = Loop::builder(Period::hz(1_000).expect("in range")).thread(starved());
+            let each_ms = Loop::builder(Period::hz(1_000).expect("in range")).thread(below());
             let mut each_ms = each_ms.start().expect("a loop");
             assert!(each_ms.wait().is_none(), "it was ended before its first release");
             each_ms.finish().end
         });
-        let task = Task::every("servo", Period::hz(1_000).expect("in range"));
-        let executive = Executive::builder().thread(starved()).task(task, |_| ());
-        let summary = executive.build().expect("a plan").0.run().expect("it starts");
-        let end = alone.join().expect("no panic");
+        let servo = || Task::every("servo", Period::hz(1_000).expect("in range"));
+        let main = scope.spawn(move || {
+            let executive = Executive::builder().thread(below()).task(servo(), |_| ());
+            executive.build().expect("a plan").0.run().expect("it starts")
+        });
+        // A loop and a thread beside the main one, which others wait for.
+        let elsewhere = || thread(WaitPolicy::sleep()).pinned(Some(first)).fifo(2);
+        let placed = |placement| {
+            let executive = Executive::builder().thread(elsewhere());
+            let executive = executive.task(servo().placed(Placement::inline()), |_| ());
+            let slow = Task::every("slow", Period::hz(100).expect("in range"));
+            let executive = executive.task(slow.placed(placement), |_| ());
+            scope.spawn(move || executive.build().expect("a plan").0.run().expect("it starts"))
+        };
+        let beside = [placed(Placement::cpu(last)), placed(Placement::thread(below()))];
+        let alone = alone.join();
+        let runs = [main].into_iter().chain(beside).map(|run| run.join()).collect::<Vec<_>>();
         is_done.store(true, Ordering::Release);
-        assert_eq!((end, &summary.end), (End::Starved, &End::Starved), "{summary}");
-        assert_eq!(summary.tasks[0].counts.ran, 0, "{summary}");
-        assert_eq!(affinity::get(0), Ok(cpus), "as it was before");
+        assert_eq!(alone.expect("no panic"), End::Starved);
+        for summary in runs {
+            let summary = summary.expect("no panic");
+            assert_eq!(summary.end, End::Starved, "{summary}");
+            assert!(summary.tasks.iter().all(|task| task.counts.ran == 0), "{summary}");
+        }
     });
     assert!(!is_late.load(Ordering::Acquire), "they ended before the thread above did");
 }

@@ -59,16 +59,30 @@ enum ScatterFrom {
     /// Nothing, for a side has counts without an order: one burst looks like many single
     /// exceedances.
     Unordered,
-    /// Nothing, for a side is shorter than one burst may be.
-    TooFew,
+    /// Nothing, for a side is as short as one stall may be.
+    Short,
 }
 
 /// Results without the order of their cycles that each side must have to be tested.
 pub const RESULTS_MIN: usize = 3;
 
-/// Releases that each side must have to be tested: at 1 kHz a tenth of a second, which one stall
-/// can fill.
-pub const RELEASES_MIN: u64 = 100;
+/// The shortest side that is tested: one stall can fill less.
+const SIDE_MIN_NS: u64 = 100_000_000;
+/// Releases that a side must have to be tested, where its period is not known or it is shorter than
+/// [`FEW_ENOUGH_NS`].
+const RELEASES_MIN: u64 = 100;
+/// A side of this length is tested whatever the number of its releases: no stall fills it.
+const FEW_ENOUGH_NS: u64 = 10_000_000_000;
+
+/// Returns true where one stall may have filled a side of so many releases of this period.
+fn is_short(releases: u64, period_ns: Option<u64>) -> bool {
+    match period_ns.map(|period_ns| period_ns.saturating_mul(releases)) {
+        Some(lasted_ns) => {
+            lasted_ns < SIDE_MIN_NS || (releases < RELEASES_MIN && lasted_ns < FEW_ENOUGH_NS)
+        }
+        None => releases < RELEASES_MIN,
+    }
+}
 
 impl ScatterFrom {
     fn of(runs: &Runs<'_>) -> Self {
@@ -85,7 +99,9 @@ impl ScatterFrom {
         };
         match runs.sides.iter().map(results).min() {
             _ if runs.as_if_independent => Self::Chunks,
-            _ if runs.sides.iter().map(releases).any(|count| count < RELEASES_MIN) => Self::TooFew,
+            _ if runs.sides.iter().map(releases).any(|n| is_short(n, runs.period_ns)) => {
+                Self::Short
+            }
             _ if ordered => Self::Chunks,
             Some(fewest) if fewest >= RESULTS_MIN => Self::Results,
             _ => Self::Unordered,
@@ -101,10 +117,9 @@ impl ScatterFrom {
                  many single exceedances; with samples one result a side is enough, of counts \
                  alone {RESULTS_MIN} a side"
             )),
-            Self::TooFew => Some(format!(
-                "a side of less than {RELEASES_MIN} releases is shorter than one burst may be; \
-                 measure longer"
-            )),
+            Self::Short => {
+                Some("one stall may have filled a side that is so short; measure longer".to_owned())
+            }
         }
     }
 }
@@ -126,7 +141,7 @@ impl<'a> Prepared<'a> {
             ScatterFrom::Results => {
                 Counts { dispersion: between_results(sides, cell), ..Counts::of(sides, cell) }
             }
-            ScatterFrom::Chunks | ScatterFrom::Unordered | ScatterFrom::TooFew => {
+            ScatterFrom::Chunks | ScatterFrom::Unordered | ScatterFrom::Short => {
                 Counts::of(sides, cell)
             }
         };
@@ -993,7 +1008,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_is_shorter_than_a_burst_is_not_tested() {
+    fn a_side_that_one_stall_can_fill_is_not_tested() {
         let side = |n: u64, is_late: fn(u64) -> bool| {
             let mut builder = Builder::new(1_000_000, true);
             for cycle in 0..n {
@@ -1003,25 +1018,34 @@ mod tests {
             builder.finish(0)
         };
         let (calm, thresholds_ns) = (side(289, |_| false), [100_000]);
-        let compared = |b: &LatenessSeries| {
-            let [a, b] = [&calm, b].map(|series| [Part { result: 0, series }]);
+        let compared = |a: &LatenessSeries, b: &LatenessSeries, period_ns| {
+            let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
             let sides = [&a[..], &b];
             let runs = Runs {
                 sides,
                 thresholds_ns: &thresholds_ns,
                 deadline_ns: Some(100_000),
                 labels: ["A", "B"],
+                period_ns: Some(period_ns),
                 ..Runs::default()
             };
             compare(&[runs]).0.remove(0)
         };
         // Six of seven in a row: by counts alone that is far more often.
-        let short = compared(&side(7, |cycle| cycle < 6));
+        let short = compared(&calm, &side(7, |cycle| cycle < 6), 1_000_000);
         assert!(short.verdict == Verdict::Undecided && short.is_open(), "{}", short.statement);
-        let words = "A 0 of 289, B 6 of 7: not tested; by all tests undecided: a side of less than";
+        let words = "A 0 of 289, B 6 of 7: not tested; by all tests undecided: one stall may";
         assert!(short.statement.contains(words), "{}", short.statement);
+        // Nor as many as would show twice as often.
+        let half = |n| side(n, |cycle| cycle % 2 == 0);
+        let open = compared(&half(1_000), &half(99), 1_000_000);
+        assert!(open.is_open() && open.rates.iter().any(|rate| !rate.is_open()), "{open:?}");
+        // It goes by time: 7.5 ms of a loop of 20 kHz are one stall, seconds of 1 Hz are none.
+        let all_late = side(150, |_| true);
+        assert_eq!(compared(&calm, &all_late, 50_000).verdict, Verdict::Undecided);
+        assert_eq!(compared(&calm, &side(30, |_| true), 1_000_000_000).verdict, Verdict::Worse);
         // Half a second of them, with others between.
-        let long = compared(&side(500, |cycle| cycle % 3 == 0));
+        let long = compared(&calm, &side(500, |cycle| cycle % 3 == 0), 1_000_000);
         assert_eq!(long.verdict, Verdict::Worse, "{}", long.statement);
     }
 

@@ -216,9 +216,10 @@ pub struct RunComparison {
 
 impl RunComparison {
     /// Returns true where it shows neither: the counts differ and clusters or a disturbance may
-    /// account for that, or nowhere would twice as often have been detected.
+    /// account for that, nowhere would twice as often have been detected, or nothing was tested.
     pub fn is_open(&self) -> bool {
-        let nowhere = self.rates.iter().all(RateRatio::is_open);
+        let is_untested = |rate: &RateRatio| rate.p_adjusted.is_none();
+        let nowhere = self.rates.iter().all(|rate| rate.is_open() || is_untested(rate));
         let clustered = self.rates.iter().any(|rate| rate.clustered);
         self.verdict == Verdict::Undecided && (nowhere || clustered || self.withheld.is_some())
     }

@@ -100,8 +100,8 @@ impl Audio {
                     Some(_) => ("is the smallest buffer that holds", ""),
                     None => (
                         "is the smallest buffer that no measured wake was too late for",
-                        "; --wanted 1h asks whether it goes that long without one, and how long \
-                         to measure for that",
+                        "; --wanted 1h asks whether dropouts are that far apart on average, and \
+                         how long to measure for that",
                     ),
                 };
                 let statement = format!("{frames} frames {smallest}: {}{next}", impact.statement);

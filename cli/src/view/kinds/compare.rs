@@ -122,7 +122,10 @@ pub(in crate::view) fn how_sure(comparison: &Comparison) -> String {
     let mut runs = comparison.pairs.iter().flat_map(|pair| &pair.runs);
     let is_alone = runs.any(|run| run.rates.iter().any(|rate| rate.p_adjusted.is_none()));
     let sure = match (tests, is_alone) {
-        (0, _) => format!("Nothing was tested: each interval holds alone, at {confidence}."),
+        (0, _) => format!(
+            "Nothing was tested: each interval holds alone, at {confidence}, and for independent \
+             cycles."
+        ),
         (_, false) => format!(
             "{} tests: verdicts and intervals hold together with a confidence of {confidence} \
              (Holm).",

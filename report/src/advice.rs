@@ -249,13 +249,13 @@ fn cause(
             let is_seen = kept_waiting(std::slice::from_ref(run), rows).is_some();
             let open = if is_seen { "" } else { ", and is not explained" };
             // The worst alone did not: what did has a cause.
-            let again = run.first_cause().filter(|_| blame.late >= LATE_MIN && lost.is_none());
-            let others = again.map_or_else(String::new, |cause| {
-                format!("; of {late} {bar} there {}: {}", format::count(cause.wakes), cause.name)
+            let known = run.first_cause().filter(|_| blame.late >= LATE_MIN && lost.is_none());
+            let others = known.map_or_else(String::new, |cause| {
+                format!("{} of {late} {bar}{place}: {}; ", format::count(cause.wakes), cause.name)
             });
             let text = format!(
-                "the worst, {}, did not come again behind the measurement{open}: --blame on \
-                 records while it measures{others}",
+                "{others}the worst, {}, did not come again behind the measurement{open}: \
+                 --blame on records while it measures",
                 format::long(worst(&run))
             );
             (text, String::new())
@@ -663,10 +663,10 @@ mod tests {
         let open = text(&stalled);
         assert!(open.contains("behind the measurement, and is not explained: "), "{open}");
         // What did come again has its cause.
-        let others = "it measures; of 12 wakes later than 40.0 µs there 5: softirq of hog";
-        assert!(open.replace('\u{a0}', " ").ends_with(others), "{open}");
+        let others = "5 of 12 wakes later than 40.0 µs behind the measurement: softirq of hog; the";
+        assert!(open.replace('\u{a0}', " ").starts_with(others), "{open}");
         stalled.blame.as_mut().expect("blamed").late = 9;
-        assert!(text(&stalled).ends_with("it measures"), "too few to name one");
+        assert!(text(&stalled).starts_with("the worst"), "too few to name one");
         let hog = OtherThread { name: "sh".to_owned(), share: 0.9, pid: Some(7), processes: 1 };
         stalled.kept_waiting = Some(KeptWaiting { waited_ns: 1, threads: vec![hog] });
         let named = text(&stalled);

@@ -494,6 +494,9 @@ fn more_causes_than_room_are_unexplained_together() {
     let many = LateCause::Unexplained(Unexplained::TooMany);
     let row = outcome.table.rows.iter().find(|row| row.cause == many).expect("one row for many");
     assert!(row.time_ns > 8 * 290 * US);
+    // More than each that is named, so it is said first.
+    let sentence = &outcome.table.sentence;
+    assert!(sentence.contains(" wakes later than 50 µs: unexplained; "), "{sentence}");
 }
 
 #[test]

@@ -454,7 +454,8 @@ fn tuned(consoles: &[Console]) -> Result<(), String> {
     applied(first)?;
     has("apply --boot", first.step("apply")?.1, "ran /usr/sbin/update-grub")?;
     let again = first.step("again")?.1;
-    let kept = again.lines().find(|line| line.ends_with(" already"));
+    let is_kept = |line: &&str| line.contains("90-punctual.cfg: ") && line.ends_with(" already");
+    let kept = again.lines().find(is_kept);
     let kept = kept.ok_or_else(|| format!("the second apply changed the parameters: {again}"))?;
     for word in PLANNED {
         has("the second apply", kept, word)?;

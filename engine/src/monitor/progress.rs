@@ -1,8 +1,8 @@
 //! The watchdog: ends a loop that does not yield, before it takes the machine away.
 //!
 //! A rule of the monitor. Looks at the loop's progress and at nothing else; demotes the loop's
-//! thread to SCHED_OTHER and sets its stop flag; one that lacks its CPU may leave it. On a machine with one CPU the kernel's real-time
-//! throttling has to let it run.
+//! thread to SCHED_OTHER and sets its stop flag; one that lacks its CPU may leave it. On a machine
+//! with one CPU the kernel's real-time throttling has to let it run.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 

@@ -152,14 +152,16 @@ fn top_sees_switches_of_real_time_threads_alone() {
     });
     let of_thread = from_thread.recv().expect("it ends").cast_unsigned();
     thread.expect("a thread").join().expect("no panic");
-    let EndedCapture { consumer: kept, .. } = capture.end().expect("it goes on");
+    let EndedCapture { consumer: kept, facts, .. } = capture.end().expect("it goes on");
     let is_rt = |priority: i32| priority < 100;
     for event in &kept.events {
         if let TraceKind::Switch { previous, next, .. } = event.kind {
             assert!(is_rt(previous.kernel_priority) || is_rt(next.kernel_priority));
         }
     }
-    assert!(kept.events.iter().any(|event| event.tid == of_thread));
+    let is_seen = kept.events.iter().any(|event| event.tid == of_thread);
+    // A machine so busy that nothing read the rings: what is missing is said.
+    assert!(is_seen || facts.lost > 0, "{facts:?}");
 }
 
 #[test]

@@ -192,9 +192,15 @@ impl Application {
     }
 
     /// With the demand that a cycle is later in less than a share `allowed` of all cycles.
-    fn demand_of_tail(self, exceedance: &Exceedance, allowed: f64) -> Self {
+    fn demand_of_tail(mut self, exceedance: &Exceedance, allowed: f64) -> Self {
         match exceedance.suits(allowed) {
-            Suits::Yes => self.demand(exceedance.at_most().unwrap_or(1.0), allowed),
+            Suits::Yes => {
+                if exceedance.is_counted() {
+                    // A histogram does not show how they come.
+                    self.statement.push_str(", if late cycles come alone");
+                }
+                self.demand(exceedance.at_most().unwrap_or(1.0), allowed)
+            }
             Suits::No => self.demand(exceedance.at_least().unwrap_or(1.0), allowed),
             Suits::Unknown => Self {
                 duration_needed_ns: exceedance.duration_needed_ns(allowed),

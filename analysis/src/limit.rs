@@ -94,6 +94,9 @@ impl MetricLimit {
             let (text, open) = (self.text.clone(), false);
             Judgement { text, ok, open, measured, reason }
         };
+        if let Some((ok, reason)) = self.beyond_histogram(outcome) {
+            return judgement(ok, None, reason);
+        }
         let measured = match self.metric.measured(outcome) {
             Ok(measured) => measured,
             Err(Lacking { why, open }) => {
@@ -134,6 +137,42 @@ impl MetricLimit {
             format!("{} is {shown}, {relation} {}", self.metric, Span::from_ns(self.bound))
         };
         judgement(ok, Some(measured), reason)
+    }
+
+    /// Whether it holds of a quantile that lies beyond the histogram of another program's file: it
+    /// lies between the end of that and the largest value. `None` where these do not decide it.
+    fn beyond_histogram(&self, outcome: &RunFigures) -> Option<(bool, String)> {
+        let (Metric::Quantile(p), Some(imported)) = (self.metric, &outcome.imported) else {
+            return None;
+        };
+        let is_lateness = imported.holds == ImportedQuantity::Lateness;
+        if !is_lateness || outcome.unknown() > 0 || !imported.is_beyond(p, outcome.lateness.count())
+        {
+            return None;
+        }
+        let shown = |ns: f64| Span::from_ns(ns.round() as i64);
+        let (bound_ns, bound) = (self.bound as f64, Span::from_ns(self.bound));
+        let most_ns = outcome.lateness_ns.max.map(|ns| ns + imported.rounding_ns);
+        if let Some(most_ns) = most_ns
+            && (most_ns < bound_ns || (self.or_equal && most_ns <= bound_ns))
+        {
+            let reason = format!(
+                "{} is at most the largest, {}, which is {} {bound}",
+                self.metric,
+                shown(most_ns),
+                if most_ns < bound_ns { "below" } else { "at most" }
+            );
+            return Some((true, reason));
+        }
+        let least_ns = imported.limit_ns? as f64;
+        (least_ns > bound_ns).then(|| {
+            let reason = format!(
+                "{} is at least {}, where the histogram of the file ends: above {bound}",
+                self.metric,
+                shown(least_ns)
+            );
+            (false, reason)
+        })
     }
 
     /// The least and the most releases beyond its bound that the buckets of a stored histogram

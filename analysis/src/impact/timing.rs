@@ -122,17 +122,27 @@ impl Latenesses {
             let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
             Some(effective_n / claim.n as f64)
         });
-        let max_ns = outcome.lateness_ns.max.map_or(i64::MAX, |ns| ns.ceil() as i64);
-        let buckets = view.buckets.iter();
+        let imported = outcome.imported.as_ref();
+        let rounding_ns = imported.map_or(0.0, |imported| imported.rounding_ns);
+        let max_ns = outcome.lateness_ns.max.map(|ns| (ns + rounding_ns).ceil() as i64);
+        let buckets = view.buckets.iter().map(|bucket| {
+            let closed = bucket.closed();
+            let highest_ns = max_ns.map_or(closed.highest_ns, |max_ns| {
+                closed.highest_ns.min(max_ns.max(closed.lowest_ns))
+            });
+            Bucket { highest_ns, ..closed }
+        });
+        // What another program did not put into its histogram lies between the end of that and the
+        // largest.
+        let limit_ns = imported.and_then(|imported| imported.limit_ns);
+        let between = limit_ns.zip(max_ns).filter(|_| view.overflow > 0);
+        let between = between.map(|(lowest_ns, max_ns)| {
+            let highest_ns = max_ns.max(lowest_ns);
+            Bucket { lowest_ns, highest_ns, count: view.overflow }
+        });
         Some(Self {
-            buckets: buckets
-                .map(|bucket| {
-                    let closed = bucket.closed();
-                    let highest_ns = closed.highest_ns.min(max_ns.max(closed.lowest_ns));
-                    Bucket { highest_ns, ..closed }
-                })
-                .collect(),
-            beyond: view.overflow,
+            buckets: buckets.chain(between).collect(),
+            beyond: if between.is_some() { 0 } else { view.overflow },
             unknown: outcome.unknown(),
             theta: theta.unwrap_or(1.0).clamp(f64::MIN_POSITIVE, 1.0),
         })
@@ -204,6 +214,11 @@ impl Exceedance {
     pub(super) fn at_least(&self) -> Option<f64> {
         let single = p_lower_at(1.0, self.seen?.n as f64, 1.0, CONFIDENCE);
         (self.lower >= single).then_some(self.lower)
+    }
+
+    /// Returns true where cycles of a run were counted.
+    pub(super) fn is_counted(&self) -> bool {
+        self.seen.is_some() && !self.given
     }
 
     /// Returns true where cycles were later for certain.

@@ -409,3 +409,37 @@ fn drives_are_listed_and_their_timings_taken() {
     args.extend(["--drive", "no-such"]);
     refused(&run(args), &["no-such", "--drives"]);
 }
+
+#[test]
+fn what_a_histogram_ends_before_lies_between_its_end_and_the_largest() {
+    // Of cyclictest -h 100: ten values beyond it, the largest 120 µs.
+    let dir = Dir::new("impact-overflow");
+    let (file, result) = (dir.path("cov.txt"), dir.path("cov.json"));
+    let mut rows: Vec<String> = (0..100).map(|us| format!("{us:06} 000000")).collect();
+    rows[8] = "000008 019990".to_owned();
+    let text = format!(
+        "# Histogram\n{}\n# Total: 000019990\n# Min Latencies: 00008\n# Avg Latencies: 00008\n\
+         # Max Latencies: 00120\n# Histogram Overflows: 00010\n",
+        rows.join("\n")
+    );
+    fs::write(&file, text).expect("writable");
+    let (file, result) = (crate::text(&file), crate::text(&result));
+    let limits = ["--limit", "p99.99<150us", "--limit", "p99.99<=121us", "--limit", "max<150us"];
+    let read = ["analyse", file, "--unit", "us", "-q", "--json", result];
+    let out = run([&read[..], &limits[..]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let broken =
+        run([&["analyse", file, "--unit", "us", "-q"][..], &["--limit", "p99.99<90us"]].concat());
+    assert_eq!(broken.status.code(), Some(1), "{}", stderr(&broken));
+    assert!(stderr(&broken).contains("p99.99 is at least 100 µs"), "{}", stderr(&broken));
+    // None was 1 ms late: ten were taken for later than anything.
+    let drops = |losses: &str| {
+        let out = run(["impact", "tsn", "--delta", "1ms", "--losses", losses, "--from", result]);
+        (out.status.code(), stdout(&out))
+    };
+    let (code, text) = drops("1e-4");
+    assert!(code == Some(3) && !text.contains("10 of"), "{text}");
+    let (code, text) = drops("6e-4");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == Some(0) && text.contains("if late cycles come alone"), "{text}");
+}

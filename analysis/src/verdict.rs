@@ -114,6 +114,11 @@ pub struct Rung {
     /// The length of a run that would decide, as a multiple of that run; null where it is not
     /// known.
     pub longer: Option<f64>,
+    /// The cycles of such a run; null where they are not known.
+    pub n_needed: Option<u64>,
+    /// Where it is open and no number of cycles would show it: the share of that run's releases
+    /// that were later, at most; null elsewhere.
+    pub share_too_large: Option<f64>,
 }
 
 /// One measured run: its period, where it has one, and what was counted.
@@ -206,6 +211,8 @@ impl Question<'_> {
             exceedances: 0,
             n: 0,
             longer: None,
+            n_needed: None,
+            share_too_large: None,
         }
     }
 
@@ -244,13 +251,19 @@ impl Question<'_> {
         let sum = |count: fn(&Judged) -> Option<u64>| {
             counted.iter().filter_map(|run| count(run)).fold(0, u64::saturating_add)
         };
+        let n_needed = decisive.n_needed.filter(|_| own > 0);
+        // The rule of claims: as many cycles as it takes, or none would do at the share seen.
+        let is_hopeless = *stands == Stands::Open && n_needed.is_none() && own > 0;
+        let late = decisive.exceedances_at_most.filter(|_| is_hopeless);
         Rung {
             stands: *stands,
             run: alone.then_some(*at),
             exceedances_at_least: sum(|run| run.exceedances),
             exceedances: sum(|run| run.exceedances_at_most),
             n: sum(|run| run.n),
-            longer: decisive.n_needed.filter(|_| own > 0).map(|needed| needed as f64 / own as f64),
+            longer: n_needed.map(|needed| needed as f64 / own as f64),
+            n_needed,
+            share_too_large: late.map(|late| late as f64 / own as f64),
             ..rung
         }
     }
@@ -380,9 +393,26 @@ mod tests {
         assert_eq!((rung.stands, rung.n), (Stands::Open, 2_900));
         let longer = rung.longer.expect("known");
         let enough = (2_900.0 * longer).ceil() as u64;
+        assert!(rung.n_needed.is_some_and(|needed| needed.abs_diff(enough) <= 1), "{rung:?}");
+        assert_eq!(rung.share_too_large, None);
         let enough = tails((0..enough).map(|_| 5_000), 0);
         assert_eq!(stands_at(&at(MS, &[&enough]), MS), Stands::IfAlone);
         assert!(ladder(&[], &Requirement::default(), StoppingRule::AsPlanned).is_empty());
+    }
+
+    #[test]
+    fn no_number_of_cycles_shows_a_share_that_is_too_large_already() {
+        // One burst: too little to refute it.
+        let is_late = |cycle: u64| (1_000..1_020).contains(&cycle);
+        let latenesses = (0..3_000).map(|cycle| if is_late(cycle) { 400_000 } else { 5_000 });
+        let open = at(MS, &[&tails(latenesses, 0)]);
+        let open = open.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
+        assert_eq!((open.stands, open.n_needed, open.longer), (Stands::Open, None, None));
+        assert_eq!(open.share_too_large, Some(20.0 / 3_000.0));
+        // What is refuted is so by the run itself.
+        let refuted = at(MS, &[&with_late(100_000, 333, 150_000)]);
+        let refuted = refuted.iter().find(|rung| rung.period_ns == Some(MS)).expect("measured");
+        assert_eq!((refuted.stands, refuted.share_too_large), (Stands::Refuted, None));
     }
 
     #[test]

@@ -267,17 +267,52 @@ mod tests {
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
-        assert!(own.statement.ends_with("too few cycles to be sure; measure 60 s"), "{own:?}");
+        let share_seen = "; the share seen is 6.7e-3 already, so a longer run rather refutes it \
+                          than shows it; measure 60 s";
+        assert!(own.statement.ends_with(share_seen), "{own:?}");
         assert_eq!(own.lead, "not shown yet");
         assert_eq!(format!("{}: {}", own.lead, own.reason()), own.statement);
         let expected = judged.verdicts.iter().filter(|verdict| !verdict.is_measured());
         for verdict in expected {
             assert!(verdict.statement.starts_with(&verdict.lead), "{verdict:?}");
         }
-        assert!(
-            own.command.as_deref().is_some_and(|command| command.ends_with(" -d 60s")),
-            "{own:?}"
-        );
+        let command = own.command.as_deref();
+        assert!(command.is_some_and(|command| command.ends_with(" -d 60s")), "{own:?}");
+    }
+
+    #[test]
+    fn where_too_few_cycles_have_no_period_their_number_is_told_and_no_time() {
+        let own = |period_ns: Option<u64>, files: usize| {
+            let run = |at: usize| {
+                let period = period_ns.and_then(punctual_core::time::Period::from_ns);
+                let mut recording =
+                    Recording::new(RecordingConfig { period, ..Default::default() });
+                for cycle in 0..50 {
+                    let lateness = Span::from_us(8);
+                    recording.push(&Sample { cycle, lateness, ..Sample::default() });
+                }
+                let setup = Setup { period_ns, ..Setup::default() };
+                Run::recorded(format!("file {at}"), setup, recording.finish(0))
+            };
+            let deadline = Deadline::Ns(50_000);
+            let requirement = punctual_analysis::verdict::Requirement { deadline, p: 1e-3 };
+            let command = Some(("punctual check", ""));
+            let question = Question { requirement, command, ..Question::default() };
+            let envelope = Envelope::of(Program::default(), "check");
+            let judged = judged((0..files).map(run).collect(), &[], &envelope, &question);
+            let own = judged.verdicts.into_iter().find(Verdict::is_measured).expect("measured");
+            (own.statement.replace('\u{a0}', " "), own.command)
+        };
+        let (statement, command) = own(None, 1);
+        let counts = "not shown yet: none of 50 releases were later than 50 µs";
+        assert_eq!(statement, format!("{counts}; measure at least 2 996 cycles"));
+        assert_eq!(command, None);
+        let (statement, _) = own(None, 2);
+        assert!(statement.ends_with(" cycles in each run"), "{statement}");
+        // With a period the time is known.
+        let (statement, command) = own(Some(1_000_000), 1);
+        assert!(statement.ends_with(" s") && !statement.contains("cycles"), "{statement}");
+        assert!(command.is_some_and(|command| command.contains(" -d ")), "{statement}");
     }
 
     #[test]

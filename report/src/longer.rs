@@ -33,9 +33,14 @@ pub fn longer_ns<'a>(of_loop: &Run, runs: impl IntoIterator<Item = &'a Run>, tim
     whole_ns(of_loop, runs) * times * SPARE
 }
 
-/// That length in words.
+/// That length in words; of 0, which is none, without one.
 pub fn words(ns: f64) -> String {
-    format!("measure {}", format::long(ns))
+    if ns > 0.0 { format!("measure {}", format::long(ns)) } else { "measure longer".to_owned() }
+}
+
+/// A measurement of so many cycles in words, where their time is not known.
+pub fn words_of_cycles(needed: u64) -> String {
+    format!("measure at least {} cycles", format::count(needed))
 }
 
 #[cfg(test)]
@@ -62,5 +67,13 @@ mod tests {
         let ns = longer_ns(&runs[0], &runs, 2.0);
         assert!((ns - 88e9).abs() < 1.0, "{ns}");
         assert_eq!(words(ns).replace('\u{a0}', " "), "measure 88 s");
+    }
+
+    #[test]
+    fn without_a_period_no_time_is_known_and_none_is_told() {
+        let figures = Recording::new(RecordingConfig::default()).finish(0);
+        let runs = [Run::recorded("file".to_owned(), Setup::default(), figures)];
+        assert_eq!(words(longer_ns(&runs[0], &runs, 2.0)), "measure longer");
+        assert_eq!(words_of_cycles(2_996), "measure at least 2\u{a0}996 cycles");
     }
 }

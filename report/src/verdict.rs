@@ -4,6 +4,7 @@
 //! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
 
 use punctual_analysis::claim::judge::StoppingRule;
+use punctual_analysis::claim::rounded_up;
 use punctual_analysis::impact::step_generation::{DriveTimings, SteppingClass, step_generation};
 use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stands, ladder};
 use schemars::JsonSchema;
@@ -236,22 +237,9 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
             (Answer::No, "no".to_owned(), format!(": {counts}"), command)
         }
         Stands::Open => {
-            let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
-            let every = || runs.iter().copied();
-            let shows = runs.first().zip(rung.longer);
-            let shows = shows.map(|(first, longer)| longer::longer_ns(first, every(), longer));
-            // More cycles would refute it, but how many depends on how they come.
-            let refutes = too_many.then(|| {
-                let whole_ns = runs.first().map_or(0.0, |first| longer::whole_ns(first, every()));
-                REFUTE_NS.max(4.0 * whole_ns)
-            });
-            let known = |ns| Some((longer::words(ns), format::argument(ns)?));
-            let (long, length) = shows.or(refutes).and_then(known).unzip();
-            let long = long.unwrap_or_else(|| "measure longer".to_owned());
-            let sure = if shows.is_none() && too_many { ", too few cycles to be sure" } else { "" };
+            let (rest, length) = left_open(rung, runs);
             let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
-            let rest = format!(": {counts}{sure}; {long}");
-            (Answer::Unknown, "not shown yet".to_owned(), rest, command)
+            (Answer::Unknown, "not shown yet".to_owned(), format!(": {counts}{rest}"), command)
         }
         Stands::Expected => {
             let from = runs.iter().filter_map(|run| run.setup.period_ns).max();
@@ -275,6 +263,50 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     }
 }
 
+/// The least time to measure where too many releases were late, in ns.
+const REFUTE_NS: f64 = 60e9;
+/// Fewer late releases tell little of their share.
+const FEW: u64 = 10;
+
+/// What is open: the words behind the counts, and the length of a measurement that would decide it,
+/// as an argument, where its time is known.
+fn left_open(rung: &Rung, runs: &[&Run]) -> (String, Option<String>) {
+    let every = || runs.iter().copied();
+    let of_period = runs.iter().filter(|run| run.setup.period_ns == rung.period_ns);
+    let several = of_period.count() > 1;
+    let ns = match (runs.first(), rung.longer, rung.share_too_large) {
+        (Some(first), Some(times), _) => longer::longer_ns(first, every(), times),
+        // More cycles would refute it, but how many depends on how they come.
+        (Some(first), None, Some(_)) => match longer::whole_ns(first, every()) {
+            whole_ns if whole_ns > 0.0 => REFUTE_NS.max(4.0 * whole_ns),
+            _ => 0.0,
+        },
+        _ => 0.0,
+    };
+    // Data without a period do not tell how long their cycles take.
+    let known = |ns: f64| Some((longer::words(ns), format::argument(ns)?));
+    let (long, length) = Some(ns).filter(|ns| *ns > 0.0).and_then(known).unzip();
+    let cycles = || {
+        let each = if several { " in each run" } else { "" };
+        rung.n_needed.map(|needed| longer::words_of_cycles(needed) + each)
+    };
+    let long = long.or_else(cycles).unwrap_or_else(|| longer::words(0.0));
+    let sure = match rung.share_too_large {
+        None => String::new(),
+        Some(_) if rung.exceedances < FEW => ", too few cycles to be sure".to_owned(),
+        Some(share) => {
+            // The counts are those of all runs where none is named.
+            let of_run = if several && rung.run.is_none() { " in one run" } else { "" };
+            let share = rounded_up(share);
+            format!(
+                "; the share seen{of_run} is {share} already, so a longer run rather refutes it \
+                 than shows it"
+            )
+        }
+    };
+    (format!("{sure}; {long}"), length)
+}
+
 /// The options that ask for this, where it is not what is asked without any.
 fn options(requirement: Requirement) -> String {
     let deadline = match requirement.deadline {
@@ -284,9 +316,6 @@ fn options(requirement: Requirement) -> String {
     let usual = requirement.p.total_cmp(&Requirement::default().p).is_eq();
     deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
 }
-
-/// The least time to measure where too many releases were late, in ns.
-const REFUTE_NS: f64 = 60e9;
 
 /// LinuxCNC's rule, with the slow timings that nearly every drive takes.
 fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {

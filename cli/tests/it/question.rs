@@ -2,6 +2,7 @@
 //! results whose samples are gone.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -38,6 +39,58 @@ fn a_recording_keeps_its_question_and_another_may_be_asked() {
         &["data of 1 ms", "--period 25us,1ms"],
     );
     refused(&run([&measured[..], &["--period", "2ms"]].concat()), &["--for", "--period"]);
+}
+
+#[test]
+fn data_without_a_period_pass_no_gate_unseen_and_are_told_no_time() {
+    let dir = Dir::new("question-without-period");
+    let file = |name: &str, lines: String| {
+        let path = dir.path(name);
+        fs::write(&path, lines).expect("writable");
+        path
+    };
+    let late = file("late.csv", "200\n".repeat(20_000));
+    let analysed = |path: &Path, more: &[&str]| {
+        run([&["analyse", text(path), "--column", "lateness:us", "--json", "-"], more].concat())
+    };
+    let why = ["--gate", "do not state their period", "linuxcnc", "--deadline TIME"];
+    refused(&analysed(&late, &["--for", "linuxcnc", "--gate"]), &why);
+    assert_eq!(analysed(&late, &["--for", "mesa", "--gate"]).status.code(), Some(1));
+    for purpose in ["linuxcnc", "mesa"] {
+        let given = ["--for", purpose, "--deadline", "50us", "--gate"];
+        assert_eq!(analysed(&late, &given).status.code(), Some(1), "{purpose}");
+        assert_eq!(analysed(&late, &["--for", purpose]).status.code(), Some(0), "{purpose}");
+    }
+    let answer = |path: &Path, more: &[&str]| {
+        let result = json(&analysed(path, more));
+        let mut verdicts = result["verdicts"].as_array().expect("answers").iter();
+        let open = verdicts.find(|verdict| verdict["stands"] == "open").expect("an open one");
+        open["statement"].as_str().expect("a sentence").to_owned()
+    };
+    let few = file("few.csv", "8\n".repeat(50));
+    let given = ["--deadline", "50us"];
+    let statement = answer(&few, &given);
+    assert!(statement.ends_with("50 µs; measure at least 2 996 cycles"), "{statement}");
+    let timed = answer(&few, &["--deadline", "50us", "--period", "1ms"]);
+    assert!(timed.contains("; measure ") && timed.ends_with(" s"), "{timed}");
+    let claim = ["--claim", "p(lateness>50us)<1e-3"];
+    let column = ["--column", "lateness:us"];
+    let page = stdout(&run([&["analyse", text(&few)], &column[..], &claim].concat()));
+    assert!(!page.contains("0 ns"), "{page}");
+    // Of a share that is too large already the answer says so, as the claim does.
+    let line = |cycle: u32| if cycle % 100 == 7 { "60\n" } else { "8\n" };
+    let many = file("many.csv", (0..2_000).map(line).collect());
+    let seen = "the share seen is 1.0e-2 already, so ";
+    let miss = ["--deadline", "50us", "--miss", "9e-3"];
+    for (period, ends) in [(&[][..], "measure longer"), (&["--period", "1ms"], "measure 60 s")] {
+        let statement = answer(&many, &[&miss[..], period].concat());
+        assert!(statement.starts_with("not shown yet: 20 of 2 000 releases"), "{statement}");
+        assert!(statement.contains(seen) && statement.ends_with(ends), "{statement}");
+    }
+    let claim = ["--claim", "p(lateness>50us)<9e-3"];
+    let claimed = json(&analysed(&many, &claim));
+    let reason = claimed["verdict"]["claims"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains(seen), "{reason}");
 }
 
 /// Lateness of releases of which the last 30 are beyond a tenth of a millisecond, in ns.

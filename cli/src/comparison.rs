@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::format;
 use crate::parse::{self, Duration};
 use crate::question;
-use crate::stored::{self, RESULT, SAMPLES};
+use crate::stored::{self, RESULT, SAMPLES, Stored};
 
 /// The latenesses of a comparison's thresholds.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -156,7 +156,9 @@ pub(crate) fn compare_sides(
     thresholds: &TestedThresholds,
     anyway: bool,
 ) -> Result<Comparison> {
-    let sides = &on_one_footing(sides)?[..];
+    let mut sides = on_one_footing(sides)?;
+    let files = join_imports(&mut sides);
+    let sides = &sides[..];
     let [reference, others @ ..] = sides else { bail!("there is nothing to compare") };
     let matched: Vec<Vec<Matched<'_>>> =
         others.iter().map(|b| matched(reference, b, anyway)).collect();
@@ -169,7 +171,7 @@ pub(crate) fn compare_sides(
             compared.results[0].from,
             named(reference),
             named(compared),
-            if one_each { "; --anyway compares them" } else { "" }
+            if one_each { "; 'punctual compare A B --anyway' compares them" } else { "" }
         );
     }
     let mut runs: Vec<Runs<'_>> = Vec::new();
@@ -189,14 +191,24 @@ pub(crate) fn compare_sides(
     let (compared, family) = compare(&runs);
     let mut compared = compared.into_iter();
     let mut pairs = Vec::new();
-    for (side, matched) in others.iter().zip(&matched) {
+    for (at, (side, matched)) in others.iter().zip(&matched).enumerate() {
         let runs: Vec<_> = compared.by_ref().take(matched.len()).collect();
+        let of_files = files.as_ref().map(|files| {
+            format!(
+                "each result is one imported file, and these are compared: {} has {}; {} has {}",
+                reference.label,
+                files[0],
+                side.label,
+                files[at + 1]
+            )
+        });
+        let about_all = thresholds.note.iter().cloned().chain(of_files);
         pairs.push(Pair {
             a: reference.label.clone(),
             b: side.label.clone(),
             verdict: together(runs.iter().map(|run| run.verdict)),
             differences: listed(reference, side, anyway),
-            notes: thresholds.note.iter().cloned().chain(notes(reference, side, anyway)).collect(),
+            notes: about_all.chain(notes(reference, side, anyway)).collect(),
             only_in_a: unmatched(reference, side, anyway),
             only_in_b: unmatched(side, reference, anyway),
             runs,
@@ -239,6 +251,30 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
         }
     }
     Ok(sides)
+}
+
+/// Gives the runs of imports one name, where every result is an import of one run: each is called
+/// after its file, and they are compared all the same. Returns the files of each side, quoted,
+/// where that name does not have all of them.
+fn join_imports(sides: &mut [Side]) -> Option<Vec<String>> {
+    let results = sides.iter().flat_map(|side| &side.results);
+    let files: Option<Vec<&str>> = results.map(Recorded::imported_file).collect();
+    let files = files?;
+    let first = *files.first()?;
+    if files.iter().all(|file| *file == first) {
+        return None;
+    }
+    let name = match &files[..] {
+        [a, b] => format!("{a} and {b}"),
+        _ => first.to_owned(),
+    };
+    let of_sides: Option<Vec<String>> =
+        (files.len() > 2).then(|| sides.iter().map(named).collect());
+    let results = sides.iter_mut().flat_map(|side| &mut side.results);
+    for run in results.flat_map(|result| &mut result.runs) {
+        run.name.clone_from(&name);
+    }
+    of_sides
 }
 
 fn side(side: &Side) -> ComparedSide {
@@ -377,6 +413,7 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     for result in results().filter(|result| result.incomplete) {
         notes.push(format!("{} ended early", result.from));
     }
+    notes.extend(results().filter_map(|result| result.unused_samples.clone()));
     for result in results() {
         let lost: u64 = result.runs.iter().map(|run| run.unrecorded).sum();
         if lost > 0 {
@@ -553,6 +590,10 @@ pub(crate) struct Recorded {
     /// say.
     #[serde(default)]
     question: Option<QuestionSpec>,
+    /// The note that its counts are compared in place of the samples beside it; `None` where they
+    /// are not, and where there are none.
+    #[serde(skip)]
+    unused_samples: Option<String>,
     /// Its runs, in their order.
     runs: Vec<RecordedRun>,
 }
@@ -669,6 +710,7 @@ impl Recorded {
                 .body
                 .headline()
                 .map(|headline| headline.question_spec.clone().unwrap_or_default()),
+            unused_samples: None,
             runs: Vec::new(),
         }
     }
@@ -676,6 +718,15 @@ impl Recorded {
     /// Where it was read, or which baseline it is.
     pub(crate) fn from(&self) -> &str {
         &self.from
+    }
+
+    /// The file that its one run was imported from and is called after; `None` of what this program
+    /// measured, and of several runs.
+    fn imported_file(&self) -> Option<&str> {
+        let [run] = &self.runs[..] else { return None };
+        // A loop of this program has its policy; what was imported does not say it.
+        let is_import = self.experiment == "analyse" && run.setup.policy.is_none();
+        is_import.then_some(run.name.as_str())
     }
 
     /// Returns true where another result holds the very same recording, and that is not an empty
@@ -734,10 +785,15 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         return of_samples(path, shown);
     }
     let stored = stored::read(path)?;
+    let mut unused_samples = None;
     if let Some(samples) = &stored.samples {
         let recorded = of_samples(samples, shown.clone())?;
         // Samples of another run may lie next to it.
-        if recorded.started_at == stored.report.envelope.started_at {
+        let is_of_it = recorded.started_at == stored.report.envelope.started_at;
+        if is_of_it {
+            unused_samples = lacking(&recorded, &stored, samples);
+        }
+        if is_of_it && unused_samples.is_none() {
             let mut runs = recorded.runs;
             for run in &mut runs {
                 run.others = stored.run(&run.name).and_then(|same| same.others.clone());
@@ -749,7 +805,35 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
     if runs.len() > RUNS_MAX {
         bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", runs.len());
     }
-    of_report(&stored.report, shown)
+    Ok(Recorded { unused_samples, ..of_report(&stored.report, shown)? })
+}
+
+/// The note that the samples beside a result lack releases that it counts, so that its counts are
+/// compared; `None` where they have all of them.
+fn lacking(recorded: &Recorded, stored: &Stored, samples: &Path) -> Option<String> {
+    let (name, held, counted) = recorded.runs.iter().find_map(|run| {
+        let held: u64 = run.parts.iter().map(LatenessSeries::releases).sum();
+        let counted = releases_in_samples(stored.run(&run.name)?);
+        (held < counted).then_some((&run.name, held, counted))
+    })?;
+    let is_cut_off = recorded.incomplete && !stored.report.envelope.incomplete;
+    Some(format!(
+        "{}{} {} of the {} releases of '{name}', so the counts of {} are compared",
+        samples.display(),
+        if is_cut_off { " was cut off and has" } else { " has" },
+        format::count(held),
+        format::count(counted),
+        recorded.from
+    ))
+}
+
+/// The releases of a run that its samples are to have. Cold cycles are not compared, and the
+/// figures of `--keep-cold` have them.
+fn releases_in_samples(run: &Run) -> u64 {
+    let outcome = &run.outcome;
+    let recorded = outcome.releases().saturating_sub(outcome.unrecorded);
+    let ran = recorded.saturating_sub(outcome.missed.unwrap_or_default());
+    recorded.saturating_sub(if ran < outcome.cycles { 0 } else { outcome.cold })
 }
 
 fn of_samples(path: &Path, from: String) -> Result<Recorded> {
@@ -801,6 +885,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
             None => Some(QuestionSpec::default()),
             Some(kept) => serde_json::from_value(kept.clone()).ok(),
         },
+        unused_samples: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
         runs: of_first_wait(grouped(&info, series, recordings, &counts)),
     })
@@ -995,6 +1080,36 @@ mod tests {
         assert!(ns.is_none() && note.contains("has --for ros, "), "{note}");
         assert!(note.contains("has a tenth of the period; --threshold"), "{note}");
         assert_eq!(deadline_ns([None, None]), (None, String::new()));
+    }
+
+    #[test]
+    fn imports_of_one_run_have_one_name_and_measurements_keep_theirs() {
+        let analysed = |name: &str, policy: Option<&str>| {
+            let setup = Setup { policy: policy.map(str::to_owned), ..Setup::default() };
+            let run = RecordedRun::planned(name.to_owned(), setup, true);
+            Recorded { experiment: "analyse".to_owned(), runs: vec![run], ..result(None) }
+        };
+        let import = |name: &str| analysed(name, None);
+        let joined = |results: Vec<Recorded>| {
+            let side =
+                |(at, result): (usize, Recorded)| Side { label: label(at), results: vec![result] };
+            let mut sides: Vec<Side> = results.into_iter().enumerate().map(side).collect();
+            let files = join_imports(&mut sides);
+            (sides.iter().map(named).collect::<Vec<String>>(), files)
+        };
+        let (names, files) = joined(vec![import("a.csv"), import("b.csv")]);
+        assert_eq!(names, ["'a.csv and b.csv'"; 2]);
+        assert_eq!(files, None, "the name has both");
+        let (names, files) = joined(vec![import("a.csv"), import("b.csv"), import("c.csv")]);
+        assert_eq!(names, ["'a.csv'"; 3]);
+        assert_eq!(files.expect("the others"), ["'a.csv'", "'b.csv'", "'c.csv'"]);
+        assert_eq!(joined(vec![import("a.csv"), import("a.csv")]).0, ["'a.csv'"; 2]);
+        // Samples of this program, analysed, and a result of two columns.
+        let own = analysed("idle", Some("SCHED_FIFO"));
+        assert_eq!(joined(vec![import("a.csv"), own]).0, ["'a.csv'", "'idle'"]);
+        let runs = [import("b.csv").runs, import("c.csv").runs].concat();
+        let two = Recorded { runs, ..import("b.csv") };
+        assert_eq!(joined(vec![import("a.csv"), two]).0, ["'a.csv'", "'b.csv', 'c.csv'"]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Page {
     pub(crate) bins: Bins,
     /// (result, run) of every run that is drawn.
     pub(crate) drawn: Vec<(usize, usize)>,
-    /// Two measurements, compared with each other.
+    /// Two results, compared with each other.
     pub(crate) compared: Option<Comparison>,
     /// The results and runs that are not drawn, in words.
     pub(crate) left_out: Vec<String>,
@@ -176,12 +176,25 @@ fn is_against(shown: &Shown, other: &Shown) -> bool {
     only.started_at.is_some() && only.started_at == other.report.envelope.started_at
 }
 
-/// Two different measurements compared, the first as the reference; why not is noted.
+/// Returns true where two results are compared on their page: two measurements, or what was
+/// recorded twice. Recorded data beside a measurement have other runs than it.
+fn is_pair(results: &[Shown]) -> bool {
+    let [a, b] = results else { return false };
+    let is_recorded = |shown: &Shown| shown.report.envelope.experiment == "analyse";
+    if is_recorded(a) && is_recorded(b) {
+        // Samples and the result that was made of them are one recording.
+        let started_at = &a.report.envelope.started_at;
+        return started_at.is_none() || *started_at != b.report.envelope.started_at;
+    }
+    layout::paired(results)
+}
+
+/// Two different results compared, the first as the reference; why not is noted.
 fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
     if let Some(compared) = on_a_grid(results, paths) {
         return Some(compared);
     }
-    if !layout::paired(results) || paths[0] == paths[1] {
+    if !is_pair(results) || paths[0] == paths[1] {
         return None;
     }
     // What one of them was measured against stands in its own result, which judged by it.

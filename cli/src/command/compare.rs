@@ -46,8 +46,8 @@ pub(super) struct CompareArgs {
     fail_if_worse: bool,
     #[command(flatten)]
     undecided: UndecidedArgs,
-    /// Compare even a recording with itself, and histograms (which lack the order of cycles) as if
-    /// cycles were independent
+    /// Compare even a recording with itself, runs of different names where each side has one, and
+    /// histograms (which lack the order of cycles) as if cycles were independent
     #[arg(long)]
     anyway: bool,
     #[command(flatten)]

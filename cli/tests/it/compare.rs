@@ -163,6 +163,93 @@ fn results_without_samples_are_told_apart_by_how_several_scatter() {
 }
 
 #[test]
+fn samples_that_were_cut_off_do_not_take_the_place_of_the_counts_of_their_result() {
+    let dir = Dir::new("compare-cut-off");
+    let file = |name: &str, at: &str, made: &Made<'_>| {
+        let [recorded, result] = ["punctual", "json"].map(|end| dir.path(&format!("{name}.{end}")));
+        samples(&recorded, at, std::slice::from_ref(made));
+        let out = run(["analyse", crate::text(&recorded), "--json", crate::text(&result)]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        (recorded, crate::text(&result).to_owned())
+    };
+    let (_, a) = file("a", EARLIER, &Made::new("idle", 20_000, 500));
+    let (recorded, b) = file("b", LATER, &Made::new("idle", 20_001, 50));
+    let compared = || {
+        let out = run(["compare", &a, &b, "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        json(&out)["compare"]["pairs"][0].clone()
+    };
+    let whole = compared();
+    assert!(!whole["notes"].to_string().contains("are compared"), "{whole}");
+    let bytes = fs::read(&recorded).expect("written");
+    // Inside the one block of its samples.
+    fs::write(&recorded, &bytes[..bytes.len() / 2]).expect("writable");
+    let cut = compared();
+    let (run_of_whole, run_of_cut) = (&whole["runs"][0], &cut["runs"][0]);
+    assert_eq!(run_of_cut["n_b"], 20_001, "{cut}");
+    assert_eq!(run_of_cut["n_b"], run_of_whole["n_b"]);
+    let notes = cut["notes"].to_string();
+    for words in
+        ["b.punctual was cut off and has 0 of the 20 001 releases of", "b.json are compared"]
+    {
+        assert!(notes.contains(words), "{words:?} in {notes}");
+    }
+    // By name it is what it is.
+    let page = flowing(&stdout(&run(["compare", &a, crate::text(&recorded)])));
+    assert!(page.contains("b.punctual ended early"), "{page}");
+    // One that ends as it should, and has fewer.
+    samples(&recorded, LATER, &[Made::new("idle", 5_000, 50)]);
+    let fewer = compared();
+    assert_eq!(fewer["runs"][0]["n_b"], 20_001, "{fewer}");
+    let notes = fewer["notes"].to_string();
+    assert!(notes.contains("b.punctual has 5 000 of the 20 001 releases"), "{notes}");
+}
+
+/// The result of a file of latenesses, imported; one in `every` is late.
+fn imported(dir: &Dir, name: &str, every: u64) -> String {
+    let (csv, result) = (format!("{name}.csv"), dir.path(&format!("{name}.json")));
+    let lines = Made::new("", 5_000, every).latenesses;
+    let lines: String = lines.iter().map(|ns| format!("{ns}\n")).collect();
+    fs::write(dir.path(&csv), lines).expect("writable");
+    // A run has the name that its file was given by.
+    let args = ["analyse", &csv, "--column", "lateness:ns", "--period", "1ms", "--json"];
+    let out = punctual().current_dir(&dir.0).args(args).arg(&result).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    crate::text(&result).to_owned()
+}
+
+#[test]
+fn imports_of_one_run_each_are_compared_whatever_their_files_are_called() {
+    let dir = Dir::new("compare-imports");
+    let [a1, a2, a3, b1, b2, b3] =
+        [("a1", 500), ("a2", 490), ("a3", 480), ("b1", 50), ("b2", 49), ("b3", 48)]
+            .map(|(name, every)| imported(&dir, name, every));
+    let compared = |args: &[&str]| {
+        let out = run(["compare", "--json", "-"].iter().chain(args));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        json(&out)["compare"]["pairs"].clone()
+    };
+    let pair = compared(&[&a1, &b1])[0].take();
+    assert_eq!(pair["runs"][0]["name"], "a1.csv and b1.csv", "{pair}");
+    assert_eq!((&pair["only_in_a"], &pair["only_in_b"]), (&json!([]), &json!([])));
+    // Several: one name, and a note of the others.
+    let (a, b) = ([&a1[..], &a2, &a3].join(","), [&b1[..], &b2, &b3].join(","));
+    let pair = compared(&["--a", &a, "--b", &b])[0].take();
+    assert_eq!((&pair["runs"][0]["name"], &pair["verdict"]), (&json!("a1.csv"), &json!("worse")));
+    assert_eq!(pair["runs"][0]["n_a"], 15_000);
+    let notes = pair["notes"].to_string();
+    let words = "A has 'a1.csv', 'a2.csv', 'a3.csv'; B has 'b1.csv', 'b2.csv', 'b3.csv'";
+    assert!(notes.contains(words), "{notes}");
+    let three = compared(&[&a1, &b1, &b2]);
+    assert!(three[1]["notes"].to_string().contains("A has 'a1.csv'; C has 'b2.csv'"), "{three}");
+    // What this program measured keeps its names, beside an import too.
+    let own = samples(&dir.path("own.punctual"), EARLIER, &[Made::new("idle", 2_000, 300)]);
+    let words = "no run with the same name: the first has 'a1.csv'; the second has 'idle'; \
+                 'punctual compare A B --anyway' compares them";
+    refused(&run(["compare", &a1, &own]), &[words]);
+}
+
+#[test]
 fn a_page_of_a_run_and_what_it_was_held_against_compares_them_once() {
     let dir = Dir::new("compared-once");
     let baselines = dir.path("baselines");

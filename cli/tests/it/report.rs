@@ -11,8 +11,8 @@ use punctual_testkit::browser::{Browser, RETURN, TAB};
 use serde_json::{Value, json};
 
 use crate::{
-    Dir, json_file, only_result, recorded_result, recording_of, refused, result_of, run, stderr,
-    text,
+    Dir, json_file, only_result, punctual, recorded_result, recording_of, refused, result_of, run,
+    stderr, text,
 };
 
 /// The most bytes of a page.
@@ -314,6 +314,36 @@ fn recorded_data_are_laid_over_a_measurement() {
     assert!(page.contains("histogram-1-1") && !page.contains("histogram-1-2"), "one plot");
     let drawn = page.split("<figure").nth(1).expect("a histogram");
     assert!(drawn.contains("idle") && drawn.contains("peer.csv"), "both in it");
+}
+
+#[test]
+fn two_imports_are_compared_on_their_page_and_why_not_says_what_would() {
+    let dir = Dir::new("report-imports");
+    let results = [("good", 40), ("bad", 60)].map(|(name, most)| {
+        let (csv, result) = (format!("{name}.csv"), dir.path(&format!("{name}.json")));
+        let lines: String = (0..2_000).map(|k| format!("{}\n", 5 + k % most)).collect();
+        fs::write(dir.path(&csv), lines).expect("writable");
+        let args = ["analyse", &csv, "--column", "lateness:us", "--json", text(&result)];
+        let out = punctual().current_dir(&dir.0).args(args).output().expect("it starts");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        result
+    });
+    let files = results.each_ref().map(|path| text(path));
+    let page = report(&files, &dir.path("imports.html"));
+    assert!(page.contains("bad compared with good") && page.contains("good.csv and bad.csv"));
+    // Measurements keep the names of their runs, and `report` has no --anyway.
+    let mut result = json_file(&stored("check-against.json"));
+    let others = ["one", "two"].map(|name| {
+        result["compare"] = Value::Null;
+        result["runs"] = json!([result["runs"][0].clone()]);
+        result["runs"][0]["name"] = name.into();
+        let file = dir.path(&format!("{name}.json"));
+        fs::write(&file, result.to_string()).expect("writable");
+        file
+    });
+    let page = report(&others.each_ref().map(|path| text(path)), &dir.path("others.html"));
+    assert!(page.contains("no run with the same name"), "{page}");
+    assert!(page.contains("punctual compare A B --anyway"), "{page}");
 }
 
 #[test]

@@ -96,8 +96,11 @@ fn comment(tag: &str, run: &LatenessHistogram) -> String {
         let _infallible = write!(comment, "; {early} below zero (woken early) are counted as 0");
     }
     if run.overflow > 0 {
-        let _infallible =
-            write!(comment, "; {} of 2^42 ns or more are counted as the maximum", run.overflow);
+        let _infallible = write!(
+            comment,
+            "; {} of 2^42 ns or more, or of unknown lateness, are counted as the maximum",
+            run.overflow
+        );
     }
     comment
 }

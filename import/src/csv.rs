@@ -1,8 +1,9 @@
 //! Samples from CSV: one instant or one lateness a line.
 //!
 //! Streaming: one line and one block of samples are held. Numbers are read as decimals, exactly,
-//! and rounded to the nearest ns. A bad line ends the reading with its number and its text; nothing
-//! is skipped silently except blank lines.
+//! and rounded to the nearest ns. A bad line ends the reading with its number and its text, and so
+//! does a last line without a line end, which may have been cut within a number; nothing is skipped
+//! silently except blank lines.
 //!
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
 //! wake ([`punctual_analysis::gridfit::Counter`]), and a sample's lateness is its deviation from
@@ -136,6 +137,10 @@ impl<'r> CsvFile<'r> {
         let field = self.lines.field(separator, self.column, columns)?;
         let ns = time_ns(field, self.spec.unit());
         let ns = ns.map_err(|why| self.lines.refuse_text(why, separator, columns))?;
+        // What is left of a cut number is a number too, and a smaller one.
+        if !self.lines.has_end() {
+            return Err(self.lines.refuse(NO_END));
+        }
         match self.kind {
             ColumnKind::Lateness => self.take_lateness(ns),
             ColumnKind::Instant => self.take_instant(ns),
@@ -357,6 +362,9 @@ const LINE_BYTES_MAX: usize = 65_536;
 const BOTH_WAYS: &str = "for a decimal comma write a point, for several columns name \
                                     each in a first line";
 
+/// Why a last line without an end is refused, and the way out where it is whole.
+const NO_END: &str = "the last line has no end: if it was not cut, add one";
+
 const BUFFER_BYTES: usize = 2 * LINE_BYTES_MAX;
 
 /// The separator of fields.
@@ -470,6 +478,11 @@ impl<'r> Lines<'r> {
 
     fn line(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
+    }
+
+    /// Returns true where a line end follows; only the last line may lack it.
+    fn has_end(&self) -> bool {
+        self.buffer[..self.next].ends_with(b"\n")
     }
 
     fn is_blank(&self) -> bool {
@@ -738,7 +751,7 @@ mod tests {
         assert_eq!(read(b"7.6\n-0.25\n1e3\n", "lateness:us", None), wanted);
         assert_eq!(
             read(
-                b"\xef\xbb\xbfcpu,Lateness\r\n1,7.6\r\n\r\n1,-0.25\r\n1,1000",
+                b"\xef\xbb\xbfcpu,Lateness\r\n1,7.6\r\n\r\n1,-0.25\r\n1,1000\r\n",
                 "lateness:us",
                 None
             ),
@@ -748,10 +761,10 @@ mod tests {
             read(b"n;\"late, ness\"\n1;\"7.6\"\n1;-.25\n1; 1000 \n", "late, ness:us", None),
             wanted
         );
-        assert_eq!(read(b"what\n7.6\n-0.25\n1000", "lateness:us", None), wanted);
-        assert_eq!(read(b"lateness\tn\n7.6\t1\n-0.25\t2\n1000\t3", "lateness:us", None), wanted);
-        assert_eq!(read(b"lateness\n7.6,\n-0.25,, \n1000", "lateness:us", None), wanted);
-        assert_eq!(read(b"lateness,n\n7.6\n-0.25,2\n1000,3,", "lateness:us", None), wanted);
+        assert_eq!(read(b"what\n7.6\n-0.25\n1000\n", "lateness:us", None), wanted);
+        assert_eq!(read(b"lateness\tn\n7.6\t1\n-0.25\t2\n1000\t3\n", "lateness:us", None), wanted);
+        assert_eq!(read(b"lateness\n7.6,\n-0.25,, \n1000\n", "lateness:us", None), wanted);
+        assert_eq!(read(b"lateness,n\n7.6\n-0.25,2\n1000,3,\n", "lateness:us", None), wanted);
     }
 
     #[test]
@@ -838,6 +851,35 @@ mod tests {
         assert!(refused(b"1\n\xff\xfe\n", "lateness:us", None).starts_with("line 2: not a number"));
         let long = refused(&[b"1\n", &[b'x'; 500][..]].concat(), "lateness:us", None);
         assert!(long.len() < 120, "{long}");
+    }
+
+    #[test]
+    fn a_last_line_without_an_end_may_be_cut_and_is_refused() {
+        let cut = |text: &[u8], column, period| read(text, column, period).unwrap_err();
+        assert_eq!(
+            cut(b"8.1\n12", "lateness:us", None),
+            "line 2: the last line has no end: if it was not cut, add one: \"12\""
+        );
+        let files: [(&[u8], &str, Option<u64>); 4] = [
+            (b"8.1", "lateness:us", None),
+            (b"lateness\r\n8.1\r\n12\r", "lateness:us", None),
+            (b"n,lateness\n1,8.1\n2,12", "lateness:us", None),
+            (b"1000\n2000\n3", "instant:ms", Some(1_000)),
+        ];
+        for (text, column, period) in files {
+            let why = cut(text, column, period);
+            let shown = String::from_utf8_lossy(text);
+            assert!(why.contains(NO_END), "{shown:?}: {why}");
+        }
+        // The end counts, not what comes after it; and what is blank is no number.
+        for text in [&b"8.1\n12\n"[..], b"8.1\r\n12\r\n", b"8.1\n12\n ", b"8.1\n12\n\n"] {
+            assert_eq!(read(text, "lateness:us", None), Ok(vec![(0, 8_100), (1, 12_000)]));
+        }
+        // A long file, of which the buffer does not hold all at once.
+        let long = "12\n".repeat(100_000);
+        assert_eq!(read(long.as_bytes(), "lateness:us", None).unwrap().len(), 100_000);
+        let why = cut(&long.as_bytes()[..long.len() - 1], "lateness:us", None);
+        assert!(why.starts_with("line 100000: the last line has no end"), "{why}");
     }
 
     #[test]

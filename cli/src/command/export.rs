@@ -649,5 +649,14 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
         buckets.push(bucket.closed());
         last = Some(bucket.upper_ns);
     }
-    Ok(open(LatenessHistogram { buckets, ..histogram }))
+    let histogram = LatenessHistogram { buckets, ..histogram };
+    // Beyond another program's histogram, but not beyond the maximum that it stated.
+    let histogram = match (&outcome.imported, histogram.max_ns) {
+        (Some(imported), Some(max_ns)) => {
+            let most_ns = max_ns.saturating_add(whole(imported.rounding_ns));
+            histogram.with_bounded_overflow(imported.limit_ns, most_ns)
+        }
+        _ => histogram,
+    };
+    Ok(open(histogram))
 }

@@ -91,7 +91,11 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     if planned.enough {
         let n = format::count(planned.n);
-        return format!("\"{}\" has {n} cycles, enough if no cycle exceeds the limit", plan.run);
+        return format!(
+            "\"{}\" has {n} cycles: enough if no cycle exceeds the limit and late ones come alone; \
+             where they come together it takes several times as many",
+            plan.run
+        );
     }
     let would_do = format::argument(plan.duration_needed_ns).map_or_else(String::new, |text| {
         format!("; {}: --duration {text}", longer::words(plan.duration_needed_ns))
@@ -171,9 +175,8 @@ mod tests {
         assert!(!sentence(&plans[0], Span::from_ms(60_000)).contains("--duration"));
         let enough = planned("p(missed)<0.01", Span::from_ms(60_000));
         assert!(enough.iter().all(|plan| plan.planned.enough));
-        assert!(sentence(&enough[0], Span::from_ms(60_000)).contains(
-            "enough if no cycle exceeds \
-             the limit"
-        ));
+        let sentence = sentence(&enough[0], Span::from_ms(60_000));
+        assert!(sentence.contains("enough if no cycle exceeds the limit and"), "{sentence}");
+        assert!(sentence.ends_with("it takes several times as many"), "{sentence}");
     }
 }

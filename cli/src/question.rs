@@ -108,7 +108,7 @@ impl QuestionArgs {
     }
 
     /// Refuses data that it is not about: without a loop of its period, or with other loops than
-    /// those that have names; as a gate also data without a period, by which those are known.
+    /// those that have names.
     ///
     /// # Errors
     /// In one line, which periods there are, and the way out.
@@ -121,32 +121,11 @@ impl QuestionArgs {
         let mut wanted_ns = wanted.iter().map(|period| period.0.as_ns().unsigned_abs());
         let is_there =
             |wanted: u64| recorded_ns.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
-        if recorded_ns.is_empty() {
-            return self.suits_without_period(purpose, runs);
-        }
-        if wanted_ns.all(is_there) {
+        if recorded_ns.is_empty() || wanted_ns.all(is_there) {
             return Ok(());
         }
         let shown: Vec<String> = recorded_ns.iter().map(|&ns| format::period(ns)).collect();
         purpose.accepts(&recorded_ns).map_err(|why| format!("data of {}: {why}", shown.join(", ")))
-    }
-
-    /// Refuses as a gate data without a period about loops that are known by theirs, unless it says
-    /// itself how late they may be: no answer would be one about these loops.
-    ///
-    /// # Errors
-    /// In one line, why, and the way out.
-    fn suits_without_period(&self, purpose: &Purpose, runs: &[Run]) -> Result<(), String> {
-        // Intervals alone have no lateness, which a deadline could be about.
-        let has_lateness = runs.iter().any(|run| run.outcome.lateness.count() > 0);
-        let is_answered = !self.gate || self.deadline.is_some() || !has_lateness;
-        let named = purpose.of_use().filter(|row| row.stepping && !is_answered);
-        let Some(row) = named else { return Ok(()) };
-        Err(format!(
-            "--gate: these data do not state their period, by which {} knows its threads: \
-             --deadline TIME judges the wakes as such",
-            row.option.trim_start()
-        ))
     }
 }
 
@@ -413,7 +392,6 @@ fn purposes_long_help() -> String {
 #[cfg(test)]
 mod tests {
     use punctual_analysis::recording::{Recording, RecordingConfig};
-    use punctual_core::sample::Sample;
     use punctual_lab::load::LoadSpec;
     use punctual_report::Setup;
 
@@ -483,25 +461,6 @@ mod tests {
         let usual = QuestionArgs::default();
         assert_eq!(usual.periods_to_run(&[]).map(|run| run[0].0.as_ns()), Ok(PERIOD_NS));
         assert_eq!(usual.options(&periods("2ms")), "");
-    }
-
-    #[test]
-    fn data_without_a_period_are_no_gate_for_loops_that_are_known_by_theirs() {
-        let suits = |name: &str, deadline: Option<Duration>, gate: bool| {
-            let mut recording = Recording::new(RecordingConfig::default());
-            recording.push(&Sample { lateness: Span::from_us(200), ..Sample::default() });
-            let run = Run::recorded("file".to_owned(), Setup::default(), recording.finish(0));
-            let purpose = Some(purpose(name).expect("a purpose"));
-            QuestionArgs { purpose, deadline, gate, ..QuestionArgs::default() }.suits(&[run])
-        };
-        let why = suits("linuxcnc", None, true).expect_err("a gate");
-        assert!(why.starts_with("--gate: these data do not state their period"), "{why}");
-        assert!(why.contains("linuxcnc") && why.contains("--deadline TIME"), "{why}");
-        assert_eq!(suits("linuxcnc", None, false), Ok(()), "only a gate has to be sure");
-        assert_eq!(suits("linuxcnc", Some(Duration(Span::from_us(50))), true), Ok(()));
-        for name in ["mesa", "audio"] {
-            assert_eq!(suits(name, None, true), Ok(()), "its deadline holds for wakes as such");
-        }
     }
 
     #[test]

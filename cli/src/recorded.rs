@@ -183,10 +183,16 @@ impl RecordedData {
         let judged = report::judged(runs, &[], &envelope, &question);
         if wanted.is_gate() {
             let has_periods = judged.runs.iter().any(|run| run.setup.period_ns.is_some());
-            if !has_periods && !judged.verdicts.iter().any(Verdict::is_measured) {
+            // Intervals alone have no lateness, which a deadline could be about.
+            let has_lateness = judged.runs.iter().any(|run| run.outcome.lateness.count() > 0);
+            let is_answer = |verdict: &Verdict| {
+                verdict.is_measured() && (verdict.stands.is_some() || !has_lateness)
+            };
+            if !has_periods && !judged.verdicts.iter().any(is_answer) {
                 bail!(
-                    "--gate: these data do not state their period, and a deadline of a tenth of it \
-                     is not known: --deadline TIME gives one, and of CSV --period TIME the period"
+                    "--gate: these data do not state their period, without which no deadline is \
+                     known: --deadline TIME gives one, and of CSV --period TIME the period of one \
+                     loop"
                 );
             }
             envelope.verdict.judge_answers(&judged.verdicts);

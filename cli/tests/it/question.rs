@@ -53,9 +53,14 @@ fn data_without_a_period_pass_no_gate_unseen_and_are_told_no_time() {
     let analysed = |path: &Path, more: &[&str]| {
         run([&["analyse", text(path), "--column", "lateness:us", "--json", "-"], more].concat())
     };
-    let why = ["--gate", "do not state their period", "linuxcnc", "--deadline TIME"];
+    let why = ["--gate", "do not state their period", "--deadline TIME"];
     refused(&analysed(&late, &["--for", "linuxcnc", "--gate"]), &why);
     assert_eq!(analysed(&late, &["--for", "mesa", "--gate"]).status.code(), Some(1));
+    // Nor where the question was kept.
+    let kept = dir.path("kept.json");
+    let asked = ["analyse", text(&late), "--column", "lateness:us", "--for", "linuxcnc", "--json"];
+    assert_eq!(run(asked.iter().chain(&[text(&kept)])).status.code(), Some(0));
+    refused(&run(["analyse", text(&kept), "--gate"]), &why);
     for purpose in ["linuxcnc", "mesa"] {
         let given = ["--for", purpose, "--deadline", "50us", "--gate"];
         assert_eq!(analysed(&late, &given).status.code(), Some(1), "{purpose}");

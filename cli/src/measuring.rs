@@ -68,7 +68,7 @@ pub(crate) trait Measuring {
     }
 
     /// The part of the result that only this experiment has, and what is said with it.
-    fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
+    fn body(&self, measured: Outcome<'_, Self::Experiment>) -> MeasuredBody;
 }
 
 /// The policies of the two stages that answer, and a competitor of the second.
@@ -160,7 +160,7 @@ impl<E: Experiment> Outcome<'_, E> {
 }
 
 /// The part of a result that an outcome gives.
-pub(crate) struct Shown {
+pub(crate) struct MeasuredBody {
     /// The part of the result that only this experiment has.
     pub(crate) body: Measured,
     /// Warnings for a reader.
@@ -171,9 +171,9 @@ pub(crate) struct Shown {
     pub(crate) trouble: Option<Error>,
 }
 
-impl Shown {
+impl MeasuredBody {
     /// A result without more to say.
-    pub(crate) fn body(body: impl Into<Measured>) -> Self {
+    pub(crate) fn of(body: impl Into<Measured>) -> Self {
         Self { body: body.into(), warnings: Vec::new(), late: None, trouble: None }
     }
 
@@ -239,7 +239,7 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
         took,
         facts,
     };
-    let Shown { body, warnings, late, trouble } = args.shown(outcome);
+    let MeasuredBody { body, warnings, late, trouble } = args.body(outcome);
     envelope.warn_first(machine.foreign.clone());
     envelope.warn_of(warnings);
     if let Some(why) = late {

@@ -59,11 +59,11 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
         while !done.load(Ordering::Acquire) {
             // Without tasks to cancel or to demote a look at the loops' progress is all there is.
             let seldom = rules.is_empty() && !cancels.load(Ordering::Relaxed);
-            let tick = if seldom { progress::TICK } else { TICK };
+            let tick = if seldom { progress::PROGRESS_TICK } else { TICK };
             // A signal that cuts this short costs an extra look.
             let _interrupted = sleep_until_ns((last + tick).as_ns());
             let monotonic = monotonic_now();
-            if monotonic - looked >= progress::TICK {
+            if monotonic - looked >= progress::PROGRESS_TICK {
                 progress::look(loops, &mut idle, (monotonic, monotonic - looked), stop);
                 looked = monotonic;
             }

@@ -135,8 +135,8 @@ pub struct PeriodicPlan {
 }
 
 impl PeriodicPlan {
-    /// The run of stream `stream` under condition `condition`.
-    pub fn run(&self, stream: usize, condition: usize) -> usize {
+    /// The number of the run of stream `stream` under condition `condition`.
+    pub fn run_index(&self, stream: usize, condition: usize) -> usize {
         stream * self.conditions.len() + condition
     }
 
@@ -291,11 +291,11 @@ pub struct Begun<S, W: Write> {
 pub struct PeriodicOutcome<S> {
     /// The plan that was run.
     pub plan: PeriodicPlan,
-    /// The grid of each run, see [`PeriodicPlan::run`].
+    /// The grid of each run, see [`PeriodicPlan::run_index`].
     pub run_grids: Vec<Releases>,
     /// The sink, which has seen all recorded samples.
     pub sink: S,
-    /// By run, see [`PeriodicPlan::run`].
+    /// By run, see [`PeriodicPlan::run_index`].
     pub runs: Vec<RunOutcome>,
     /// The errors of the grids that followed another clock; `None` where they followed none.
     pub followed: Option<FollowedFigures>,
@@ -527,12 +527,12 @@ pub struct RunOutcome {
     pub kept_waiting: Option<OthersOnCpu>,
 }
 
-/// An experiment that is over.
+/// What the loops of an experiment did: its outcome.
 #[derive(Debug)]
 pub struct LoopsOutcome<S> {
     /// The sink, which has seen all recorded samples.
     pub sink: S,
-    /// By run, see [`PeriodicPlan::run`].
+    /// By run, see [`PeriodicPlan::run_index`].
     pub runs: Vec<RunOutcome>,
     /// The requests that the kernel refused, once each.
     pub refused: Vec<Refusal>,
@@ -761,10 +761,10 @@ mod tests {
         };
         let late: Vec<i64> = (1..=100).collect();
         let near = |ns: Option<u64>| ns.is_some_and(|ns| (90_000..93_000).contains(&ns));
-        assert!(near(quantile(false, plan.run(1, 2), &late, (1, 2))));
-        assert_eq!(quantile(false, plan.run(1, 2), &late, (1, 1)), None, "nothing ran there");
-        assert!(near(quantile(true, plan.run(1, 1), &late, (1, 1))), "both loads");
-        assert!(near(quantile(true, plan.run(1, 1), &late, (1, 2))), "both loads");
+        assert!(near(quantile(false, plan.run_index(1, 2), &late, (1, 2))));
+        assert_eq!(quantile(false, plan.run_index(1, 2), &late, (1, 1)), None, "nothing ran there");
+        assert!(near(quantile(true, plan.run_index(1, 1), &late, (1, 1))), "both loads");
+        assert!(near(quantile(true, plan.run_index(1, 1), &late, (1, 2))), "both loads");
         assert_eq!(quantile(false, 0, &late[..5], (0, 0)), None, "too few");
         assert_eq!(quantile(false, 0, &[-3; 20], (0, 0)), Some(0), "none is late");
         assert_eq!(quantile(false, 0, &late, (9, 9)), None);

@@ -21,7 +21,7 @@ use punctual_trace::write::perf_data::Addresses;
 
 use crate::args::{Detail, RequestedPolicyArgs};
 use crate::experiment::{Machine, condition_name};
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, measured};
+use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned, measured};
 use crate::output::{Dir, Opened, OutputArgs, distinct, spare};
 use crate::program::PROGRAM;
 use crate::stored::RESULT;
@@ -393,14 +393,14 @@ impl Measuring for Blaming<'_> {
         BlameFiles::fill(&kept.result, |out| out.write_all(json.as_bytes()))
     }
 
-    fn shown(&self, outcome: Outcome<'_, BlameExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, BlameExperiment>) -> MeasuredBody {
         let loads = outcome.load_rows();
         let BlameResult { blamed, kept } = outcome.figures;
         let written = self.files.get().zip(kept.as_ref()).map(|(files, kept)| files.write(kept));
         let trouble = written.and_then(Result::err);
         let warnings = blamed.fallback.iter().cloned().collect();
         let late = blamed.stopped_by.as_ref().map(view::kinds::stop_words);
-        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, warnings).ended_by(late)
+        MeasuredBody::of(BlameBody { blame: blamed, loads }).with(trouble, warnings).ended_by(late)
     }
 }
 

@@ -2,7 +2,7 @@
 //! result; here they are listed.
 //!
 //! A new experiment of the lab is a file that implements `Measuring` for its arguments and has
-//! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that
+//! the section that is shown ([`work`] is the pattern), and a row of `experiments!`. Loops that
 //! become runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
 //! `experiment::loops`.
 

@@ -108,7 +108,7 @@ impl LearnedStore {
         for (number, stream) in plan.streams.iter().enumerate() {
             for (at, condition) in plan.conditions.iter().enumerate() {
                 let idle = condition.loads.is_empty();
-                let run = runs.get(plan.run(number, at)).filter(|_| idle);
+                let run = runs.get(plan.run_index(number, at)).filter(|_| idle);
                 let wait = plan.wait(stream, at);
                 let Some(wait) = run.and_then(|run| KeptWait::of(stream, wait, run)) else {
                     continue;

@@ -617,7 +617,7 @@ impl Maker<'_> {
             let mut apart = Vec::new();
             for condition in 0..plan.conditions.len() {
                 let Some(recording) = recordings.next() else { break };
-                let outcome = self.finish(recording, &[plan.run(stream, condition)]);
+                let outcome = self.finish(recording, &[plan.run_index(stream, condition)]);
                 let name = &plan.conditions[condition].name;
                 if as_one(condition) {
                     rows.push(self.row(stream, condition, outcome));
@@ -631,7 +631,7 @@ impl Maker<'_> {
                 let loaded = 1..plan.conditions.len();
                 let conditions: Vec<usize> = loaded.filter(|&at| plan.counts_as_one(at)).collect();
                 let together_of: Vec<usize> =
-                    conditions.iter().map(|&c| plan.run(stream, c)).collect();
+                    conditions.iter().map(|&c| plan.run_index(stream, c)).collect();
                 let outcome = self.finish(together, &together_of);
                 runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
             }
@@ -657,7 +657,7 @@ impl Maker<'_> {
             censored: outcome.censored,
             unrecorded: outcome.unrecorded,
             lateness_ns: outcome.lateness_ns,
-            steal_ns: self.outcome.runs[self.outcome.plan.run(number, condition)].steal_ns,
+            steal_ns: self.outcome.runs[self.outcome.plan.run_index(number, condition)].steal_ns,
             loads: loads(&self.loads[condition]),
         }
     }
@@ -666,7 +666,7 @@ impl Maker<'_> {
         let plan = &self.outcome.plan;
         let stream = &plan.streams[number];
         let outcomes: Vec<&RunOutcome> =
-            conditions.iter().map(|&c| &self.outcome.runs[plan.run(number, c)]).collect();
+            conditions.iter().map(|&c| &self.outcome.runs[plan.run_index(number, c)]).collect();
         let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
         let stall_max = outcomes.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
         let busy: f64 = outcomes.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
@@ -705,7 +705,7 @@ impl Maker<'_> {
         let Some(blamed) = causes.run(number, first) else { return run };
         let stream = &plan.streams[number];
         let are_cycles = conditions.iter().all(|&c| LoopCauses::are_cycles(plan.wait(stream, c)));
-        let grid = self.outcome.run_grids[plan.run(number, first)];
+        let grid = self.outcome.run_grids[plan.run_index(number, first)];
         // The kernel's events are not on the clock that a grid follows.
         let is_placed = self.follows.is_none();
         let cycles = causes.late_cycles(number, first, &grid);
@@ -817,7 +817,7 @@ fn recorded(
         for condition in 0..plan.conditions.len() {
             let Some(builder) = series.next() else { return found };
             let Some(name) = name(plan, merge, stream, condition) else { continue };
-            let outcome = &outcomes[plan.run(number, condition)];
+            let outcome = &outcomes[plan.run_index(number, condition)];
             let part = builder.finish_with(outcome.missed, outcome.unrecorded);
             if let Some(together) = found.iter_mut().find(|run| run.name() == name) {
                 together.add(part, outcome.unrecorded);

@@ -1,4 +1,5 @@
-//! The watchdog: ends a loop that does not yield, before it takes the machine away.
+//! The watchdog's rule of progress: ends a loop that does not yield, before it takes the machine
+//! away.
 //!
 //! A rule of the monitor. Looks at the loop's progress and at nothing else; demotes the loop's
 //! thread to SCHED_OTHER and sets its stop flag; one that lacks its CPU may leave it. On a machine
@@ -15,8 +16,8 @@ use punctual_os::{affinity, process};
 
 use crate::rt_thread::give_way;
 
-/// The time between two looks of the watchdog.
-pub(super) const TICK: Span = Span::from_ms(50);
+/// The time between two looks at the progress of loops.
+pub(super) const PROGRESS_TICK: Span = Span::from_ms(50);
 
 /// The longest time that a step of a setup may take: none needs a second of a CPU.
 const STEP: Span = Span::from_ms(4_000);
@@ -244,7 +245,7 @@ impl Idle {
             *self = Self { progress, cpu_ns: cpu_ns.unwrap_or(0), ..Self::default() };
             return false;
         }
-        let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
+        let fair = elapsed.min(Span::from_ns(2 * PROGRESS_TICK.as_ns()));
         self.span = Span::from_ns(self.span.as_ns().saturating_add(fair.as_ns()));
         self.span > bound
     }
@@ -311,10 +312,10 @@ mod tests {
     fn only_an_armed_loop_that_gets_nowhere_passes_its_bound() {
         let bound = Span::from_ms(200);
         let mut idle = Idle::default();
-        assert!((1..100).all(|n| !idle.tick(Some(0), n, TICK, bound)), "it gets on");
-        assert!((0..100).all(|_| !idle.tick(None, 99, TICK, bound)), "it is not armed");
+        assert!((1..100).all(|n| !idle.tick(Some(0), n, PROGRESS_TICK, bound)), "it gets on");
+        assert!((0..100).all(|_| !idle.tick(None, 99, PROGRESS_TICK, bound)), "it is not armed");
         let mut idle = Idle::default();
-        let ticks = (1..).find(|_| idle.tick(Some(0), 7, TICK, bound)).expect("unbounded");
+        let ticks = (1..).find(|_| idle.tick(Some(0), 7, PROGRESS_TICK, bound)).expect("unbounded");
         assert_eq!(ticks, 6, "one to see the number, four to the bound, one beyond");
     }
 
@@ -364,10 +365,10 @@ mod tests {
         let bound = Span::from_ms(100);
         let mut idle = [Idle::default()];
         let mut look_for = |span: Span| {
-            for _ in 0..span.as_ns() / TICK.as_ns() {
+            for _ in 0..span.as_ns() / PROGRESS_TICK.as_ns() {
                 let progress = || watched.beats();
                 let loops = [WatchedProgress { watched: &watched, progress, bound }];
-                look(&loops, &mut idle, (Instant::from_ns(0), TICK), &stop);
+                look(&loops, &mut idle, (Instant::from_ns(0), PROGRESS_TICK), &stop);
             }
         };
         watched.allow(Some(Span::from_ms(300)));
@@ -386,7 +387,7 @@ mod tests {
     #[test]
     fn time_in_which_the_watchdog_slept_too_is_no_fault() {
         let mut idle = Idle::default();
-        assert!(!idle.tick(Some(0), 7, TICK, Span::from_ms(500)));
+        assert!(!idle.tick(Some(0), 7, PROGRESS_TICK, Span::from_ms(500)));
         assert!(!idle.tick(Some(0), 7, Span::from_ms(3_600_000), Span::from_ms(500)));
     }
 

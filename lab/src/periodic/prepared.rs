@@ -104,7 +104,7 @@ impl Prepared {
         &self.plan
     }
 
-    /// The grid of each run, see [`PeriodicPlan::run`].
+    /// The grid of each run, see [`PeriodicPlan::run_index`].
     pub fn run_grids(&self) -> &[Releases] {
         &self.grids
     }
@@ -508,7 +508,7 @@ impl Tallies {
     ) {
         for (number, stream) in plan.streams.iter().enumerate() {
             let steal_ns = stream.thread.pinned_to().and_then(&of_cpu);
-            let tally = &mut self.runs[plan.run(number, condition)];
+            let tally = &mut self.runs[plan.run_index(number, condition)];
             let so_far = [tally.steal_ns, steal_ns];
             tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);
         }
@@ -523,7 +523,7 @@ impl Tallies {
     ) {
         for (number, stream) in plan.streams.iter().enumerate() {
             let Some(cpu) = stream.thread.pinned_to() else { continue };
-            let tally = &mut self.runs[plan.run(number, condition)];
+            let tally = &mut self.runs[plan.run_index(number, condition)];
             tally.others.get_or_insert_default().add(&of_cpu(cpu));
         }
     }
@@ -539,7 +539,7 @@ impl Tallies {
         for (number, stream) in plan.streams.iter().enumerate() {
             let Some(cpu) = stream.thread.pinned_to() else { continue };
             if let Some(seen) = witness.look(root, self.tids[number], cpu) {
-                let tally = &mut self.runs[plan.run(number, condition)];
+                let tally = &mut self.runs[plan.run_index(number, condition)];
                 tally.kept_waiting.get_or_insert_default().add(&seen);
             }
         }
@@ -556,7 +556,7 @@ impl Tallies {
             // Whoever waits for answers looks for this one first.
             Answer::Gone => {}
             Answer::Done { stream, condition, figures, .. } => {
-                self.runs[plan.run(stream, condition)].figures.add(&figures);
+                self.runs[plan.run_index(stream, condition)].figures.add(&figures);
             }
         }
     }
@@ -792,6 +792,7 @@ impl<'a> Worker<'a> {
             policy: session.policy(),
             refused: session.refused().to_vec(),
         });
+        // Armed again by whoever sends the order.
         while let Ok(order) = self.orders.recv() {
             let Some(ConditionLoop { segments, resumed }) = loops.get_mut(order.condition) else {
                 break;
@@ -829,7 +830,7 @@ impl<'a> Worker<'a> {
 
     /// The grid of its loop under a condition.
     fn grid(&self, condition: usize) -> Releases {
-        self.context.grids[self.context.plan.run(self.number, condition)]
+        self.context.grids[self.context.plan.run_index(self.number, condition)]
     }
 
     /// The loop under a condition, ready: a wait that learns has learned.
@@ -1002,7 +1003,7 @@ mod tests {
         for run_ns in [30, 40] {
             tallies.others(&plan, 1, |_| others(run_ns));
         }
-        let run = plan.run(0, 1);
+        let run = plan.run_index(0, 1);
         assert_eq!(tallies.runs[run].steal_ns, Some(u64::MAX), "more than can be counted");
         let seen = tallies.runs[run].others.as_ref().map(|others| (others.wall_ns, others.run_ns));
         assert_eq!(seen, Some((200, 70)));

@@ -18,7 +18,7 @@ use punctual_report::measured::AccuracyBody;
 use super::timer;
 use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned};
 use crate::output::OutputArgs;
 use crate::view::plots::boxes::{BoxSeries, Boxes};
 use crate::view::plots::{ONE_OF_TWO, beside};
@@ -67,8 +67,8 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, AccuracyExperiment>) -> Shown {
-        Shown::body(AccuracyBody { accuracy: outcome.figures })
+    fn body(&self, outcome: Outcome<'_, AccuracyExperiment>) -> MeasuredBody {
+        MeasuredBody::of(AccuracyBody { accuracy: outcome.figures })
     }
 }
 

@@ -20,7 +20,7 @@ use punctual_report::measured::ExecutiveBody;
 
 use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned};
 use crate::output::OutputArgs;
 use crate::view::plots::{self, ONE_OF_TWO};
 use crate::{format, parse};
@@ -96,11 +96,11 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, ExecutiveExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, ExecutiveExperiment>) -> MeasuredBody {
         let warnings = took_longer(self.duration.0, outcome.took).into_iter().collect();
         let figures = outcome.figures;
         let body = ExecutiveBody { rows: figures.rows, ratios: figures.ratios, turn: figures.turn };
-        Shown { warnings, ..Shown::body(body) }
+        MeasuredBody { warnings, ..MeasuredBody::of(body) }
     }
 }
 

@@ -17,7 +17,7 @@ use punctual_os::affinity;
 
 use crate::args::{Detail, RequestedPolicyArgs, RootArgs};
 use crate::experiment::{self, Machine, condition_name};
-use crate::measuring::{Measuring, Outcome, Planned, Shown};
+use crate::measuring::{MeasuredBody, Measuring, Outcome, Planned};
 use crate::output::OutputArgs;
 use crate::view::kinds::head::rate_line;
 use crate::view::plots;
@@ -108,9 +108,9 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, NoiseExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, NoiseExperiment>) -> MeasuredBody {
         let (loads, is_whole) = (outcome.load_rows(), outcome.is_whole);
-        Shown::body(NoiseBody::new(outcome.figures, loads, is_whole))
+        MeasuredBody::of(NoiseBody::new(outcome.figures, loads, is_whole))
     }
 }
 

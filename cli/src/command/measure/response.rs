@@ -18,7 +18,7 @@ use punctual_report::reproduced::PaperFigure;
 use crate::args::RootArgs;
 use crate::experiment::{self, Machine};
 use crate::measuring::{
-    Measuring, Outcome, Planned, Shown, StageArgs, lost_source, stimulus_cpu, with_idle,
+    MeasuredBody, Measuring, Outcome, Planned, StageArgs, lost_source, stimulus_cpu, with_idle,
 };
 use crate::output::OutputArgs;
 use crate::view::kinds::head::rate_line;
@@ -122,15 +122,15 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, ResponseExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, ResponseExperiment>) -> MeasuredBody {
         let loads = outcome.load_rows();
         let rows = &outcome.figures.rows;
         let warnings = rows.iter().filter_map(left_out).collect();
         let trouble = rows.iter().any(|row| row.lost.is_some()).then(lost_source);
-        Shown {
+        MeasuredBody {
             warnings,
             trouble,
-            ..Shown::body(ResponseBody { response: outcome.figures, loads })
+            ..MeasuredBody::of(ResponseBody { response: outcome.figures, loads })
         }
     }
 }

@@ -18,7 +18,9 @@ use punctual_report::measured::SaturationBody;
 
 use crate::args::RootArgs;
 use crate::experiment::{self, Machine};
-use crate::measuring::{Measuring, Outcome, Planned, Shown, StageArgs, lost_source, stimulus_cpu};
+use crate::measuring::{
+    MeasuredBody, Measuring, Outcome, Planned, StageArgs, lost_source, stimulus_cpu,
+};
 use crate::output::OutputArgs;
 use crate::stored::STATE;
 use crate::unthrottled::Unthrottled;
@@ -114,7 +116,7 @@ impl Measuring for Args {
         wanted.then(|| Unthrottled::begin(&self.state, experiment.cpu, limit(self))).transpose()
     }
 
-    fn shown(&self, outcome: Outcome<'_, SaturationExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, SaturationExperiment>) -> MeasuredBody {
         let saturation = outcome.figures;
         let warning = saturation.unthrottled.then(|| {
             let cpu = saturation.cpu;
@@ -123,7 +125,7 @@ impl Measuring for Args {
         let warnings = warning.into_iter().collect();
         let trouble = saturation.lost.is_some().then(lost_source);
         let body = SaturationBody { saturation };
-        Shown { warnings, trouble, ..Shown::body(body) }
+        MeasuredBody { warnings, trouble, ..MeasuredBody::of(body) }
     }
 }
 

@@ -19,7 +19,7 @@ use punctual_report::measured::TimerBody;
 
 use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned};
 use crate::output::OutputArgs;
 use crate::view::plots::boxes::{self, BoxSeries, Boxes};
 use crate::{format, parse};
@@ -124,11 +124,11 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, TimerExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, TimerExperiment>) -> MeasuredBody {
         let warnings = preempt_rt(outcome.facts).map(str::to_owned).into_iter().collect();
         let mut timer = outcome.figures;
         timer.rows.iter_mut().for_each(|row| row.keep_first(IN_RESULTS));
-        Shown { warnings, ..Shown::body(TimerBody { timer }) }
+        MeasuredBody { warnings, ..MeasuredBody::of(TimerBody { timer }) }
     }
 }
 

@@ -15,7 +15,7 @@ use punctual_report::measured::WorkBody;
 
 use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
-use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, with_idle};
+use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned, with_idle};
 use crate::output::OutputArgs;
 use crate::view::kinds::head::rate_line;
 use crate::view::plots::boxes::{self, BoxSeries, Boxes};
@@ -124,9 +124,9 @@ impl Measuring for Args {
         Ok(Planned { experiment, choice })
     }
 
-    fn shown(&self, outcome: Outcome<'_, WorkExperiment>) -> Shown {
+    fn body(&self, outcome: Outcome<'_, WorkExperiment>) -> MeasuredBody {
         let loads = outcome.load_rows();
-        Shown::body(WorkBody { work: outcome.figures, loads })
+        MeasuredBody::of(WorkBody { work: outcome.figures, loads })
     }
 }
 

@@ -11,6 +11,7 @@
 //! | [`config`], `machine` | who is followed, what is late, bounds; the machine, who ran at first |
 //! | [`symbols`], [`calls`] | names of kernel addresses and system calls; what a call chain shows |
 //! | [`timeline`] | what a CPU did when |
+//! | `ring`, `spread` | records kept while there is room; how figures lie |
 //! | `timers`, `senders` | what is programmed, who interrupts whom |
 //! | `tasks`, [`programs`], [`culprits`] | who is who, and whose; the threads behind a cause |
 //! | `followed`, `thread`, `figures` | the threads that are followed; what is learnt of each |

@@ -181,8 +181,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Runs to the end, or until `stop` is set, with a body that does nothing: what an experiment
-    /// measures.
+    /// Runs to the end, or until `stop` is set, with a body that does nothing.
     ///
     /// # Real-time: in loop, waits
     pub fn run(&mut self, stop: &impl StopRequest) -> Ended {

@@ -3,8 +3,8 @@
 //! [`Sleep`] is what a plain loop does, [`Spin`] wakes early by a constant, [`Rearm`] is NIST's
 //! method, [`Adaptive`] learns what this machine needs.
 //!
-//! For the executive, over any [`Clock`]. Each wait is absolute; relative sleeps exist nowhere.
-//! Never decides which release is next, never records.
+//! For the gate of a loop and for the executive, over any [`Clock`]. Each wait is absolute;
+//! relative sleeps exist nowhere. Never decides which release is next, never records.
 
 pub mod adaptive;
 mod spin;

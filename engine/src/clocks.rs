@@ -1,6 +1,7 @@
 //! The machine's clocks, ready for a loop: cycle counter where the kernel trusts it, else the vDSO.
 //!
-//! For sessions and experiments. Chooses once, at setup; never calibrates behind a hot name.
+//! For loops, executives and experiments. Chooses once, at setup; never calibrates behind a hot
+//! name.
 
 mod anchored;
 mod cost;

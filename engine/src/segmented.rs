@@ -120,7 +120,8 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
         stop: &impl StopRequest,
         vitals: &Vitals,
     ) -> Result<Cycle<'static>, Ended> {
-        // A wait that need not sleep looks at its release before it looks at the flag.
+        // A wait that need not sleep does not look at the flag: a loop that always overruns would
+        // never stop.
         if stop.flag().load(Ordering::Relaxed) {
             self.gate.finish(stop);
             return Err(Ended::Stopped);

@@ -1,6 +1,6 @@
 //! The kernel's clocks: read one, sleep on one until an instant.
 //!
-//! For the clocks of crate `punctual`. Never sleeps for a length of time.
+//! For the clocks of crate `punctual-engine`. Never sleeps for a length of time.
 
 use crate::Errno;
 

@@ -1,7 +1,7 @@
 //! The processor's own counter: TSC on x86-64, CNTVCT_EL0 on AArch64.
 //!
-//! For the cycle clock of crate `punctual`. Knows only the frequency that the processor reports;
-//! whether the counter may be trusted is decided elsewhere.
+//! For the cycle clock of crate `punctual-engine`. Knows only the frequency that the processor
+//! reports; whether the counter may be trusted is decided elsewhere.
 
 /// The name of this processor's counter.
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! Instructions that pause a processor until its counter has reached a value: TPAUSE and MWAITX on
 //! x86-64, WFET on AArch64.
 //!
-//! For spins of crate `punctual`, which measures whether they keep to their deadline. User mode
-//! may execute all of them; a hypervisor may intercept them, and then they cost an exit.
+//! For spins of crate `punctual-engine`, which measures whether they keep to their deadline. User
+//! mode may execute all of them; a hypervisor may intercept them, and then they cost an exit.
 
 /// A timed pause. An interrupt ends any of them early, and so may the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

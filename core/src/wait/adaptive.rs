@@ -1,7 +1,7 @@
 //! A wait that learns: how early to wake, and whether to sleep in hops.
 //!
-//! For the executive, the library's default. A CPU, or the host of a virtual one, that sank into
-//! deep idle comes back late. Short hops keep it from that, or one hop just before the release
+//! For loops and executives: the library's default. A CPU, or the host of a virtual one, that sank
+//! into deep idle comes back late. Short hops keep it from that, or one hop just before the release
 //! makes up for it; then a small margin covers what a warm wake is late. Which of them pays differs
 //! from machine to machine, so both are learned, under a CPU budget, for a given share of late
 //! wakes. No decision rests only on its own consequences: every sleep that ends the plan is a

@@ -1,7 +1,7 @@
 //! A sleep that ends a constant time early, also by way of a short one, then a spin.
 //!
-//! For the executive, and for the waits that spin at their end. Distinguishes gaps in the spin, in
-//! which the CPU was elsewhere, from a late wake.
+//! For the gate of a loop, the executive, and the waits that spin at their end. Distinguishes gaps
+//! in the spin, in which the CPU was elsewhere, from a late wake.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -69,16 +69,16 @@ pub const RESULTS_MIN: usize = 3;
 /// The shortest side that is tested: one stall can fill less.
 const SIDE_MIN_NS: u64 = 100_000_000;
 /// Releases that a side must have to be tested, where its period is not known or it is shorter than
-/// [`FEW_ENOUGH_NS`].
+/// [`SIDE_LONG_NS`].
 const RELEASES_MIN: u64 = 100;
 /// A side of this length is tested whatever the number of its releases: no stall fills it.
-const FEW_ENOUGH_NS: u64 = 10_000_000_000;
+const SIDE_LONG_NS: u64 = 10_000_000_000;
 
 /// Returns true where one stall may have filled a side of so many releases of this period.
 fn is_short(releases: u64, period_ns: Option<u64>) -> bool {
     match period_ns.map(|period_ns| period_ns.saturating_mul(releases)) {
         Some(lasted_ns) => {
-            lasted_ns < SIDE_MIN_NS || (releases < RELEASES_MIN && lasted_ns < FEW_ENOUGH_NS)
+            lasted_ns < SIDE_MIN_NS || (releases < RELEASES_MIN && lasted_ns < SIDE_LONG_NS)
         }
         None => releases < RELEASES_MIN,
     }
@@ -99,7 +99,7 @@ impl ScatterFrom {
         };
         match runs.sides.iter().map(results).min() {
             _ if runs.as_if_independent => Self::Chunks,
-            _ if runs.sides.iter().map(releases).any(|n| is_short(n, runs.period_ns)) => {
+            _ if runs.sides.iter().map(releases).any(|count| is_short(count, runs.period_ns)) => {
                 Self::Short
             }
             _ if ordered => Self::Chunks,

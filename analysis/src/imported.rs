@@ -86,6 +86,13 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// The least and the most of what lies beyond the program's histogram, ns, where the largest
+    /// value that it printed is `max_ns`; `None` where that is none, or below the histogram's end.
+    pub fn beyond_ns(&self, max_ns: Option<f64>) -> Option<(i64, i64)> {
+        let (least_ns, most_ns) = (self.limit_ns?, (max_ns? + self.rounding_ns).ceil() as i64);
+        (least_ns <= most_ns).then_some((least_ns, most_ns))
+    }
+
     /// True where the quantile of n values lies beyond the program's histogram.
     pub(super) fn is_beyond(&self, p: Probability, n: u64) -> bool {
         p.is_supported(n)

@@ -216,11 +216,9 @@ fn cause(
     let (late, place) =
         (format::count(blame.late), if behind { " behind the measurement" } else { "" });
     let rule = named.and_then(|cause| cause.tune_rule.as_ref());
-    // Too little to act on, and still what was seen.
-    let so_far = run
-        .first_cause()
-        .filter(|_| lost.is_none())
-        .map(|cause| format!("so far {} of {late}: {}", format::count(cause.wakes), cause.name));
+    // Also where it is too little to act on, or not the worst.
+    let seen = run.first_cause().filter(|_| lost.is_none());
+    let seen = seen.map(|cause| (format::count(cause.wakes), &cause.name));
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
     let (text, remedy) = match named {
         Some(cause) => {
@@ -249,9 +247,9 @@ fn cause(
             let is_seen = kept_waiting(std::slice::from_ref(run), rows).is_some();
             let open = if is_seen { "" } else { ", and is not explained" };
             // The worst alone did not: what did has a cause.
-            let known = run.first_cause().filter(|_| blame.late >= LATE_MIN && lost.is_none());
-            let others = known.map_or_else(String::new, |cause| {
-                format!("{} of {late} {bar}{place}: {}; ", format::count(cause.wakes), cause.name)
+            let others = seen.filter(|_| blame.late >= LATE_MIN);
+            let others = others.map_or_else(String::new, |(wakes, cause)| {
+                format!("{wakes} of {late} {bar}{place}: {cause}; ")
             });
             let text = format!(
                 "{others}the worst, {}, did not come again behind the measurement{open}: \
@@ -261,8 +259,10 @@ fn cause(
             (text, String::new())
         }
         None if blame.late < LATE_MIN => {
-            let few = match so_far {
-                Some(so_far) => format!("are too few to be sure why; {so_far}"),
+            let few = match seen {
+                Some((wakes, cause)) => {
+                    format!("are too few to be sure why; so far {wakes} of {late}: {cause}")
+                }
                 None => "are too few to say why".to_owned(),
             };
             (format!("{late} {bar}{place} {few}"), String::new())

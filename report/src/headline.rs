@@ -267,8 +267,8 @@ mod tests {
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
-        let share_seen = "; the share seen is 6.7e-3 already, so a longer run rather refutes it \
-                          than shows it; measure 60 s";
+        let share_seen = "; the share seen is 6.7e-3 already, so a longer run is more likely to \
+                          refute it than to show it; measure 60 s";
         assert!(own.statement.ends_with(share_seen), "{own:?}");
         assert_eq!(own.lead, "not shown yet");
         assert_eq!(format!("{}: {}", own.lead, own.reason()), own.statement);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_few_cycles_have_no_period_their_number_is_told_and_no_time() {
+    fn without_a_period_an_open_answer_has_the_number_of_cycles_and_no_time() {
         let own = |period_ns: Option<u64>, files: usize| {
             let run = |at: usize| {
                 let period = period_ns.and_then(punctual_core::time::Period::from_ns);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_period_no_time_is_known_and_none_is_told() {
+    fn without_a_period_no_time_is_known_and_none_is_shown() {
         let figures = Recording::new(RecordingConfig::default()).finish(0);
         let runs = [Run::recorded("file".to_owned(), Setup::default(), figures)];
         assert_eq!(words(longer_ns(&runs[0], &runs, 2.0)), "measure longer");

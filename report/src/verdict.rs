@@ -299,8 +299,8 @@ fn left_open(rung: &Rung, runs: &[&Run]) -> (String, Option<String>) {
             let of_run = if several && rung.run.is_none() { " in one run" } else { "" };
             let share = rounded_up(share);
             format!(
-                "; the share seen{of_run} is {share} already, so a longer run rather refutes it \
-                 than shows it"
+                "; the share seen{of_run} is {share} already, so a longer run is more likely to \
+                 refute it than to show it"
             )
         }
     };

@@ -134,11 +134,11 @@ impl Latenesses {
         });
         // What another program did not put into its histogram lies between the end of that and the
         // largest.
-        let limit_ns = imported.and_then(|imported| imported.limit_ns);
-        let between = limit_ns.zip(max_ns).filter(|_| view.overflow > 0);
-        let between = between.map(|(lowest_ns, max_ns)| {
-            let highest_ns = max_ns.max(lowest_ns);
-            Bucket { lowest_ns, highest_ns, count: view.overflow }
+        let between = imported.and_then(|imported| imported.beyond_ns(outcome.lateness_ns.max));
+        let between = between.filter(|_| view.overflow > 0).map(|(lowest_ns, highest_ns)| Bucket {
+            lowest_ns,
+            highest_ns,
+            count: view.overflow,
         });
         Some(Self {
             buckets: buckets.chain(between).collect(),

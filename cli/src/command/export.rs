@@ -651,12 +651,10 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
     }
     let histogram = LatenessHistogram { buckets, ..histogram };
     // Beyond another program's histogram, but not beyond the maximum that it stated.
-    let histogram = match (&outcome.imported, histogram.max_ns) {
-        (Some(imported), Some(max_ns)) => {
-            let most_ns = max_ns.saturating_add(whole(imported.rounding_ns));
-            histogram.with_bounded_overflow(imported.limit_ns, most_ns)
-        }
-        _ => histogram,
-    };
-    Ok(open(histogram))
+    let imported = outcome.imported.as_ref();
+    let bounds = imported.and_then(|imported| imported.beyond_ns(outcome.lateness_ns.max));
+    Ok(open(match bounds {
+        Some((least_ns, most_ns)) => histogram.with_bounded_overflow(Some(least_ns), most_ns),
+        None => histogram,
+    }))
 }

@@ -58,8 +58,9 @@ fn data_without_a_period_pass_no_gate_unseen_and_are_told_no_time() {
     assert_eq!(analysed(&late, &["--for", "mesa", "--gate"]).status.code(), Some(1));
     // Nor where the question was kept.
     let kept = dir.path("kept.json");
-    let asked = ["analyse", text(&late), "--column", "lateness:us", "--for", "linuxcnc", "--json"];
-    assert_eq!(run(asked.iter().chain(&[text(&kept)])).status.code(), Some(0));
+    let analyse =
+        ["analyse", text(&late), "--column", "lateness:us", "--for", "linuxcnc", "--json"];
+    assert_eq!(run(analyse.iter().chain(&[text(&kept)])).status.code(), Some(0));
     refused(&run(["analyse", text(&kept), "--gate"]), &why);
     for purpose in ["linuxcnc", "mesa"] {
         let given = ["--for", purpose, "--deadline", "50us", "--gate"];
@@ -82,7 +83,7 @@ fn data_without_a_period_pass_no_gate_unseen_and_are_told_no_time() {
     let column = ["--column", "lateness:us"];
     let page = stdout(&run([&["analyse", text(&few)], &column[..], &claim].concat()));
     assert!(!page.contains("0 ns"), "{page}");
-    // Of a share that is too large already the answer says so, as the claim does.
+    // Of a share that is too large already the answer has it, as the claim has.
     let line = |cycle: u32| if cycle % 100 == 7 { "60\n" } else { "8\n" };
     let many = file("many.csv", (0..2_000).map(line).collect());
     let seen = "the share seen is 1.0e-2 already, so ";

@@ -22,6 +22,15 @@ use super::ending::Ending;
 /// The time between two looks of a thread that is no loop at the thing that it waits for, ns.
 const LOOK_NS: u64 = 500_000;
 
+/// Runs a step of the setup of the calling thread, whose progress is `watched`; `None` where nobody
+/// looks at it.
+pub(super) fn in_setup<R>(watched: Option<&Watched>, step: impl FnOnce() -> R) -> R {
+    match watched {
+        Some(watched) => watched.in_setup(step),
+        None => step(),
+    }
+}
+
 /// Sleeps from one look to the next.
 pub(super) fn pause() {
     // A signal that cuts this short costs an extra look.
@@ -205,7 +214,7 @@ impl<C: Clock + Clone + Send> Startup<C> {
             pause();
             watched.inspect(|watched| watched.beat());
         };
-        watched.map_or_else(&found, |watched| watched.in_setup(found))
+        in_setup(watched, found)
     }
 
     /// One more thread is ready.

@@ -241,7 +241,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
     ) -> (Ends, Option<std::thread::Result<R>>) {
         let run = self.run;
         // Also where the main loop panics in its setup: the others wait for these two.
-        let _over = WorkOver(self);
+        let _closes = CloseOnDrop(self);
         let (shared, startup) = (run.shared(), run.startup());
         let monitor = startup.start_thread(scope, "punctual-watch", || {
             above(&self.aside, || self.watch());
@@ -392,9 +392,9 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
 }
 
 /// Ends, when it is dropped, the threads of a run that wait for its end.
-struct WorkOver<'s, 'r, 'env, C: Clock + Clone + Send>(&'s Team<'r, 'env, C>);
+struct CloseOnDrop<'s, 'r, 'env, C: Clock + Clone + Send>(&'s Team<'r, 'env, C>);
 
-impl<C: Clock + Clone + Send> Drop for WorkOver<'_, '_, '_, C> {
+impl<C: Clock + Clone + Send> Drop for CloseOnDrop<'_, '_, '_, C> {
     fn drop(&mut self) {
         self.0.run.shared().starter.close();
         self.0.done.store(true, Ordering::Release);

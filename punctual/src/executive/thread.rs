@@ -41,7 +41,7 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::ending::Ending;
-use super::startup::{Startup, pause};
+use super::startup::{Startup, in_setup, pause};
 use super::work::{Body, Trigger, Work, guarded};
 
 /// A task in a thread of its own, but for its work.
@@ -232,7 +232,7 @@ impl ThreadTask {
         // One that is added ends nothing of what runs: whoever adds it waits.
         let watched = (!slot.added).then_some(&slot.watched);
         let enter = || ThreadSession::enter(self.cpu, self.policy);
-        let session = watched.map_or_else(enter, |watched| watched.in_setup(enter));
+        let session = in_setup(watched, enter);
         if slot.added && startup.is_strict() && !session.refused().is_empty() {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
@@ -249,11 +249,8 @@ impl ThreadTask {
             // Whoever adds a task waits until it runs: its first cycles teach its wait.
             let policy = if slot.added { self.wait.learn_first(false) } else { self.wait };
             let warm_up = WarmUp { watched, ..WarmUp::until(startup.ending().stop.flag()) };
-            let mut learn = || warm_up.ready(&policy, place, &mut clock, startup.discipline());
-            let ready_wait = match watched {
-                Some(watched) => watched.in_setup(learn),
-                None => learn(),
-            };
+            let learn = || warm_up.ready(&policy, place, &mut clock, startup.discipline());
+            let ready_wait = in_setup(watched, learn);
             startup.warn(ready_wait.warnings.into_iter().map(|words| self.with_name(&words)));
             wait = Some(ready_wait.wait);
         }

@@ -164,18 +164,20 @@ fn another_loop_of_the_run_is_no_stranger() {
     // Two loops on one CPU at the same phase: one waits for the other, each cycle.
     let loops = ["--cpu", &cpu, "--period", "2ms,4ms", "--phase", "zero"];
     let args = ["measure", "periodic", "--blame", "-d", "3s", "--json", "-"];
-    let out = run(args.into_iter().chain(loops));
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let result = json(&out);
-    let runs = result["runs"].as_array().expect("runs");
-    let causes = runs.iter().filter_map(|run| run["causes"].as_array()).flatten();
-    let own: Vec<&Value> = causes.filter(|cause| cause["owner"] == "measurement").collect();
-    let named = own.iter().find(|cause| {
-        cause["name"]
-            .as_str()
-            .is_some_and(|name| name.contains("another loop of this measurement ("))
-    });
-    let named = named.unwrap_or_else(|| panic!("{own:?}"));
+    let name = "another loop of this measurement (";
+    let is_other = |cause: &Value| cause["name"].as_str().is_some_and(|text| text.contains(name));
+    let look = || {
+        let out = run(args.into_iter().chain(loops));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let runs = json(&out)["runs"].as_array().expect("runs").clone();
+        let causes = runs.iter().filter_map(|run| run["causes"].as_array()).flatten();
+        let mut own = causes.filter(|cause| cause["owner"] == "measurement");
+        let named = own.find(|cause| is_other(cause)).cloned();
+        named.ok_or_else(|| runs.iter().map(|run| run["blame"].clone()).collect::<Vec<_>>())
+    };
+    // Of a busy machine the latest wakes of 3 s may all be somebody else's, or events be lost.
+    let named = look().or_else(|_| look()).or_else(|_| look());
+    let named = named.unwrap_or_else(|blames| panic!("{blames:?}"));
     let advice = named["advice"].as_str().expect("advice");
     assert!(advice.contains("--phase") && !advice.contains("chrt"), "{advice}");
 }

@@ -209,8 +209,14 @@ fn check_holds_idle_and_all_loads_together_to_a_claim() {
     let args = ["check", "--duration", "2s", "--results", results, "--json", "-", "--claim"];
     let out = run(args.into_iter().chain(["p(lateness>10s)<0.1"]));
     let verdict = json(&out)["verdict"].clone();
-    let expected = if verdict["ok"] == true { 0 } else { 1 };
-    assert_eq!(out.status.code(), Some(expected), "{}", stderr(&out));
+    // What a busy machine makes late comes in clusters, of which 2 s may hold too few to decide.
+    let is_open = verdict["reasons"].as_array().is_some_and(Vec::is_empty);
+    let expected = match verdict["ok"] == true {
+        true => 0,
+        false if is_open => 3,
+        false => 1,
+    };
+    assert_eq!(out.status.code(), Some(expected), "{verdict} {}", stderr(&out));
     let claims = &verdict["claims"];
     assert_eq!((&claims[0]["run"], &claims[1]["run"]), (&"idle".into(), &"under load".into()));
     assert!(claims[2].is_null());

@@ -66,17 +66,17 @@ impl EventCount {
     }
 
     /// The extremal index of the lower bound: that of the separate clusters, and of one where they
-    /// came more often in one part of the run. Fewer than one they cannot be, whatever estimates
-    /// say of many late cycles in a row; the bound from one is that of Markov's inequality, which
-    /// holds however they come.
+    /// came more often in one part of the run or their order is unknown. Fewer than one they cannot
+    /// be, whatever estimates say of many late cycles in a row; the bound from one is that of
+    /// Markov's inequality, which holds however they come.
     pub(super) fn theta_refuting(&self) -> f64 {
         let one = theta_of(1.0, self.least);
         let theta = match self.separate {
             Separate::Evenly(clusters) if self.ordered => {
                 self.theta.min(theta_of(clusters, self.least))
             }
-            Separate::Unevenly(_) if self.ordered => one,
-            _ => self.theta,
+            Separate::Unknown if self.ordered => self.theta,
+            _ => one,
         };
         theta.max(one)
     }

@@ -217,11 +217,12 @@ fn reason(
             let why = match n_needed {
                 Some(needed) => format!("{} {} cycles", takes(counted), grouped(needed)),
                 None => {
-                    let share = counted.most as f64 / counted.n as f64;
-                    format!(
-                        "the share seen is {} already, so more cycles would not show it",
-                        rounded_up(share)
-                    )
+                    let share = rounded_up(counted.most as f64 / counted.n as f64);
+                    let but = match counted.ordered {
+                        true => ", so more cycles would not show it",
+                        false => "; to refute it takes the order of cycles",
+                    };
+                    format!("the share seen is {share} already{but}")
                 }
             };
             format!("not shown: {}: {seen}; {why}", at_most())
@@ -234,6 +235,9 @@ fn reason(
     text += &match (holds, counted.separate) {
         (Holds::Yes, Separate::Evenly(clusters)) => {
             format!("; {clusters:.0} separate clusters, spread evenly over the run")
+        }
+        (Holds::No, _) if !counted.ordered => {
+            "; however they came together: the data do not record the order of cycles".to_owned()
         }
         _ if theta < 1.0 => {
             format!("; adjusted for clusters (extremal index {})", shown_theta(theta))
@@ -486,6 +490,29 @@ mod tests {
         }
         assert_eq!(wide.holds, Holds::Yes, "{}", wide.reason);
         assert_eq!((few.n_needed, uneven.n_needed, unknown.n_needed), (Some(312_500), None, None));
+    }
+
+    #[test]
+    fn without_the_order_of_cycles_only_what_no_burst_can_be_is_shown_false() {
+        let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
+        let of_histogram = |late, ended| {
+            let bucket = |lowest_ns, count| Bucket { lowest_ns, highest_ns: lowest_ns, count };
+            let buckets = [bucket(0, 10_000 - late), bucket(60_000, late)];
+            judge(&ask, &Ok(EventCount::of_buckets(50_000, buckets, 0)), ended, None)
+        };
+        // Cycles that came alone would refute it: lower bound 4.3e-3.
+        let some = of_histogram(60, StoppingRule::AsPlanned);
+        assert_eq!((some.holds, some.n_needed), (Holds::Undecided, None), "{}", some.reason);
+        let why = "6.0e-3 already; to refute it takes the order of cycles; cycles taken as \
+                   independent, because the data do not record their order";
+        assert!(some.reason.contains(why), "{}", some.reason);
+        // Markov: 0.0513 of a share of 3 %.
+        let many = of_histogram(300, StoppingRule::AsPlanned);
+        assert_eq!(many.holds, Holds::No, "{}", many.reason);
+        let why = "; however they came together: the data do not record the order of cycles";
+        assert!(many.reason.ends_with(why), "{}", many.reason);
+        assert!((many.p_lower.unwrap() - 0.051_293 * 0.03).abs() < 1e-6, "{many:?}");
+        assert_eq!(of_histogram(300, StoppingRule::AtAnyTime).holds, Holds::Undecided);
     }
 
     #[test]

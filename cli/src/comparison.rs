@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::format;
 use crate::parse::{self, Duration};
 use crate::question;
-use crate::stored::{self, RESULT, SAMPLES, Stored};
+use crate::stored::{self, RESULT, SAMPLES};
 
 /// The latenesses of a comparison's thresholds.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -791,7 +791,10 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         // Samples of another run may lie next to it.
         let is_of_it = recorded.started_at == stored.report.envelope.started_at;
         if is_of_it {
-            unused_samples = lacking(&recorded, &stored, samples);
+            let held = recorded.runs.iter().map(|run| {
+                (run.name.as_str(), run.parts.iter().map(LatenessSeries::releases).sum())
+            });
+            unused_samples = stored.lacking(recorded.incomplete, held);
         }
         if is_of_it && unused_samples.is_none() {
             let mut runs = recorded.runs;
@@ -806,34 +809,6 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
         bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", runs.len());
     }
     Ok(Recorded { unused_samples, ..of_report(&stored.report, shown)? })
-}
-
-/// The note that the samples beside a result lack releases that it counts, so that its counts are
-/// compared; `None` where they have all of them.
-fn lacking(recorded: &Recorded, stored: &Stored, samples: &Path) -> Option<String> {
-    let (name, held, counted) = recorded.runs.iter().find_map(|run| {
-        let held: u64 = run.parts.iter().map(LatenessSeries::releases).sum();
-        let counted = releases_in_samples(stored.run(&run.name)?);
-        (held < counted).then_some((&run.name, held, counted))
-    })?;
-    let is_cut_off = recorded.incomplete && !stored.report.envelope.incomplete;
-    Some(format!(
-        "{}{} {} of the {} releases of '{name}', so the counts of {} are compared",
-        samples.display(),
-        if is_cut_off { " was cut off and has" } else { " has" },
-        format::count(held),
-        format::count(counted),
-        recorded.from
-    ))
-}
-
-/// The releases of a run that its samples are to have. Cold cycles are not compared, and the
-/// figures of `--keep-cold` have them.
-fn releases_in_samples(run: &Run) -> u64 {
-    let outcome = &run.outcome;
-    let recorded = outcome.releases().saturating_sub(outcome.unrecorded);
-    let ran = recorded.saturating_sub(outcome.missed.unwrap_or_default());
-    recorded.saturating_sub(if ran < outcome.cycles { 0 } else { outcome.cold })
 }
 
 fn of_samples(path: &Path, from: String) -> Result<Recorded> {

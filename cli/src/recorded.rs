@@ -60,8 +60,19 @@ impl RecordedRequest<'_> {
 }
 
 fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
-    // A directory that `check` wrote stands for the samples in it, without any for its result.
+    // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
+    if samples.is_file() && result.is_file() {
+        return match stored::read(&result) {
+            Ok(stored) => of_result(args, &stored),
+            Err(why) => of_samples_file(args, &samples).map(|mut read| {
+                read.envelope.warn(format!(
+                    "what else the result beside these samples says is not shown: {why:#}"
+                ));
+                read
+            }),
+        };
+    }
     let inside = [&samples, &result].into_iter().find(|path| path.is_file());
     let path = inside.map_or(args.file, PathBuf::as_path);
     let shown = path.display();
@@ -74,15 +85,11 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     let head = head.with_context(|| format!("cannot read {shown}"))?;
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
-        let mut read = of_samples(args.report, args.question.clone(), reader)
-            .with_context(|| shown.to_string())?;
-        if path == samples && result.is_file() {
-            read.take_reasons(&result);
-        }
-        return Ok(read);
+        return of_samples(args.report, args.question.clone(), reader)
+            .with_context(|| shown.to_string());
     }
     if is_own(&head) {
-        return of_result(args, path);
+        return of_result(args, &stored::read(path)?);
     }
     let Some(format) = detect(&head) else {
         if let Some((format, text)) = unpasted(&head) {
@@ -138,21 +145,8 @@ impl RecordedData {
     }
 
     /// Takes from the result of the same measurement what samples do not have: who else ran, what
-    /// the loads did, what made wakes late. A result of another one is left alone.
-    fn take_reasons(&mut self, result: &Path) {
-        let stored = match stored::read(result) {
-            Ok(stored) => stored,
-            Err(why) => {
-                self.envelope.warn(format!(
-                    "what else the result beside these samples says is not shown: {why:#}"
-                ));
-                return;
-            }
-        };
-        let started_at = self.envelope.started_at.as_deref().unwrap_or_default();
-        if !stored::is_of(&stored.report, started_at) {
-            return;
-        }
+    /// the loads did, what made wakes late.
+    fn take_reasons(&mut self, stored: &Stored) {
         for run in &mut self.runs {
             if let Some(known) = stored.run(&run.name) {
                 let Run { name, condition, setup, outcome, .. } =
@@ -161,7 +155,8 @@ impl RecordedData {
                     (name, condition, setup, outcome);
             }
         }
-        self.envelope.disturbances = stored.report.envelope.disturbances;
+        self.envelope.disturbances.clone_from(&stored.report.envelope.disturbances);
+        self.question = self.question.take().or_else(|| question_of(&stored.report));
     }
 
     /// The report, judged by the question of the options, else by the one that was kept.
@@ -330,10 +325,9 @@ fn is_prompt(line: &str) -> bool {
     })
 }
 
-/// Reads the runs of a result back from their histograms.
-fn of_result(args: &RecordedRequest<'_>, path: &Path) -> Result<RecordedData> {
-    let shown = path.display();
-    let Stored { report, .. } = stored::read(path)?;
+/// A result: by the samples beside it where they have all of its releases, else by its counts.
+fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData> {
+    let (report, shown) = (&stored.report, stored.path.display());
     if report.body.runs().is_empty() {
         bail!(
             "{shown}: a result of '{}', which has no runs of loops to be judged; 'punctual \
@@ -341,10 +335,18 @@ fn of_result(args: &RecordedRequest<'_>, path: &Path) -> Result<RecordedData> {
             report.envelope.experiment
         );
     }
-    let spec = report.body.headline().and_then(|headline| headline.question_spec.clone());
+    let mut unused_samples = None;
+    if let Some(samples) = &stored.samples {
+        match of_samples_beside(args, stored, samples) {
+            Ok(read) => return Ok(read),
+            Err(why) => unused_samples = Some(format!("{why:#}")),
+        }
+    }
+    let spec = question_of(report);
     let mut read = RecordedData::new();
-    let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope;
+    let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope.clone();
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
+    read.envelope.warn_of(unused_samples);
     read.envelope.warn(
         "read back from the histograms of a result, without the order of cycles: limits are held \
          against its figures, and are open where a quantile lies within a bucket; answers and \
@@ -361,6 +363,38 @@ fn of_result(args: &RecordedRequest<'_>, path: &Path) -> Result<RecordedData> {
     }
     read.question = spec;
     Ok(read)
+}
+
+/// The samples beside a result.
+///
+/// # Errors
+/// They cannot be read, are of another measurement, or lack releases that the result counts.
+fn of_samples_beside(
+    args: &RecordedRequest<'_>,
+    stored: &Stored,
+    samples: &Path,
+) -> Result<RecordedData> {
+    let mut read = of_samples_file(args, samples)?;
+    let started_at = read.envelope.started_at.as_deref().unwrap_or_default();
+    if !stored::is_of(&stored.report, started_at) {
+        bail!("{} has the samples of another measurement", samples.display());
+    }
+    let held = read.runs.iter().map(|run| (run.name.as_str(), stored::releases_in_samples(run)));
+    if let Some(why) = stored.lacking(read.envelope.incomplete, held) {
+        bail!(why);
+    }
+    read.take_reasons(stored);
+    Ok(read)
+}
+
+fn of_samples_file(args: &RecordedRequest<'_>, path: &Path) -> Result<RecordedData> {
+    of_samples(args.report, args.question.clone(), BufReader::new(stored::regular(path)?))
+        .with_context(|| path.display().to_string())
+}
+
+/// The question that a result was measured for, where it keeps one.
+fn question_of(report: &Report) -> Option<QuestionSpec> {
+    report.body.headline().and_then(|headline| headline.question_spec.clone())
 }
 
 /// The latenesses beyond which cycles are counted one by one: those of limits and claims, and the

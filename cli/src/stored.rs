@@ -14,6 +14,7 @@ use punctual_import::samples::FileEnding;
 use punctual_report::{Report, Run, SCHEMA};
 use serde::Deserialize;
 
+use crate::format;
 use crate::program::PROGRAM;
 
 /// The name of the result in the directory of a run.
@@ -64,10 +65,41 @@ impl Stored {
         }
     }
 
+    /// The note that the samples beside it lack releases that it counts, so that its counts are
+    /// used; `None` where they have all of them. `held` are the releases of each run in them.
+    pub(crate) fn lacking<'a>(
+        &self,
+        is_cut_off: bool,
+        held: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> Option<String> {
+        let (name, held, counted) = held.into_iter().find_map(|(name, held)| {
+            let counted = releases_in_samples(self.run(name)?);
+            (held < counted).then_some((name, held, counted))
+        })?;
+        let is_cut_off = is_cut_off && !self.report.envelope.incomplete;
+        Some(format!(
+            "{}{} {} of the {} releases of '{name}', so the counts of {} are used",
+            self.samples.as_ref()?.display(),
+            if is_cut_off { " was cut off and has" } else { " has" },
+            format::count(held),
+            format::count(counted),
+            self.path.display()
+        ))
+    }
+
     /// The run of this name; `None` where it has none.
     pub(crate) fn run(&self, name: &str) -> Option<&Run> {
         self.report.body.runs().iter().find(|run| is_name(run, name))
     }
+}
+
+/// The releases of a run that its samples are to have. Cold cycles are not compared, and the
+/// figures of `--keep-cold` have them.
+pub(crate) fn releases_in_samples(run: &Run) -> u64 {
+    let outcome = &run.outcome;
+    let recorded = outcome.releases().saturating_sub(outcome.unrecorded);
+    let ran = recorded.saturating_sub(outcome.missed.unwrap_or_default());
+    recorded.saturating_sub(if ran < outcome.cycles { 0 } else { outcome.cold })
 }
 
 /// Returns true where a run has this name, whatever the kind of its spaces: a name may be copied

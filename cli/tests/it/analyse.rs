@@ -586,8 +586,21 @@ fn samples_beside_their_result_keep_its_reasons() {
     assert_eq!(kept["runs"][0]["others"]["threads"][0]["name"], "zz_other");
     assert_eq!(kept["runs"][0]["load_deaths"], 3);
     assert_eq!(kept["runs"][0]["cycles"], result["runs"][0]["cycles"]);
-    // A result of another measurement has nothing to say of these samples.
+    // The directory and the result in it are one.
+    let named = json(&run(["analyse", text(&folder.join("result.json")), "--json", "-"]));
+    assert_eq!(named["runs"], kept["runs"]);
+    assert!(!named["warnings"].to_string().contains("order of cycles"), "{named}");
+    // Samples of another measurement have nothing to say of this result.
     result["started_at"] = "2020-01-01T00:00:00Z".into();
     fs::write(folder.join("result.json"), result.to_string()).expect("writable");
-    assert_eq!(analysed()["runs"][0]["others"], Value::Null);
+    let alone = analysed();
+    let warnings = alone["warnings"].to_string();
+    assert!(warnings.contains("has the samples of another measurement"), "{warnings}");
+    assert!(warnings.contains("without the order of cycles"), "{warnings}");
+    assert_eq!(alone["runs"][0]["others"], kept["runs"][0]["others"]);
+    // What is no result leaves the samples.
+    fs::write(folder.join("result.json"), "{").expect("writable");
+    let samples = analysed();
+    assert!(samples["warnings"].to_string().contains("the result beside these samples"));
+    assert_eq!(samples["runs"][0]["others"], Value::Null);
 }

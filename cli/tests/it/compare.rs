@@ -180,7 +180,7 @@ fn samples_that_were_cut_off_do_not_take_the_place_of_the_counts_of_their_result
         json(&out)["compare"]["pairs"][0].clone()
     };
     let whole = compared();
-    assert!(!whole["notes"].to_string().contains("are compared"), "{whole}");
+    assert!(!whole["notes"].to_string().contains("are used"), "{whole}");
     let bytes = fs::read(&recorded).expect("written");
     // Inside the one block of its samples.
     fs::write(&recorded, &bytes[..bytes.len() / 2]).expect("writable");
@@ -189,9 +189,7 @@ fn samples_that_were_cut_off_do_not_take_the_place_of_the_counts_of_their_result
     assert_eq!(run_of_cut["n_b"], 20_001, "{cut}");
     assert_eq!(run_of_cut["n_b"], run_of_whole["n_b"]);
     let notes = cut["notes"].to_string();
-    for words in
-        ["b.punctual was cut off and has 0 of the 20 001 releases of", "b.json are compared"]
-    {
+    for words in ["b.punctual was cut off and has 0 of the 20 001 releases of", "b.json are used"] {
         assert!(notes.contains(words), "{words:?} in {notes}");
     }
     // By name it is what it is.

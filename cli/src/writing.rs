@@ -95,14 +95,15 @@ pub(crate) fn write_kept(
     shown.and(kept).and(drawn.map(drop))
 }
 
-/// Says on standard error what a baseline says and what failed, where the page is a line that has
-/// no room for it.
+/// Says on standard error what a baseline says, what holds by an assumption and what failed, where
+/// the page is a line that has no room for it.
 fn name_failures(report: &Report, detail: Detail) {
     if detail == Detail::Line {
         // The line of `compare` says that already.
         if !matches!(report.body, Body::Compare(_)) {
             kinds::held(report).iter().for_each(|held| output::message(held));
         }
-        report.envelope.verdict.failures().for_each(|why| output::message(&why));
+        let verdict = &report.envelope.verdict;
+        verdict.assumptions().chain(verdict.failures()).for_each(|why| output::message(&why));
     }
 }

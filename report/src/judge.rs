@@ -7,6 +7,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge as judge_claim};
 use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::limit::{Judgement, MetricLimit};
+use punctual_analysis::verdict::Stands;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,10 @@ pub struct Overall {
     /// The subject of each of `open`, in the same order; empty in results of before.
     #[serde(default)]
     open_about: Vec<About>,
+    /// What holds only if late cycles come alone, one line each: claims without `--strict`, and
+    /// answers with `--gate`.
+    #[serde(default)]
+    assumed: Vec<String>,
     /// The result that judgements which are not decided count as.
     #[serde(skip)]
     undecided: UndecidedAs,
@@ -256,6 +261,7 @@ impl Overall {
         for (at, verdict) in measured {
             let (about, reason) = (About::Answer { at }, verdict.sentence());
             match verdict.answer {
+                Answer::Yes if verdict.stands == Some(Stands::IfAlone) => self.assumed.push(reason),
                 Answer::Yes => {}
                 Answer::No => self.fail_about(about, reason),
                 Answer::Unknown => self.leave_open(about, reason),
@@ -289,11 +295,16 @@ impl Overall {
         let about = About::Claim { at: self.claims.len() };
         match claim.judged.holds {
             Holds::Yes => {}
-            Holds::IfAlone if !strict => {}
+            Holds::IfAlone if !strict => self.assumed.push(claim.failure()),
             Holds::IfAlone | Holds::No => self.fail_about(about, claim.failure()),
             Holds::Undecided => self.leave_open(about, claim.failure()),
         }
         self.claims.push(claim);
+    }
+
+    /// What holds only if late cycles come alone, each behind its words.
+    pub fn assumptions(&self) -> impl Iterator<Item = String> {
+        self.assumed.iter().map(|sentence| format!("if alone {sentence}"))
     }
 
     /// The reasons for a failure and what is open, each behind its word: FAILS, OPEN, or that of a

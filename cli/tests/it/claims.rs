@@ -70,6 +70,16 @@ fn recorded_cycles_are_counted_exactly_and_answer_yes_no_or_open() {
     assert!(reason.contains("if late cycles come alone: 7 of 10 000"), "{reason}");
     let strict = ["analyse", file, "--strict", "--claim", "p(lateness>50us)<1e-2"];
     assert_eq!(run(strict).status.code(), Some(1));
+    // A line has no room for the assumption, nor a gate for another word than yes.
+    let assumed = |args: &[&str]| {
+        let out = run([&["analyse", file, "-q"], args].concat());
+        let named = stderr(&out).matches("punctual: if alone ").count();
+        (out.status.code(), named)
+    };
+    assert_eq!(assumed(&strict[3..]), (Some(0), 1));
+    assert_eq!(assumed(&strict[2..]), (Some(1), 1), "once, as what fails");
+    assert_eq!(assumed(&["--deadline", "50us", "--miss", "1%", "--gate"]), (Some(0), 1));
+    assert_eq!(verdict["assumed"].as_array().map(Vec::len), Some(1));
     refused(&run(["analyse", file, "--strict"]), &["--claim"]);
     assert_eq!((&claim["exceedances"], &claim["exceedances_at_most"]), (&7.into(), &7.into()));
     assert_eq!((&claim["n"], &claim["p"]), (&10_000.into(), &0.01.into()));

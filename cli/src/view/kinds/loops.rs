@@ -653,8 +653,12 @@ fn source(imported: &Imported) -> String {
         Some(ns) => format!("resolution {}", format::ns(Some(ns))),
         None => "in buckets that widen with the value".to_owned(),
     };
+    let rounded = match imported.rounding_ns > 1.0 {
+        true => " (a quantile is the upper end of its step, the worst is as printed)",
+        false => "",
+    };
     format!(
-        "from {}{version} ({}): {}, {fine}",
+        "from {}{version} ({}): {}, {fine}{rounded}",
         imported.program,
         imported.format,
         imported.holds.many()

@@ -11,8 +11,8 @@ use crate::format;
 use crate::pages::{self, Page};
 
 /// The key to boxes of times.
-const TIMES: &str = "box: from the least to 90 %, thick line: median, thin line: to \
-                                99.9 %, dot: the worst";
+const TIMES: &str = "box: least to 90 %, thick line: median, thin line: to 99.9 % (of few \
+                     values to 99 % or the worst), dot: the worst";
 
 /// The share of a name's room that all its boxes take together, in (0, 1).
 const ROOM: f64 = 0.8;

@@ -113,17 +113,7 @@ impl Sample {
     }
 }
 
-impl Sample {
-    /// The sample of a cycle that started at `start`.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub fn of(job: &Job, start: Instant, flags: Flags) -> Self {
-        Self { cycle: job.cycle, lateness: start - job.release, flags }
-    }
-}
-
-/// The flags of a loop's cycles in turn: the first one has no interval to one before, and some at
+/// The samples of a loop's cycles in turn: the first one has no interval to one before, and some at
 /// the start are cold.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning {
@@ -139,23 +129,35 @@ impl Beginning {
         Self { next: Flags::FIRST, cold }
     }
 
-    /// The flags of the next cycle.
+    /// The sample of the next cycle, which started at `start`.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn flags(&mut self) -> Flags {
-        let flags = core::mem::replace(&mut self.next, Flags::NONE);
-        if self.cold == 0 {
-            return flags;
+    pub fn sample(&mut self, job: &Job, start: Instant) -> Sample {
+        self.sample_of(job.cycle, start - job.release, job.passed)
+    }
+
+    /// The sample of the next cycle, of this number and lateness. One that let releases pass before
+    /// it started is not cold: no cache costs a period.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn sample_of(&mut self, cycle: u64, lateness: Span, passed: u64) -> Sample {
+        let mut flags = core::mem::replace(&mut self.next, Flags::NONE);
+        if self.cold > 0 {
+            self.cold -= 1;
+            if passed == 0 {
+                flags = flags.with(Flags::COLD);
+            }
         }
-        self.cold -= 1;
-        flags.with(Flags::COLD)
+        Sample { cycle, lateness, flags }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Period;
 
     #[test]
     fn survives_words_and_bytes() {
@@ -171,6 +173,24 @@ mod tests {
             assert_eq!(Sample::from_words(sample.to_words()), sample);
             assert_eq!(Sample::from_bytes(&sample.to_bytes()), sample);
         }
+    }
+
+    #[test]
+    fn the_first_cycles_are_cold_but_those_that_let_releases_pass() {
+        let period = Period::from_ns(100).unwrap();
+        let mut beginning = Beginning::new(3);
+        let mut flags = |cycle, late_ns| {
+            let (release, lateness) = (Instant::from_ns(1_000), Span::from_ns(late_ns));
+            let (next, passed) = (release + period.as_span(), (late_ns / 100) as u64);
+            let job = Job { rank: 0, cycle, part: 0, release, next, missed: 0, passed, period };
+            let sample = beginning.sample(&job, release + lateness);
+            assert_eq!((sample.cycle, sample.lateness), (cycle, lateness));
+            sample.flags
+        };
+        assert_eq!(flags(0, 99), Flags::FIRST.with(Flags::COLD));
+        assert_eq!(flags(1, 250), Flags::NONE);
+        assert_eq!(flags(4, 7), Flags::COLD);
+        assert_eq!(flags(5, 7), Flags::NONE);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
 use punctual_core::ring::{self, Ring};
-use punctual_core::sample::{Beginning, Flags, Sample};
+use punctual_core::sample::{Beginning, Sample};
 use punctual_core::stats::{self, At, Counts, Page, PageKind, View};
 use punctual_core::time::{Instant, Period, Span};
 
@@ -81,7 +81,7 @@ impl Observe for SampleRecorder<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         if let Some(ring) = &mut self.ring {
-            record(ring, &mut self.beginning, job.missed, |flags| Sample::of(job, start, flags));
+            record(ring, &mut self.beginning, job.missed, |next| next.sample(job, start));
         }
     }
 
@@ -98,12 +98,12 @@ fn record(
     ring: &mut Ring<'_>,
     beginning: &mut Beginning,
     missed: u64,
-    sample: impl FnOnce(Flags) -> Sample,
+    sample: impl FnOnce(&mut Beginning) -> Sample,
 ) {
     if missed > 0 {
         ring.miss(missed);
     }
-    ring.push(sample(beginning.flags()));
+    ring.push(sample(beginning));
 }
 
 /// The observer of a loop.
@@ -207,11 +207,8 @@ impl Keep for CycleCounting {
         if let Some(mut page) = Page::resume(&self.stats) {
             page.keep(at, lateness, missed, overruns);
         }
-        self.record(missed.map_or(0, |missed| missed.count), |flags| Sample {
-            cycle: at.cycle,
-            lateness,
-            flags,
-        });
+        let count = missed.map_or(0, |missed| missed.count);
+        self.record(count, |next| next.sample_of(at.cycle, lateness, 0));
     }
 
     fn end(&mut self, missed: Missed, end: Instant) {
@@ -228,7 +225,7 @@ impl Keep for CycleCounting {
 
 impl CycleCounting {
     #[inline]
-    fn record(&mut self, missed: u64, sample: impl FnOnce(Flags) -> Sample) {
+    fn record(&mut self, missed: u64, sample: impl FnOnce(&mut Beginning) -> Sample) {
         if let Some((ring, beginning)) = &mut self.samples
             && let Some(mut ring) = Ring::resume(ring)
         {
@@ -248,7 +245,7 @@ impl Observe for CycleCounting {
         }
         // A cycle that goes on has its sample already.
         if job.part == 0 {
-            self.record(job.missed, |flags| Sample::of(job, start, flags));
+            self.record(job.missed, |next| next.sample(job, start));
         }
     }
 

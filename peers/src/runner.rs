@@ -240,7 +240,7 @@ impl Observe for Kept<'_> {
         self.missed += job.missed;
         // A block has no more releases than there is room for.
         if self.samples.len() < self.samples.capacity() {
-            self.samples.push(Sample::of(job, start, self.beginning.flags()));
+            self.samples.push(self.beginning.sample(job, start));
         }
         self.watched.beat();
     }

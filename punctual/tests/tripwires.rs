@@ -32,7 +32,7 @@ struct Recording<'a>(Ring<'a>, Beginning);
 
 impl Observe for Recording<'_> {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
-        self.0.push(Sample::of(job, start, self.1.flags()));
+        self.0.push(self.1.sample(job, start));
     }
 }
 

@@ -30,7 +30,7 @@ impl Kept {
 impl Observe for Kept {
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         self.missed += job.missed;
-        self.samples.push(Sample::of(job, start, self.beginning.flags()));
+        self.samples.push(self.beginning.sample(job, start));
     }
 
     fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {

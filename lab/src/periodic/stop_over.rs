@@ -93,7 +93,8 @@ impl<'a> StoppingRecorder<'a> {
     /// Stops the run if this release is later than its limit.
     #[inline]
     fn look(&mut self, job: &Job, start: Instant) {
-        let is_cold = self.cold > 0;
+        // As in its sample: one that let releases pass is not.
+        let is_cold = self.cold > 0 && job.passed == 0;
         self.cold = self.cold.saturating_sub(1);
         let Some(over) = self.watch.over.filter(|over| over.counts_cold || !is_cold) else {
             return;
@@ -166,7 +167,7 @@ mod tests {
                 release,
                 next: grid.release(cycle + 1),
                 missed: 0,
-                passed: 0,
+                passed: late_ns as u64 / 1_000,
                 period,
             };
             let start = release + Span::from_ns(late_ns);
@@ -190,6 +191,7 @@ mod tests {
         assert_eq!(ended(over, 0, true, &[500, 20, 501, 900]), (Some(2), 3), "strictly later");
         assert_eq!(ended(over, 2, true, &[900, 900, 20, 501, 1]), (Some(3), 4));
         assert_eq!(ended(over, 2, true, &[900, 900, 20]), (None, 3));
+        assert_eq!(ended(over, 2, true, &[900, 1_000, 20]), (Some(1), 2), "a release passed");
         let over = StopOver { counts_cold: true, ..over };
         assert_eq!(ended(over, 2, true, &[900, 900]), (Some(0), 1));
         assert_eq!(ended(over, 0, false, &[900, 900]), (None, 0), "behind the measurement");

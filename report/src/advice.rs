@@ -224,7 +224,14 @@ fn cause(
         Some(cause) => {
             let (wakes, worst) =
                 (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
-            let text = format!("{wakes} of {late} {bar}{place}: {}, worst {worst}", cause.name);
+            // Most wakes may be one thread's, and the worst another's.
+            let latest = run.causes.iter().find(|cause| cause.is_of_latest);
+            let latest = latest.filter(|latest| latest.worst_ns > cause.worst_ns);
+            let latest = latest.map_or_else(String::new, |latest| {
+                format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
+            });
+            let text =
+                format!("{wakes} of {late} {bar}{place}: {}, worst {worst}{latest}", cause.name);
             match (plan, cause.advice.trim()) {
                 // The command moves it.
                 (Some(_), remedy) => (text, format!(" {remedy}")),
@@ -568,6 +575,12 @@ mod tests {
             "{whole}"
         );
         assert!(whole.contains(". 50 % of the 15 wakes") && !whole.contains(".."), "{whole}");
+        // The worst was another's.
+        let mut apart = blamed(plain(), 15, &causes);
+        (apart.causes[2].is_of_latest, apart.causes[2].worst_ns) = (true, 9_000_000);
+        let text = of_runs(&[apart])[0].text.replace('\u{a0}', " ");
+        let expected = "softirq of hog, worst 300 µs; 9.00 ms: higher-priority of hog. Mend";
+        assert!(text.contains(expected), "{text}");
         let few = of_runs(&[blamed(plain(), 9, &causes)]);
         let sure = "are too few to be sure why; so far 5 of 9: softirq of hog";
         assert!(few[0].text.ends_with(sure), "{few:?}");

@@ -80,12 +80,13 @@ pub(crate) fn write_kept(
     detail: Detail,
 ) -> Result<()> {
     let text = view::json(report)?;
+    let kept = Opened::replace(results, RESULT, &text);
     let shown = results.path().display().to_string();
-    let page = view::text(report, Some(&shown), detail);
+    // A page that there is no room for is not named.
+    let page = view::text(report, Some(shown.as_str()).filter(|_| kept.is_ok()), detail);
     // Each of them is tried: what one disk has no room for another has.
     let shown = in_forms(report, &text, outputs, page);
     name_failures(report, detail);
-    let kept = Opened::replace(results, RESULT, &text);
     let drawn = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))
         .and_then(|page| Opened::replace(results, PAGE, view::html(&page)));

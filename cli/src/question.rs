@@ -121,7 +121,10 @@ impl QuestionArgs {
         let mut wanted_ns = wanted.iter().map(|period| period.0.as_ns().unsigned_abs());
         let is_there =
             |wanted: u64| recorded_ns.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
-        if recorded_ns.is_empty() || wanted_ns.all(is_there) {
+        // A thread beside those that it names, of a shorter period, makes it another machine.
+        let labels = purpose.of_use().map_or(0, |row| row.labels.len());
+        let is_alone = labels == 0 || recorded_ns.len() == labels;
+        if recorded_ns.is_empty() || wanted_ns.all(is_there) && is_alone {
             return Ok(());
         }
         let shown: Vec<String> = recorded_ns.iter().map(|&ns| format::period(ns)).collect();
@@ -457,6 +460,8 @@ mod tests {
         assert_eq!(suits("audio", &[]), Ok(()), "data without a period are about any");
         let why = suits("linuxcnc", &[50_000]).expect_err("no servo thread");
         assert!(why.starts_with("data of 50 µs: --for linuxcnc takes one"), "{why}");
+        let why = suits("mesa", &[25_000, 1_000_000]).expect_err("beside a base thread");
+        assert!(why.contains("--for linuxcnc for the base thread"), "{why}");
         assert!(suits("audio", &[1_000_000]).is_err());
         let usual = QuestionArgs::default();
         assert_eq!(usual.periods_to_run(&[]).map(|run| run[0].0.as_ns()), Ok(PERIOD_NS));

@@ -177,12 +177,13 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         // What the answer counts. Of the missed all are late, or, where the deadline lies beyond
         // the period, those alone that are later than it: then the two counts overlap.
         (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
+            let most = late(ns).1;
             format!(
-                "{} of {n_shown} releases missed (not run), {} over {} late ({}",
+                "{} of {n_shown} releases missed (not run), {} over {} late{}",
                 format::count(missed),
                 format::count_within(late(ns)),
                 over(ns),
-                overlap(runs, missed, ns)
+                if most == 0 { String::new() } else { overlap(runs, missed, ns) }
             )
         }
         (Some(missed), Some(ns)) => {
@@ -209,9 +210,9 @@ fn overlap(runs: &[&Run], missed: u64, ns: i64) -> String {
     match (both.sum::<Option<u64>>(), late.sum::<Option<u64>>()) {
         (Some(both), Some(late)) => {
             let in_all = missed.saturating_add(late).saturating_sub(both);
-            format!("{} of these missed): {} in all", format::count(both), format::count(in_all))
+            format!(" ({} of these missed): {} in all", format::count(both), format::count(in_all))
         }
-        _ => "missed ones included)".to_owned(),
+        _ => " (missed ones included)".to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
-use punctual_report::{PlannedRun, Report, longer};
+use punctual_report::{PlannedRun, Report};
 
 use super::loops::{UNDER_LOAD, run_name, watch};
 use crate::args::{PlanArgs, ReportArgs};
@@ -97,9 +97,8 @@ pub(crate) fn reach(plan: &PlannedRun, duration: Span) -> String {
             plan.run
         );
     }
-    let would_do = format::argument(plan.duration_needed_ns).map_or_else(String::new, |text| {
-        format!("; {}: --duration {text}", longer::words(plan.duration_needed_ns))
-    });
+    let would_do = format::argument(plan.duration_needed_ns)
+        .map_or_else(String::new, |text| format!("; measure with --duration {text}"));
     format!(
         "a run of {} gives \"{}\" {} cycles, too few to show this claim{would_do}",
         format::long(duration.as_ns() as f64),
@@ -162,8 +161,7 @@ mod tests {
             "2\u{a0}995\u{a0}733 cycles",
             "50 min at 1 ms",
             "too few to show this claim",
-            "; measure 2.5",
-            "h: --duration 2.5h",
+            "; measure with --duration 2.5h",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }

@@ -183,12 +183,15 @@ pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
     }
     let cost = price.as_ref().and_then(|price| {
         let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
-        let sign = if more_ns < 0.0 { "earlier" } else { "later" };
-        Some(format!(
-            "that made the median of a sleeping loop {} {sign}, of {}",
-            format::ns(Some(more_ns.abs())),
-            format::ns(Some(before_ns)),
-        ))
+        // No recording makes a loop earlier: then the machine was quieter.
+        let before = format::ns(Some(before_ns));
+        Some(match more_ns > 0.0 {
+            true => format!(
+                "that made the median of a sleeping loop {} later, of {before}",
+                format::ns(Some(more_ns)),
+            ),
+            false => format!("that made the median of a sleeping loop, of {before}, no later"),
+        })
     });
     let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
     match place {

@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use punctual_document::{Block, Item};
 use punctual_host::facts::MachineFacts;
-use punctual_report::{EndedBy, Load, Refused, Report, Request, Run, StopOver};
+use punctual_report::measured::Measured;
+use punctual_report::{Body, EndedBy, Load, Refused, Report, Request, Run, StopOver};
 
 use crate::format;
 use crate::stored::PAGE;
@@ -120,7 +121,11 @@ fn conditions(report: &Report) -> String {
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
     parts.push(loops.iter().map(words).collect::<Vec<_>>().join(" + "));
-    parts.extend(report.envelope.session.iter().flat_map(|session| session.granted_words()));
+    // What this program was granted says nothing of threads of others.
+    let is_of_others = matches!(&report.body, Body::Measured(Measured::Blame(body))
+        if body.blame.price.is_none());
+    let own = report.envelope.session.iter().filter(|_| !is_of_others);
+    parts.extend(own.flat_map(|session| session.granted_words()));
     if let Some(clock) = &report.envelope.clock {
         parts.push(format!("timestamps {} ({})", clock.source, format::ns(Some(clock.stamp_ns))));
     }

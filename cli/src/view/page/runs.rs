@@ -139,7 +139,8 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let cell = |cell: &String| if cell.is_empty() { "-".to_owned() } else { cell.clone() };
     let row = |row: &Vec<String>| kept.iter().map(|&column| cell(&row[column])).collect();
     let rows = rows.iter().map(row).collect();
-    let caption = "The latest of each run, latest first; seconds from the first release";
+    let caption =
+        "The latest wakes of each run, the most late first; seconds from the first release";
     let strip = plots::worst_strip(&runs);
     let strip = strip.map(|chart| Figure::still("worst-strip".to_owned(), chart));
     let table = Block::from(Table::new(caption, columns, rows));

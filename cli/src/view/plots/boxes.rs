@@ -146,8 +146,8 @@ pub(crate) fn of_results(page: &Page) -> Option<Chart> {
         more => format!(" {} more are in the table.", format::count(more as u64)),
     };
     let description = format!(
-        "{} results, the latest first, by what one wake in 1000 was later than, then by the \
-         worst.{left_out}",
+        "{} results, those with the latest wakes first: by what one wake in 1000 was later than, \
+         then by the worst.{left_out}",
         format::count(order.len() as u64)
     );
     let series = series.into_iter().filter(|series| !series.boxes.is_empty()).collect();

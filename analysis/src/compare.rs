@@ -108,17 +108,17 @@ impl ScatterFrom {
         }
     }
 
-    /// Why nothing is tested, with what a test takes; `None` where there is enough data for one.
+    /// What to do for a test, and why there is none; `None` where there is enough data for one.
     fn why_untested(self) -> Option<String> {
         match self {
             Self::Chunks | Self::Results => None,
             Self::Unordered => Some(format!(
-                "without samples the order of the cycles is not known, so one burst looks like \
-                 many single exceedances; with samples one result a side is enough, of counts \
-                 alone {RESULTS_MIN} a side"
+                "keep samples (one result a side is enough), or give {RESULTS_MIN} results a side: \
+                 without samples the order of the cycles is not known, and one burst looks like \
+                 many single exceedances"
             )),
             Self::Short => {
-                Some("one stall may have filled a side that is so short; measure longer".to_owned())
+                Some("measure longer: one stall may have filled a side that is so short".to_owned())
             }
         }
     }
@@ -176,14 +176,11 @@ impl<'a> Prepared<'a> {
             quantile_difference(quantile, test, alpha)
         };
         let quantiles: Vec<QuantileDifference> = self.quantiles.iter().map(quantile).collect();
-        let verdicts = || {
-            let of_quantiles = quantiles.iter().map(|quantile| quantile.verdict);
-            rates.iter().map(|rate| rate.verdict).chain(of_quantiles)
-        };
-        let by_tests = together(verdicts());
+        let of_quantiles = quantiles.iter().map(|quantile| quantile.verdict);
+        let verdicts = rates.iter().map(|rate| rate.verdict).chain(of_quantiles);
+        let by_tests = together(verdicts.clone());
         let disturbance = self.runs.disturbance;
-        let weighed = |verdict| disturbance.map_or(verdict, |seen| seen.weigh(verdict));
-        let verdict = together(verdicts().map(weighed));
+        let verdict = disturbance.map_or(by_tests, |seen| seen.weigh_together(verdicts));
         let sum = |side: usize, number: fn(&Part<'_>) -> u64| {
             self.runs.sides[side].iter().map(number).fold(0, u64::saturating_add)
         };
@@ -346,6 +343,14 @@ pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
         (sum, next) if sum == next => sum,
         _ => Verdict::Mixed,
     })
+}
+
+/// The verdict of several runs: one that is better makes them so only where none is open.
+pub fn of_runs(runs: &[RunComparison]) -> Verdict {
+    match together(runs.iter().map(|run| run.verdict)) {
+        Verdict::Better if runs.iter().any(RunComparison::is_open) => Verdict::Undecided,
+        verdict => verdict,
+    }
 }
 
 /// Compares a quantile of B with that of A, as one test; `None` where a side has too few releases
@@ -773,8 +778,10 @@ mod tests {
             ..Runs::default()
         };
         let timed = compare(&[runs]).0.remove(0).statement;
-        let time = format!(" cycles ({}) longer", Span::from_ns(more as i64 * 1_000_000));
-        assert!(timed.contains(&time), "{time} in {timed}");
+        let time = Span::from_ns((60_000 + more as i64) * 1_000_000);
+        let time =
+            format!(" times as long ({time} of 'idle' each), in turn, to tell twice as often");
+        assert!(timed.contains("; run both sides about ") && timed.contains(&time), "{timed}");
     }
 
     #[test]
@@ -795,14 +802,19 @@ mod tests {
             compared.rates.iter().find(|rate| rate.clustered).expect("none against thousands");
         assert!(rate.is_open() && rate.dispersion > 100.0, "{rate:?}");
         let text = compared.statement.replace('\u{a0}', " ");
-        assert!(text.starts_with("undecided: later than "), "{text}");
+        assert!(text.starts_with("undecided: run both sides about "), "{text}");
         assert!(text.contains(" of 200 000 against 0 of 200 000"), "{text}");
         assert!(
-            text.contains("late releases come in clusters, and all ")
-                && !text.contains(" ratio would")
+            text.contains("late releases come in clusters and tell as much as ")
                 && text.contains("too few to tell any difference"),
             "{text}"
         );
+        // At the deadline its figures stand once.
+        let sides = [0, 4_000].map(stalled);
+        let text = as_asked(&sides, 100_000, None).statement.replace('\u{a0}', " ");
+        for figures in ["100 µs", "A 0 of 200 000", "undecided, "] {
+            assert_eq!(text.matches(figures).count(), 1, "{figures} in {text}");
+        }
         let far =
             compared.quantiles.iter().find(|quantile| quantile.p == 0.99).expect("of 200 000");
         assert!(far.a_ns < 50_000.0 && far.b_ns > 1e6 && far.p_value.is_none(), "{far:?}");
@@ -872,7 +884,7 @@ mod tests {
         assert_eq!(verdict_of(&a, &b).verdict, Verdict::Undecided);
         let statement = verdict_of(&a, &b).statement;
         assert!(statement.contains("order of the cycles"), "{statement}");
-        assert!(statement.contains("with samples one result a side is enough"), "{statement}");
+        assert!(statement.starts_with("undecided: keep samples (one result a side"), "{statement}");
         let [a, b] = [&a, &b].map(|series| [Part { result: 0, series }]);
         let sides = [&a[..], &b[..]];
         let runs = Runs {
@@ -902,28 +914,39 @@ mod tests {
         compare(&[runs]).0.remove(0)
     }
 
-    /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, for a
-    /// deadline of 50 µs; as if cycles were independent.
-    fn at_50_us(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
-        let sides = late.map(counts_alone);
+    /// The comparison of these for a deadline, as if cycles were independent where their order is
+    /// not known.
+    fn as_asked(
+        sides: &[LatenessSeries; 2],
+        deadline_ns: i64,
+        disturbance: Option<&SideDisturbance>,
+    ) -> RunComparison {
         let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
         let runs = Runs {
             name: "idle",
             sides: [&a, &b],
-            deadline_ns: Some(50_000),
+            deadline_ns: Some(deadline_ns),
             labels: ["A", "B"],
             disturbance,
-            as_if_independent: true,
+            as_if_independent: sides.iter().any(|series| !series.ordered),
             ..Runs::default()
         };
         compare(&[runs]).0.remove(0)
     }
 
+    /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, for a
+    /// deadline of 50 µs.
+    fn at_50_us(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
+        as_asked(&late.map(counts_alone), 50_000, disturbance)
+    }
+
     #[test]
     fn the_deadline_of_the_question_is_the_first_answer() {
+        // But for what to do where it is open.
         let first = |late| {
             let statement = at_50_us(late, None).statement;
-            statement.split(';').next().unwrap_or_default().to_owned()
+            let mut parts = statement.split("; ").filter(|part| !part.starts_with("undecided: "));
+            parts.next().unwrap_or_default().to_owned()
         };
         let counts = |late: [u64; 2]| {
             let [a, b, n] = [late[0], late[1], 90_000].map(crate::plain::grouped);
@@ -967,6 +990,68 @@ mod tests {
             assert_eq!(is_weighed, withheld.is_some(), "{}", compared.statement);
         }
         assert_eq!(at_50_us(more, None).verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn what_is_better_does_not_hide_what_others_may_account_for() {
+        // Fewer of B are later than 5 µs, and more of it later than the deadline.
+        let side = |some: u64, late: u64| {
+            let buckets = [
+                (5_000, 5_001, 90_000 - some - late),
+                (20_000, 20_100, some),
+                (90_000, 90_100, late),
+            ];
+            LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
+        };
+        let sides = [side(20_000, 100), side(5_000, 900)];
+        let compared = |more| {
+            let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
+            let seen = match more {
+                DisturbedSide::A => SideDisturbance { a: ran(), b: None, more: Some(more) },
+                DisturbedSide::B => SideDisturbance { a: None, b: ran(), more: Some(more) },
+            };
+            as_asked(&sides, 50_000, Some(&seen))
+        };
+        let told = |compared: &RunComparison| {
+            (
+                compared.verdict,
+                compared.withheld,
+                compared.is_open(),
+                of_runs(std::slice::from_ref(compared)),
+            )
+        };
+        assert_eq!(as_asked(&sides, 50_000, None).verdict, Verdict::Mixed);
+        let open = compared(DisturbedSide::B);
+        let (undecided, mixed) = (Verdict::Undecided, Some(Verdict::Mixed));
+        assert_eq!(told(&open), (undecided, mixed, true, undecided));
+        let text = open.statement.replace('\u{a0}', " ");
+        for words in [
+            "undecided: measure B again with nothing else on its CPU; later than 50.0 µs, the dead",
+            "A 100 of 90 000, B 900 of 90 000: undecided, 9.00 times as often [",
+            "; better, later than 5.",
+            ", but undecided whether worse, at the deadline: others had more of the CPU of B, and ",
+        ] {
+            assert!(text.contains(words), "{words:?} in {text}");
+        }
+        assert_eq!(text.matches("9.00").count(), 1, "{text}");
+        // What is worse stands where the other side was disturbed.
+        let worse = compared(DisturbedSide::A);
+        assert_eq!(told(&worse), (Verdict::Worse, mixed, false, Verdict::Worse));
+        let words = "overall worse, at the deadline, but undecided whether better, later than 5.";
+        assert!(worse.statement.contains(words), "{}", worse.statement);
+    }
+
+    #[test]
+    fn several_runs_are_better_only_where_none_is_open() {
+        let (better, open) = (at_50_us([900, 100], None), at_50_us([5, 7], None));
+        let (worse, same) = (at_50_us([100, 900], None), at_50_us([9_000, 9_000], None));
+        assert!(open.is_open() && !same.is_open(), "{open:?} {same:?}");
+        let of = |runs: [&RunComparison; 2]| of_runs(&runs.map(Clone::clone));
+        assert_eq!(of([&better, &open]), Verdict::Undecided);
+        assert_eq!(of([&better, &same]), Verdict::Better);
+        assert_eq!(of([&worse, &open]), Verdict::Worse);
+        assert_eq!(of([&better, &worse]), Verdict::Mixed);
+        assert_eq!(of_runs(&[]), Verdict::Undecided);
     }
 
     #[test]
@@ -1034,8 +1119,10 @@ mod tests {
         // Six of seven in a row: by counts alone that is far more often.
         let short = compared(&calm, &side(7, |cycle| cycle < 6), 1_000_000);
         assert!(short.verdict == Verdict::Undecided && short.is_open(), "{}", short.statement);
-        let words = "A 0 of 289, B 6 of 7: not tested; by all tests undecided: one stall may";
-        assert!(short.statement.contains(words), "{}", short.statement);
+        let words = "undecided: measure longer: one stall may have filled a side";
+        assert!(short.statement.starts_with(words), "{}", short.statement);
+        let words = "A 0 of 289, B 6 of 7: not tested";
+        assert!(short.statement.ends_with(words), "{}", short.statement);
         // Nor as many as would show twice as often.
         let half = |n| side(n, |cycle| cycle % 2 == 0);
         let open = compared(&half(1_000), &half(99), 1_000_000);

@@ -13,15 +13,15 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{
-    DisturbedSide, Part, RESULTS_MIN, Runs, SideDisturbance, compare, together,
+    DisturbedSide, Part, RESULTS_MIN, Runs, SideDisturbance, compare, of_runs,
 };
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_analysis::summary::SummaryStats;
 use punctual_analysis::verdict::Deadline;
 use punctual_core::time::{Instant, Period};
-use punctual_host::baseline::{MACHINE, SETUP, changed};
-use punctual_host::facts::MachineFacts;
+use punctual_host::baseline::{Changed, MACHINE, SETUP, changed};
+use punctual_host::facts::{MachineFacts, Virtualization};
 use punctual_import::samples::{
     FileEnding, FileInfo, RUNS_MAX, RunCounts, RunInfo, SampleFileReader,
 };
@@ -206,7 +206,7 @@ pub(crate) fn compare_sides(
         pairs.push(Pair {
             a: reference.label.clone(),
             b: side.label.clone(),
-            verdict: together(runs.iter().map(|run| run.verdict)),
+            verdict: of_runs(&runs),
             differences: listed(reference, side, anyway),
             notes: about_all.chain(notes(reference, side, anyway)).collect(),
             only_in_a: unmatched(reference, side, anyway),
@@ -478,12 +478,22 @@ fn in_turn(a: &Side, b: &Side) -> Option<String> {
     })
 }
 
+/// The named facts that are known to differ, whoever read them: a hypervisor that root alone can
+/// name to the end is the same one.
+fn changed_facts(names: &[&'static str], from: &MachineFacts, to: &MachineFacts) -> Vec<Changed> {
+    let mut facts = changed(names, from, to);
+    facts.retain(|fact| {
+        fact.name != "virtualization" || !Virtualization::is_one_reading(&fact.from, &fact.to)
+    });
+    facts
+}
+
 /// The known differences between A and B, each once.
 fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Difference> {
     let mut found = Vec::new();
     if let (Some(a), Some(b)) = (&a.machine, &b.machine) {
         let names: Vec<&'static str> = MACHINE.iter().chain(SETUP).copied().collect();
-        found.extend(changed(&names, a, b).into_iter().map(|fact| Difference {
+        found.extend(changed_facts(&names, a, b).into_iter().map(|fact| Difference {
             what: fact.name.to_owned(),
             a: fact.from,
             b: fact.to,

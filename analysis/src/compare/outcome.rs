@@ -6,6 +6,7 @@ use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::together;
 use crate::plain::grouped;
 
 /// The verdict on B, compared with A.
@@ -54,6 +55,24 @@ impl SideDisturbance {
             (Some(DisturbedSide::B), Verdict::Worse) => Verdict::Undecided,
             (_, verdict) => verdict,
         }
+    }
+
+    /// The verdict of several tests: undecided too where all that is left speaks for B, while
+    /// something against it is withheld.
+    pub(super) fn weigh_together(
+        &self,
+        verdicts: impl Iterator<Item = Verdict> + Clone,
+    ) -> Verdict {
+        let is_withheld = verdicts.clone().any(|verdict| self.weigh(verdict) != verdict);
+        match together(verdicts.map(|verdict| self.weigh(verdict))) {
+            Verdict::Better if is_withheld => Verdict::Undecided,
+            verdict => verdict,
+        }
+    }
+
+    /// The name of the side of which others used more.
+    fn label<'a>(&self, labels: [&'a str; 2]) -> &'a str {
+        labels[usize::from(self.more == Some(DisturbedSide::B))]
     }
 
     /// The sides that were not idle, in words.
@@ -220,14 +239,35 @@ impl RunComparison {
     pub fn is_open(&self) -> bool {
         let is_untested = |rate: &RateRatio| rate.p_adjusted.is_none();
         let nowhere = self.rates.iter().all(|rate| rate.is_open() || is_untested(rate));
-        let clustered = self.rates.iter().any(|rate| rate.clustered);
-        self.verdict == Verdict::Undecided && (nowhere || clustered || self.withheld.is_some())
+        let is_clustered = self.clustered().is_some();
+        self.verdict == Verdict::Undecided && (nowhere || is_clustered || self.withheld.is_some())
     }
 
     /// The rarest threshold that shows this, of the tests that show one.
     fn rate_of(&self, verdict: Verdict) -> Option<&RateRatio> {
         let is_shown = matches!(verdict, Verdict::Better | Verdict::Worse);
         self.rates.iter().rev().find(|rate| is_shown && rate.verdict == verdict)
+    }
+
+    /// A threshold at which clusters alone keep a difference from being significant.
+    fn clustered(&self) -> Option<&RateRatio> {
+        self.foremost(|rate| rate.clustered)
+    }
+
+    /// A threshold at which more cycles would show twice as often.
+    fn short_of_cycles(&self) -> Option<&RateRatio> {
+        self.foremost(|rate| rate.more_cycles.is_some_and(|more| more > 0))
+    }
+
+    /// The deadline where this is so of it, else the rarest threshold of which it is.
+    fn foremost(&self, is_so: impl Fn(&RateRatio) -> bool) -> Option<&RateRatio> {
+        let at_deadline = self.at_deadline().filter(|rate| is_so(rate));
+        at_deadline.or_else(|| self.rates.iter().rev().find(|rate| is_so(rate)))
+    }
+
+    /// Returns true where the deadline is the rarest threshold that shows this.
+    fn is_shown_at_deadline(&self, verdict: Verdict) -> bool {
+        self.rate_of(verdict).is_some_and(|rate| Some(rate) == self.at_deadline())
     }
 
     /// The exceedances of the deadline; `None` without a question.
@@ -246,39 +286,63 @@ pub struct Family {
     pub confidence: f64,
 }
 
-/// The sentences: the deadline of the question where one is known, the verdict of all tests, and
-/// what else ran. `untested` says why nothing could be tested.
+/// The sentences: what to do where it is open, the deadline of the question where one is known, the
+/// verdict of all tests, and what else ran. `untested` says why nothing could be tested.
 pub(super) fn statement(
     run: &RunComparison,
     labels: [&str; 2],
     untested: Option<String>,
 ) -> String {
-    let by_tests = RunComparison { verdict: run.withheld.unwrap_or(run.verdict), ..run.clone() };
+    let is_untested = untested.is_some() || run.rates.is_empty();
     let mut parts = Vec::new();
-    let deadline = run.at_deadline();
-    parts.extend(deadline.map(|rate| of_deadline(run, rate, labels)));
-    let whole = of_tests(&by_tests, untested);
-    parts.push(match (&run.disturbance, run.withheld) {
-        (Some(disturbance), Some(_)) => {
-            let label = labels[usize::from(disturbance.more == Some(DisturbedSide::B))];
-            let left = match run.verdict {
-                Verdict::Undecided => "undecided",
-                verdict => word(verdict),
-            };
-            format!(
-                "{left}, though by the tests {whole}: others had more of the CPU of {label}, and \
-                 may account for it; measure that side again with nothing else on its CPU"
-            )
-        }
-        _ if deadline.is_none() => whole,
-        // The rarest that shows it is the deadline.
-        _ if run.rate_of(run.verdict).is_some_and(|rate| Some(rate) == deadline) => {
-            format!("by all tests {}", word(run.verdict))
-        }
-        _ => format!("by all tests {whole}"),
-    });
+    if run.is_open() {
+        parts.push(format!("undecided: {}", to_do(run, labels, untested)));
+    }
+    parts.extend(run.at_deadline().map(|rate| of_deadline(run, rate, labels)));
+    let by_tests = match (&run.disturbance, run.withheld) {
+        _ if is_untested => None,
+        (Some(seen), Some(withheld)) => Some(withheld_words(run, withheld, seen.label(labels))),
+        _ => of_tests(run, labels),
+    };
+    // The deadline is one place of several.
+    let overall = match (&by_tests, run.deadline_ns, run.is_open()) {
+        (Some(words), Some(_), false) => Some(format!("overall {words}")),
+        _ => by_tests,
+    };
+    parts.extend(overall);
     parts.extend(run.disturbance.as_ref().map(|seen| seen.brief(labels)));
     parts.join("; ")
+}
+
+/// What to do where a comparison is open.
+fn to_do(run: &RunComparison, labels: [&str; 2], untested: Option<String>) -> String {
+    if let Some(why) = untested {
+        return why;
+    }
+    if run.rates.is_empty() {
+        let (a, b) = (grouped(run.n_a), grouped(run.n_b));
+        return format!("measure longer: {a} and {b} releases are too few");
+    }
+    if let (Some(seen), Some(_)) = (&run.disturbance, run.withheld) {
+        return format!("measure {} again with nothing else on its CPU", seen.label(labels));
+    }
+    let rate = run.clustered().or_else(|| run.short_of_cycles());
+    let longer = rate.and_then(|rate| longer_words(run, rate, labels));
+    longer.unwrap_or_else(|| "measure longer".to_owned())
+}
+
+/// What stands, and what others on the CPU of the side of this name may account for, in a sentence.
+fn withheld_words(run: &RunComparison, withheld: Verdict, label: &str) -> String {
+    let shows = |verdict| format!("{}, {}", word(verdict), of_place(run, verdict));
+    let open = |verdict| format!("undecided whether {}", shows(verdict));
+    let parts = match (withheld, run.verdict) {
+        (Verdict::Mixed, Verdict::Worse) => {
+            format!("{}, but {}", shows(Verdict::Worse), open(Verdict::Better))
+        }
+        (Verdict::Mixed, _) => format!("{}, but {}", shows(Verdict::Better), open(Verdict::Worse)),
+        (withheld, _) => open(withheld),
+    };
+    format!("{parts}: others had more of the CPU of {label}, and may account for that")
 }
 
 /// The question's own row: how often each side was later than the deadline.
@@ -294,10 +358,10 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         _ if rate.p_adjusted.is_none() => "not tested".to_owned(),
         Verdict::Worse => format!("more, {ratio}"),
         Verdict::Better => format!("fewer, {ratio}"),
-        Verdict::Undecided | Verdict::Mixed if rate.is_open() => {
+        Verdict::Undecided | Verdict::Mixed if rate.is_open() && !rate.clustered => {
             format!("undecided, {ratio}: too few late releases")
         }
-        Verdict::Undecided | Verdict::Mixed if weighed != rate.verdict => {
+        Verdict::Undecided | Verdict::Mixed if rate.is_open() || weighed != rate.verdict => {
             format!("undecided, {ratio}")
         }
         Verdict::Undecided | Verdict::Mixed => format!("no difference seen, {ratio}"),
@@ -315,33 +379,32 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
     )
 }
 
-/// The verdict of all tests, with the threshold or the quantile that shows it.
-fn of_tests(run: &RunComparison, untested: Option<String>) -> String {
-    if let Some(why) = untested {
-        return format!("undecided: {why}");
-    }
-    if run.rates.is_empty() {
-        return format!(
-            "undecided: {} and {} releases are too few",
-            grouped(run.n_a),
-            grouped(run.n_b)
-        );
-    }
+/// The verdict of all tests, with the threshold or the quantile that shows it; `None` where it is
+/// open and that was said.
+fn of_tests(run: &RunComparison, labels: [&str; 2]) -> Option<String> {
+    let place = |verdict| of_place(run, verdict);
     match run.verdict {
-        Verdict::Undecided => undecided(run),
-        Verdict::Better | Verdict::Worse => match run.rate_of(run.verdict) {
-            Some(rate) => format!("{}: {}", word(run.verdict), of_rate(rate)),
-            None => format!("{}: {}", word(run.verdict), of_quantile(run)),
-        },
-        Verdict::Mixed => {
-            let part =
-                |verdict| run.rate_of(verdict).map_or_else(|| "in quantiles".to_owned(), of_rate);
-            format!(
-                "better in one place and worse in another: worse, {}; better, {}",
-                part(Verdict::Worse),
-                part(Verdict::Better)
-            )
+        Verdict::Undecided => undecided(run, labels),
+        // The deadline was the words before.
+        verdict if run.is_shown_at_deadline(verdict) => Some(word(verdict).to_owned()),
+        verdict @ (Verdict::Better | Verdict::Worse) => {
+            Some(format!("{}: {}", word(verdict), place(verdict)))
         }
+        Verdict::Mixed => Some(format!(
+            "mixed: worse, {}; better, {}",
+            place(Verdict::Worse),
+            place(Verdict::Better)
+        )),
+    }
+}
+
+/// The threshold or the quantile that shows this verdict; the deadline without its figures, which
+/// stand before.
+fn of_place(run: &RunComparison, verdict: Verdict) -> String {
+    match run.rate_of(verdict) {
+        Some(_) if run.is_shown_at_deadline(verdict) => "at the deadline".to_owned(),
+        Some(rate) => of_rate(rate),
+        None => of_quantile(run, verdict),
     }
 }
 
@@ -389,8 +452,8 @@ pub fn ratio_figures(value: f64) -> String {
     }
 }
 
-fn of_quantile(run: &RunComparison) -> String {
-    let quantile = run.quantiles.iter().rev().find(|quantile| quantile.verdict == run.verdict);
+fn of_quantile(run: &RunComparison, verdict: Verdict) -> String {
+    let quantile = run.quantiles.iter().rev().find(|quantile| quantile.verdict == verdict);
     quantile.map_or_else(String::new, |quantile| {
         format!(
             "the {} % quantile {} instead of {}",
@@ -401,43 +464,65 @@ fn of_quantile(run: &RunComparison) -> String {
     })
 }
 
-fn undecided(run: &RunComparison) -> String {
-    if let Some(rate) = run.rates.iter().rev().find(|rate| rate.clustered) {
-        let longer = rate.more_cycles.filter(|&more| more > 0);
-        let longer = longer.map(|more| longer_words(run, rate, more)).unwrap_or_default();
-        return format!("undecided: {}; {}{longer}", of_rate(rate), in_clusters(rate));
+/// Why no difference is told, beside what to do; `None` where that says it all.
+fn undecided(run: &RunComparison, labels: [&str; 2]) -> Option<String> {
+    if let Some(rate) = run.clustered() {
+        let counts = (run.at_deadline() != Some(rate)).then(|| of_rate(rate));
+        let parts: Vec<String> = counts.into_iter().chain([in_clusters(rate)]).collect();
+        return Some(parts.join("; "));
     }
-    let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
-    let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
-    let mut text = match enough {
-        Some(rate) => format!(
-            "no significant difference; exceeding {} twice as often would have been detected with \
-             a probability of 80 %",
-            shown(rate.threshold_ns)
-        ),
-        None => "undecided".to_owned(),
-    };
-    if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
-        text += &longer_words(run, rate, more);
-    }
-    text
+    let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0))?;
+    let longer = run.short_of_cycles().and_then(|rate| longer_words(run, rate, labels));
+    let longer = longer.map(|longer| format!("; {longer}")).unwrap_or_default();
+    Some(format!(
+        "no significant difference: twice as often {} would have been seen with a probability of \
+         80 %{longer}",
+        later_than(run, enough)
+    ))
 }
 
-/// So many more cycles as would show a difference, with the time that they take.
-fn longer_words(run: &RunComparison, rate: &RateRatio, more: u64) -> String {
-    let time = run.period_ns.map(|period_ns| shown(more as f64 * period_ns as f64));
-    let time = time.map_or_else(String::new, |time| format!(" ({time})"));
-    format!(
-        "; to see twice as often at {}, measure this run about {} cycles{time} longer on each side",
-        shown(rate.threshold_ns),
-        two_figures(more)
-    )
+/// The threshold of a rate in words; that of the deadline by its name, as its figures stand before.
+fn later_than(run: &RunComparison, rate: &RateRatio) -> String {
+    match run.at_deadline() == Some(rate) {
+        true => "at the deadline".to_owned(),
+        false => format!("later than {}", shown(rate.threshold_ns)),
+    }
+}
+
+/// How much longer both sides are to run, to see twice as often at this threshold; `None` where no
+/// length is known that shows it. In lengths of the run that there is: it may have taken turns with
+/// others, and then lasts as long as they do together.
+fn longer_words(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Option<String> {
+    let fewest = run.n_a.min(run.n_b);
+    let more = rate.more_cycles.filter(|&more| more > 0 && fewest > 0)?;
+    let needed = more.saturating_add(fewest);
+    let [a, b] = [run.n_a, run.n_b].map(|releases| times_as_long(needed, releases));
+    let sides = match a == b {
+        true => format!("both sides about {a} times as long"),
+        false => format!("{} about {a} and {} about {b} times as long", labels[0], labels[1]),
+    };
+    let time = run.period_ns.map(|period_ns| shown(needed as f64 * period_ns as f64));
+    let time = time.map_or_else(String::new, |time| format!(" ({time} of '{}' each)", run.name));
+    let place = later_than(run, rate);
+    Some(format!("run {sides}{time}, in turn, to tell twice as often {place}"))
+}
+
+/// A number of releases in multiples of those that there are, rounded up to two figures; at least
+/// one.
+fn times_as_long(needed: u64, releases: u64) -> String {
+    let times = needed as f64 / releases as f64;
+    let tenths = (times.max(1.0) * 10.0).ceil() / 10.0;
+    if tenths < 10.0 { format!("{tenths:.1}") } else { two_figures(times.ceil() as u64) }
 }
 
 /// Why counts that differ so much are no evidence, and what would have been.
 fn in_clusters(rate: &RateRatio) -> String {
     let late = rate.exceedances_a.saturating_add(rate.exceedances_b);
     let independent = (late as f64 / rate.dispersion).round() as u64;
+    let worth = match independent {
+        0 | 1 => "as one alone".to_owned(),
+        several => format!("as about {} that come alone", grouped(several)),
+    };
     let detectable = match rate.detectable {
         Some(ratio) => {
             format!("only {} times as often or more would have been seen", ratio_figures(ratio))
@@ -445,9 +530,8 @@ fn in_clusters(rate: &RateRatio) -> String {
         None => "too few to tell any difference".to_owned(),
     };
     format!(
-        "late releases come in clusters, and all {} count as about {} single ones: {detectable}",
-        grouped(late),
-        grouped(independent)
+        "the {} late releases come in clusters and tell as much {worth}, {detectable}",
+        grouped(late)
     )
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use clap::Args;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
-use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
+use punctual_host::baseline::{MACHINE, Name, SETUP, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, compare_sides,
-    question_differences,
+    RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, changed_facts,
+    compare_sides, question_differences,
 };
 use crate::format;
 use crate::output::{self, Dir, MarkdownArgs, Opened, OutputArgs, state_dir};
@@ -299,7 +299,7 @@ impl Baseline {
         let Some(mine) = &self.recorded.machine else {
             bail!("baseline {} does not record its machine", self.name.as_str());
         };
-        let differing = changed(MACHINE, mine, facts);
+        let differing = changed_facts(MACHINE, mine, facts);
         let Some(first) = differing.first() else { return Ok(()) };
         bail!(
             "baseline {} was recorded on another machine: {} was {}, here it is {}; 'punctual \
@@ -473,14 +473,14 @@ impl BaselineUse {
     }
 
     /// Keeps the report as the baseline, where that is requested and it ran to its end. One that a
-    /// late release ended, as `--stop-over` asks, is not kept, and that is no error.
+    /// late release ended, as `--stop-over` asks, or a signal, is not kept, and that is no error.
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
             let why = EndedBy::brief(report.envelope.ended_by);
             let unsaved = format!("not saved as baseline {}: {why}", name.as_str());
-            if report.envelope.ended_by == Some(EndedBy::Late) {
-                // As was asked for: the verdict fails by it, and is what the exit status says.
+            if report.envelope.ended_by == Some(EndedBy::Late) || report.envelope.is_interrupted() {
+                // As was asked for: the exit status is that of the verdict, or of the signal.
                 output::message(&unsaved);
                 return Ok(());
             }

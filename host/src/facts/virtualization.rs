@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 /// An ACPI table's header: signature, length, …, the maker at byte 10 (ACPI 6.5, 5.2.6).
 const ACPI_HEADER_BYTES: u64 = 36;
 
+/// The name of a hypervisor of which nothing more could be read.
+const UNNAMED: &str = "unknown hypervisor";
+
 /// Virtualization.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Virtualization {
@@ -31,6 +34,16 @@ impl Virtualization {
     pub fn is_guest(&self) -> bool {
         self.virtualization.value().is_some_and(|name| name != "none")
     }
+
+    /// Returns true where two names may be one hypervisor's, of which one was read with fewer
+    /// rights: root alone may read what tells `kvm (firecracker)` from `kvm`, or names it at all.
+    pub fn is_one_reading(a: &str, b: &str) -> bool {
+        let is_less = |less: &str, more: &str| match less {
+            UNNAMED => more != "none",
+            _ => more.strip_prefix(less).is_some_and(|detail| detail.starts_with(" (")),
+        };
+        a == b || is_less(a, b) || is_less(b, a)
+    }
 }
 
 fn hypervisor(source: &Source<'_>) -> Fact<String> {
@@ -38,7 +51,7 @@ fn hypervisor(source: &Source<'_>) -> Fact<String> {
     let flags = "/proc/cpuinfo (flags)";
     match flagged {
         Some(false) => Fact::known("none".to_owned(), flags),
-        Some(true) => named(source).or_else(|| Fact::known("unknown hypervisor".to_owned(), flags)),
+        Some(true) => named(source).or_else(|| Fact::known(UNNAMED.to_owned(), flags)),
         None => without_flag(source),
     }
 }
@@ -65,7 +78,7 @@ fn without_flag(source: &Source<'_>) -> Fact<String> {
     // A tree of QEMU's or Firecracker's virtual board without a node that names it.
     match source.text(&format!("{tree}/compatible")) {
         Fact::Known { value, origin } if value.contains("dummy-virt") => {
-            Fact::known("unknown hypervisor".to_owned(), origin)
+            Fact::known(UNNAMED.to_owned(), origin)
         }
         Fact::Known { origin, .. } => Fact::known("none".to_owned(), origin),
         missing => missing.or_else(|| found),
@@ -158,6 +171,7 @@ fn container(source: &Source<'_>) -> Fact<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::facts::MachineFacts;
     use crate::testing::Tree;
 
@@ -192,6 +206,20 @@ mod tests {
         assert_eq!(name(&[board]), "none");
         assert_eq!(name(&[board, node]), "kvm");
         assert_eq!(name(&[]), "-");
+    }
+
+    #[test]
+    fn a_name_that_root_alone_can_read_is_the_same_hypervisor() {
+        let is_one = |a: &str, b: &str| {
+            let one = Virtualization::is_one_reading(a, b);
+            assert_eq!(one, Virtualization::is_one_reading(b, a), "{a} {b}");
+            one
+        };
+        assert!(is_one("kvm", "kvm (firecracker)") && is_one("kvm", "kvm"));
+        assert!(is_one("unknown hypervisor", "kvm (firecracker)"));
+        assert!(!is_one("kvm", "xen") && !is_one("none", "kvm (firecracker)"));
+        assert!(!is_one("none", "unknown hypervisor") && !is_one("absent", "kvm"));
+        assert!(!is_one("kvm (firecracker)", "kvm (other)") && !is_one("kvm", "kvmtool"));
     }
 
     #[test]

@@ -61,23 +61,21 @@ pub(in crate::view) fn not_idle(pair: &Pair) -> Vec<String> {
     lines
 }
 
-/// The outcome of a comparison of runs, in a word or two.
+/// The outcome of a comparison, in a word or two: its verdict, and whether that is open. Figure by
+/// figure all is open that no interval shows.
 fn answer(pair: &Pair) -> &'static str {
-    let any = |verdict| pair.runs.iter().any(|run| run.verdict == verdict);
-    match (any(Verdict::Worse) || any(Verdict::Mixed), any(Verdict::Better)) {
-        (true, _) => "worse",
-        (false, _) if pair.runs.iter().any(RunComparison::is_open) => "undecided",
-        (false, true) => "better",
-        (false, false) => "not worse",
+    match pair.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Mixed => "mixed, worse in part",
+        Verdict::Undecided if pair.runs.is_empty() => "undecided",
+        Verdict::Undecided if pair.runs.iter().any(RunComparison::is_open) => "undecided",
+        Verdict::Undecided => "not worse",
     }
 }
 
 /// The outcome for each side after the first, in a sentence: for whoever sees nothing else.
 pub(super) fn held(comparison: &Comparison) -> Vec<String> {
-    let answer = |pair| match &comparison.grid {
-        Some(_) => answer_of_figures(pair),
-        None => answer(pair),
-    };
     let pairs = comparison.pairs.iter();
     pairs.map(|pair| format!("{} compared with {}: {}", pair.b, pair.a, answer(pair))).collect()
 }
@@ -90,16 +88,6 @@ pub(super) fn lines(comparison: &Comparison) -> String {
         format::plain(&format!("{answer} ({})", from.join(", "))) + "\n"
     };
     held(comparison).into_iter().zip(others).map(line).collect()
-}
-
-/// The outcome of a comparison figure by figure: one is better or worse where its interval shows
-/// it.
-fn answer_of_figures(pair: &Pair) -> &'static str {
-    match pair.verdict {
-        Verdict::Better => "better",
-        Verdict::Worse | Verdict::Mixed => "worse",
-        Verdict::Undecided => "undecided",
-    }
 }
 
 fn compared(comparison: &Comparison) -> Vec<Block> {

@@ -34,9 +34,9 @@ pub enum ReleaseInstants {
     /// first one, which drift alone makes meaningless. Interval and grid are reported, lateness
     /// (and with it quantiles, claims and verdict) is not.
     Unknown,
-    /// As `Unknown`, in a second pass: lateness is counted from the earliest wake about the line
-    /// that the first pass fitted ([`RunFigures::line`]), so it is never negative and misses only a
-    /// constant that instants alone do not show.
+    /// As `Unknown`, in a second pass: lateness is counted from the earliest line that the first
+    /// pass found ([`RunFigures::line`]), which late wakes do not tilt, so it is never negative and
+    /// misses only a constant that instants alone do not show.
     Fitted(Line),
 }
 
@@ -82,7 +82,10 @@ impl Recording {
             }),
             lateness: Lateness::default(),
             interval: Distribution::default(),
-            grid: setup.period.map(GridFit::new),
+            grid: setup.period.map(match &setup.releases {
+                ReleaseInstants::Known => GridFit::new,
+                ReleaseInstants::Unknown | ReleaseInstants::Fitted(_) => GridFit::of_instants,
+            }),
             exceedances: Exceedances::new(period_ns, &setup.thresholds_ns),
             requested: Requested::default(),
             peaks: Peaks::default(),
@@ -474,7 +477,7 @@ pub struct RunFigures {
     /// The description of another program's data; null for the project's own.
     #[serde(default)]
     pub imported: Option<Imported>,
-    /// The line behind `grid`, for a second pass over instants.
+    /// The line behind `grid`; of instants the earliest line, for a second pass.
     #[serde(skip)]
     pub line: Option<Line>,
     /// Events other than lateness that the requested claims are about.

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
+use punctual_analysis::gridfit::Line;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
+use punctual_analysis::summary::SummaryStats;
 use punctual_analysis::verdict::periods_ns;
 use punctual_core::file::FILE_MAGIC;
 use punctual_core::time::{Instant, Period};
@@ -21,6 +23,7 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{
     self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup, Verdict,
+    Warning,
 };
 
 use crate::args::ReportArgs;
@@ -38,7 +41,8 @@ pub(crate) struct RecordedRequest<'a> {
     pub(crate) column: Option<&'a ColumnSpec>,
     /// The unit of a file that does not state it.
     pub(crate) unit: Option<parse::Unit>,
-    /// The nominal period of CSV.
+    /// The nominal period of CSV, and of another program's file that does not state it or states
+    /// another.
     pub(crate) period: Option<parse::Duration>,
     /// The question whose deadline is counted one by one.
     pub(crate) question: Option<QuestionSpec>,
@@ -62,7 +66,7 @@ impl RecordedRequest<'_> {
 fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
-    if samples.is_file() && result.is_file() {
+    if samples.is_file() && result.is_file() && args.period.is_none() {
         return match stored::read(&result) {
             Ok(stored) => of_result(args, &stored),
             Err(why) => of_samples_file(args, &samples).map(|mut read| {
@@ -78,11 +82,17 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     let shown = path.display();
     // A name that cannot be read is refused for that, whatever the other options.
     let mut reader = open(path)?;
-    if args.period.is_some() {
-        bail!("--period requires --column: a recording states its own period");
-    }
     let head = head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {shown}"))?;
+    if head.trim_ascii().is_empty() {
+        bail!("{shown}: the file is empty");
+    }
+    if args.period.is_some() && (head.starts_with(&FILE_MAGIC) || is_own(&head)) {
+        bail!(
+            "{shown}: --period is for CSV and for files of other programs: a recording of punctual \
+             states its own period"
+        );
+    }
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
         return of_samples(args.report, args.question.clone(), reader)
@@ -136,12 +146,48 @@ pub(crate) struct RecordedData {
     runs: Vec<Run>,
     /// The question that they were recorded for, where that is known.
     question: Option<QuestionSpec>,
+    /// The warnings without which the figures mislead, which are among those of `envelope`.
+    doubts: Vec<String>,
 }
 
 impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
-        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), question: None }
+        Self {
+            envelope: Envelope::of(PROGRAM, "analyse"),
+            runs: Vec::new(),
+            question: None,
+            doubts: Vec::new(),
+        }
+    }
+
+    /// Adds a warning without which the figures mislead.
+    fn doubt(&mut self, doubt: String) {
+        self.envelope.warn(doubt.clone());
+        self.doubts.push(doubt);
+    }
+
+    /// The warnings without which the figures mislead, for where a page has no room for any: that
+    /// the data have no answer to this question is one.
+    pub(crate) fn doubts(&mut self, wanted: &QuestionArgs) -> Vec<String> {
+        let has_periods = self.runs.iter().any(|run| run.setup.period_ns.is_some());
+        let has_deadline = wanted.spec().is_some_and(|spec| spec.deadline_ns.is_some());
+        let is_asked = wanted.periods().is_some() && !wanted.is_gate();
+        if is_asked && !has_periods && !has_deadline {
+            let has_lateness = self.runs.iter().any(|run| run.outcome.lateness.count() > 0);
+            let why = if has_lateness { NO_PERIOD } else { NO_LATENESS };
+            let why = format!("--for has no answer here: {why}");
+            let is_other = |warning: &Warning| warning.text() != NO_PERIOD;
+            self.envelope.warnings = self
+                .envelope
+                .warnings
+                .iter()
+                .filter(|warning| is_other(warning))
+                .cloned()
+                .collect();
+            self.doubt(why);
+        }
+        std::mem::take(&mut self.doubts)
     }
 
     /// Takes from the result of the same measurement what samples do not have: who else ran, what
@@ -164,7 +210,7 @@ impl RecordedData {
     /// # Errors
     /// The question is about other data, or is to decide and has no answer.
     pub(crate) fn judged(self, args: &ReportArgs, wanted: &QuestionArgs) -> Result<Report> {
-        let Self { mut envelope, runs, question } = self;
+        let Self { mut envelope, runs, question, .. } = self;
         wanted.suits(&runs).map_err(|why| anyhow!(why))?;
         let spec = wanted.spec().or(question);
         let judged = report::of_first_wait(&runs);
@@ -186,8 +232,7 @@ impl RecordedData {
             if !has_periods && !judged.verdicts.iter().any(is_answer) {
                 bail!(
                     "--gate: these data do not state their period, without which no deadline is \
-                     known: --deadline TIME gives one, and of CSV --period TIME the period of one \
-                     loop"
+                     known: --deadline TIME gives one, and --period TIME the period of one loop"
                 );
             }
             envelope.verdict.judge_answers(&judged.verdicts);
@@ -346,7 +391,7 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     let mut read = RecordedData::new();
     let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope.clone();
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
-    read.envelope.warn_of(unused_samples);
+    unused_samples.into_iter().for_each(|why| read.doubt(why));
     read.envelope.warn(
         "read back from the histograms of a result, without the order of cycles: limits are held \
          against its figures, and are open where a quantile lies within a bucket; answers and \
@@ -411,8 +456,57 @@ fn thresholds(
     thresholds.chain(deadlines).chain(given).collect()
 }
 
-/// A drift beyond this (1 %) is a wrong period rather than a clock.
-const DRIFT_MAX_PPB: f64 = 1e7;
+/// What data without a period are warned of.
+const NO_PERIOD: &str = "these data do not state their period: --period TIME judges a loop of that \
+                         period, --deadline TIME the wakes as such";
+
+/// Why data of stalls and intervals answer no question.
+const NO_LATENESS: &str = "these data hold no lateness, which a deadline could be about";
+
+/// A drift beyond this (1000 ppm) is a wrong period or a wrong fit rather than a clock: quartz is
+/// within 100 ppm, and what disciplines a clock moves it by 500 ppm at most (adjtimex).
+const DRIFT_MAX_PPB: f64 = 1e6;
+
+/// A line that is wrong by more than this share of the period changes answers: the usual deadline
+/// is ten times that.
+const BEND_MAX_SHARE: f64 = 0.01;
+
+/// Half of all wakes later than this share of the period after the earliest one, the usual
+/// deadline, are not what a loop does.
+const MEDIAN_MAX_SHARE: f64 = 0.1;
+
+/// Why lateness about a fitted line is doubtful, and what may be wrong.
+fn doubts_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<String> {
+    let period_ns = period.as_ns() as f64;
+    let mut doubts = Vec::new();
+    let drift_ppb = line.drift_ppb(period);
+    if drift_ppb.abs() > DRIFT_MAX_PPB {
+        doubts.push(format!(
+            "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
+             the counts of cycles and of missed releases are wrong",
+            format::ns(Some(period_ns * (1.0 + drift_ppb / 1e9))),
+            format::period(period.as_ns())
+        ));
+    }
+    let bend_ns = line.bend_ns() as f64;
+    if bend_ns > BEND_MAX_SHARE * period_ns {
+        doubts.push(format!(
+            "the earliest wakes lie on no straight line: those of one third of the recording are \
+             {} above those of another; the clocks drifted apart unevenly, or wakes were late all \
+             that time, or releases were counted wrong, and lateness is doubtful by that much",
+            format::ns(Some(bend_ns))
+        ));
+    }
+    if let Some(median_ns) = lateness.p50.filter(|&ns| ns > MEDIAN_MAX_SHARE * period_ns) {
+        doubts.push(format!(
+            "half of all wakes are later than {} after the earliest one, from which lateness is \
+             measured: if that one was early, as a first instant before the loop began is, all \
+             others are less late than shown",
+            format::ns(Some(median_ns))
+        ));
+    }
+    doubts
+}
 
 /// Reads a whole file.
 fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedData> {
@@ -425,17 +519,7 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
     };
     let mut outcome = pass(args, column, period, first)?;
     if outcome.cycles == 0 {
-        bail!("{}: no data", args.file.display());
-    }
-    if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
-        && grid.drift_ppb.abs() > DRIFT_MAX_PPB
-    {
-        read.envelope.warn(format!(
-            "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
-             the counts of cycles and of missed releases are wrong",
-            format::ns(Some(grid.period_ns)),
-            format::period(nominal.as_ns())
-        ));
+        bail!("{}: no data: the file is empty, or has a header alone", args.file.display());
     }
     if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
@@ -448,17 +532,17 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
             outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
             read.envelope.warn(
                 "instants alone do not contain the releases: lateness is measured from the \
-                 earliest wake relative to the fitted grid"
+                 earliest wake relative to a grid that late wakes do not tilt"
                     .to_owned(),
             );
         }
     }
+    if let (ColumnKind::Instant, Some(line), Some(period)) = (kind, outcome.line, period) {
+        let doubts = doubts_of_line(&line, period, &outcome.lateness_ns);
+        doubts.into_iter().for_each(|doubt| read.doubt(doubt));
+    }
     if period.is_none() && args.question.as_ref().is_none_or(|spec| spec.deadline_ns.is_none()) {
-        read.envelope.warn(
-            "these data do not state their period: --period TIME judges a loop of that period, \
-             --deadline TIME the wakes as such"
-                .to_owned(),
-        );
+        read.envelope.warn(NO_PERIOD.to_owned());
     }
     let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
     read.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
@@ -513,11 +597,12 @@ fn of_foreign(
     reader: impl Read,
 ) -> Result<RecordedData> {
     let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
+    let given_ns = args.period.map(|period| period.period()).transpose()?.map(Period::as_ns);
     let request = ImportRequest {
         thresholds_ns: thresholds(
             args.report,
             args.question.as_ref(),
-            periods_ns().map(i64::unsigned_abs),
+            periods_ns().map(i64::unsigned_abs).chain(given_ns),
         )
         .into_iter()
         .chain(of_intervals)
@@ -529,9 +614,19 @@ fn of_foreign(
     read.envelope.started_at = import.started_at;
     read.envelope.warn_of(import.warnings);
     for run in import.runs {
+        if let (Some(given_ns), Some(stated_ns)) = (given_ns, run.period_ns)
+            && given_ns != stated_ns
+        {
+            read.doubt(format!(
+                "{}: judged by the {} of --period, though the file states {}",
+                run.name,
+                format::period(given_ns),
+                format::period(stated_ns)
+            ));
+        }
         let setup = Setup {
             cpu: run.cpu,
-            period_ns: run.period_ns,
+            period_ns: given_ns.or(run.period_ns),
             policy: run.policy,
             priority: run.priority,
             ..Setup::default()

@@ -135,8 +135,13 @@ impl<'r> CsvFile<'r> {
         }
         let (separator, columns) = (self.separator, self.columns);
         let field = self.lines.field(separator, self.column, columns)?;
-        let ns = time_ns(field, self.spec.unit());
-        let ns = ns.map_err(|why| self.lines.refuse_text(why, separator, columns))?;
+        let ns = match time_ns(field, self.spec.unit()) {
+            Ok(ns) => ns,
+            Err(why) => {
+                let why = why.to_owned() + &without_value(field, separator, self.column);
+                return Err(self.lines.refuse_text(&why, separator, columns));
+            }
+        };
         // What is left of a cut number is a number too, and a smaller one.
         if !self.lines.has_end() {
             return Err(self.lines.refuse(NO_END));
@@ -362,6 +367,33 @@ const LINE_BYTES_MAX: usize = 65_536;
 const BOTH_WAYS: &str = "for a decimal comma write a point, for several columns name \
                                     each in a first line";
 
+/// The way out where a line has semicolons and the first one has none.
+const SEMICOLON: &str = "; ';' is no separator here, because it is none in the first line: \
+                                    name the columns there with ';' between them, or make \
+                                    commas with tr ';' ','";
+
+/// Cells that programs write where they have no value.
+const NO_VALUES: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "-", "?"];
+
+/// The way out where a cell has no value: none is made up, and no line is left out silently.
+fn without_value(field: &[u8], separator: Separator, column: usize) -> String {
+    let cell = String::from_utf8_lossy(field);
+    if !NO_VALUES.contains(&cell.trim().to_ascii_lowercase().as_str()) {
+        return String::new();
+    }
+    let separator = match separator {
+        Separator::Comma => ",",
+        Separator::Semicolon => ";",
+        Separator::Tab => "\\t",
+    };
+    let what = if cell.trim().is_empty() { "an empty cell" } else { "a cell without a value" };
+    format!(
+        " but {what}; take out such lines first, e.g. awk -F'{separator}' '${} != \"{cell}\"' FILE \
+         (of instants each counts as a missed release then)",
+        column + 1
+    )
+}
+
 /// Why a last line without an end is refused, and the way out where it is whole.
 const NO_END: &str = "the last line has no end: if it was not cut, add one";
 
@@ -532,7 +564,13 @@ impl<'r> Lines<'r> {
                 None => break,
             }
         }
-        Err(self.refuse(format!("column {} is missing", at + 1)))
+        let semicolon = self.semicolon(separator == Separator::Semicolon);
+        Err(self.refuse(format!("column {} is missing{semicolon}", at + 1)))
+    }
+
+    /// The way out where semicolons stand in the line, and separate nothing.
+    fn semicolon(&self, is_separator: bool) -> &'static str {
+        if !is_separator && self.line().contains(&b';') { SEMICOLON } else { "" }
     }
 
     /// All fields of the line, as text.
@@ -555,7 +593,10 @@ impl<'r> Lines<'r> {
             return Ok(());
         }
         let first = if columns == 1 { "one".to_owned() } else { columns.to_string() };
-        Err(self.refuse(format!("{filled} fields, but {first} in the first line; {BOTH_WAYS}")))
+        let semicolon = self.semicolon(columns > 1);
+        Err(self.refuse(format!(
+            "{filled} fields, but {first} in the first line; {BOTH_WAYS}{semicolon}"
+        )))
     }
 
     /// Why the requested field of the line is no number.
@@ -851,6 +892,28 @@ mod tests {
         assert!(refused(b"1\n\xff\xfe\n", "lateness:us", None).starts_with("line 2: not a number"));
         let long = refused(&[b"1\n", &[b'x'; 500][..]].concat(), "lateness:us", None);
         assert!(long.len() < 120, "{long}");
+    }
+
+    #[test]
+    fn a_cell_without_a_value_and_a_semicolon_have_a_way_out() {
+        let refused = |text: &str| {
+            let column = ColumnSpec::parse("lateness:us").expect("a column");
+            count_samples(text.as_bytes(), column, None).expect_err(text).to_string()
+        };
+        let cases: [(&str, &[&str]); 5] = [
+            ("k,lateness\n0,1\n1,\n", &["line 3: not a number but an empty cell", "'$2 != \"\"'"]),
+            ("k;lateness\n0;NA\n", &["a cell without a value", "awk -F';' '$2 != \"NA\"'"]),
+            ("lateness\n1\nnan\n", &["line 3: not a number but a cell", "'$1 != \"nan\"'"]),
+            ("lateness\n1.5;7\n", &["2 fields, but one", "tr ';' ','"]),
+            ("k,lateness\n0;1.5\n", &["line 2: column 2 is missing", "tr ';' ','"]),
+        ];
+        for (text, words) in cases {
+            let why = refused(text);
+            assert!(words.iter().all(|word| why.contains(word)), "{why}");
+            assert!(!why.contains('\n'), "{why}");
+        }
+        assert!(!refused("lateness\nx\n").contains("awk"), "damage is no cell without a value");
+        assert!(!refused("k;lateness\n1\n").contains("tr "), "it is the separator");
     }
 
     #[test]

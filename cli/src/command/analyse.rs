@@ -13,7 +13,7 @@ use crate::comparison::{self, Recorded};
 use crate::question::QuestionArgs;
 use crate::recorded::{RecordedRequest, format_of};
 use crate::subcommand::{Execute, Exit};
-use crate::{campaign, parse, writing};
+use crate::{campaign, output, parse, writing};
 
 /// `punctual analyse`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(super) struct AnalyseArgs {
     /// The unit of the values, for a file that does not state it: ns, us, ms or s
     #[arg(long, value_name = "UNIT", conflicts_with = "column")]
     unit: Option<parse::Unit>,
-    /// The nominal period of CSV data
+    /// The nominal period of CSV data, or of a file of another program that does not state it
     #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
     period: Option<parse::Duration>,
     #[command(flatten)]
@@ -64,12 +64,17 @@ impl Execute for AnalyseArgs {
             question: self.question.spec(),
             report: &self.report,
         };
-        let mut report = request.read()?.judged(&self.report, &self.question)?;
+        let mut read = request.read()?;
+        let doubts = read.doubts(&self.question);
+        let mut report = read.judged(&self.report, &self.question)?;
         let uncompared = compared.and_then(|recorded| gate.judge_recorded(&mut report, recorded));
         // What a foreign file cannot tell stands with its figures alone.
         let is_own = report.body.runs().iter().all(|run| run.outcome.imported.is_none());
         let usual = if is_own { Detail::Short } else { Detail::Long };
-        writing::write_in(&report, outputs, self.report.detail(usual))?;
+        let detail = self.report.detail(usual);
+        writing::write_in(&report, outputs, detail)?;
+        // The line of -q has no room for them.
+        doubts.iter().filter(|_| detail == Detail::Line).for_each(|doubt| output::message(doubt));
         Exit::after(&report, uncompared)
     }
 }

@@ -68,15 +68,16 @@ fn a_cut_or_damaged_file_is_read_up_to_there() {
     let (before, incomplete, warnings) = read(&damaged);
     assert!(before > 0 && before < cycles && incomplete == true, "{before} of {cycles}");
     assert!(warnings.contains("damaged at byte"), "{warnings}");
-    let mut newer = whole;
+    let mut newer = whole.clone();
     newer[8] = 2;
     fs::write(&file, newer).expect("writable");
     refused(&run(["analyse", &file]), &["newer"]);
     fs::write(&file, "PUNCTUAL").expect("writable");
     refused(&run(["analyse", &file]), &[&file]);
     fs::write(&file, "").expect("writable");
-    refused(&run(["analyse", &file]), &[&file, "--column"]);
-    refused(&run(["analyse", &file, "--period", "1ms"]), &["--period"]);
+    refused(&run(["analyse", &file]), &[&file, "the file is empty"]);
+    fs::write(&file, &whole).expect("writable");
+    refused(&run(["analyse", &file, "--period", "1ms"]), &["--period", "its own period"]);
 }
 
 #[test]
@@ -407,7 +408,13 @@ fn bad_files_are_refused_in_one_line_with_name_and_place() {
         ("twice.gz", &twice, &["unrecognised file format"]),
         ("garbage", &[0x80; 4_096], &["unrecognised file format", "--column"]),
         ("zeros", &[0; 4_096], &["unrecognised file format"]),
-        ("empty", b"", &["unrecognised file format"]),
+        ("empty", b"", &["the file is empty"]),
+        ("blank", b" \n\n", &["the file is empty"]),
+        (
+            "braces",
+            b"{}\n",
+            &["there is no file_version", "accepted is JSON of cyclictest", "-o DIR"],
+        ),
         ("lines", b"a\nb\n", &["unrecognised file format"]),
         ("brace", b"{", &["line 1"]),
         ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["schema 1", "punctual analyse"]),
@@ -494,7 +501,10 @@ fn a_recording_is_read_from_a_mail_and_a_summary_is_none() {
 fn the_page_of_wakes_without_a_period_judges_no_rate() {
     let dir = Dir::new("imported-page");
     let (result, page) = (dir.path("cyclictest.json"), dir.path("page.html"));
-    let file = peer("cyclictest/histogram.json");
+    let (file, stated) = (dir.path("ct.json"), peer("cyclictest/histogram.json"));
+    let text = fs::read_to_string(stated).expect("readable");
+    // An interval that is no number: the program would not have run.
+    fs::write(&file, text.replace("-i 1000", "-i x")).expect("writable");
     let out = run(["analyse".as_ref(), file.as_os_str(), "--json".as_ref(), result.as_os_str()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(!stdout(&out).contains("not measured"), "{}", stdout(&out));
@@ -504,6 +514,100 @@ fn the_page_of_wakes_without_a_period_judges_no_rate() {
     assert!(page.contains("These data do not state their period"));
     assert!(page.contains("Lateness of wakes where missed releases are not known"));
     assert!(!page.contains("missed ones included") && !page.contains("not measured</"));
+}
+
+#[test]
+fn the_period_of_a_recording_of_cyclictest_is_that_of_its_command_line() {
+    let dir = Dir::new("cyclictest-period");
+    let (file, result) = (peer("cyclictest/histogram.json"), dir.path("result.json"));
+    let analysed = |more: &[&str]| run([&["analyse", text(&file)], more].concat());
+    let gated = analysed(&["--for", "1kHz", "--gate", "--json", text(&result)]);
+    // 3: the share seen is not refuted by so few.
+    assert!(matches!(gated.status.code(), Some(1 | 3)), "{}", stderr(&gated));
+    let page = stdout(&gated);
+    assert!(page.contains("1 kHz") && !page.contains("state their period"), "{page}");
+    let kept: Value = serde_json::from_slice(&fs::read(&result).expect("written")).expect("JSON");
+    assert_eq!(kept["runs"][1]["setup"]["period_ns"], 1_000_000);
+    let impact = run(["impact", "servo", "--from", text(&result), "--crossover", "20Hz"]);
+    assert!(matches!(impact.status.code(), Some(0 | 1 | 3)), "{}", stderr(&impact));
+    // Another period is a way out, and is told of.
+    let other = analysed(&["--period", "2ms", "-q"]);
+    assert_eq!(other.status.code(), Some(0), "{}", stderr(&other));
+    assert!(stderr(&other).contains("the file states 1 ms"), "{}", stderr(&other));
+    let single = peer("cyclictest/verbose-ns.txt");
+    let of_single = |more: &[&str]| {
+        json(&run([&["analyse", text(&single), "--unit", "ns", "--json", "-"], more].concat()))
+    };
+    let (unknown, given) = (of_single(&[]), of_single(&["--period", "1ms"]));
+    assert_eq!(unknown["runs"][0]["setup"]["period_ns"], Value::Null);
+    assert!(unknown["warnings"].to_string().contains("--period TIME"), "{unknown}");
+    assert_eq!(given["runs"][0]["setup"]["period_ns"], 1_000_000);
+}
+
+#[test]
+fn a_question_that_data_without_a_period_do_not_answer_is_named() {
+    let asked = |name: &str, more: &[&str]| {
+        let file = peer(name);
+        run([&["analyse", text(&file), "--for", "linuxcnc"], more].concat())
+    };
+    let name = "cyclictest/verbose-ns.txt";
+    let why = "--for has no answer here: these data do not state their period: --period TIME";
+    let page = stdout(&asked(name, &[]));
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(why), "{page}");
+    let out = asked(name, &["-q"]);
+    assert!(stderr(&out).contains(why), "{}", stderr(&out));
+    assert!(!stderr(&asked(name, &["-q", "--deadline", "50us"])).contains("no answer"));
+    let intervals = stderr(&asked("linuxcnc/latency-histogram.txt", &["-q"]));
+    assert!(intervals.contains("no answer here: these data hold no lateness"), "{intervals}");
+}
+
+#[test]
+fn instants_with_a_stall_that_is_caught_up_are_late_as_they_were() {
+    let dir = Dir::new("instants-stall");
+    let file = dir.path("file.csv");
+    let judged = |wake: &dyn Fn(u64) -> u64| {
+        let rows: String = (0..10_000).map(|k| format!("{}\n", wake(k))).collect();
+        fs::write(&file, format!("instant\n{rows}")).expect("writable");
+        let column = ["--column", "instant:ns", "--period", "1ms", "--deadline", "25us"];
+        let analysed = |more: &[&str]| run([&["analyse", text(&file)], &column[..], more].concat());
+        (json(&analysed(&["--json", "-"])), analysed(&["-q"]))
+    };
+    // 3 to 7 µs of jitter, and 20 ms of stall, of which a cycle makes up for so much.
+    let stalled = |at: u64, caught_up_ns: u64| {
+        move |k: u64| {
+            let since = k.saturating_sub(at) * caught_up_ns;
+            let delay = if k < at { 0 } else { 20_000_000u64.saturating_sub(since) };
+            1_000_000_000 + k * 1_000_000 + 3_000 + k * 7_919 % 4_001 + delay
+        }
+    };
+    for (at, caught_up_ns, late) in
+        [(3_200, 900_000, 23), (6_800, 900_000, 23), (9_000, 100_000, 200)]
+    {
+        let (result, line) = judged(&stalled(at, caught_up_ns));
+        let run = &result["runs"][0];
+        let median = run["lateness_ns"]["p50"].as_f64().expect("told");
+        assert!((1_900.0..2_300.0).contains(&median), "{at}: {median}");
+        let counted = format!("none of 10 000 releases missed, {late} over 25 µs late");
+        let page = stdout(&line).replace('\u{a0}', " ");
+        assert!(page.contains(&counted) && stderr(&line).is_empty(), "{page} {}", stderr(&line));
+    }
+    // What makes the line doubtful is told, where the page is a line too.
+    let wrong_period = |k: u64| k * 250_000;
+    let early_first = |k: u64| if k == 0 { 0 } else { 400_000 + k * 1_000_000 };
+    let step = |k: u64| k * 1_000_000 + if k < 7_000 { 0 } else { 50_000 };
+    let doubts: [(&dyn Fn(u64) -> u64, &str); 3] = [
+        (&wrong_period, "the fitted period is 250 µs, but --period is 1 ms"),
+        (&early_first, "half of all wakes are later than 400 µs after the earliest one"),
+        (&step, "the earliest wakes lie on no straight line"),
+    ];
+    for (wake, doubt) in doubts {
+        let (result, line) = judged(wake);
+        let warnings = result["warnings"].to_string().replace('\u{a0}', " ");
+        assert!(warnings.contains(doubt), "{doubt}: {warnings}");
+        let named = stderr(&line).replace('\u{a0}', " ");
+        assert!(named.contains(doubt), "{doubt}: {named}");
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! cyclictest of rt-tests, in text: `-h` histograms and `-v` values. Its JSON is in
 //! [`super::threads`].
 //!
-//! Source: rt-tests 2.4, src/cyclictest/cyclictest.c (`print_hist`, `print_stat`, `timerthread`).
-//! A value is wake − release, cut to whole µs (ns with -N); the text does not say which. Releases
-//! that passed meanwhile are skipped and not counted.
+//! Source: rt-tests 2.4, src/cyclictest/cyclictest.c (`print_hist`, `print_stat`, `timerthread`,
+//! `main`, which prints the line `Thread N Interval:` once it has added the distance of threads, so
+//! that it has the interval of the next thread). A value is wake − release, cut to whole µs (ns with
+//! -N); the text does not say which. Releases that passed meanwhile are skipped and not counted.
 
 use std::io::Read;
 
@@ -42,7 +43,9 @@ pub(super) const VERBOSE: Format = Format {
         made_with: "`cyclictest -v`",
         holds: "lateness in order, a run a thread",
         resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
-        cannot_tell: "missed releases (below)",
+        cannot_tell: "missed releases (below); the period of a single thread, whose line \
+                      `Interval:` has `-d` in it (of two threads and more the difference shows \
+                      that): `--period`",
     }],
     sniff: Sniff::Line(is_verbose),
     read: verbose,
@@ -60,18 +63,75 @@ pub(super) const CANNOT_KNOW: [&str; 2] = [
     "interval and grid: there are no instants",
 ];
 
-/// The number of buckets of a histogram, by the command line: `-h 500`, `-h500`, `--histogram=500`,
-/// the same with `-H` and `--histofall`. Values from there on are beyond it.
-pub(super) fn buckets(command: &str) -> Option<u64> {
-    let mut words = command.split_whitespace();
-    while let Some(word) = words.next() {
-        let rest = ["--histogram", "--histofall", "-h", "-H"];
-        let Some(rest) = rest.iter().find_map(|name| word.strip_prefix(name)) else { continue };
-        let number = rest.trim_start_matches('=');
-        let number = if number.is_empty() { words.next()? } else { number };
-        return number.parse().ok().filter(|&buckets| buckets > 0);
+/// Short options that take a value, or may have one behind them.
+const WITH_VALUE: &str = "aAbcdDFhHilopt";
+
+/// What a command line says about the values of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CommandLine {
+    /// The number of buckets of a histogram. Values from there on are beyond it.
+    pub(super) buckets: Option<u64>,
+    /// The interval of the first thread, µs; `None` where it is no number.
+    interval_us: Option<u64>,
+    /// How much longer than that of the thread before each interval is, µs.
+    distance_us: Option<u64>,
+}
+
+impl CommandLine {
+    /// Reads the options that getopt would find: `-h 500`, `-qh500`, `--histogram=500`,
+    /// `--histogram 500`.
+    pub(super) fn parse(command: &str) -> Self {
+        let positive = |value: &str| value.parse().ok().filter(|&number: &u64| number > 0);
+        let buckets =
+            value_of(command, &[('h', "histogram"), ('H', "histofall")]).and_then(positive);
+        // As atoi reads them.
+        let digits = |value: &str| value.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        let time_us = |names, default| value_of(command, names).map_or(Some(default), digits);
+        let interval_us = time_us(&[('i', "interval")], 1_000).filter(|&us| us > 0);
+        // Threads of a histogram have one interval.
+        let distance_us =
+            if buckets.is_some() { Some(0) } else { time_us(&[('d', "distance")], 500) };
+        Self { buckets, interval_us, distance_us }
     }
-    None
+
+    /// The period of a thread, counted from 0, ns.
+    pub(super) fn period_ns(&self, thread: u64) -> Option<u64> {
+        let later_us = self.distance_us?.checked_mul(thread)?;
+        period_ns(self.interval_us?.checked_add(later_us)?)
+    }
+}
+
+/// An interval as a period, ns; `None` for one that cyclictest cannot have.
+fn period_ns(us: u64) -> Option<u64> {
+    i32::try_from(us).ok().filter(|&us| us > 0).map(|_| us * 1_000)
+}
+
+/// The value of the last of these options, a letter and a word each.
+fn value_of<'c>(command: &'c str, names: &[(char, &str)]) -> Option<&'c str> {
+    let mut words = command.split_whitespace().skip(1).peekable();
+    let mut found = None;
+    while let Some(word) = words.next() {
+        let next = || words.next_if(|word| !word.starts_with('-'));
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            // getopt takes the beginning of a word for the word.
+            let is_meant = |known: &str| name.len() > 2 && known.starts_with(name);
+            if names.iter().any(|(_, known)| is_meant(known)) {
+                found = value.or_else(next);
+            }
+        } else if let Some(short) = word.strip_prefix('-')
+            && let Some(at) = short.find(|letter: char| WITH_VALUE.contains(letter))
+        {
+            let value = Some(&short[at + 1..]).filter(|rest| !rest.is_empty()).or_else(next);
+            if names.iter().any(|(letter, _)| short[at..].starts_with(*letter)) {
+                found = value;
+            }
+        }
+    }
+    found
 }
 
 /// The fields of a line of its running display: `T: 0 ( 1491) P:80 I:1000 C: …`.
@@ -135,7 +195,7 @@ fn histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, Imp
     histogram_totals(file, footer, next, unit_ns).map_err(|why| lines.refuse(why))?;
     for shown in displayed {
         if let Some(run) = file.runs.get_mut(shown.thread) {
-            run.stated.period_ns = shown.period_us.checked_mul(1_000);
+            run.stated.period_ns = period_ns(shown.period_us);
             run.stated.priority = Some(shown.priority).filter(|&priority| priority > 0);
         }
     }
@@ -245,8 +305,8 @@ fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, Impor
             begun = true;
             let taken = take_value(file, &mut threads, fields, unit_ns);
             taken.map_err(|why| lines.refuse(why))?;
-        } else if let Some(period) = period(text) {
-            periods.push(period);
+        } else if let Some(interval) = printed_interval(text) {
+            periods.push(interval);
             if periods.len() > RUNS_MAX {
                 return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
             }
@@ -255,10 +315,20 @@ fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, Impor
             return Err(lines.refuse(why));
         }
     }
+    let distance_us = distance_us(&periods);
+    if let ([(_, us)], None) = (&periods[..], distance_us) {
+        file.warnings.push(format!(
+            "the period is not known: for a single thread 'cyclictest -v' prints its interval with \
+             the option -d added ({us} us, which is {} us with the usual -d 500); --period TIME \
+             says what it is",
+            us.saturating_sub(500)
+        ));
+    }
     for (number, thread) in threads.into_iter().enumerate() {
         let Some(Thread { mut run, .. }) = thread else { continue };
-        let period = periods.iter().find(|(thread, _)| *thread == number);
-        run.stated.period_ns = period.and_then(|(_, us)| us.checked_mul(1_000));
+        let printed = periods.iter().find(|(thread, _)| *thread == number);
+        let interval_us = printed.zip(distance_us).and_then(|((_, us), by)| us.checked_sub(by));
+        run.stated.period_ns = interval_us.and_then(period_ns);
         file.add(run).map_err(|why| lines.refuse(why))?;
     }
     Ok(Place::Line(lines.number()))
@@ -295,8 +365,18 @@ fn take_value(
     thread.run.push_value(signed_ns(value, unit_ns)?)
 }
 
-/// `Thread 0 Interval: 1000`: the thread and its period in µs.
-fn period(line: &str) -> Option<(usize, u64)> {
+/// By how much each interval is longer than that of the thread before, µs; `None` where the lines
+/// of fewer than two threads show it, or they disagree.
+fn distance_us(printed: &[(usize, u64)]) -> Option<u64> {
+    let mut steps = printed.windows(2).map(|pair| {
+        (pair[0].0 + 1 == pair[1].0).then(|| pair[1].1.checked_sub(pair[0].1)).flatten()
+    });
+    let first = steps.next()??;
+    steps.all(|step| step == Some(first)).then_some(first)
+}
+
+/// `Thread 0 Interval: 1500`: the thread, and in µs its interval with the distance of threads.
+fn printed_interval(line: &str) -> Option<(usize, u64)> {
     let (thread, us) = line.strip_prefix("Thread ")?.split_once(" Interval: ")?;
     Some((thread.trim().parse().ok()?, us.trim().parse().ok()?))
 }
@@ -313,12 +393,67 @@ mod tests {
 
     #[test]
     fn the_length_of_a_histogram_is_in_the_command_line() {
-        let number = |options: &str| buckets(&format!("./cyclictest -q -i 1000 {options} -p 80"));
-        for options in ["-h 500", "-h500", "-H 500", "--histogram=500", "--histofall 500"] {
+        let number = |options: &str| {
+            CommandLine::parse(&format!("./cyclictest -q -i 1000 {options} -p 80")).buckets
+        };
+        for options in
+            ["-h 500", "-h500", "-H 500", "-mqh500", "--histogram=500", "--histofall 500"]
+        {
             assert_eq!(number(options), Some(500), "{options}");
         }
         for options in ["", "-h", "-h x", "--json=-h", "-h 0"] {
             assert_eq!(number(options), None, "{options}");
         }
+    }
+
+    #[test]
+    fn the_period_of_each_thread_is_in_the_command_line() {
+        let us = |options: &str| {
+            let command = CommandLine::parse(&format!("/usr/bin/cyclictest {options}"));
+            [0, 1, 2].map(|thread| command.period_ns(thread).map(|ns| ns / 1_000))
+        };
+        // As rt-tests 2.4 shows them in its running display.
+        for (options, periods) in [
+            ("", [1_000, 1_500, 2_000]),
+            ("-t 3 -p 80 -q --json=F", [1_000, 1_500, 2_000]),
+            ("-i 250 -d 0", [250; 3]),
+            ("-i250 -d10", [250, 260, 270]),
+            ("-mqi 250 -t3 -a", [250, 750, 1_250]),
+            ("--interval=250 --distance 0", [250; 3]),
+            ("--interval 200 --inter=250 --dist=1", [250, 251, 252]),
+            ("-h 400 -i 250", [250; 3]),
+            ("-S -i 250 -H 400 -d 7", [250; 3]),
+            ("--json=-i9 -D 1h -i 250us -d0", [250; 3]),
+        ] {
+            assert_eq!(us(options), periods.map(Some), "{options}");
+        }
+        for options in ["-i 0", "-i x", "-i 99999999999", "-d 99999999999 -i"] {
+            assert_eq!(us(options)[1], None, "{options}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_of_an_interval_has_the_distance_in_it() {
+        let read = |head: &str, threads: usize| {
+            let rows = (0..threads).map(|thread| format!("{thread:8}:       0:      17\n"));
+            let text = head.to_owned() + &rows.collect::<String>();
+            let import = super::super::read(&VERBOSE, text.as_bytes(), &Default::default());
+            let import = import.expect("readable");
+            let periods: Vec<_> = import.runs.iter().map(|run| run.period_ns).collect();
+            (periods, import.warnings.join(" "))
+        };
+        // What rt-tests 2.4 printed with -i 1000, and -d, -h and -t as they stand here.
+        let two = |first: u64, second: u64| {
+            read(&format!("Thread 0 Interval: {first}\nThread 1 Interval: {second}\n"), 2).0
+        };
+        assert_eq!(two(1_500, 2_000), [Some(1_000_000), Some(1_500_000)], "-t 2");
+        assert_eq!(two(1_000, 1_000), [Some(1_000_000); 2], "-t 2 -d 0, and -t 2 -h 100");
+        assert_eq!(two(2_000, 1_500), [None; 2], "no cyclictest");
+        let (one, warnings) = read("Thread 0 Interval: 1500\n", 1);
+        assert_eq!(one, [None], "-t 1, of whatever -i and -d");
+        for words in ["--period TIME", "1500 us", "1000 us with the usual -d 500"] {
+            assert!(warnings.contains(words), "{warnings}");
+        }
+        assert!(!read("", 1).1.contains("--period"), "nothing was printed that is wrong");
     }
 }

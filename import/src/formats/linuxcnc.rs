@@ -1,7 +1,8 @@
 //! LinuxCNC: the pins of `latencybins` as `halcmd show pin` prints them, and the lines of
 //! `latency-histogram --nox`.
 //!
-//! Source: LinuxCNC 2.9, src/hal/components/latencybins.comp, scripts/latency-histogram. A value is
+//! Source: LinuxCNC 2.9, src/hal/components/latencybins.comp, scripts/latency-histogram, whose line
+//! has `secs` and `uS` in 2.8 and before. A value is
 //! the time between two runs of a thread less its period: an interval, not a lateness. The variance
 //! overflows its 32 bits, so neither it nor the deviation made from it is taken.
 
@@ -59,7 +60,7 @@ pub(super) const LATENCY_HISTOGRAM: Format = Format {
 
 /// A line of `latency-histogram --nox`.
 fn is_latency_histogram(line: &str) -> bool {
-    line.contains(" us max:") && line.contains(" us sdev:")
+    fields_of(line).is_some()
 }
 
 /// Reads dumps of the pins of one or more latencybins; a whole histogram takes one dump a bin.
@@ -215,7 +216,7 @@ fn latency_histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Pl
     let mut lines = Lines::new(reader);
     let mut threads: BTreeMap<String, Extremes> = BTreeMap::new();
     while let Some(line) = lines.advance()? {
-        if !line.contains(" us max:") && !line.contains(" min:") {
+        if !line.contains(" max:") && !line.contains(" min:") {
             continue;
         }
         let shown = shortened(line.as_bytes());
@@ -252,24 +253,94 @@ struct Extremes {
     max_ns: f64,
 }
 
-/// `   12 s  servo min: -12.300 us max:  44.000 us sdev:   1.200 us`, with the name
-/// of its thread.
-fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
+/// The texts between the words of a line.
+struct Fields<'l> {
+    seconds: &'l str,
+    thread: &'l str,
+    min: &'l str,
+    max: &'l str,
+}
+
+/// `   12 s  servo min: -12.300 us max:  44.000 us sdev:   1.200 us`; of LinuxCNC 2.8
+/// `   12 secs  servo min: -12.300 uS max:  44.000 uS sdev:   1.200 uS`; `None` for any other line.
+fn fields_of<'l>(line: &'l str) -> Option<Fields<'l>> {
     let (head, rest) = line.split_once("min:")?;
-    let (min, rest) = rest.split_once(" us max:")?;
-    let (max, rest) = rest.split_once(" us sdev:")?;
-    rest.trim_end().strip_suffix("us")?;
     let mut words = head.split_whitespace();
-    let (seconds, "s", thread) = (words.next()?, words.next()?, words.next()?) else {
+    let (seconds, unit, thread, None) = (words.next()?, words.next()?, words.next()?, words.next())
+    else {
         return None;
     };
+    let unit = match unit {
+        "s" => "us",
+        "secs" => "uS",
+        _ => return None,
+    };
+    let (min, rest) = rest.split_once("max:")?;
+    let (max, sdev) = rest.split_once("sdev:")?;
+    let value = |text: &'l str| text.trim_end().strip_suffix(unit).map(str::trim);
+    value(sdev)?;
+    Some(Fields { seconds, thread, min: value(min)?, max: value(max)? })
+}
+
+/// The extremes of a line, with the name of its thread.
+fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
+    let Fields { seconds, thread, min, max } = fields_of(line)?;
     let numbers = || {
         let seconds = whole(seconds)?;
-        let (min_ns, max_ns) = (decimal_ns(min.trim(), 1_000)?, decimal_ns(max.trim(), 1_000)?);
+        let (min_ns, max_ns) = (decimal_ns(min, 1_000)?, decimal_ns(max, 1_000)?);
         if min_ns > max_ns {
             return Err("the minimum is above the maximum".to_owned());
         }
         Ok((clean(thread, 80), Extremes { seconds, min_ns, max_ns }))
     };
     Some(numbers())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line of `latency-histogram --nox`: of LinuxCNC 2.9, and of 2.8.
+    fn printed([second, micro]: [&str; 2], thread: &str, extremes_us: [f64; 2]) -> String {
+        let [min, max] = extremes_us;
+        format!(
+            "{:5} {second} {thread:>6} min:{min:8.3} {micro} max:{max:8.3} {micro} \
+             sdev:{:8.3} {micro}\n",
+            5, 2.345
+        )
+    }
+
+    #[test]
+    fn what_each_version_of_latency_histogram_prints_is_read() {
+        for units in [["s", "us"], ["secs", "uS"]] {
+            let base = printed(units, "base", [-9.1, 8.7]);
+            let servo = printed(units, "servo", [-12.3, 15_432.1]);
+            for (text, threads) in
+                [(base.clone() + &servo, &["base", "servo"][..]), (servo, &["servo"][..])]
+            {
+                let format = super::super::detect(text.as_bytes()).expect("recognised");
+                assert_eq!(format.name, LATENCY_HISTOGRAM.name, "{text}");
+                let import = super::super::read(format, text.as_bytes(), &Default::default());
+                let runs = import.expect("readable").runs;
+                let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+                assert_eq!(names, threads);
+                let interval = &runs[threads.len() - 1].outcome.interval_ns;
+                assert_eq!((interval.min, interval.max), (Some(-12_300.0), Some(15_432_100.0)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_version_prints_is_refused() {
+        let good = printed(["s", "us"], "servo", [-12.3, 15.4]);
+        for bad in ["5 secs  servo", "5 s", "5 s a b", "5 min servo"] {
+            assert!(fields_of(&good.replace("5 s  servo", bad)).is_none(), "{bad}");
+        }
+        assert!(fields_of(good.trim_end_matches("us\n")).is_none(), "cut off");
+        assert!(fields_of(&good.replace("us max", "ms max")).is_none());
+        let text = good.clone() + &good.replace("us max", "ms max");
+        let refused = super::super::read(&LATENCY_HISTOGRAM, text.as_bytes(), &Default::default());
+        let why = refused.expect_err("another unit").to_string();
+        assert!(why.starts_with("line 2: not a line of latency-histogram"), "{why}");
+    }
 }

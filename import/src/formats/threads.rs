@@ -34,8 +34,9 @@ pub(super) const FORMAT: Format = Format {
             holds: "lateness, a run a thread",
             resolution: "1 µs, or 1 ns with `-N`",
             cannot_tell: "missed releases (below); overflow is cycles less the sum of the \
-                          histogram, whose end is that of `-h` or `-H` in the command line; \
-                          period, policy and priority but for the command line",
+                          histogram, whose end is that of `-h` or `-H` in the command line, as \
+                          the period is that of `-i` and `-d`; policy and priority but for the \
+                          command line",
         },
         Writer {
             program: "oslat",
@@ -67,8 +68,14 @@ fn is_json(head: &[u8]) -> bool {
 
 /// Reads a whole file.
 fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
-    let mut root =
-        Root { file, version: None, program: None, unit_ns: None, threads: None, buckets: None };
+    let mut root = Root {
+        file,
+        version: None,
+        program: None,
+        unit_ns: None,
+        threads: None,
+        command: cyclictest::CommandLine::default(),
+    };
     read_object(reader, &mut root)?;
     Ok(Place::Line(1))
 }
@@ -82,8 +89,8 @@ struct Root<'a, 'b> {
     /// The unit of buckets and values.
     unit_ns: Option<i64>,
     threads: Option<u64>,
-    /// Buckets of cyclictest's histograms, by its command line.
-    buckets: Option<u64>,
+    /// What the command line of cyclictest says.
+    command: cyclictest::CommandLine,
 }
 
 impl<'b> Root<'_, 'b> {
@@ -92,7 +99,7 @@ impl<'b> Root<'_, 'b> {
         let program = command.split_whitespace().next().unwrap_or_default();
         self.program = match program.rsplit('/').next().unwrap_or_default() {
             "cyclictest" => {
-                self.buckets = cyclictest::buckets(command);
+                self.command = cyclictest::CommandLine::parse(command);
                 Some(Program::Cyclictest)
             }
             "oslat" => Some(Program::Oslat),
@@ -134,11 +141,11 @@ impl<'b> Root<'_, 'b> {
         };
         (source.format, source.program) = (format, name);
         if program == Program::Cyclictest {
-            self.file.cannot_know(&["period, policy and priority, except in the command line"]);
+            self.file.cannot_know(&["policy and priority, except in the command line"]);
         }
         self.file.cannot_know(cannot_know);
         let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
-        Ok(Threads { file: self.file, program, unit_ns, buckets: self.buckets })
+        Ok(Threads { file: self.file, program, unit_ns, command: self.command })
     }
 }
 
@@ -190,8 +197,9 @@ impl Object for Root<'_, '_> {
     fn done(&mut self) -> Result<(), String> {
         let runs = self.file.runs.len() as u64;
         if self.version.is_none() {
-            return Err("there is no file_version: not JSON of rt-tests or \
-                       jitterdebugger"
+            return Err("there is no file_version: accepted is JSON of cyclictest and oslat \
+                       (--json=FILE) and of jitterdebugger (-o DIR), and a result of punctual \
+                       (--json)"
                 .to_owned());
         }
         match self.threads {
@@ -221,7 +229,7 @@ struct Threads<'a, 'b> {
     file: &'a mut Reading<'b>,
     program: Program,
     unit_ns: i64,
-    buckets: Option<u64>,
+    command: cyclictest::CommandLine,
 }
 
 impl Object for Threads<'_, '_> {
@@ -231,7 +239,11 @@ impl Object for Threads<'_, '_> {
         if self.file.runs.iter().any(|run| run.stated.name == thread.run.stated.name) {
             return Err(A::Error::custom(format!("{:?} twice", thread.run.stated.name)));
         }
-        let limit_ns = self.buckets.map(|buckets| scaled(buckets, self.unit_ns));
+        thread.run.stated.period_ns = match self.program {
+            Program::Cyclictest => self.command.period_ns(number),
+            Program::Oslat | Program::Jitterdebugger => None,
+        };
+        let limit_ns = self.command.buckets.map(|buckets| scaled(buckets, self.unit_ns));
         thread.run.stated.limit_ns = limit_ns.transpose().map_err(A::Error::custom)?;
         map.next_value_seed(Fields(&mut thread))?;
         self.file.add(thread.run).map_err(A::Error::custom)?;

@@ -5,6 +5,7 @@
 
 pub(crate) mod changes;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 
@@ -13,12 +14,15 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use punctual_host::facts::MachineFacts;
-use punctual_host::plan::TuningPlan;
-use punctual_host::rules::{self, CpuScope, Inputs, KnobVerdict, RuleVerdict, Workload};
+use punctual_host::plan::{PlanStep, TuningPlan};
+use punctual_host::rules::{
+    self, CpuScope, Inputs, KnobChange, KnobVerdict, RuleVerdict, Workload,
+};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{LoopCores, Root, parse_cpus};
 use punctual_lab::tuning::{
-    self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, StepOutcome, WantedValue, active,
+    self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, RevertedStep, StepOutcome,
+    WantedValue, active,
 };
 use punctual_report::{Envelope, Report, TuneBody};
 
@@ -252,6 +256,26 @@ impl TunedMachine {
         Ok(plan)
     }
 
+    /// The verdicts of the rules, as a plan for the workload goes on from them: a boot parameter
+    /// that it sets is one that could be better.
+    pub(crate) fn verdicts(&self) -> Vec<KnobVerdict> {
+        let inputs = self.inputs();
+        let mut verdicts = rules::judge(&inputs);
+        let plan = TuningPlan::of(&inputs, &verdicts, &self.root);
+        for step in &plan.boot {
+            let KnobChange::Boot { name, .. } = &step.change else { continue };
+            if verdicts.iter().any(|judged| judged.changes.contains(&step.change)) {
+                continue;
+            }
+            let judged = verdicts.iter_mut().find(|judged| judged.knob == *name);
+            judged.into_iter().for_each(|judged| want_at_boot(judged, step));
+        }
+        verdicts.iter_mut().for_each(name_the_reboot);
+        let urgency = |judged: &KnobVerdict| (judged.verdict, u8::MAX - judged.gain);
+        verdicts.sort_by_key(urgency);
+        verdicts
+    }
+
     /// The facts, settings, CPUs and workload that rules judge.
     pub(crate) fn inputs(&self) -> Inputs<'_> {
         Inputs {
@@ -261,6 +285,34 @@ impl TunedMachine {
             workload: self.workload,
         }
     }
+}
+
+/// Adds to a verdict about a boot parameter that a plan sets it; one that could not be judged stays
+/// so.
+fn want_at_boot(judged: &mut KnobVerdict, step: &PlanStep) {
+    match judged.verdict {
+        RuleVerdict::Unknown => return,
+        RuleVerdict::Good | RuleVerdict::NotApplicable => {
+            judged.verdict = RuleVerdict::NeedsReboot;
+            judged.why = format!("{} {}", step.why, judged.why);
+        }
+        // What it is set to, or that it goes, is for the plan to say.
+        _ => judged.changes.retain(|change| !is_at_boot(change)),
+    }
+    judged.changes.push(step.change.clone());
+}
+
+/// Gives a verdict that says "without a reboot" the one that says with it, where all its changes
+/// take one.
+fn name_the_reboot(judged: &mut KnobVerdict) {
+    let takes_one = !judged.changes.is_empty() && judged.changes.iter().all(is_at_boot);
+    if judged.verdict == RuleVerdict::Improve && takes_one {
+        judged.verdict = RuleVerdict::NeedsReboot;
+    }
+}
+
+const fn is_at_boot(change: &KnobChange) -> bool {
+    matches!(change, KnobChange::Boot { .. } | KnobChange::Remove { .. })
 }
 
 /// The line about a setting that was applied, or that the kernel did not take.
@@ -331,6 +383,9 @@ pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> St
     let (path, old) = (&entry.path, active(&entry.old));
     match outcome {
         RevertOutcome::Restored => format!("{path}: {old}"),
+        RevertOutcome::AsBefore if entry.could_not_be_set() => {
+            format!("{path}: {old} as ever: {} could not be set", entry.new)
+        }
         RevertOutcome::AsBefore => format!("{path}: {old} already"),
         RevertOutcome::Changed { now } => {
             format!("{path}: left at {now}: changed since by somebody else; it was {old}")
@@ -345,18 +400,17 @@ pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> St
 
 /// Puts back what the journal has, and says what is not as before; how many settings that are.
 pub(crate) fn put_back(journal: &mut JournalFile, boot: &str) -> Result<u32> {
-    let (mut restored, mut left) = (0, 0);
-    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| match step.outcome {
-        RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
-        outcome => {
-            left += 1;
-            output::message(&reverted_line(&step.entry, &outcome));
+    let mut counts = RevertedCounts::default();
+    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| {
+        counts.count(&step);
+        if !matches!(step.outcome, RevertOutcome::Restored | RevertOutcome::AsBefore) {
+            output::message(&reverted_line(&step.entry, &step.outcome));
         }
     })?;
-    if restored + left > 0 {
-        output::message(&as_before_line(restored, left));
+    if !counts.is_empty() {
+        output::message(&counts.to_string());
     }
-    Ok(left)
+    Ok(counts.left())
 }
 
 /// Shows a line at once. Nobody may be reading any more: what is being done goes on.
@@ -375,10 +429,71 @@ pub(crate) const fn are(settings: u32) -> &'static str {
     if settings == 1 { "is" } else { "are" }
 }
 
-/// The line at the end, where settings were put back.
-pub(crate) fn as_before_line(restored: u32, left: u32) -> String {
-    format!("{} {} as before, {left} {} not", counted(restored), are(restored), are(left))
+/// What is said of a setting once it was to be put back, from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reverted {
+    /// It could not be set, and never changed.
+    NeverChanged,
+    /// It was changed, and is as before.
+    AsBefore,
+    /// It is not as before.
+    Left,
 }
+
+/// Settings by what became of them when they were put back: each once, by its path.
+#[derive(Debug, Default)]
+pub(crate) struct RevertedCounts {
+    by_path: BTreeMap<String, Reverted>,
+    /// Files of the boot loader that are as before, and that are not, its program among them.
+    boot_files: [u32; 2],
+}
+
+impl RevertedCounts {
+    /// Counts one.
+    pub(crate) fn count(&mut self, step: &RevertedStep) {
+        let became = match step.outcome {
+            RevertOutcome::AsBefore if step.entry.could_not_be_set() => Reverted::NeverChanged,
+            RevertOutcome::Restored | RevertOutcome::AsBefore => Reverted::AsBefore,
+            _ => Reverted::Left,
+        };
+        let so_far = self.by_path.entry(step.entry.path.clone()).or_insert(became);
+        *so_far = became.max(*so_far);
+    }
+
+    /// Counts files of the boot loader: so many that are as before, and that are not.
+    pub(crate) fn count_boot_files(&mut self, as_before: u32, left: u32) {
+        self.boot_files = [as_before, left];
+    }
+
+    fn of(&self, wanted: Reverted) -> u32 {
+        let found = self.by_path.values().filter(|became| **became == wanted).count();
+        u32::try_from(found).unwrap_or(u32::MAX)
+    }
+
+    /// Those that are not as before.
+    pub(crate) fn left(&self) -> u32 {
+        self.of(Reverted::Left) + self.boot_files[1]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_path.is_empty()
+    }
+}
+
+impl fmt::Display for RevertedCounts {
+    /// The line at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (restored, left) = (self.of(Reverted::AsBefore) + self.boot_files[0], self.left());
+        write!(f, "{} {} as before, {left} {} not", counted(restored), are(restored), are(left))?;
+        match self.of(Reverted::NeverChanged) {
+            0 => Ok(()),
+            never => write!(f, ", {never} {NEVER_CHANGED}"),
+        }
+    }
+}
+
+/// What is said of settings that could not be set.
+pub(crate) const NEVER_CHANGED: &str = "could not be set and never changed";
 
 /// Output of verdicts, and whether they decide the exit status.
 #[derive(Debug, clap::Args)]
@@ -458,7 +573,35 @@ mod tests {
 
     #[test]
     fn one_setting_is_no_plural() {
-        assert_eq!(as_before_line(1, 0), "1 setting is as before, 0 are not");
-        assert_eq!(as_before_line(0, 1), "0 settings are as before, 1 is not");
+        let mut counts = RevertedCounts::default();
+        counts.count_boot_files(1, 0);
+        assert_eq!(counts.to_string(), "1 setting is as before, 0 are not");
+        counts.count_boot_files(0, 1);
+        assert_eq!(counts.to_string(), "0 settings are as before, 1 is not");
+    }
+
+    #[test]
+    fn what_could_not_be_set_is_not_counted_as_put_back() {
+        let entry = |path: &str, took: &str| JournalEntry {
+            path: path.to_owned(),
+            old: "0-1\n".to_owned(),
+            new: "0".to_owned(),
+            took: Some(took.to_owned()),
+            refusal: None,
+        };
+        let mut counts = RevertedCounts::default();
+        let refused = entry("/proc/irq/36/smp_affinity_list", "0-1\n");
+        let line = reverted_line(&refused, &RevertOutcome::AsBefore);
+        assert_eq!(line, "/proc/irq/36/smp_affinity_list: 0-1 as ever: 0 could not be set");
+        let changed = entry("/proc/irq/9/smp_affinity_list", "0\n");
+        for entry in [refused.clone(), refused, changed.clone()] {
+            counts.count(&RevertedStep { entry, outcome: RevertOutcome::AsBefore });
+        }
+        let words = "1 setting is as before, 0 are not, 1 could not be set and never changed";
+        assert_eq!((counts.to_string().as_str(), counts.left()), (words, 0));
+        // Whatever else is said of the same setting.
+        let outcome = RevertOutcome::Changed { now: "1".to_owned() };
+        counts.count(&RevertedStep { entry: changed, outcome });
+        assert_eq!(counts.left(), 1);
     }
 }

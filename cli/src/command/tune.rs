@@ -34,8 +34,8 @@ use crate::output::{
 use crate::program::PROGRAM;
 use crate::settings::VerdictArgs;
 use crate::settings::{
-    AppliedCounts, TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted,
-    reverted_line, show,
+    AppliedCounts, NEVER_CHANGED, RevertedCounts, TuneScopeArgs, TunedMachine, applied_line, are,
+    counted, reverted_line, show,
 };
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
@@ -210,7 +210,7 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
         std::thread::sleep(WATCH);
         machine.settings.watch(&machine.root, &machine.facts);
     }
-    let verdicts = rules::judge(&machine.inputs());
+    let verdicts = machine.verdicts();
     envelope.machine = Some(machine.facts);
     let body = TuneBody {
         cpus: machine.scope.cpus,
@@ -232,7 +232,7 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
     let mut blocks = printed.document(args.verbose);
     if args.verbose {
-        blocks.extend(view::kinds::tune::settled(&rules::judge(&machine.inputs())));
+        blocks.extend(view::kinds::tune::settled(&machine.verdicts()));
     }
     if !plan.is_empty() && machine.root.is_live() {
         let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
@@ -315,25 +315,22 @@ fn revert(args: &TuneStateArgs) -> Result<Exit> {
     // All of them before any is put back: where one is not to be obeyed, nothing is changed.
     let lock = |name| JournalFile::lock(&settings, state, name);
     let journals: Vec<JournalFile> = names.into_iter().map(lock).collect::<Result<_>>()?;
-    let (mut restored, mut left) = (0, 0);
+    let mut counts = RevertedCounts::default();
     if at_boot {
         let outcome = boot::revert(&root, &args.root, (&settings, &args.state))?;
-        (restored, left) = (outcome.done, outcome.failed);
+        counts.count_boot_files(outcome.done, outcome.failed);
     }
     for mut journal in journals {
         if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
             show("the machine was restarted since: its settings are those of the boot");
         }
         tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
-            match step.outcome {
-                RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
-                _ => left += 1,
-            }
+            counts.count(&step);
             show(reverted_line(&step.entry, &step.outcome));
         })?;
     }
-    show(as_before_line(restored, left));
-    Ok(if left == 0 { Exit::Fine } else { Exit::Failed })
+    show(counts.to_string());
+    Ok(if counts.left() == 0 { Exit::Fine } else { Exit::Failed })
 }
 
 /// `punctual tune status`.
@@ -348,7 +345,7 @@ fn status(args: &TuneStatusArgs) -> Result<Exit> {
         let now = settings.command_line.value();
         rows.extend(at_boot.iter().map(|entry| boot::standing(entry, place, now)));
     }
-    let mut is_of_earlier_boot = false;
+    let (mut is_of_earlier_boot, mut counts) = (false, StandingCounts::default());
     for name in JournalName::RUNNING {
         let bytes = JournalFile::read(&state.state, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
@@ -359,7 +356,7 @@ fn status(args: &TuneStatusArgs) -> Result<Exit> {
         let files = files_of(place);
         rows.extend(journal.entries.iter().map(|entry| {
             let JournalEntry { path, old, new, .. } = entry;
-            let state = standing(entry, &files).unwrap_or_else(|| AS_APPLIED.to_owned());
+            let state = counts.count(entry, standing(entry, &files));
             vec![path.clone(), format!("{} -> {new}", active(old)), state]
         }));
     }
@@ -372,6 +369,9 @@ fn status(args: &TuneStatusArgs) -> Result<Exit> {
         let columns = ["setting", "applied", "now"].map(words);
         blocks.push(Table::new("", columns, rows).joined().into());
     }
+    if counts.changed + counts.never > 0 {
+        blocks.extend([Block::Break, Block::words(counts.to_string())]);
+    }
     if blocks.is_empty() {
         blocks.push(Block::words("nothing is applied"));
     }
@@ -381,6 +381,42 @@ fn status(args: &TuneStatusArgs) -> Result<Exit> {
 
 /// The words for what still is as it was applied.
 const AS_APPLIED: &str = "as applied";
+
+/// Settings of the journal by how they stand, each once.
+#[derive(Debug, Default, Clone, Copy)]
+struct StandingCounts {
+    /// Those that were changed.
+    changed: u32,
+    /// Those of them that are as applied.
+    as_applied: u32,
+    /// Those that could not be set.
+    never: u32,
+}
+
+impl StandingCounts {
+    /// Counts a setting, and says how it stands; `otherwise` where it is not as it was applied.
+    fn count(&mut self, entry: &JournalEntry, otherwise: Option<String>) -> String {
+        if entry.could_not_be_set() {
+            self.never += 1;
+        } else {
+            self.changed += 1;
+            self.as_applied += u32::from(otherwise.is_none());
+        }
+        otherwise.unwrap_or_else(|| AS_APPLIED.to_owned())
+    }
+}
+
+impl fmt::Display for StandingCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { changed, as_applied, never } = *self;
+        if changed == 0 {
+            return write!(f, "{} {NEVER_CHANGED}", counted(never));
+        }
+        let (settings, were, verb) = (counted(changed), was(changed), are(as_applied));
+        write!(f, "{as_applied} of {settings} that {were} changed {verb} {AS_APPLIED}")?;
+        if never > 0 { write!(f, ", {never} {NEVER_CHANGED}") } else { Ok(()) }
+    }
+}
 
 /// Tells whether a journal is of a boot before this one.
 fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {

@@ -242,6 +242,69 @@ fn a_plan_has_what_is_good_only_when_it_is_wanted() {
 }
 
 #[test]
+fn a_boot_parameter_of_the_plan_is_a_setting_that_could_be_better() {
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+    let entries = fs::read_dir(machines).expect("a directory").flatten();
+    let machines = entries.filter(|entry| entry.path().is_dir());
+    let names: Vec<String> =
+        machines.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+    let is_at_boot = |change: &Value| change["kind"] == "boot" || change["kind"] == "remove";
+    let mut planned = 0;
+    for name in &names {
+        for workload in ["linuxcnc", "servo", "audio", "polling", "vm-guest"] {
+            let result = check(name, &["--for", workload]);
+            let verdicts = result["verdicts"].as_array().expect("verdicts");
+            let root = machine(name);
+            let args = ["tune", "plan", "--for", workload, "--root", &root, "--json", "-"];
+            let plan = json(&run(args));
+            for step in plan["boot"].as_array().expect("steps") {
+                let wants = |row: &&Value| {
+                    row["changes"].as_array().is_some_and(|all| all.contains(&step["change"]))
+                };
+                let is_unknown = verdict(&result, step["knob"].as_str().expect("a name"))["verdict"]
+                    == "unknown";
+                let said = verdicts.iter().find(wants).map(|row| &row["verdict"]);
+                let is_open = said.is_some_and(|word| {
+                    ["conflict", "no-effect", "improve", "needs-reboot"].iter().any(|w| word == w)
+                });
+                assert!(is_open || is_unknown, "{name} {workload}: {step} {said:?}");
+                planned += 1;
+            }
+            // "Without a reboot" is said of what has a change that takes none, or none at all.
+            for row in verdicts.iter().filter(|row| row["verdict"] == "improve") {
+                let changes = row["changes"].as_array().expect("changes");
+                assert!(changes.is_empty() || !changes.iter().all(is_at_boot), "{name}: {row}");
+            }
+        }
+    }
+    assert!(planned > 50, "{planned}");
+    let guest = |more: &[&str]| {
+        let result = check("debian-rt-guest-2cpu", &[&["--cpus", "1"], more].concat());
+        ["rcu_nocbs", "irqaffinity"].map(|knob| verdict(&result, knob)["verdict"].clone())
+    };
+    assert_eq!(guest(&["--for", "linuxcnc"]), ["needs-reboot", "needs-reboot"]);
+    assert_eq!(guest(&[]), ["not-applicable", "not-applicable"]);
+}
+
+#[test]
+fn only_what_makes_a_loop_less_late_is_counted() {
+    let root = machine("smt-desktop-8cpu");
+    let args = ["tune", "check", "--cpus", "3,7", "--root", &root];
+    let result = json(&run(args.into_iter().chain(["--json", "-"])));
+    let open = |row: &&Value| {
+        let words = ["conflict", "no-effect", "improve", "needs-reboot"];
+        words.iter().any(|word| row["verdict"] == *word)
+    };
+    let verdicts = result["verdicts"].as_array().expect("verdicts");
+    let (helping, others): (Vec<&Value>, Vec<&Value>) =
+        verdicts.iter().filter(open).partition(|row| row["gain"].as_u64() > Some(0));
+    assert!(others.iter().any(|row| row["knob"] == "CONFIG_TIMERLAT_TRACER"), "{others:?}");
+    let page = stdout(&run(args));
+    let line = format!("\n{} settings could be better", helping.len());
+    assert!(page.contains(&line), "{line} {page}");
+}
+
+#[test]
 fn whole_cores_are_chosen_for_loops() {
     let plan = |name: &str, args: &[&str]| {
         let root = machine(name);
@@ -408,6 +471,36 @@ fn counted_lines(page: &str) -> (usize, usize) {
 }
 
 #[test]
+fn a_setting_that_was_applied_twice_is_one() {
+    let laptop = Laptop::new("tune-twice");
+    let before = files(Path::new(&laptop.root));
+    for cpus in ["3", "2"] {
+        let args = ["tune", "apply", "--cpus", cpus, "--root", &laptop.root];
+        let only = ["--only", "kernel.watchdog_cpumask", "--only", "vm.swappiness"];
+        let only = only.into_iter().chain(["--state", laptop.state.as_str()]);
+        let out = run(args.into_iter().chain(only));
+        assert_eq!(out.status.code(), Some(0), "{}{}", stdout(&out), stderr(&out));
+    }
+    let distinct = |page: &str| {
+        let lines: Vec<&str> = page.lines().filter(|line| line.starts_with('/')).collect();
+        let mut paths: Vec<&str> =
+            lines.iter().filter_map(|line| Some(line.split_once(": ")?.0)).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), lines.len(), "{page}");
+        paths.len()
+    };
+    let standing = stdout(&laptop.tune("status"));
+    let applied = distinct(&standing);
+    let line = format!("{applied} of {applied} settings that were changed are as applied\n");
+    assert!(applied == 2 && standing.ends_with(&line), "{standing}");
+    let reverted = stdout(&laptop.tune("revert"));
+    assert_eq!(distinct(&reverted), applied, "{reverted}");
+    assert!(reverted.ends_with(&format!("\n{applied} settings are as before, 0 are not\n")));
+    assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
 fn what_somebody_else_changed_is_left() {
     let laptop = Laptop::new("tune-changed");
     laptop.tune("apply");
@@ -519,7 +612,8 @@ fn what_the_machine_cannot_set_is_named_and_no_failure() {
     let dir = Dir::new("tune-impossible");
     let state = dir.path("state").display().to_string();
     let args = |command| ["tune", command, "--state", state.as_str()];
-    let out = run(args("apply").into_iter().chain(["--only", "pcie_aspm.policy"]));
+    let apply = || run(args("apply").into_iter().chain(["--only", "pcie_aspm.policy"]));
+    let (_first, out) = (apply(), apply());
     let (page, code) = (stdout(&out), out.status.code());
     let (verified, standing) = (run(args("verify")), stdout(&run(args("status"))));
     let reverted = run(args("revert"));
@@ -535,7 +629,14 @@ fn what_the_machine_cannot_set_is_named_and_no_failure() {
         for page in [&verified, &standing] {
             assert!(page.contains("cannot be set here: "), "{page}");
             assert!(!page.contains("as before"), "{page}");
+            assert_eq!(page.matches(path).count(), 1, "applied twice, and one setting: {page}");
         }
+        let never = "1 setting could not be set and never changed\n";
+        assert!(standing.ends_with(never), "{standing}");
+        let reverted = stdout(&reverted);
+        let sum = "0 settings are as before, 0 are not, 1 could not be set and never changed";
+        assert!(reverted.contains(sum), "{reverted}");
+        assert_eq!(reverted.matches(path).count(), 1, "{reverted}");
     }
     // A read-only /sys refuses, and that is another thing.
     let expected = if page.contains(", 0 refused") { 0 } else { 1 };

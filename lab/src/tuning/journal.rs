@@ -10,7 +10,7 @@ use std::io;
 
 use punctual_os::Errno;
 
-use super::impossible;
+use super::{impossible, says};
 
 /// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
@@ -80,11 +80,46 @@ impl JournalEntry {
         self.took.as_ref() != Some(&self.old)
     }
 
+    /// Returns true where it is known to have stayed as it was, though another value was written:
+    /// the kernel refused that, or showed the old one again.
+    pub fn could_not_be_set(&self) -> bool {
+        !self.is_changed() && !says(&self.path, &self.old, &self.new)
+    }
+
     /// Why no right and no second try sets this here; `None` where the kernel took it, or where the
     /// way is only closed now.
     pub fn impossible_here(&self) -> Option<&'static str> {
         impossible(&self.path, self.refusal?)
     }
+
+    /// Returns true where `later`, about the same setting, was written over what this one left, so
+    /// that nobody changed it between, and both texts that it may have now are known.
+    fn leads_to(&self, later: &Self) -> bool {
+        let is_over_it = *self.took.as_ref().unwrap_or(&self.old) == later.old;
+        is_over_it && (later.took.is_some() || later.old == self.old)
+    }
+
+    /// This entry and a `later` one that it leads to as one: the text from before both, and the
+    /// value that it has.
+    fn and(self, later: Self) -> Self {
+        // What was refused leaves the value that was there.
+        let is_left = later.old != self.old && !later.is_changed();
+        if is_left { self } else { Self { old: self.old, ..later } }
+    }
+}
+
+/// The same changes with each setting once, at its first place. One that somebody else changed
+/// between two of its entries keeps both: a revert sees that by the first.
+fn each_once(entries: Vec<JournalEntry>) -> Vec<JournalEntry> {
+    let mut settings: Vec<JournalEntry> = Vec::new();
+    for later in entries {
+        let earlier = settings.iter_mut().rfind(|earlier| earlier.path == later.path);
+        match earlier.filter(|earlier| earlier.leads_to(&later)) {
+            Some(earlier) => *earlier = earlier.clone().and(later),
+            None => settings.push(later),
+        }
+    }
+    settings
 }
 
 /// A journal that was read.
@@ -92,7 +127,8 @@ impl JournalEntry {
 pub struct TuningJournal {
     /// The boot that it is about; empty for a journal without lines.
     pub boot: String,
-    /// The changes, in order.
+    /// The changes, in order; of a setting that was changed again, one that goes back to its first
+    /// text.
     pub entries: Vec<JournalEntry>,
 }
 
@@ -222,6 +258,7 @@ impl TuningJournal {
                 _ => return Err(JournalError::Line(at + 1)),
             }
         }
+        journal.entries = each_once(journal.entries);
         Ok(journal)
     }
 

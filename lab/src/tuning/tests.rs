@@ -543,3 +543,76 @@ fn what_is_put_back_stays_in_the_journal_until_it_is_emptied() {
     done.unwrap();
     assert!(steps.iter().all(|step| matches!(step.outcome, RevertOutcome::AsBefore)), "{steps:?}");
 }
+
+#[test]
+fn a_setting_that_was_applied_again_is_one_that_goes_back_to_the_beginning() {
+    let [swappiness, irq] = ["/proc/sys/vm/swappiness", "/proc/irq/9/smp_affinity_list"];
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.faults.borrow_mut().insert(irq.to_owned(), Fault::Errno(5));
+    for swapped in ["10", "20", "20"] {
+        let wanted = [WantedValue::new(swappiness, swapped), WantedValue::new(irq, "0-3")];
+        let (mut files, mut store) = (machine.clone(), machine.clone());
+        apply(&wanted, &mut files, &mut store, BOOT, |_| {}).unwrap();
+    }
+    let entries = TuningJournal::parse(&machine.disk.borrow()).unwrap().entries;
+    let shown = |entry: &JournalEntry| {
+        let JournalEntry { path, old, new, took, .. } = entry;
+        (path.clone(), old.clone(), new.clone(), took.clone(), entry.could_not_be_set())
+    };
+    let text = str::to_owned;
+    let expected = [
+        (text(swappiness), text("60\n"), text("20"), Some(text("20\n")), false),
+        (text(irq), text("0-7\n"), text("0-3"), Some(text("0-7\n")), true),
+    ];
+    assert_eq!(entries.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert!(entries[1].impossible_here().is_some());
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    assert_eq!(*machine.texts.borrow(), before);
+    // A value that is refused leaves the one that was applied, as such.
+    let swapped = |value: &str| {
+        let (mut files, mut store) = (machine.clone(), machine.clone());
+        apply(&[WantedValue::new(swappiness, value)], &mut files, &mut store, BOOT, |_| {})
+            .unwrap();
+    };
+    swapped("10");
+    machine.faults.borrow_mut().insert(swappiness.to_owned(), Fault::Errno(22));
+    swapped("-1");
+    machine.faults.borrow_mut().clear();
+    let entries = TuningJournal::parse(&machine.disk.borrow()).unwrap().entries;
+    assert_eq!((entries.len(), entries[0].new.as_str()), (1, "10"), "{entries:?}");
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+    // What somebody else changed between is theirs.
+    swapped("10");
+    machine.texts.borrow_mut().insert(text(swappiness), text("33\n"));
+    swapped("10");
+    machine.revert().1.unwrap();
+    assert_eq!(machine.text(swappiness), "33\n");
+}
+
+#[test]
+fn a_kill_at_any_step_of_a_second_apply_loses_nothing() {
+    let path = "/proc/sys/vm/swappiness";
+    for kill in [Kill::Before, Kill::After, Kill::Torn] {
+        for at in 0.. {
+            let machine = FakeMachine::new();
+            let before = machine.texts.borrow().clone();
+            machine.apply().1.unwrap();
+            machine.restart();
+            machine.killed_at.set(Some((at, kill)));
+            let (mut files, mut store) = (machine.clone(), machine.clone());
+            let wanted = [WantedValue::new(path, "20")];
+            let _ended = apply(&wanted, &mut files, &mut store, BOOT, |_| {});
+            let finished = machine.steps.get() <= at;
+            machine.restart();
+            machine.revert().1.unwrap();
+            assert_eq!(*machine.texts.borrow(), before, "{at}, {kill:?}");
+            if finished {
+                break;
+            }
+        }
+    }
+}

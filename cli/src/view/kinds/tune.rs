@@ -159,7 +159,9 @@ fn changes(changes: &[KnobChange]) -> String {
 /// The command that changes all settings at once, or shows the late wakes of a program; a sentence
 /// where nothing could be better.
 pub(super) fn next(body: &TuneBody) -> Vec<Block> {
-    let count = open(body).count();
+    // A setting that only tells what makes a loop late makes none less late.
+    let helps = |setting: &&KnobVerdict| body.program.is_some() || setting.gain > 0;
+    let count = open(body).filter(helps).count();
     if count == 0 {
         return vec![Block::Break, Block::words("nothing is left to do")];
     }

@@ -46,22 +46,38 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Its runs: all, or the one of this name.
+    /// Its runs: all, or the one of this name; where none has it, the only one that a table may
+    /// show so.
     ///
     /// # Errors
-    /// It has none, or none of this name.
+    /// It has none, or none of this name, or several are shown so.
     pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
         let shown = self.path.display();
         let runs = self.report.body.runs();
         let named: Vec<&Run> =
             runs.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
-        match (named.is_empty(), name) {
-            (false, _) => Ok(named),
-            (true, None) => bail!("{shown}: no runs in this result"),
-            (true, Some(name)) => {
-                let names: Vec<String> = runs.iter().map(|run| format!("{:?}", run.name)).collect();
-                bail!("{shown}: no run {name:?}; the runs are: {}", names.join(", "))
+        let Some(name) = name else {
+            return if named.is_empty() {
+                bail!("{shown}: no runs in this result")
+            } else {
+                Ok(named)
+            };
+        };
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let names = |runs: &[&Run]| {
+            let names: Vec<String> = runs.iter().map(|run| format!("{:?}", run.name)).collect();
+            names.join(", ")
+        };
+        let alike: Vec<&Run> = runs.iter().filter(|run| is_shown_as(run, name)).collect();
+        match alike.as_slice() {
+            [] => {
+                let all: Vec<&Run> = runs.iter().collect();
+                bail!("{shown}: no run {name:?}; the runs are: {}", names(&all))
             }
+            [_] => Ok(alike),
+            [..] => bail!("{shown}: several runs are shown as {name:?}: {}", names(&alike)),
         }
     }
 
@@ -106,6 +122,18 @@ pub(crate) fn releases_in_samples(run: &Run) -> u64 {
 /// from a page.
 fn is_name(run: &Run, name: &str) -> bool {
     plain_spaces(&run.name) == plain_spaces(name)
+}
+
+/// Returns true where a table may show a run so: by its period, with its condition or without, or
+/// by its name without the CPU.
+fn is_shown_as(run: &Run, shown: &str) -> bool {
+    let period = run.setup.period_ns.map(format::period);
+    let under = period.as_ref().map(|period| format!("{period}, {}", run.condition()));
+    let cpu = run.setup.cpu.map(|cpu| format!("CPU {cpu}, "));
+    let name = plain_spaces(&run.name);
+    let rest = cpu.and_then(|cpu| name.strip_prefix(&cpu).map(ToOwned::to_owned));
+    let shown = plain_spaces(shown);
+    [period, under, rest].into_iter().flatten().any(|text| plain_spaces(&text) == shown)
 }
 
 /// Tells whether samples of a recording that began at `started_at` are those of this result: each

@@ -10,7 +10,7 @@
 
 use punctual_core::time::Span;
 
-use super::timing::{Lack, Suits, Timing};
+use super::timing::{Exceedance, Lack, Suits, Timing};
 use super::{Application, Assess, Formula, Model};
 use super::{MaybeZero, Parameter, Values, Whole};
 use crate::quantity::Hertz;
@@ -35,7 +35,7 @@ pub(super) const MODEL: Model = Model {
         formula: "slack = (n − 1)·B/f_s − C; time between dropouts = B/(f_s·P(lateness > \
                   slack))",
         decides: "tail at the slack, as an upper bound over the buffers that fit into the time \
-                  measured; a third of that time where none was that late",
+                  measured; at most a third of that time where none was that late",
         source: "by definition",
     }],
     parameters: &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED],
@@ -97,14 +97,11 @@ impl Audio {
             if holds {
                 // Without a wanted time nothing is shown but that none was too late.
                 let (smallest, next) = match impact.answer {
-                    Some(_) => ("is the smallest buffer that holds", ""),
-                    None => (
-                        "is the smallest buffer that no measured wake was too late for",
-                        "; --wanted 1h asks whether dropouts are that far apart on average, and \
-                         how long to measure for that",
-                    ),
+                    Some(_) => ("the smallest buffer that holds".to_owned(), ""),
+                    None => (smallest_seen(timing), what_asks_more(timing)),
                 };
-                let statement = format!("{frames} frames {smallest}: {}{next}", impact.statement);
+                let statement =
+                    format!("{frames} frames is {smallest}: {}{next}", impact.statement);
                 let severity = [vec![frames.into()], impact.severity.clone()].concat();
                 return Ok(Application { statement, ..impact }.severity(severity));
             }
@@ -115,8 +112,8 @@ impl Audio {
         }
         if let Some((frames, impact)) = open {
             let statement = format!(
-                "no buffer is shown to hold yet; {frames} frames is the smallest that no measured \
-                 wake was too late for: {}",
+                "no buffer is shown to hold yet; {frames} frames is {}: {}",
+                smallest_seen(timing),
                 impact.statement
             );
             let severity = [vec![frames.into()], impact.severity.clone()].concat();
@@ -169,14 +166,15 @@ impl Audio {
             (Some(least_ns), Some(most_ns)) => {
                 format!("dropouts are {} to {} apart on average", shown(least_ns), shown(most_ns))
             }
-            (Some(least_ns), None) if later.was_seen() => format!(
-                "dropouts are at least {} apart on average; at most is unknown: they came in too \
-                 few bursts",
-                shown(least_ns)
+            (Some(least_ns), None) => format!(
+                "dropouts are at least {} apart on average{}{}",
+                shown(least_ns),
+                less_shown(timing, &later, buffer_ns),
+                match later.was_seen() {
+                    true => "; at most is unknown: they came in too few bursts",
+                    false => "",
+                }
             ),
-            (Some(least_ns), None) => {
-                format!("dropouts are at least {} apart on average", shown(least_ns))
-            }
             (None, _) => "how often one is later is unknown".to_owned(),
         };
         let statement = format!(
@@ -203,12 +201,51 @@ impl Audio {
     }
 }
 
+/// The smallest buffer that no wake was too late for, in words.
+fn smallest_seen(timing: &Timing) -> String {
+    let of_what = if timing.given { "this time error is not" } else { "no measured wake was" };
+    format!("the smallest buffer that {of_what} too late for")
+}
+
+/// What tells how far apart dropouts are, as a clause.
+fn what_asks_more(timing: &Timing) -> &'static str {
+    match (timing.given, timing.n) {
+        (true, None) => "; --cycles says of how many wakes this was the latest",
+        _ => {
+            "; --wanted 1h asks whether dropouts are that far apart on average, and how long to \
+             measure for that"
+        }
+    }
+}
+
+/// Why dropouts are shown to be less far apart than by wakes that come alone, one to each buffer,
+/// as a clause: without a late one that is a third of the time measured. Empty where they are not.
+fn less_shown(timing: &Timing, later: &Exceedance, buffer_ns: f64) -> String {
+    let reason = match (later.cluster(), timing.period_ns) {
+        (Some(cluster), _) => {
+            format!("late wakes come in clusters, of which {cluster:.1} wakes count as one")
+        }
+        (None, Some(period_ns)) if period_ns > buffer_ns * 1.001 => {
+            format!("there is one measured wake to {:.1} buffers", period_ns / buffer_ns)
+        }
+        _ => return String::new(),
+    };
+    match later.was_seen() {
+        true => format!(", no more since {reason}"),
+        false => format!(", less than a third of the time measured, since {reason}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::Period;
+
     use crate::impact::tests::{run_like, run_of, value};
     use crate::plain::grouped;
     use crate::quantity::rate;
+    use crate::recording::{Recording, RecordingConfig};
 
     fn audio(frames: u32, wanted_ns: Option<f64>) -> Audio {
         let rate = rate("48kHz").unwrap();
@@ -269,6 +306,17 @@ mod tests {
         assert_eq!(never.answer, Some(Suits::Unknown), "too short to say");
         let named = "no buffer is shown to hold yet; 128 frames is the smallest";
         assert!(never.statement.starts_with(named), "{}", never.statement);
+        // Nothing was measured of what a person gives.
+        for given in [&impact, &never] {
+            assert!(!given.statement.contains("measured wake"), "{}", given.statement);
+            assert!(given.statement.contains("this time error is not too late for"), "{given:?}");
+        }
+        let alone = any(None).impact(&Timing::given(1_500_000.0, None)).unwrap();
+        assert!(alone.statement.contains("; --cycles says"), "{}", alone.statement);
+        let words = impact.basis[0].words();
+        assert!(words.starts_with("share of cycles later than 2.67 ms, as given"), "{words}");
+        let measured = any(None).impact(&run_of(&[(1_000, 10_000)])).unwrap();
+        assert!(measured.statement.contains("no measured wake was too late for"), "{measured:?}");
         // A wake was later than the largest buffer allows: no such buffer is there.
         let stalled = any(None).impact(&Timing::given(1e9, Some(1_000))).unwrap();
         assert_eq!(stalled.answer, Some(Suits::No));
@@ -351,6 +399,42 @@ mod tests {
         let impact = audio(8_192, None).impact(&claimed).unwrap();
         let least_ns = value(&impact, "mean time between dropouts, at least");
         assert!(least_ns <= 100_000.0 * 1e6 / 2.99, "{least_ns}");
+    }
+
+    #[test]
+    fn what_is_less_than_a_third_of_the_time_measured_says_why() {
+        let least_and_words = |frames, timing: &Timing| {
+            let impact = audio(frames, None).impact(timing).unwrap();
+            (value(&impact, "mean time between dropouts, at least"), impact.statement)
+        };
+        // 10 s of 1 ms; late wakes come alone.
+        let alone = run_of(&[(1_000, 9_900), (500_000, 100)]);
+        let (least_ns, words) = least_and_words(64, &alone);
+        assert!((least_ns / 3.34e9 - 1.0).abs() < 0.01, "{least_ns} {words}");
+        assert!(!words.contains("less than a third"), "{words}");
+        // A buffer of 0.33 ms: each wake is a trial of one, and there was time for three.
+        let (least_ns, words) = least_and_words(16, &run_of(&[(1_000, 10_000)]));
+        assert!(least_ns < 1.2e9, "{least_ns}");
+        assert!(words.contains("since there is one measured wake to 3.0 buffers"), "{words}");
+        // Late ones by ten together.
+        let period = Period::from_ns(1_000_000);
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+        for cycle in 0..10_000u64 {
+            let late_ns =
+                if cycle % 500 < 10 { 500_000 + (cycle as i64 * 7_919) % 1_000 } else { 0 };
+            let lateness = Span::from_ns(1_000 + (cycle as i64 * 31) % 97 + late_ns);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        let timing = Timing::of(&recording.finish(0), Some(1_000_000));
+        let (least_ns, words) = least_and_words(64, &timing);
+        assert!(least_ns < 2e9, "{least_ns} {words}");
+        let why = "less than a third of the time measured, since late wakes come in clusters";
+        assert!(words.contains(why), "{words}");
+        // Beyond 0.33 ms some were late.
+        let words = audio(16, None).impact(&timing).unwrap().statement;
+        assert!(words.contains(" apart on average"), "{words}");
+        assert!(!words.contains("less than a third"), "{words}");
     }
 
     #[test]

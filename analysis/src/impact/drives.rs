@@ -38,6 +38,32 @@ pub fn find(id: &str) -> Option<&'static Drive> {
     DRIVES.iter().find(|drive| drive.id.eq_ignore_ascii_case(id.trim()))
 }
 
+/// The drives whose id is most like this one, in the order of the table: those with the same
+/// letters and digits, else those that begin so, else those that have it, else those of the same
+/// maker; none where no drive is.
+pub fn like(id: &str) -> Vec<&'static Drive> {
+    let letters = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let wanted = letters(id);
+    let maker: String = wanted.chars().take_while(char::is_ascii_alphabetic).collect();
+    let is_like: [&dyn Fn(&str) -> bool; 4] = [
+        &|known| known == wanted,
+        &|known| known.starts_with(&wanted),
+        &|known| known.contains(&wanted),
+        &|known| maker.len() >= MAKER_LETTERS && known.starts_with(&maker),
+    ];
+    let found = |is_like: &dyn Fn(&str) -> bool| -> Vec<&'static Drive> {
+        DRIVES.iter().filter(|drive| is_like(&letters(drive.id))).collect()
+    };
+    let each = is_like.into_iter().filter(|_| !wanted.is_empty()).map(found);
+    each.into_iter().find(|drives| !drives.is_empty()).unwrap_or_default()
+}
+
+/// Fewer letters than these name no maker.
+const MAKER_LETTERS: usize = 3;
+
 /// The table has no number.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -160,6 +186,17 @@ mod tests {
         }
         assert_eq!(find("GECKO-201 ").map(|drive| drive.name), Some("Gecko 201"));
         assert_eq!(find("no-such-drive"), None);
+    }
+
+    #[test]
+    fn an_id_that_is_nearly_one_leads_to_it() {
+        let ids = |id: &str| -> Vec<&str> { like(id).iter().map(|drive| drive.id).collect() };
+        for nearly in ["gecko201", "GECKO_201", " gecko 201"] {
+            assert_eq!(ids(nearly), ["gecko-201"], "{nearly}");
+        }
+        assert_eq!(ids("dm860t-v1"), ["stepperonline-dm860t-v1.0"]);
+        assert!(ids("gecko-999").contains(&"gecko-201"), "of the same maker");
+        assert!(ids("gecko").len() > 2 && ids("no-such").is_empty() && ids("-").is_empty());
     }
 
     #[test]

@@ -201,9 +201,20 @@ pub(super) struct Exceedance {
     given: bool,
     /// Cycles of the run.
     n: Option<u64>,
+    /// The mean number of late cycles that come together, where for that fewer trials count than
+    /// there was time for; `None` where the time decides, or nothing was counted.
+    cluster: Option<f64>,
 }
 
+/// The name of the share of cycles that are later than a bound, without the bound.
+const SHARE_LATER: &str = "share of cycles later";
+
 impl Exceedance {
+    /// The mean number of late cycles that come together, where that lessens how many trials count.
+    pub(super) fn cluster(&self) -> Option<f64> {
+        self.cluster
+    }
+
     /// The upper bound of the probability, at 95 %.
     pub(super) fn at_most(&self) -> Option<f64> {
         self.upper.map(|bound| bound.p)
@@ -267,7 +278,7 @@ impl Exceedance {
     /// As a basis; `None` where nothing is known.
     pub(super) fn basis(&self) -> Option<Basis> {
         Some(Basis {
-            statistic: "share of cycles later".to_owned(),
+            statistic: SHARE_LATER.to_owned(),
             value_ns: self.seen.map_or(self.upper?.above_ns, |_| self.above_ns),
             level: (!self.given).then_some(self.upper.map_or(Level::L1, |bound| bound.level)),
             n: self.seen.map(|seen| seen.n).or(self.n),
@@ -433,6 +444,7 @@ impl Timing {
     /// Evidence of a share of which at most `trials` of each cycle count, in (0, 1].
     fn later_of_trials(&self, above_ns: f64, trials: f64) -> Exceedance {
         let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
+        let cluster = seen.filter(|seen| seen.theta < trials).map(|seen| 1.0 / seen.theta);
         let seen = seen.map(|seen| EventCount { theta: seen.theta.min(trials), ..seen });
         let by_count = seen.map(|seen| Bound {
             above_ns,
@@ -458,6 +470,7 @@ impl Timing {
             period_ns: self.period_ns,
             given: self.given,
             n: self.n,
+            cluster,
         }
     }
 
@@ -508,6 +521,9 @@ impl Basis {
                 format!("{level:?}: {} than {value}, {from}{tail}", self.statistic)
             }
             Some(level) => format!("{level:?}: {} {value}, {from}{tail}", self.statistic),
+            None if self.statistic == SHARE_LATER => {
+                format!("{} than {value}, {from}{tail}", self.statistic)
+            }
             None => format!("{} {value}, {from}{tail}", self.statistic),
         }
     }
@@ -549,6 +565,7 @@ mod tests {
                 period_ns: None,
                 given: false,
                 n: Some(10_000),
+                cluster: None,
             };
             assert!(exceedance.was_seen() && lower > 0.0, "{exceedance:?}");
             exceedance.at_least()

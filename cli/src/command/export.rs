@@ -206,7 +206,7 @@ impl Source {
             bail!(
                 "{}: no samples: they are in {SAMPLES} next to the {RESULT} of 'punctual check', \
                  or where 'punctual measure --samples' wrote them; this file can be exported with \
-                 --histogram, --hdr and --openmetrics",
+                 --csv --histogram, --parquet --histogram, --hdr and --openmetrics",
                 self.shown
             );
         };

@@ -5,12 +5,13 @@
 //! its own: NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7],
 //! and LinuxCNC's StepConf for software stepping.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
 use punctual_analysis::impact::stepper::{self, Stepper};
 use punctual_analysis::impact::timing::{Basis, Lack, Suits, Timing};
@@ -30,7 +31,7 @@ use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
 use crate::stored::Stored;
 use crate::subcommand::{Execute, Exit};
-use crate::{format, stored, view, writing};
+use crate::{format, question, stored, view, writing};
 
 /// `punctual impact`.
 #[derive(Debug, Args)]
@@ -173,12 +174,37 @@ impl Longer {
         let measure = measure.filter(|_| setup.policy.is_some()).zip(setup.period_ns);
         let command = measure.zip(format::argument(length_ns));
         let command = command.map(|((measure, period_ns), length)| {
-            let period = format::period_argument(period_ns);
+            let loops = loops(stored, period_ns);
             let cpu = setup.cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
-            format!("punctual {measure} --period {period}{cpu}{load} -d {length}")
+            format!("punctual {measure}{loops}{cpu}{load} -d {length}")
         });
         Self { length_ns, command }
     }
+}
+
+/// The options that measure the same loops for the same question: a loop of this period where the
+/// result keeps no use, else those of that use, with their periods where they are others than its
+/// own.
+fn loops(stored: &Stored, period_ns: u64) -> String {
+    let body = &stored.report.body;
+    let spec = body.headline().and_then(|headline| headline.question_spec.clone());
+    let spec = spec.unwrap_or_default();
+    let options = question::options_of(&spec);
+    let mut words = if options.is_empty() { options } else { format!(" {options}") };
+    let mut periods_ns = vec![period_ns];
+    if spec.purpose.is_some() {
+        let usual = question::question(Some(&spec)).labels.iter().map(|(ns, _)| *ns);
+        let usual: BTreeSet<u64> = usual.collect();
+        let run: BTreeSet<u64> = body.runs().iter().filter_map(|run| run.setup.period_ns).collect();
+        // A use whose loops have no names takes its own period alone.
+        let is_usual = usual.is_empty() || run == usual;
+        periods_ns = if is_usual { Vec::new() } else { run.into_iter().collect() };
+    }
+    if !periods_ns.is_empty() {
+        let periods: Vec<String> = periods_ns.into_iter().map(format::period_argument).collect();
+        words += &format!(" --period {}", periods.join(","));
+    }
+    words
 }
 
 /// The subcommand that is no row of the table.
@@ -204,10 +230,11 @@ struct ModelArgs {
 
 /// Where the timing comes from, and where the result goes.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("timing").required(true).args(["from", "time_error"]))]
 struct TimedArgs {
     /// Take the timing from a result: a directory of 'punctual check', or a result.json. Of the
     /// runs under load, where there are any, the one that is worst for this application is used
-    #[arg(long, value_name = "RESULT", required_unless_present = "time_error")]
+    #[arg(long, value_name = "RESULT")]
     from: Option<PathBuf>,
     /// Use this run of the result instead of the worst
     #[arg(long, value_name = "NAME", requires = "from")]
@@ -217,7 +244,6 @@ struct TimedArgs {
         long,
         value_name = "TIME",
         allow_hyphen_values = true,
-        conflicts_with = "from",
         value_parser = duration
     )]
     time_error: Option<Span>,
@@ -304,6 +330,7 @@ fn option(parameter: &'static dyn Described) -> Arg {
 
 /// `punctual impact stepper`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("timing").required(true).args(["drives", "jitter_pp", "from"]))]
 struct StepperArgs {
     /// Print the drives that --drive knows, and nothing else
     #[arg(long, exclusive = true)]
@@ -333,13 +360,7 @@ struct StepperArgs {
     )]
     speed: Option<String>,
     /// Peak-to-peak deviation of the pulses from the fitted grid
-    #[arg(
-        long = "jitter",
-        allow_hyphen_values = true,
-        value_name = "TIME",
-        conflicts_with = "from",
-        required_unless_present_any = ["from", "drives"]
-    )]
+    #[arg(long = "jitter", allow_hyphen_values = true, value_name = "TIME")]
     jitter_pp: Option<String>,
     /// Take that deviation from a result: a directory of 'punctual check', or a result.json
     #[arg(long, value_name = "RESULT")]
@@ -444,13 +465,28 @@ fn needed<T>(
     read(option, text.with_context(|| format!("{option} is needed"))?, parse)
 }
 
+/// So many drives are named that may have been meant.
+const MEANT_MAX: usize = 8;
+
+/// The error about a drive that the table has not, with those that may have been meant.
+fn unknown_drive(name: &str) -> anyhow::Error {
+    let alike = drives::like(name).into_iter().take(MEANT_MAX);
+    let alike: Vec<&str> = alike.map(|drive| drive.id).collect();
+    let meant = match alike.as_slice() {
+        [] => String::new(),
+        [one] => format!(" did you mean {one}?"),
+        [..] => format!(" did you mean one of {}?", alike.join(", ")),
+    };
+    anyhow!("--drive: unknown drive {name:?};{meant} --drives lists all")
+}
+
 /// The timings of the drive: as given, else as its row has it, else enough for nearly every drive.
 fn drive(args: &StepperArgs) -> Result<DriveTimings> {
     let known = match &args.drive {
         None => DriveTimings::default(),
-        Some(name) => drives::find(name)
-            .ok_or_else(|| anyhow!("--drive: unknown drive {name:?}; --drives lists them"))?
-            .timings(DriveTimings::default()),
+        Some(name) => {
+            drives::find(name).ok_or_else(|| unknown_drive(name))?.timings(DriveTimings::default())
+        }
     };
     let time = |option: &str, text: &Option<String>, otherwise: u64| -> Result<u64> {
         let Some(text) = text else { return Ok(otherwise) };
@@ -506,5 +542,117 @@ impl Timed {
         });
         let started_at = stored.report.envelope.started_at;
         Ok(Self { grid_pp, interval_max_abs, caution, started_at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_report::{CheckBody, Headline, Judged, LoopsBody, QuestionSpec, Setup};
+
+    use super::*;
+
+    /// A result of `check` with runs of these names, periods and loads, for this question.
+    fn checked(runs: &[(&str, u64, &[&str])], question_spec: Option<QuestionSpec>) -> Stored {
+        let run = |&(name, period_ns, load): &(&str, u64, &[&str])| {
+            let setup = Setup {
+                cpu: Some(1),
+                period_ns: Some(period_ns),
+                policy: Some("SCHED_FIFO".to_owned()),
+                load: load.iter().map(|&load| load.to_owned()).collect(),
+                duration_ns: Some(1_000_000_000),
+                ..Setup::default()
+            };
+            let recording = Recording::new(RecordingConfig::default());
+            Run::recorded(name.to_owned(), setup, recording.finish(0))
+        };
+        let headline = Some(Headline { question_spec, ..Headline::default() });
+        let judged = Judged { runs: runs.iter().map(run).collect(), headline, ..Judged::default() };
+        let loops = LoopsBody { judged, ..LoopsBody::default() };
+        let report = Report::new(PROGRAM, "check", CheckBody { loops, ..CheckBody::default() });
+        Stored { path: PathBuf::from("result.json"), report, samples: None }
+    }
+
+    #[test]
+    fn a_longer_measurement_asks_the_same_question() {
+        const LOADS: &[&str] = &["cpu", "disk"];
+        let command = |runs: &[(&str, u64, &[&str])], spec: QuestionSpec| {
+            let stored = checked(runs, Some(spec));
+            let run = stored.report.body.runs().last().expect("a run");
+            Longer::of(&stored, run, 3_600e9).command.expect("a command of this program")
+        };
+        let of_use =
+            |name: &str| QuestionSpec { purpose: Some(name.to_owned()), ..QuestionSpec::default() };
+        let audio = [("idle", 1_333_333, &[][..]), ("under load", 1_333_333, LOADS)];
+        let asked = command(&audio, of_use("audio"));
+        assert!(asked.starts_with("punctual check --for audio --cpu 1 -d "), "{asked}");
+        let idle = command(&audio[..1], of_use("audio"));
+        assert!(idle.starts_with("punctual measure periodic --for audio --cpu 1 -d "), "{idle}");
+        let threads = |base_ns| [("base", base_ns, LOADS), ("servo", 1_000_000, LOADS)];
+        let usual = command(&threads(25_000), of_use("linuxcnc"));
+        assert!(usual.starts_with("punctual check --for linuxcnc --cpu 1 -d "), "{usual}");
+        let own = command(&threads(50_000), of_use("linuxcnc"));
+        assert!(own.contains(" --for linuxcnc --period 50us,1ms --cpu 1 -d "), "{own}");
+        let deadline =
+            QuestionSpec { deadline_ns: Some(50_000), miss: Some(1e-5), ..QuestionSpec::default() };
+        let timed = command(&threads(25_000)[1..], deadline);
+        let options = "punctual check --deadline 50us --miss 1e-5 --period 1ms --cpu 1 -d ";
+        assert!(timed.starts_with(options), "{timed}");
+        let usual = command(&threads(25_000)[1..], QuestionSpec::default());
+        assert!(usual.starts_with("punctual check --period 1ms --cpu 1 -d "), "{usual}");
+    }
+
+    #[test]
+    fn a_run_is_taken_by_what_a_table_shows_of_it_where_that_is_its_own() {
+        let names = |stored: &Stored, name: &str| -> Result<Vec<String>, String> {
+            let runs = stored.runs(Some(name)).map_err(|why| why.to_string())?;
+            Ok(runs.iter().map(|run| run.name.clone()).collect())
+        };
+        let one = [("CPU 1, 25 µs", 25_000, &[][..]), ("CPU 1, 1 ms", 1_000_000, &[][..])];
+        let stored = checked(&one, None);
+        for shown in ["1 ms", "1\u{a0}ms", "CPU 1, 1 ms"] {
+            assert_eq!(names(&stored, shown), Ok(vec!["CPU 1, 1 ms".to_owned()]), "{shown}");
+        }
+        let several = [
+            ("CPU 1, 1 ms, idle", 1_000_000, &[][..]),
+            ("CPU 1, 1 ms, loaded", 1_000_000, &["cpu"][..]),
+        ];
+        let stored = checked(&several, None);
+        assert_eq!(names(&stored, "1 ms, loaded"), Ok(vec!["CPU 1, 1 ms, loaded".to_owned()]));
+        let why = names(&stored, "1 ms").expect_err("two");
+        assert!(why.contains("several runs are shown as") && why.contains("loaded"), "{why}");
+        let why = names(&stored, "2 ms").expect_err("none");
+        assert!(why.contains("no run") && why.contains("1 ms, idle"), "{why}");
+    }
+
+    #[test]
+    fn what_gives_the_timing_is_named_in_all_its_ways() {
+        let parsed = |words: &[&str]| {
+            let command = ImpactArgs::augment_args(Command::new("impact"));
+            let words = ["impact"].iter().chain(words);
+            command.try_get_matches_from(words).map(drop).map_err(|why| why.to_string())
+        };
+        let why = parsed(&["stepper"]).expect_err("nothing is given");
+        for option in ["--holding-torque", "--jitter", "--from"] {
+            assert!(why.contains(option), "{option}: {why}");
+        }
+        let why = parsed(&["audio"]).expect_err("nothing is given");
+        assert!(why.contains("--from") && why.contains("--time-error"), "{why}");
+        assert_eq!(parsed(&["stepper", "--drives"]), Ok(()));
+        let motor = "stepper --holding-torque 1Nm --step-angle 1.8deg --speed 1rev/s";
+        let motor: Vec<&str> = motor.split(' ').collect();
+        let with = |more: &[&str]| parsed(&[&motor, more].concat());
+        assert_eq!((with(&["--jitter", "1us"]), with(&["--from", "x"])), (Ok(()), Ok(())));
+        assert!(with(&["--jitter", "1us", "--from", "x"]).is_err());
+        assert!(parsed(&["audio", "--from", "x", "--time-error", "1us"]).is_err());
+    }
+
+    #[test]
+    fn an_unknown_drive_names_those_that_may_have_been_meant() {
+        let why = unknown_drive("gecko201").to_string();
+        assert!(why.contains("did you mean gecko-201?") && why.contains("--drives"), "{why}");
+        let why = unknown_drive("no-such").to_string();
+        assert!(!why.contains("mean") && why.ends_with("; --drives lists all"), "{why}");
+        assert!(unknown_drive("leadshine").to_string().matches("leadshine-").count() <= MEANT_MAX);
     }
 }

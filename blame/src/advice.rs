@@ -130,8 +130,8 @@ const OWN_LOAD: &str =
     "It is the load that this measurement runs: --load none, or others, without it.";
 const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \
      one a real-time policy (SCHED_FIFO).";
-const OWN_CODE: &str =
-    "The cycle before took longer than its period: give it less work or a longer period.";
+const OWN_CODE: &str = "The cycle before took longer than its period: give it less work or a \
+     longer period; a loop of the measurement itself has no work, so that a longer period is all.";
 const OWN_SYSCALL: &str = "Its own system call ran past the release: move it to another thread.";
 const OWN_FAULT: &str = "Lock the memory with mlockall(MCL_CURRENT | MCL_FUTURE) and touch it \
      before the loop; no munmap, free of large blocks or fork within it.";

@@ -13,7 +13,7 @@ use punctual_core::executive::{Dispatch, Many};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{Ring, SplitRing, split, words};
-use punctual_core::sample::{Beginning, Sample};
+use punctual_core::sample::Beginning;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};

@@ -66,15 +66,13 @@ fn slow_model(segment: &Segment, lateness: &[i64]) -> Kept {
         }
         let late = script.next().copied().unwrap_or(0);
         busy_until = release + late.unsigned_abs();
-        kept.samples.push(Sample {
-            cycle,
-            lateness: Span::from_ns(late),
-            flags: match kept.samples.len() {
-                0 => Flags::FIRST.with(Flags::COLD),
-                1 | 2 => Flags::COLD,
-                _ => Flags::NONE,
-            },
-        });
+        let first = if kept.samples.is_empty() { Flags::FIRST } else { Flags::NONE };
+        // One that lets a release pass is not cold.
+        let next = segment.grid.release(cycle + 1).as_ns();
+        let lets_pass = next <= busy_until && next < segment.end.as_ns();
+        let is_cold = kept.samples.len() < 3 && !lets_pass;
+        let flags = if is_cold { first.with(Flags::COLD) } else { first };
+        kept.samples.push(Sample { cycle, lateness: Span::from_ns(late), flags });
     }
     kept
 }

@@ -3,8 +3,9 @@
 //!
 //! Source: rt-tests 2.4, src/cyclictest/cyclictest.c (`print_hist`, `print_stat`, `timerthread`,
 //! `main`, which prints the line `Thread N Interval:` once it has added the distance of threads, so
-//! that it has the interval of the next thread). A value is wake − release, cut to whole µs (ns with
-//! -N); the text does not say which. Releases that passed meanwhile are skipped and not counted.
+//! that it has the interval of the next thread). A value is wake − release, cut to whole µs (ns
+//! with -N); the text does not say which. Releases that passed meanwhile are skipped and not
+//! counted.
 
 use std::io::Read;
 

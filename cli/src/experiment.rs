@@ -19,8 +19,9 @@ use punctual_engine::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::{MachineFacts, SmiCount};
+use punctual_host::plan;
 use punctual_host::root::Root;
-use punctual_host::rules::{self, Inputs};
+use punctual_host::rules::Inputs;
 use punctual_host::settings::{KernelSettings, WatchedSettings};
 use punctual_lab::blame::RecordedMachine;
 use punctual_lab::experiment::{
@@ -270,7 +271,8 @@ impl Machine {
             workload: workload.map(Into::into),
         };
         let named = purpose.filter(|_| workload.is_some()).map(ToOwned::to_owned);
-        Findings { cpus: cpus.to_string(), workload: named, verdicts: rules::judge(&inputs) }
+        let verdicts = plan::verdicts(&inputs, &self.root);
+        Findings { cpus: cpus.to_string(), workload: named, verdicts }
     }
 
     /// The warning that settings of the machine that measures changed meanwhile; `None` where none

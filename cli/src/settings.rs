@@ -14,10 +14,8 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use punctual_host::facts::MachineFacts;
-use punctual_host::plan::{PlanStep, TuningPlan};
-use punctual_host::rules::{
-    self, CpuScope, Inputs, KnobChange, KnobVerdict, RuleVerdict, Workload,
-};
+use punctual_host::plan::{self, TuningPlan};
+use punctual_host::rules::{self, CpuScope, Inputs, KnobVerdict, RuleVerdict, Workload};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{LoopCores, Root, parse_cpus};
 use punctual_lab::tuning::{
@@ -256,24 +254,9 @@ impl TunedMachine {
         Ok(plan)
     }
 
-    /// The verdicts of the rules, as a plan for the workload goes on from them: a boot parameter
-    /// that it sets is one that could be better.
+    /// The verdicts of the rules, which agree with the plan.
     pub(crate) fn verdicts(&self) -> Vec<KnobVerdict> {
-        let inputs = self.inputs();
-        let mut verdicts = rules::judge(&inputs);
-        let plan = TuningPlan::of(&inputs, &verdicts, &self.root);
-        for step in &plan.boot {
-            let KnobChange::Boot { name, .. } = &step.change else { continue };
-            if verdicts.iter().any(|judged| judged.changes.contains(&step.change)) {
-                continue;
-            }
-            let judged = verdicts.iter_mut().find(|judged| judged.knob == *name);
-            judged.into_iter().for_each(|judged| want_at_boot(judged, step));
-        }
-        verdicts.iter_mut().for_each(name_the_reboot);
-        let urgency = |judged: &KnobVerdict| (judged.verdict, u8::MAX - judged.gain);
-        verdicts.sort_by_key(urgency);
-        verdicts
+        plan::verdicts(&self.inputs(), &self.root)
     }
 
     /// The facts, settings, CPUs and workload that rules judge.
@@ -285,34 +268,6 @@ impl TunedMachine {
             workload: self.workload,
         }
     }
-}
-
-/// Adds to a verdict about a boot parameter that a plan sets it; one that could not be judged stays
-/// so.
-fn want_at_boot(judged: &mut KnobVerdict, step: &PlanStep) {
-    match judged.verdict {
-        RuleVerdict::Unknown => return,
-        RuleVerdict::Good | RuleVerdict::NotApplicable => {
-            judged.verdict = RuleVerdict::NeedsReboot;
-            judged.why = format!("{} {}", step.why, judged.why);
-        }
-        // What it is set to, or that it goes, is for the plan to say.
-        _ => judged.changes.retain(|change| !is_at_boot(change)),
-    }
-    judged.changes.push(step.change.clone());
-}
-
-/// Gives a verdict that says "without a reboot" the one that says with it, where all its changes
-/// take one.
-fn name_the_reboot(judged: &mut KnobVerdict) {
-    let takes_one = !judged.changes.is_empty() && judged.changes.iter().all(is_at_boot);
-    if judged.verdict == RuleVerdict::Improve && takes_one {
-        judged.verdict = RuleVerdict::NeedsReboot;
-    }
-}
-
-const fn is_at_boot(change: &KnobChange) -> bool {
-    matches!(change, KnobChange::Boot { .. } | KnobChange::Remove { .. })
 }
 
 /// The line about a setting that was applied, or that the kernel did not take.

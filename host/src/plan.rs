@@ -110,6 +110,52 @@ const ISOLATION: [&str; 7] = [
     "watchdogs.cpumask",
 ];
 
+/// The verdicts of the rules, which agree with the plan: a boot parameter that a workload wants is
+/// one that could be better, and what has changes at the boot alone takes a reboot. The most urgent
+/// first, of them what helps most.
+pub fn verdicts(inputs: &Inputs<'_>, root: &Root) -> Vec<KnobVerdict> {
+    let mut verdicts = rules::judge(inputs);
+    for step in TuningPlan::of(inputs, &verdicts, root).boot {
+        let KnobChange::Boot { name, .. } = &step.change else { continue };
+        if verdicts.iter().any(|judged| judged.changes.contains(&step.change)) {
+            continue;
+        }
+        let judged = verdicts.iter_mut().find(|judged| judged.knob == *name);
+        judged.into_iter().for_each(|judged| want_at_boot(judged, &step));
+    }
+    verdicts.iter_mut().for_each(name_the_reboot);
+    verdicts.sort_by_key(|judged| (judged.verdict, Reverse(judged.gain)));
+    verdicts
+}
+
+/// Adds to a verdict about a boot parameter that a plan sets it; one that could not be judged stays
+/// so.
+fn want_at_boot(judged: &mut KnobVerdict, step: &PlanStep) {
+    match judged.verdict {
+        RuleVerdict::Unknown => return,
+        RuleVerdict::Good | RuleVerdict::NotApplicable => {
+            judged.verdict = RuleVerdict::NeedsReboot;
+            judged.why = format!("{} {}", step.why, judged.why);
+        }
+        // What it is set to, or that it goes, is for the plan to say.
+        _ => judged.changes.retain(|change| !is_at_boot(change)),
+    }
+    judged.changes.push(step.change.clone());
+}
+
+/// Gives a verdict that says "without a reboot" the one that says with it, where all its changes
+/// take one.
+fn name_the_reboot(judged: &mut KnobVerdict) {
+    let takes_one = !judged.changes.is_empty() && judged.changes.iter().all(is_at_boot);
+    if judged.verdict == RuleVerdict::Improve && takes_one {
+        judged.verdict = RuleVerdict::NeedsReboot;
+    }
+}
+
+const fn is_at_boot(change: &KnobChange) -> bool {
+    matches!(change, KnobChange::Boot { .. } | KnobChange::Remove { .. })
+}
+
 impl TuningPlan {
     /// The changes that the verdicts ask for, and those of the workload. `root` gives the values
     /// that files have now.

@@ -181,6 +181,22 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
 }
 
 #[test]
+fn a_recording_is_not_replaced_without_a_word() {
+    let dir = Dir::new("replaced");
+    let file = dir.path("night.punctual");
+    let said = || {
+        let file = file.to_str().expect("UTF-8");
+        let out = run(["measure", "periodic", "--duration", "100ms", "--samples", file]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        stderr(&out).contains("night.punctual: a recording is there, which this one replaces")
+    };
+    assert!(!said());
+    assert!(said());
+    fs::write(&file, "no recording").expect("writable");
+    assert!(!said());
+}
+
+#[test]
 fn an_offline_or_unknown_cpu_is_refused() {
     refused(&run(["measure", "periodic", "--cpu", "700"]), &["700"]);
 }

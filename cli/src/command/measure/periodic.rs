@@ -21,10 +21,11 @@ use crate::experiment::follow::FollowedClock;
 use crate::experiment::loops::{CauseRecording, Judging, LoopContext, LoopExperiment};
 use crate::experiment::{self, Machine};
 use crate::measuring::{FinishedMeasuring, Measurement};
-use crate::output::Opened;
+use crate::output::{self, Opened};
 use crate::parse::{self, FollowName, Phase};
 use crate::program::PROGRAM;
 use crate::question::{self, QuestionArgs};
+use crate::stored;
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";
@@ -74,7 +75,8 @@ pub(super) struct Args {
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
     load: Loads,
-    /// Write every sample to FILE, for 'punctual analyse'
+    /// Write every sample to FILE, for 'punctual analyse'; a recording that
+    /// is there is replaced
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
     #[command(flatten)]
@@ -139,6 +141,15 @@ impl Args {
         }
         claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
+        // A night's recording is not replaced without a word.
+        let replaced =
+            self.samples.as_ref().filter(|path| stored::is_samples(path).is_ok_and(|is| is));
+        if let Some(path) = replaced {
+            output::message(&format!(
+                "{}: a recording is there, which this one replaces",
+                path.display()
+            ));
+        }
         let samples = self.samples.as_deref().map(Opened::at).transpose()?;
         let question = Question {
             command: Some(("punctual measure periodic", options.as_str())),

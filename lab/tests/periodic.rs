@@ -250,11 +250,14 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
                 <= samples.last().expect("cycles").lateness.as_ns().unsigned_abs() / 1_000_000 + 1,
             "run {number}: {after}"
         );
-        assert!(samples[0].flags.has(Flags::FIRST.with(Flags::COLD)));
+        assert!(samples[0].flags.has(Flags::FIRST));
         assert_eq!(samples.iter().filter(|s| s.flags.has(Flags::FIRST)).count(), 1);
-        // Who has no CPU for nearly all of a block has no three cycles.
-        let cold = samples.iter().filter(|s| s.flags.has(Flags::COLD)).count();
-        assert_eq!(cold, samples.len().min(3), "run {number}");
+        // The first three are cold, but one that let releases pass.
+        for (at, sample) in samples.iter().enumerate() {
+            let is_late = sample.lateness >= Span::from_ms(1);
+            let is_cold = sample.flags.has(Flags::COLD);
+            assert!(if at < 3 { is_cold || is_late } else { !is_cold }, "run {number}: {sample:?}");
+        }
         assert!(samples.windows(2).all(|pair| pair[0].cycle < pair[1].cycle));
         assert!((0.0..=1.0).contains(&run.cpu_load), "{}", run.cpu_load);
     }

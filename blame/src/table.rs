@@ -556,7 +556,7 @@ fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
         let wakes = if row.touched == 1 { "wake" } else { "wakes" };
         let who = |task: TaskName| row.culprits.headline(task, row.time_ns);
         let cause = name_by(&row.group, config, who);
-        let name = format!("{cause}{on_cpu} ({} {wakes})", row.touched);
+        let name = format!("{cause}{on_cpu} (in {} {wakes})", row.touched);
         parts.push(NamedShare { share: per_cent(row.time_ns), name, is_cause: true });
         rest = rest.saturating_sub(row.time_ns);
     }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use punctual_import::samples::FileEnding;
@@ -246,9 +246,13 @@ fn parse(text: &str) -> Result<Report> {
              'punctual baseline show {name}' shows it; --baselines names its directory"
         );
     }
-    let head: Head = serde_json::from_str(text).map_err(|why| {
-        let is_cut = why.is_eof() && !text.trim().is_empty();
-        Error::new(why).context(if is_cut { CUT_OFF } else { NO_RESULT })
+    if text.trim().is_empty() {
+        bail!("the file is empty");
+    }
+    // Where the text ends is worth a word; where it became something else is not.
+    let head: Head = serde_json::from_str(text).map_err(|why| match why.is_eof() {
+        true => Error::new(why).context(CUT_OFF),
+        false => anyhow!(NO_RESULT),
     })?;
     if head.tool != "punctual" {
         bail!(NO_RESULT);
@@ -375,7 +379,8 @@ mod tests {
     #[test]
     fn what_is_no_result_of_ours_is_refused_with_the_reason() {
         let why = |text: &str| format!("{:#}", parse(text).expect_err("refused"));
-        assert!(why("").contains("line 1 column 0"), "{}", why(""));
+        assert_eq!(why(" \n"), "the file is empty");
+        assert_eq!(why("{}"), NO_RESULT, "without what the parser says");
         let cut = r#"{"schema":2,"tool":"punctual","verdict":"#;
         assert!(why(cut).starts_with("not a whole result: the file was cut off"), "{}", why(cut));
         assert!(why(r#"{"schema":1}"#).contains("not a result of punctual"));

@@ -48,8 +48,8 @@ fn a_thread_above() {
     assert_eq!(
         outcome.table.sentence,
         "97 % of the 3.6 ms lost by the 12 wakes later than 50 µs: hog (priority 97, 200) ran \
-         above on CPU 0 (12 wakes); 3 % the normal path. The worst was 300 µs late, 290 µs of it: \
-         hog (priority 97, 200) ran above."
+         above on CPU 0 (in 12 wakes); 3 % the normal path. The worst was 300 µs late, 290 µs of \
+         it: hog (priority 97, 200) ran above."
     );
     assert_eq!(outcome.threads[0].figures.ran_before, Some(hog()));
 }

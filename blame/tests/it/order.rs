@@ -34,9 +34,11 @@ fn causes_stand_in_the_order_of_the_time_that_they_took() {
     assert_eq!(rows.last().map(|row| row.cause.kind()), Some(CauseKind::NormalPath));
     let sentence = &outcome.table.sentence;
     let first = "% of the 1.6 ms lost by the 13 wakes later than 50 µs: hog (priority 97, 200) ran \
-                 above on CPU 0 (1 wake)";
+                 above on CPU 0 (in 1 wake)";
     assert!(sentence.contains(first), "{sentence}");
-    assert!(sentence.contains("equal (priority 90, 201) ran at the same priority on CPU 0 (12 "));
+    assert!(
+        sentence.contains("equal (priority 90, 201) ran at the same priority on CPU 0 (in 12 ")
+    );
 }
 
 #[test]

@@ -804,7 +804,8 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
             let held = recorded.runs.iter().map(|run| {
                 (run.name.as_str(), run.parts.iter().map(LatenessSeries::releases).sum())
             });
-            unused_samples = stored.lacking(recorded.incomplete, held);
+            let lacking = stored.lacking(recorded.incomplete, held);
+            unused_samples = lacking.map(|why| format!("{why}, so the counts of {shown} are used"));
         }
         if is_of_it && unused_samples.is_none() {
             let mut runs = recorded.runs;

@@ -122,8 +122,12 @@ impl QuestionArgs {
         let is_there =
             |wanted: u64| recorded_ns.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
         // A thread beside those that it names, of a shorter period, makes it another machine.
-        let labels = purpose.of_use().map_or(0, |row| row.labels.len());
-        let is_alone = labels == 0 || recorded_ns.len() == labels;
+        let named = purpose.of_use().filter(|row| !row.labels.is_empty());
+        let shortest = named.and_then(|row| row.periods_ns.iter().min());
+        let is_shorter = |ns: u64| {
+            shortest.is_some_and(|shortest| ns.saturating_add(ns / 1_000) < shortest.unsigned_abs())
+        };
+        let is_alone = !recorded_ns.iter().any(|&ns| is_shorter(ns));
         if recorded_ns.is_empty() || wanted_ns.all(is_there) && is_alone {
             return Ok(());
         }

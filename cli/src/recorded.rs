@@ -67,7 +67,11 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
     if samples.is_file() && result.is_file() && args.period.is_none() {
-        return match stored::read(&result) {
+        let stored = stored::read(&result).and_then(|stored| match stored.report.body.runs() {
+            [] => bail!("it has no runs of loops"),
+            _ => Ok(stored),
+        });
+        return match stored {
             Ok(stored) => of_result(args, &stored),
             Err(why) => of_samples_file(args, &samples).map(|mut read| {
                 read.envelope.warn(format!(
@@ -173,8 +177,8 @@ impl RecordedData {
         let has_periods = self.runs.iter().any(|run| run.setup.period_ns.is_some());
         let has_deadline = wanted.spec().is_some_and(|spec| spec.deadline_ns.is_some());
         let is_asked = wanted.periods().is_some() && !wanted.is_gate();
-        if is_asked && !has_periods && !has_deadline {
-            let has_lateness = self.runs.iter().any(|run| run.outcome.lateness.count() > 0);
+        let has_lateness = self.runs.iter().any(|run| run.outcome.lateness.count() > 0);
+        if is_asked && (!has_lateness || (!has_periods && !has_deadline)) {
             let why = if has_lateness { NO_PERIOD } else { NO_LATENESS };
             let why = format!("--for has no answer here: {why}");
             let is_other = |warning: &Warning| warning.text() != NO_PERIOD;
@@ -201,7 +205,13 @@ impl RecordedData {
                     (name, condition, setup, outcome);
             }
         }
-        self.envelope.disturbances.clone_from(&stored.report.envelope.disturbances);
+        let Envelope { disturbances, incomplete, ended_by, .. } = &stored.report.envelope;
+        self.envelope.disturbances.clone_from(disturbances);
+        // The samples know that they ended early, and not why.
+        if *incomplete {
+            self.envelope.incomplete = true;
+            self.envelope.ended_by = ended_by.or(self.envelope.ended_by);
+        }
         self.question = self.question.take().or_else(|| question_of(&stored.report));
     }
 
@@ -229,7 +239,11 @@ impl RecordedData {
             let is_answer = |verdict: &Verdict| {
                 verdict.is_measured() && (verdict.stands.is_some() || !has_lateness)
             };
-            if !has_periods && !judged.verdicts.iter().any(is_answer) {
+            let is_answered = judged.verdicts.iter().any(is_answer);
+            if !is_answered && !has_lateness {
+                bail!("--gate: {NO_LATENESS}: --limit and --claim hold what they have to figures");
+            }
+            if !is_answered && !has_periods {
                 bail!(
                     "--gate: these data do not state their period, without which no deadline is \
                      known: --deadline TIME gives one, and --period TIME the period of one loop"
@@ -384,7 +398,9 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     if let Some(samples) = &stored.samples {
         match of_samples_beside(args, stored, samples) {
             Ok(read) => return Ok(read),
-            Err(why) => unused_samples = Some(format!("{why:#}")),
+            Err(why) => {
+                unused_samples = Some(format!("{why:#}, so the counts of {shown} are used"));
+            }
         }
     }
     let spec = question_of(report);
@@ -489,7 +505,7 @@ fn doubts_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<S
         ));
     }
     let bend_ns = line.bend_ns() as f64;
-    if bend_ns > BEND_MAX_SHARE * period_ns {
+    if bend_ns > BEND_MAX_SHARE * period_ns && lateness.p50.is_some() {
         doubts.push(format!(
             "the earliest wakes lie on no straight line: those of one third of the recording are \
              {} above those of another; the clocks drifted apart unevenly, or wakes were late all \

@@ -81,8 +81,8 @@ impl Stored {
         }
     }
 
-    /// The note that the samples beside it lack releases that it counts, so that its counts are
-    /// used; `None` where they have all of them. `held` are the releases of each run in them.
+    /// The note that the samples beside it lack releases that it counts; `None` where they have all
+    /// of them. `held` are the releases of each run in them.
     pub(crate) fn lacking<'a>(
         &self,
         is_cut_off: bool,
@@ -94,12 +94,11 @@ impl Stored {
         })?;
         let is_cut_off = is_cut_off && !self.report.envelope.incomplete;
         Some(format!(
-            "{}{} {} of the {} releases of '{name}', so the counts of {} are used",
+            "{}{} {} of the {} releases of '{name}'",
             self.samples.as_ref()?.display(),
             if is_cut_off { " was cut off and has" } else { " has" },
             format::count(held),
             format::count(counted),
-            self.path.display()
         ))
     }
 
@@ -247,7 +246,7 @@ fn parse(text: &str) -> Result<Report> {
         );
     }
     if text.trim().is_empty() {
-        bail!("the file is empty");
+        bail!("not a result of punctual: the file is empty");
     }
     // Where the text ends is worth a word; where it became something else is not.
     let head: Head = serde_json::from_str(text).map_err(|why| match why.is_eof() {
@@ -379,7 +378,7 @@ mod tests {
     #[test]
     fn what_is_no_result_of_ours_is_refused_with_the_reason() {
         let why = |text: &str| format!("{:#}", parse(text).expect_err("refused"));
-        assert_eq!(why(" \n"), "the file is empty");
+        assert_eq!(why(" \n"), "not a result of punctual: the file is empty");
         assert_eq!(why("{}"), NO_RESULT, "without what the parser says");
         let cut = r#"{"schema":2,"tool":"punctual","verdict":"#;
         assert!(why(cut).starts_with("not a whole result: the file was cut off"), "{}", why(cut));

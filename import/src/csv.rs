@@ -388,8 +388,8 @@ fn without_value(field: &[u8], separator: Separator, column: usize) -> String {
     };
     let what = if cell.trim().is_empty() { "an empty cell" } else { "a cell without a value" };
     format!(
-        " but {what}; take out such lines first, e.g. awk -F'{separator}' '${} != \"{cell}\"' FILE \
-         (of instants each counts as a missed release then)",
+        " but {what}; take out such lines first, e.g. tr -d '\\r' < FILE | awk -F'{separator}' \
+         '${} != \"{cell}\"' (of instants each counts as a missed release then)",
         column + 1
     )
 }

@@ -217,12 +217,21 @@ fn reason(
             let why = match n_needed {
                 Some(needed) => format!("{} {} cycles", takes(counted), grouped(needed)),
                 None => {
-                    let share = rounded_up(counted.most as f64 / counted.n as f64);
-                    let but = match counted.ordered {
-                        true => ", so more cycles would not show it",
-                        false => "; to refute it takes the order of cycles",
-                    };
-                    format!("the share seen is {share} already{but}")
+                    let share = |count| count as f64 / counted.n as f64;
+                    let most = rounded_up(share(counted.most));
+                    match counted.ordered {
+                        _ if share(counted.least) < ask.p() => format!(
+                            "up to {most} may have exceeded it: finer buckets or a threshold \
+                             between them, and every cycle recorded, would tell"
+                        ),
+                        true => format!(
+                            "the share seen is {most} already, so more cycles would not show it"
+                        ),
+                        false => format!(
+                            "the share seen is {most} already; to refute it takes the order of \
+                             cycles"
+                        ),
+                    }
                 }
             };
             format!("not shown: {}: {seen}; {why}", at_most())
@@ -513,6 +522,14 @@ mod tests {
         assert!(many.reason.ends_with(why), "{}", many.reason);
         assert!((many.p_lower.unwrap() - 0.051_293 * 0.03).abs() < 1e-6, "{many:?}");
         assert_eq!(of_histogram(300, StoppingRule::AtAnyTime).holds, Holds::Undecided);
+        // Where a bucket has the threshold within it, no order would tell.
+        let cut = Bucket { lowest_ns: 40_000, highest_ns: 60_000, count: 300 };
+        let below = Bucket { lowest_ns: 0, highest_ns: 0, count: 9_700 };
+        let counted = EventCount::of_buckets(50_000, [below, cut], 0);
+        let wide = judge(&ask, &Ok(counted), StoppingRule::AsPlanned, None);
+        assert_eq!(wide.holds, Holds::Undecided);
+        let why = "up to 3.0e-2 may have exceeded it: finer buckets";
+        assert!(wide.reason.contains(why) && !wide.reason.contains("refute"), "{}", wide.reason);
     }
 
     #[test]

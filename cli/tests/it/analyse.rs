@@ -676,6 +676,16 @@ fn a_page_of_an_analysis_says_which_command_draws_what_it_lacks() {
 }
 
 #[test]
+fn data_without_lateness_pass_no_gate_whatever_their_period_is() {
+    let stalls = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers/oslat/whole.json");
+    let gate = ["analyse", stalls, "--for", "1kHz", "--gate"];
+    refused(&run(gate), &["hold no lateness", "--limit"]);
+    refused(&run(gate.into_iter().chain(["--period", "1ms"])), &["hold no lateness"]);
+    let out = run(["analyse", stalls, "--for", "1kHz", "--period", "1ms", "-q"]);
+    assert!(stderr(&out).contains("--for has no answer here"), "{}", stderr(&out));
+}
+
+#[test]
 fn samples_beside_their_result_keep_its_reasons() {
     let dir = Dir::new("reasons");
     let results = dir.path("results");

@@ -46,6 +46,11 @@ fn a_run_ends_at_the_first_release_that_is_too_late_and_is_kept() {
     // Its samples say that they end early.
     let analysed = json(&run(["analyse", text(&samples), "--json", "-"]));
     assert_eq!(analysed["ended_by"], "recording");
+    // The result beside them says why.
+    let kept = dir.path("loop.json");
+    fs::write(&kept, &out.stdout).expect("writable");
+    let analysed = json(&run(["analyse", text(&kept), "--json", "-"]));
+    assert_eq!(analysed["ended_by"], "late");
     // One that nothing is later than.
     let out = run(["measure", "periodic", "-d", "200ms", "--stop-over", "60s", "--json", "-"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));

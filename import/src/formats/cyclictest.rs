@@ -317,12 +317,14 @@ fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, Impor
         }
     }
     let distance_us = distance_us(&periods);
-    if let ([(_, us)], None) = (&periods[..], distance_us) {
+    if let (Some((_, us)), None) = (periods.first(), distance_us) {
+        let usual = us.checked_sub(500).filter(|us| *us > 0);
+        let usual = usual
+            .map_or_else(String::new, |us| format!(", which is {us} us with the usual -d 500"));
         file.warnings.push(format!(
-            "the period is not known: for a single thread 'cyclictest -v' prints its interval with \
-             the option -d added ({us} us, which is {} us with the usual -d 500); --period TIME \
-             says what it is",
-            us.saturating_sub(500)
+            "the period is not known: 'cyclictest -v' prints the interval of each thread with the \
+             option -d added ({us} us{usual}), which these lines do not state; --period TIME says \
+             what it is"
         ));
     }
     for (number, thread) in threads.into_iter().enumerate() {

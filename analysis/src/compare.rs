@@ -1042,6 +1042,20 @@ mod tests {
     }
 
     #[test]
+    fn what_shows_no_difference_elsewhere_is_no_answer_at_the_deadline() {
+        let side = |late: u64| {
+            let buckets = [(5_000, 5_001, 81_000), (20_000, 20_100, 9_000), (90_000, 90_100, late)];
+            LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
+        };
+        let open = as_asked(&[side(1), side(7)], 50_000, None);
+        assert!(open.verdict == Verdict::Undecided && open.is_open(), "{}", open.statement);
+        assert!(open.statement.starts_with("undecided: "), "{}", open.statement);
+        // Of as many as tell.
+        let same = as_asked(&[side(4_000), side(4_000)], 50_000, None);
+        assert!(same.verdict == Verdict::Undecided && !same.is_open(), "{}", same.statement);
+    }
+
+    #[test]
     fn several_runs_are_better_only_where_none_is_open() {
         let (better, open) = (at_50_us([900, 100], None), at_50_us([5, 7], None));
         let (worse, same) = (at_50_us([100, 900], None), at_50_us([9_000, 9_000], None));

@@ -239,8 +239,14 @@ impl RunComparison {
     pub fn is_open(&self) -> bool {
         let is_untested = |rate: &RateRatio| rate.p_adjusted.is_none();
         let nowhere = self.rates.iter().all(|rate| rate.is_open() || is_untested(rate));
+        // The question is about one place; that others show no difference is no answer to it.
+        // None late on either side is one.
+        let is_asked = self.at_deadline().is_some_and(|rate| {
+            rate.is_open() && rate.exceedances_a.saturating_add(rate.exceedances_b) > 0
+        });
         let is_clustered = self.clustered().is_some();
-        self.verdict == Verdict::Undecided && (nowhere || is_clustered || self.withheld.is_some())
+        self.verdict == Verdict::Undecided
+            && (nowhere || is_asked || is_clustered || self.withheld.is_some())
     }
 
     /// The rarest threshold that shows this, of the tests that show one.

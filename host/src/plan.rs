@@ -115,7 +115,9 @@ const ISOLATION: [&str; 7] = [
 /// first, of them what helps most.
 pub fn verdicts(inputs: &Inputs<'_>, root: &Root) -> Vec<KnobVerdict> {
     let mut verdicts = rules::judge(inputs);
-    for step in TuningPlan::of(inputs, &verdicts, root).boot {
+    let boot = TuningPlan::of(inputs, &verdicts, root).boot;
+    verdicts.iter_mut().for_each(|judged| leave_unplanned(judged, inputs, &boot));
+    for step in boot {
         let KnobChange::Boot { name, .. } = &step.change else { continue };
         if verdicts.iter().any(|judged| judged.changes.contains(&step.change)) {
             continue;
@@ -126,6 +128,30 @@ pub fn verdicts(inputs: &Inputs<'_>, root: &Root) -> Vec<KnobVerdict> {
     verdicts.iter_mut().for_each(name_the_reboot);
     verdicts.sort_by_key(|judged| (judged.verdict, Reverse(judged.gain)));
     verdicts
+}
+
+/// Leaves out what the plan for a workload does: what that does without, and what it has already.
+fn leave_unplanned(judged: &mut KnobVerdict, inputs: &Inputs<'_>, boot: &[PlanStep]) {
+    if !judged.verdict.is_open() {
+        return;
+    }
+    let preset = PRESETS.iter().find(|preset| Some(preset.workload) == inputs.workload);
+    if preset.is_some_and(|preset| preset.without.contains(&judged.id.as_str())) {
+        judged.verdict = RuleVerdict::NotApplicable;
+        judged.why = format!("What runs there does without. {}", judged.why);
+        judged.changes.clear();
+        return;
+    }
+    let is_planned = |change: &KnobChange| {
+        let name = boot_name(change);
+        name.is_none() || boot.iter().any(|step| boot_name(&step.change) == name)
+    };
+    let had_changes = !judged.changes.is_empty();
+    judged.changes.retain(is_planned);
+    if had_changes && judged.changes.is_empty() {
+        judged.verdict = RuleVerdict::Good;
+        judged.why = format!("As what runs there wants it. {}", judged.why);
+    }
 }
 
 /// Adds to a verdict about a boot parameter that a plan sets it; one that could not be judged stays

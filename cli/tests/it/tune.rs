@@ -270,6 +270,19 @@ fn a_boot_parameter_of_the_plan_is_a_setting_that_could_be_better() {
                 assert!(is_open || is_unknown, "{name} {workload}: {step} {said:?}");
                 planned += 1;
             }
+            // And the plan has each that is wanted.
+            let open = ["conflict", "no-effect", "improve", "needs-reboot"];
+            let is_open = |row: &&Value| open.iter().any(|word| row["verdict"] == *word);
+            for row in verdicts.iter().filter(is_open) {
+                let wanted = row["changes"].as_array().expect("changes").iter();
+                for change in wanted.filter(|change| is_at_boot(change)) {
+                    let is_it = |step: &Value| step["change"]["name"] == change["name"];
+                    let is_planned =
+                        plan["boot"].as_array().is_some_and(|all| all.iter().any(is_it));
+                    let is_dangerous = row["verdict"] == "conflict";
+                    assert!(is_planned || is_dangerous, "{name} {workload}: {row}");
+                }
+            }
             // "Without a reboot" is said of what has a change that takes none, or none at all.
             for row in verdicts.iter().filter(|row| row["verdict"] == "improve") {
                 let changes = row["changes"].as_array().expect("changes");

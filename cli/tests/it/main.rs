@@ -87,7 +87,11 @@ fn fits(page: &str) {
     assert!(page.lines().all(|line| line.chars().count() <= 80), "80 columns: {page}");
     let has_more =
         page.contains("\nrefused: ") || page.contains("settings changed while it measured");
-    assert!(has_more || page.lines().count() <= 40, "40 lines: {page}");
+    // The directory of a test has a longer name than one beside which somebody measures, so that it
+    // may take a line of its own.
+    let is_path = |line: &str| line.trim().starts_with('/') && line.ends_with("report.html");
+    let lines = page.lines().filter(|line| !is_path(line)).count();
+    assert!(has_more || lines <= 40, "40 lines: {page}");
 }
 
 /// Returns true where the tests themselves ignore SIGHUP, as under nohup(1): what they start would

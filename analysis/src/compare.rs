@@ -811,7 +811,7 @@ mod tests {
         );
         // At the deadline its figures stand once.
         let sides = [0, 4_000].map(stalled);
-        let text = as_asked(&sides, 100_000, None).statement.replace('\u{a0}', " ");
+        let text = compared_at(&sides, 100_000, None).statement.replace('\u{a0}', " ");
         for figures in ["100 µs", "A 0 of 200 000", "undecided, "] {
             assert_eq!(text.matches(figures).count(), 1, "{figures} in {text}");
         }
@@ -916,7 +916,7 @@ mod tests {
 
     /// The comparison of these for a deadline, as if cycles were independent where their order is
     /// not known.
-    fn as_asked(
+    fn compared_at(
         sides: &[LatenessSeries; 2],
         deadline_ns: i64,
         disturbance: Option<&SideDisturbance>,
@@ -937,7 +937,7 @@ mod tests {
     /// The comparison of 90 000 cycles a side, of which so many are later than 90 µs, for a
     /// deadline of 50 µs.
     fn at_50_us(late: [u64; 2], disturbance: Option<&SideDisturbance>) -> RunComparison {
-        as_asked(&late.map(counts_alone), 50_000, disturbance)
+        compared_at(&late.map(counts_alone), 50_000, disturbance)
     }
 
     #[test]
@@ -1010,9 +1010,9 @@ mod tests {
                 DisturbedSide::A => SideDisturbance { a: ran(), b: None, more: Some(more) },
                 DisturbedSide::B => SideDisturbance { a: None, b: ran(), more: Some(more) },
             };
-            as_asked(&sides, 50_000, Some(&seen))
+            compared_at(&sides, 50_000, Some(&seen))
         };
-        let told = |compared: &RunComparison| {
+        let verdicts = |compared: &RunComparison| {
             (
                 compared.verdict,
                 compared.withheld,
@@ -1020,10 +1020,10 @@ mod tests {
                 of_runs(std::slice::from_ref(compared)),
             )
         };
-        assert_eq!(as_asked(&sides, 50_000, None).verdict, Verdict::Mixed);
+        assert_eq!(compared_at(&sides, 50_000, None).verdict, Verdict::Mixed);
         let open = compared(DisturbedSide::B);
         let (undecided, mixed) = (Verdict::Undecided, Some(Verdict::Mixed));
-        assert_eq!(told(&open), (undecided, mixed, true, undecided));
+        assert_eq!(verdicts(&open), (undecided, mixed, true, undecided));
         let text = open.statement.replace('\u{a0}', " ");
         for words in [
             "undecided: measure B again with nothing else on its CPU; later than 50.0 µs, the dead",
@@ -1036,7 +1036,7 @@ mod tests {
         assert_eq!(text.matches("9.00").count(), 1, "{text}");
         // What is worse stands where the other side was disturbed.
         let worse = compared(DisturbedSide::A);
-        assert_eq!(told(&worse), (Verdict::Worse, mixed, false, Verdict::Worse));
+        assert_eq!(verdicts(&worse), (Verdict::Worse, mixed, false, Verdict::Worse));
         let words = "overall worse, at the deadline, but undecided whether better, later than 5.";
         assert!(worse.statement.contains(words), "{}", worse.statement);
     }
@@ -1047,11 +1047,11 @@ mod tests {
             let buckets = [(5_000, 5_001, 81_000), (20_000, 20_100, 9_000), (90_000, 90_100, late)];
             LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
         };
-        let open = as_asked(&[side(1), side(7)], 50_000, None);
+        let open = compared_at(&[side(1), side(7)], 50_000, None);
         assert!(open.verdict == Verdict::Undecided && open.is_open(), "{}", open.statement);
         assert!(open.statement.starts_with("undecided: "), "{}", open.statement);
         // Of as many as tell.
-        let same = as_asked(&[side(4_000), side(4_000)], 50_000, None);
+        let same = compared_at(&[side(4_000), side(4_000)], 50_000, None);
         assert!(same.verdict == Verdict::Undecided && !same.is_open(), "{}", same.statement);
     }
 
@@ -1060,11 +1060,11 @@ mod tests {
         let (better, open) = (at_50_us([900, 100], None), at_50_us([5, 7], None));
         let (worse, same) = (at_50_us([100, 900], None), at_50_us([9_000, 9_000], None));
         assert!(open.is_open() && !same.is_open(), "{open:?} {same:?}");
-        let of = |runs: [&RunComparison; 2]| of_runs(&runs.map(Clone::clone));
-        assert_eq!(of([&better, &open]), Verdict::Undecided);
-        assert_eq!(of([&better, &same]), Verdict::Better);
-        assert_eq!(of([&worse, &open]), Verdict::Worse);
-        assert_eq!(of([&better, &worse]), Verdict::Mixed);
+        let verdict = |runs: [&RunComparison; 2]| of_runs(&runs.map(Clone::clone));
+        assert_eq!(verdict([&better, &open]), Verdict::Undecided);
+        assert_eq!(verdict([&better, &same]), Verdict::Better);
+        assert_eq!(verdict([&worse, &open]), Verdict::Worse);
+        assert_eq!(verdict([&better, &worse]), Verdict::Mixed);
         assert_eq!(of_runs(&[]), Verdict::Undecided);
     }
 

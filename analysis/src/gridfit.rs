@@ -132,13 +132,13 @@ impl GridFit {
     /// An empty fit about a nominal period.
     pub fn new(nominal: Period) -> Self {
         let (sums, hull) = (Sums::default(), Hull::default());
-        Self { nominal, sums, hull, blocks: Blocks::of(Keep::Median), earliest: None }
+        Self { nominal, sums, hull, blocks: Blocks::of(Merging::Median), earliest: None }
     }
 
     /// An empty fit of wakes whose releases are not known: its [`Line`] is the earliest line. The
     /// [`Grid`] is the same.
     pub fn of_instants(nominal: Period) -> Self {
-        Self { earliest: Some(Blocks::of(Keep::Earliest)), ..Self::new(nominal) }
+        Self { earliest: Some(Blocks::of(Merging::Earliest)), ..Self::new(nominal) }
     }
 
     /// Takes in one wake: its cycle and its deviation from the nominal grid in ns. Cycles must not
@@ -222,7 +222,7 @@ struct Block {
 
 /// What three neighbouring blocks leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
+enum Merging {
     /// The middle x, the middle deviation.
     Median,
     /// The one that lies lowest about the slope so far.
@@ -246,7 +246,7 @@ struct Pending {
 /// Up to 29 % of the blocks may be off the line (Theil–Sen's breakdown point).
 #[derive(Clone, Debug)]
 struct Blocks {
-    keep: Keep,
+    merging: Merging,
     /// The slope so far, ns per cycle, by which the earliest of three is known under drift: that of
     /// all blocks when they coarsened last.
     slope_ns: f64,
@@ -258,17 +258,17 @@ struct Blocks {
 
 impl Blocks {
     /// None yet.
-    fn of(keep: Keep) -> Self {
+    fn of(merging: Merging) -> Self {
         let pending = [Pending::default(); LEVELS_MAX];
-        Self { keep, slope_ns: 0.0, done: Vec::new(), level: 0, pending }
+        Self { merging, slope_ns: 0.0, done: Vec::new(), level: 0, pending }
     }
 
     /// One block of three neighbours.
     #[inline]
-    fn merged(keep: Keep, slope_ns: f64, [a, b, c]: [Block; 3]) -> Block {
-        match keep {
-            Keep::Median => middle(a, b, c),
-            Keep::Earliest => lower(lower(a, b, slope_ns), c, slope_ns),
+    fn merged(merging: Merging, slope_ns: f64, [a, b, c]: [Block; 3]) -> Block {
+        match merging {
+            Merging::Median => middle(a, b, c),
+            Merging::Earliest => lower(lower(a, b, slope_ns), c, slope_ns),
         }
     }
 
@@ -283,7 +283,7 @@ impl Blocks {
                 return;
             }
             let three = [pending.blocks[0], pending.blocks[1], block];
-            block = Self::merged(self.keep, self.slope_ns, three);
+            block = Self::merged(self.merging, self.slope_ns, three);
             pending.len = 0;
         }
         self.close(block);
@@ -292,12 +292,12 @@ impl Blocks {
     fn close(&mut self, block: Block) {
         self.done.push(block);
         if self.done.len() == BLOCKS_MAX && self.level + 1 < LEVELS_MAX {
-            if self.keep == Keep::Earliest {
+            if self.merging == Merging::Earliest {
                 self.slope_ns = self.slope().unwrap_or(self.slope_ns);
             }
             for third in 0..BLOCKS_MAX / 3 {
                 let three = [0, 1, 2].map(|i| self.done[third * 3 + i]);
-                self.done[third] = Self::merged(self.keep, self.slope_ns, three);
+                self.done[third] = Self::merged(self.merging, self.slope_ns, three);
             }
             self.done.truncate(BLOCKS_MAX / 3);
             self.level += 1;
@@ -624,7 +624,7 @@ mod tests {
     #[test]
     fn a_clean_line_is_found_at_any_length() {
         for n in [3u64, 10, 242, 243, 244, 729, 100_000] {
-            let mut blocks = Blocks::of(Keep::Median);
+            let mut blocks = Blocks::of(Merging::Median);
             (0..n).for_each(|x| blocks.push(x, 40 - 2 * x as i64));
             assert_eq!(blocks.fit(), Some((-2.0, 40.0)), "{n}");
             assert!(blocks.done.len() < BLOCKS_MAX);
@@ -633,18 +633,18 @@ mod tests {
 
     #[test]
     fn too_little_gives_nothing() {
-        let mut blocks = Blocks::of(Keep::Median);
+        let mut blocks = Blocks::of(Merging::Median);
         blocks.push(1, 1);
         blocks.push(2, 1);
         assert_eq!(blocks.fit(), None);
-        let mut still = Blocks::of(Keep::Median);
+        let mut still = Blocks::of(Merging::Median);
         (0..9).for_each(|d| still.push(5, d));
         assert_eq!(still.fit(), None);
     }
 
     #[test]
     fn a_fifth_of_outliers_does_not_move_it() {
-        let mut blocks = Blocks::of(Keep::Median);
+        let mut blocks = Blocks::of(Merging::Median);
         for x in 0..50_000u64 {
             let outlier = if x * 2_654_435_761 % 5 == 0 { 1 << 40 } else { 0 };
             blocks.push(x, 7 * x as i64 + outlier);

@@ -805,7 +805,7 @@ pub(crate) fn read(path: &Path) -> Result<Recorded> {
                 (run.name.as_str(), run.parts.iter().map(LatenessSeries::releases).sum())
             });
             let lacking = stored.lacking(recorded.incomplete, held);
-            unused_samples = lacking.map(|why| format!("{why}, so the counts of {shown} are used"));
+            unused_samples = lacking.map(|why| stored.by_counts(&why));
         }
         if is_of_it && unused_samples.is_none() {
             let mut runs = recorded.runs;

@@ -23,7 +23,6 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{
     self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup, Verdict,
-    Warning,
 };
 
 use crate::args::ReportArgs;
@@ -46,6 +45,8 @@ pub(crate) struct RecordedRequest<'a> {
     pub(crate) period: Option<parse::Duration>,
     /// The question whose deadline is counted one by one.
     pub(crate) question: Option<QuestionSpec>,
+    /// True where `--for` asks for an answer, and none is no error.
+    pub(crate) wants_answer: bool,
     /// The limits and claims that are counted one by one.
     pub(crate) report: &'a ReportArgs,
 }
@@ -56,10 +57,14 @@ impl RecordedRequest<'_> {
     /// # Errors
     /// It cannot be read, or is none of what can be.
     pub(crate) fn read(&self) -> Result<RecordedData> {
-        match self.column {
+        let mut read = match self.column {
             Some(column) => of_csv(self, column),
             None => of_file(self),
+        }?;
+        if self.wants_answer {
+            read.doubt_unanswered(self.question.as_ref());
         }
+        Ok(read)
     }
 }
 
@@ -67,18 +72,15 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
     if samples.is_file() && result.is_file() && args.period.is_none() {
-        let stored = stored::read(&result).and_then(|stored| match stored.report.body.runs() {
-            [] => bail!("it has no runs of loops"),
-            _ => Ok(stored),
-        });
-        return match stored {
+        return match with_runs(&result) {
             Ok(stored) => of_result(args, &stored),
-            Err(why) => of_samples_file(args, &samples).map(|mut read| {
+            Err(why) => {
+                let mut read = of_samples_file(args, &samples)?;
                 read.envelope.warn(format!(
                     "what else the result beside these samples says is not shown: {why:#}"
                 ));
-                read
-            }),
+                Ok(read)
+            }
         };
     }
     let inside = [&samples, &result].into_iter().find(|path| path.is_file());
@@ -103,7 +105,7 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
             .with_context(|| shown.to_string());
     }
     if is_own(&head) {
-        return of_result(args, &stored::read(path)?);
+        return of_result(args, &with_runs(path)?);
     }
     let Some(format) = detect(&head) else {
         if let Some((format, text)) = unpasted(&head) {
@@ -171,27 +173,23 @@ impl RecordedData {
         self.doubts.push(doubt);
     }
 
-    /// The warnings without which the figures mislead, for where a page has no room for any: that
-    /// the data have no answer to this question is one.
-    pub(crate) fn doubts(&mut self, wanted: &QuestionArgs) -> Vec<String> {
-        let has_periods = self.runs.iter().any(|run| run.setup.period_ns.is_some());
-        let has_deadline = wanted.spec().is_some_and(|spec| spec.deadline_ns.is_some());
-        let is_asked = wanted.periods().is_some() && !wanted.is_gate();
-        let has_lateness = self.runs.iter().any(|run| run.outcome.lateness.count() > 0);
-        if is_asked && (!has_lateness || (!has_periods && !has_deadline)) {
-            let why = if has_lateness { NO_PERIOD } else { NO_LATENESS };
-            let why = format!("--for has no answer here: {why}");
-            let is_other = |warning: &Warning| warning.text() != NO_PERIOD;
-            self.envelope.warnings = self
-                .envelope
-                .warnings
-                .iter()
-                .filter(|warning| is_other(warning))
-                .cloned()
-                .collect();
-            self.doubt(why);
-        }
-        std::mem::take(&mut self.doubts)
+    /// The warnings without which the figures mislead, for where a page has no room for any.
+    pub(crate) fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
+
+    /// Adds a warning where the data have no answer to this question.
+    fn doubt_unanswered(&mut self, question: Option<&QuestionSpec>) {
+        let is_any = |is_so: fn(&Run) -> bool| self.runs.iter().any(is_so);
+        let has_deadline = question.is_some_and(|spec| spec.deadline_ns.is_some());
+        let why = if !is_any(|run| run.outcome.lateness.count() > 0) {
+            NO_LATENESS
+        } else if !has_deadline && !is_any(|run| run.setup.period_ns.is_some()) {
+            NO_PERIOD
+        } else {
+            return;
+        };
+        self.doubt(format!("--for has no answer here: {why}"));
     }
 
     /// Takes from the result of the same measurement what samples do not have: who else ran, what
@@ -384,23 +382,31 @@ fn is_prompt(line: &str) -> bool {
     })
 }
 
+/// A result with runs of loops.
+///
+/// # Errors
+/// It cannot be read, or has none.
+fn with_runs(path: &Path) -> Result<Stored> {
+    let stored = stored::read(path)?;
+    if stored.report.body.runs().is_empty() {
+        bail!(
+            "{}: a result of '{}', which has no runs of loops to be judged; 'punctual report' \
+             shows it",
+            stored.path.display(),
+            stored.report.envelope.experiment
+        );
+    }
+    Ok(stored)
+}
+
 /// A result: by the samples beside it where they have all of its releases, else by its counts.
 fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData> {
     let (report, shown) = (&stored.report, stored.path.display());
-    if report.body.runs().is_empty() {
-        bail!(
-            "{shown}: a result of '{}', which has no runs of loops to be judged; 'punctual \
-             report' shows it",
-            report.envelope.experiment
-        );
-    }
     let mut unused_samples = None;
     if let Some(samples) = &stored.samples {
         match of_samples_beside(args, stored, samples) {
             Ok(read) => return Ok(read),
-            Err(why) => {
-                unused_samples = Some(format!("{why:#}, so the counts of {shown} are used"));
-            }
+            Err(why) => unused_samples = Some(stored.by_counts(&format!("{why:#}"))),
         }
     }
     let spec = question_of(report);
@@ -557,7 +563,9 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
         let doubts = doubts_of_line(&line, period, &outcome.lateness_ns);
         doubts.into_iter().for_each(|doubt| read.doubt(doubt));
     }
-    if period.is_none() && args.question.as_ref().is_none_or(|spec| spec.deadline_ns.is_none()) {
+    let has_deadline = args.question.as_ref().is_some_and(|spec| spec.deadline_ns.is_some());
+    // That `--for` has no answer without one is another warning.
+    if period.is_none() && !has_deadline && !args.wants_answer {
         read.envelope.warn(NO_PERIOD.to_owned());
     }
     let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };

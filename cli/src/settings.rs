@@ -420,14 +420,14 @@ impl RevertedCounts {
         self.boot_files = [as_before, left];
     }
 
-    fn of(&self, wanted: Reverted) -> u32 {
+    fn number_of(&self, wanted: Reverted) -> u32 {
         let found = self.by_path.values().filter(|became| **became == wanted).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     }
 
     /// Those that are not as before.
     pub(crate) fn left(&self) -> u32 {
-        self.of(Reverted::Left) + self.boot_files[1]
+        self.number_of(Reverted::Left) + self.boot_files[1]
     }
 
     fn is_empty(&self) -> bool {
@@ -438,9 +438,10 @@ impl RevertedCounts {
 impl fmt::Display for RevertedCounts {
     /// The line at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (restored, left) = (self.of(Reverted::AsBefore) + self.boot_files[0], self.left());
+        let (restored, left) =
+            (self.number_of(Reverted::AsBefore) + self.boot_files[0], self.left());
         write!(f, "{} {} as before, {left} {} not", counted(restored), are(restored), are(left))?;
-        match self.of(Reverted::NeverChanged) {
+        match self.number_of(Reverted::NeverChanged) {
             0 => Ok(()),
             never => write!(f, ", {never} {NEVER_CHANGED}"),
         }

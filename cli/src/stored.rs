@@ -53,16 +53,17 @@ impl Stored {
     /// It has none, or none of this name, or several are shown so.
     pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
         let shown = self.path.display();
-        let runs = self.report.body.runs();
-        let named: Vec<&Run> =
-            runs.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
+        let runs: Vec<&Run> = self.report.body.runs().iter().collect();
         let Some(name) = name else {
-            return if named.is_empty() {
-                bail!("{shown}: no runs in this result")
-            } else {
-                Ok(named)
-            };
+            if runs.is_empty() {
+                bail!("{shown}: no runs in this result");
+            }
+            return Ok(runs);
         };
+        let found = |is_it: fn(&Run, &str) -> bool| -> Vec<&Run> {
+            runs.iter().copied().filter(|run| is_it(run, name)).collect()
+        };
+        let named = found(is_name);
         if !named.is_empty() {
             return Ok(named);
         }
@@ -70,14 +71,11 @@ impl Stored {
             let names: Vec<String> = runs.iter().map(|run| format!("{:?}", run.name)).collect();
             names.join(", ")
         };
-        let alike: Vec<&Run> = runs.iter().filter(|run| is_shown_as(run, name)).collect();
-        match alike.as_slice() {
-            [] => {
-                let all: Vec<&Run> = runs.iter().collect();
-                bail!("{shown}: no run {name:?}; the runs are: {}", names(&all))
-            }
-            [_] => Ok(alike),
-            [..] => bail!("{shown}: several runs are shown as {name:?}: {}", names(&alike)),
+        let shown_so = found(is_shown_as);
+        match shown_so.as_slice() {
+            [] => bail!("{shown}: no run {name:?}; the runs are: {}", names(&runs)),
+            [_] => Ok(shown_so),
+            [..] => bail!("{shown}: several runs are shown as {name:?}: {}", names(&shown_so)),
         }
     }
 
@@ -100,6 +98,11 @@ impl Stored {
             format::count(held),
             format::count(counted),
         ))
+    }
+
+    /// The note that its counts are used, for this reason, and not the samples beside it.
+    pub(crate) fn by_counts(&self, why: &str) -> String {
+        format!("{why}, so the counts of {} are used", self.path.display())
     }
 
     /// The run of this name; `None` where it has none.
@@ -284,12 +287,39 @@ fn is_newer(version: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_report::measured::Measured;
-    use punctual_report::{Body, CheckBody, EndedBy};
+    use punctual_report::{
+        Body, CheckBody, EndedBy, Headline, Judged, LoopsBody, QuestionSpec, Setup,
+    };
 
     use super::*;
     use crate::view;
+
+    /// A result of `check` with runs of these names, periods and loads, for this question.
+    pub(crate) fn checked(
+        runs: &[(&str, u64, &[&str])],
+        question_spec: Option<QuestionSpec>,
+    ) -> Stored {
+        let run = |&(name, period_ns, load): &(&str, u64, &[&str])| {
+            let setup = Setup {
+                cpu: Some(1),
+                period_ns: Some(period_ns),
+                policy: Some("SCHED_FIFO".to_owned()),
+                load: load.iter().map(|&load| load.to_owned()).collect(),
+                duration_ns: Some(1_000_000_000),
+                ..Setup::default()
+            };
+            let recording = Recording::new(RecordingConfig::default());
+            Run::recorded(name.to_owned(), setup, recording.finish(0))
+        };
+        let headline = Some(Headline { question_spec, ..Headline::default() });
+        let judged = Judged { runs: runs.iter().map(run).collect(), headline, ..Judged::default() };
+        let loops = LoopsBody { judged, ..LoopsBody::default() };
+        let report = Report::new(PROGRAM, "check", CheckBody { loops, ..CheckBody::default() });
+        Stored { path: PathBuf::from("result.json"), report, samples: None }
+    }
 
     #[test]
     fn what_was_written_is_read_back() {
@@ -394,5 +424,28 @@ mod tests {
         let unknown =
             view::json(&Report::new(PROGRAM, "dance", CheckBody::default())).expect("JSON");
         assert!(why(&unknown).contains("experiment \"dance\""), "{}", why(&unknown));
+    }
+
+    #[test]
+    fn a_run_is_taken_by_what_a_table_shows_of_it_where_that_is_its_own() {
+        let names = |stored: &Stored, name: &str| -> Result<Vec<String>, String> {
+            let runs = stored.runs(Some(name)).map_err(|why| why.to_string())?;
+            Ok(runs.iter().map(|run| run.name.clone()).collect())
+        };
+        let one = [("CPU 1, 25 µs", 25_000, &[][..]), ("CPU 1, 1 ms", 1_000_000, &[][..])];
+        let stored = checked(&one, None);
+        for shown in ["1 ms", "1\u{a0}ms", "CPU 1, 1 ms"] {
+            assert_eq!(names(&stored, shown), Ok(vec!["CPU 1, 1 ms".to_owned()]), "{shown}");
+        }
+        let several = [
+            ("CPU 1, 1 ms, idle", 1_000_000, &[][..]),
+            ("CPU 1, 1 ms, loaded", 1_000_000, &["cpu"][..]),
+        ];
+        let stored = checked(&several, None);
+        assert_eq!(names(&stored, "1 ms, loaded"), Ok(vec!["CPU 1, 1 ms, loaded".to_owned()]));
+        let why = names(&stored, "1 ms").expect_err("two");
+        assert!(why.contains("several runs are shown as") && why.contains("loaded"), "{why}");
+        let why = names(&stored, "2 ms").expect_err("none");
+        assert!(why.contains("no run") && why.contains("1 ms, idle"), "{why}");
     }
 }

@@ -110,6 +110,11 @@ const ISOLATION: [&str; 7] = [
     "watchdogs.cpumask",
 ];
 
+/// The row of the workload; `None` where it has none.
+fn preset(inputs: &Inputs<'_>) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| Some(preset.workload) == inputs.workload)
+}
+
 /// The verdicts of the rules, which agree with the plan: a boot parameter that a workload wants is
 /// one that could be better, and what has changes at the boot alone takes a reboot. The most urgent
 /// first, of them what helps most.
@@ -135,7 +140,7 @@ fn leave_unplanned(judged: &mut KnobVerdict, inputs: &Inputs<'_>, boot: &[PlanSt
     if !judged.verdict.is_open() {
         return;
     }
-    let preset = PRESETS.iter().find(|preset| Some(preset.workload) == inputs.workload);
+    let preset = preset(inputs);
     if preset.is_some_and(|preset| preset.without.contains(&judged.id.as_str())) {
         judged.verdict = RuleVerdict::NotApplicable;
         judged.why = format!("What runs there does without. {}", judged.why);
@@ -186,7 +191,7 @@ impl TuningPlan {
     /// The changes that the verdicts ask for, and those of the workload. `root` gives the values
     /// that files have now.
     pub fn of(inputs: &Inputs<'_>, verdicts: &[KnobVerdict], root: &Root) -> Self {
-        let preset = PRESETS.iter().find(|preset| Some(preset.workload) == inputs.workload);
+        let preset = preset(inputs);
         let without = preset.map_or(&[][..], |preset| preset.without);
         let mut plan = Self { runtime: Vec::new(), boot: Vec::new(), by_hand: Vec::new() };
         let wanted = verdicts.iter().filter(|verdict| !without.contains(&verdict.id.as_str()));

@@ -470,7 +470,7 @@ fn of_quantile(run: &RunComparison, verdict: Verdict) -> String {
     })
 }
 
-/// Why no difference is told, beside what to do; `None` where that says it all.
+/// Why no difference is shown, beside what to do; `None` where that says it all.
 fn undecided(run: &RunComparison, labels: [&str; 2]) -> Option<String> {
     if let Some(rate) = run.clustered() {
         let counts = (run.at_deadline() != Some(rate)).then(|| of_rate(rate));

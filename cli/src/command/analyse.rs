@@ -62,10 +62,11 @@ impl Execute for AnalyseArgs {
             unit: self.unit,
             period: self.period,
             question: self.question.spec(),
+            wants_answer: self.question.periods().is_some() && !self.question.is_gate(),
             report: &self.report,
         };
-        let mut read = request.read()?;
-        let doubts = read.doubts(&self.question);
+        let read = request.read()?;
+        let doubts = read.doubts().to_vec();
         let mut report = read.judged(&self.report, &self.question)?;
         let uncompared = compared.and_then(|recorded| gate.judge_recorded(&mut report, recorded));
         // What a foreign file cannot tell stands with its figures alone.

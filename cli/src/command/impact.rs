@@ -174,7 +174,7 @@ impl Longer {
         let measure = measure.filter(|_| setup.policy.is_some()).zip(setup.period_ns);
         let command = measure.zip(format::argument(length_ns));
         let command = command.map(|((measure, period_ns), length)| {
-            let loops = loops(stored, period_ns);
+            let loops = loop_options(stored, period_ns);
             let cpu = setup.cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
             format!("punctual {measure}{loops}{cpu}{load} -d {length}")
         });
@@ -185,7 +185,7 @@ impl Longer {
 /// The options that measure the same loops for the same question: a loop of this period where the
 /// result keeps no use, else those of that use, with their periods where they are others than its
 /// own.
-fn loops(stored: &Stored, period_ns: u64) -> String {
+fn loop_options(stored: &Stored, period_ns: u64) -> String {
     let body = &stored.report.body;
     let spec = body.headline().and_then(|headline| headline.question_spec.clone());
     let spec = spec.unwrap_or_default();
@@ -547,31 +547,10 @@ impl Timed {
 
 #[cfg(test)]
 mod tests {
-    use punctual_analysis::recording::{Recording, RecordingConfig};
-    use punctual_report::{CheckBody, Headline, Judged, LoopsBody, QuestionSpec, Setup};
+    use punctual_report::QuestionSpec;
 
     use super::*;
-
-    /// A result of `check` with runs of these names, periods and loads, for this question.
-    fn checked(runs: &[(&str, u64, &[&str])], question_spec: Option<QuestionSpec>) -> Stored {
-        let run = |&(name, period_ns, load): &(&str, u64, &[&str])| {
-            let setup = Setup {
-                cpu: Some(1),
-                period_ns: Some(period_ns),
-                policy: Some("SCHED_FIFO".to_owned()),
-                load: load.iter().map(|&load| load.to_owned()).collect(),
-                duration_ns: Some(1_000_000_000),
-                ..Setup::default()
-            };
-            let recording = Recording::new(RecordingConfig::default());
-            Run::recorded(name.to_owned(), setup, recording.finish(0))
-        };
-        let headline = Some(Headline { question_spec, ..Headline::default() });
-        let judged = Judged { runs: runs.iter().map(run).collect(), headline, ..Judged::default() };
-        let loops = LoopsBody { judged, ..LoopsBody::default() };
-        let report = Report::new(PROGRAM, "check", CheckBody { loops, ..CheckBody::default() });
-        Stored { path: PathBuf::from("result.json"), report, samples: None }
-    }
+    use crate::stored::tests::checked;
 
     #[test]
     fn a_longer_measurement_asks_the_same_question() {
@@ -584,8 +563,8 @@ mod tests {
         let of_use =
             |name: &str| QuestionSpec { purpose: Some(name.to_owned()), ..QuestionSpec::default() };
         let audio = [("idle", 1_333_333, &[][..]), ("under load", 1_333_333, LOADS)];
-        let asked = command(&audio, of_use("audio"));
-        assert!(asked.starts_with("punctual check --for audio --cpu 1 -d "), "{asked}");
+        let loaded = command(&audio, of_use("audio"));
+        assert!(loaded.starts_with("punctual check --for audio --cpu 1 -d "), "{loaded}");
         let idle = command(&audio[..1], of_use("audio"));
         assert!(idle.starts_with("punctual measure periodic --for audio --cpu 1 -d "), "{idle}");
         let threads = |base_ns| [("base", base_ns, LOADS), ("servo", 1_000_000, LOADS)];
@@ -600,29 +579,6 @@ mod tests {
         assert!(timed.starts_with(options), "{timed}");
         let usual = command(&threads(25_000)[1..], QuestionSpec::default());
         assert!(usual.starts_with("punctual check --period 1ms --cpu 1 -d "), "{usual}");
-    }
-
-    #[test]
-    fn a_run_is_taken_by_what_a_table_shows_of_it_where_that_is_its_own() {
-        let names = |stored: &Stored, name: &str| -> Result<Vec<String>, String> {
-            let runs = stored.runs(Some(name)).map_err(|why| why.to_string())?;
-            Ok(runs.iter().map(|run| run.name.clone()).collect())
-        };
-        let one = [("CPU 1, 25 µs", 25_000, &[][..]), ("CPU 1, 1 ms", 1_000_000, &[][..])];
-        let stored = checked(&one, None);
-        for shown in ["1 ms", "1\u{a0}ms", "CPU 1, 1 ms"] {
-            assert_eq!(names(&stored, shown), Ok(vec!["CPU 1, 1 ms".to_owned()]), "{shown}");
-        }
-        let several = [
-            ("CPU 1, 1 ms, idle", 1_000_000, &[][..]),
-            ("CPU 1, 1 ms, loaded", 1_000_000, &["cpu"][..]),
-        ];
-        let stored = checked(&several, None);
-        assert_eq!(names(&stored, "1 ms, loaded"), Ok(vec!["CPU 1, 1 ms, loaded".to_owned()]));
-        let why = names(&stored, "1 ms").expect_err("two");
-        assert!(why.contains("several runs are shown as") && why.contains("loaded"), "{why}");
-        let why = names(&stored, "2 ms").expect_err("none");
-        assert!(why.contains("no run") && why.contains("1 ms, idle"), "{why}");
     }
 
     #[test]

@@ -480,7 +480,7 @@ impl BaselineUse {
             let why = EndedBy::brief(report.envelope.ended_by);
             let unsaved = format!("not saved as baseline {}: {why}", name.as_str());
             if report.envelope.ended_by == Some(EndedBy::Late) || report.envelope.is_interrupted() {
-                // As was asked for: the exit status is that of the verdict, or of the signal.
+                // The exit status is that of the verdict, or of the signal.
                 output::message(&unsaved);
                 return Ok(());
             }

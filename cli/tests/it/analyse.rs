@@ -377,7 +377,7 @@ fn a_unit_that_a_file_does_not_tell_is_asked_for() {
     let log = log.to_str().expect("UTF-8");
     refused(&run(["analyse", log]), &[log, "--unit"]);
     let max = |unit| json(&run(["analyse", log, "--unit", unit, "--json", "-"]));
-    let max = |unit| max(unit)["runs"][0]["lateness_ns"]["max"].as_f64().expect("told");
+    let max = |unit| max(unit)["runs"][0]["lateness_ns"]["max"].as_f64().expect("a median");
     assert!((max("us") / max("ns") - 1_000.0).abs() < 1.0);
     let text = peer("cyclictest/histogram.txt");
     let page = stdout(&run(["analyse", text.to_str().expect("UTF-8")]));
@@ -530,7 +530,7 @@ fn the_period_of_a_recording_of_cyclictest_is_that_of_its_command_line() {
     assert_eq!(kept["runs"][1]["setup"]["period_ns"], 1_000_000);
     let impact = run(["impact", "servo", "--from", text(&result), "--crossover", "20Hz"]);
     assert!(matches!(impact.status.code(), Some(0 | 1 | 3)), "{}", stderr(&impact));
-    // Another period is a way out, and is told of.
+    // Another period is a way out, with a warning.
     let other = analysed(&["--period", "2ms", "-q"]);
     assert_eq!(other.status.code(), Some(0), "{}", stderr(&other));
     assert!(stderr(&other).contains("the file states 1 ms"), "{}", stderr(&other));
@@ -546,19 +546,19 @@ fn the_period_of_a_recording_of_cyclictest_is_that_of_its_command_line() {
 
 #[test]
 fn a_question_that_data_without_a_period_do_not_answer_is_named() {
-    let asked = |name: &str, more: &[&str]| {
+    let analysed = |name: &str, more: &[&str]| {
         let file = peer(name);
         run([&["analyse", text(&file), "--for", "linuxcnc"], more].concat())
     };
     let name = "cyclictest/verbose-ns.txt";
     let why = "--for has no answer here: these data do not state their period: --period TIME";
-    let page = stdout(&asked(name, &[]));
+    let page = stdout(&analysed(name, &[]));
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(why), "{page}");
-    let out = asked(name, &["-q"]);
+    let out = analysed(name, &["-q"]);
     assert!(stderr(&out).contains(why), "{}", stderr(&out));
-    assert!(!stderr(&asked(name, &["-q", "--deadline", "50us"])).contains("no answer"));
-    let intervals = stderr(&asked("linuxcnc/latency-histogram.txt", &["-q"]));
+    assert!(!stderr(&analysed(name, &["-q", "--deadline", "50us"])).contains("no answer"));
+    let intervals = stderr(&analysed("linuxcnc/latency-histogram.txt", &["-q"]));
     assert!(intervals.contains("no answer here: these data hold no lateness"), "{intervals}");
 }
 
@@ -586,13 +586,13 @@ fn instants_with_a_stall_that_is_caught_up_are_late_as_they_were() {
     {
         let (result, line) = judged(&stalled(at, caught_up_ns));
         let run = &result["runs"][0];
-        let median = run["lateness_ns"]["p50"].as_f64().expect("told");
+        let median = run["lateness_ns"]["p50"].as_f64().expect("a median");
         assert!((1_900.0..2_300.0).contains(&median), "{at}: {median}");
         let counted = format!("none of 10 000 releases missed, {late} over 25 µs late");
         let page = stdout(&line).replace('\u{a0}', " ");
         assert!(page.contains(&counted) && stderr(&line).is_empty(), "{page} {}", stderr(&line));
     }
-    // What makes the line doubtful is told, where the page is a line too.
+    // What makes the line doubtful stands on standard error where the page is a line.
     let wrong_period = |k: u64| k * 250_000;
     let early_first = |k: u64| if k == 0 { 0 } else { 400_000 + k * 1_000_000 };
     let step = |k: u64| k * 1_000_000 + if k < 7_000 { 0 } else { 50_000 };

@@ -143,7 +143,7 @@ impl Args {
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         // A night's recording is not replaced without a word.
         let replaced =
-            self.samples.as_ref().filter(|path| stored::is_samples(path).is_ok_and(|is| is));
+            self.samples.as_ref().filter(|path| stored::is_samples(path).unwrap_or(false));
         if let Some(path) = replaced {
             output::message(&format!(
                 "{}: a recording is there, which this one replaces",

@@ -62,7 +62,7 @@ impl RecordedRequest<'_> {
             None => of_file(self),
         }?;
         if self.wants_answer {
-            read.doubt_unanswered(self.question.as_ref());
+            read.note_unanswered(self.question.as_ref());
         }
         Ok(read)
     }
@@ -153,7 +153,7 @@ pub(crate) struct RecordedData {
     /// The question that they were recorded for, where that is known.
     question: Option<QuestionSpec>,
     /// The warnings without which the figures mislead, which are among those of `envelope`.
-    doubts: Vec<String>,
+    caveats: Vec<String>,
 }
 
 impl RecordedData {
@@ -163,23 +163,23 @@ impl RecordedData {
             envelope: Envelope::of(PROGRAM, "analyse"),
             runs: Vec::new(),
             question: None,
-            doubts: Vec::new(),
+            caveats: Vec::new(),
         }
     }
 
     /// Adds a warning without which the figures mislead.
-    fn doubt(&mut self, doubt: String) {
-        self.envelope.warn(doubt.clone());
-        self.doubts.push(doubt);
+    fn add_caveat(&mut self, caveat: String) {
+        self.envelope.warn(caveat.clone());
+        self.caveats.push(caveat);
     }
 
     /// The warnings without which the figures mislead, for where a page has no room for any.
-    pub(crate) fn doubts(&self) -> &[String] {
-        &self.doubts
+    pub(crate) fn caveats(&self) -> &[String] {
+        &self.caveats
     }
 
     /// Adds a warning where the data have no answer to this question.
-    fn doubt_unanswered(&mut self, question: Option<&QuestionSpec>) {
+    fn note_unanswered(&mut self, question: Option<&QuestionSpec>) {
         let is_any = |is_so: fn(&Run) -> bool| self.runs.iter().any(is_so);
         let has_deadline = question.is_some_and(|spec| spec.deadline_ns.is_some());
         let why = if !is_any(|run| run.outcome.lateness.count() > 0) {
@@ -189,7 +189,7 @@ impl RecordedData {
         } else {
             return;
         };
-        self.doubt(format!("--for has no answer here: {why}"));
+        self.add_caveat(format!("--for has no answer here: {why}"));
     }
 
     /// Takes from the result of the same measurement what samples do not have: who else ran, what
@@ -413,7 +413,7 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     let mut read = RecordedData::new();
     let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope.clone();
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
-    unused_samples.into_iter().for_each(|why| read.doubt(why));
+    unused_samples.into_iter().for_each(|why| read.add_caveat(why));
     read.envelope.warn(
         "read back from the histograms of a result, without the order of cycles: limits are held \
          against its figures, and are open where a quantile lies within a bucket; answers and \
@@ -498,12 +498,12 @@ const BEND_MAX_SHARE: f64 = 0.01;
 const MEDIAN_MAX_SHARE: f64 = 0.1;
 
 /// Why lateness about a fitted line is doubtful, and what may be wrong.
-fn doubts_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<String> {
+fn caveats_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<String> {
     let period_ns = period.as_ns() as f64;
-    let mut doubts = Vec::new();
+    let mut caveats = Vec::new();
     let drift_ppb = line.drift_ppb(period);
     if drift_ppb.abs() > DRIFT_MAX_PPB {
-        doubts.push(format!(
+        caveats.push(format!(
             "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
              the counts of cycles and of missed releases are wrong",
             format::ns(Some(period_ns * (1.0 + drift_ppb / 1e9))),
@@ -512,7 +512,7 @@ fn doubts_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<S
     }
     let bend_ns = line.bend_ns() as f64;
     if bend_ns > BEND_MAX_SHARE * period_ns && lateness.p50.is_some() {
-        doubts.push(format!(
+        caveats.push(format!(
             "the earliest wakes lie on no straight line: those of one third of the recording are \
              {} above those of another; the clocks drifted apart unevenly, or wakes were late all \
              that time, or releases were counted wrong, and lateness is doubtful by that much",
@@ -520,14 +520,14 @@ fn doubts_of_line(line: &Line, period: Period, lateness: &SummaryStats) -> Vec<S
         ));
     }
     if let Some(median_ns) = lateness.p50.filter(|&ns| ns > MEDIAN_MAX_SHARE * period_ns) {
-        doubts.push(format!(
+        caveats.push(format!(
             "half of all wakes are later than {} after the earliest one, from which lateness is \
              measured: if that one was early, as a first instant before the loop began is, all \
              others are less late than shown",
             format::ns(Some(median_ns))
         ));
     }
-    doubts
+    caveats
 }
 
 /// Reads a whole file.
@@ -560,8 +560,8 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
         }
     }
     if let (ColumnKind::Instant, Some(line), Some(period)) = (kind, outcome.line, period) {
-        let doubts = doubts_of_line(&line, period, &outcome.lateness_ns);
-        doubts.into_iter().for_each(|doubt| read.doubt(doubt));
+        let caveats = caveats_of_line(&line, period, &outcome.lateness_ns);
+        caveats.into_iter().for_each(|caveat| read.add_caveat(caveat));
     }
     let has_deadline = args.question.as_ref().is_some_and(|spec| spec.deadline_ns.is_some());
     // That `--for` has no answer without one is another warning.
@@ -641,7 +641,7 @@ fn of_foreign(
         if let (Some(given_ns), Some(stated_ns)) = (given_ns, run.period_ns)
             && given_ns != stated_ns
         {
-            read.doubt(format!(
+            read.add_caveat(format!(
                 "{}: judged by the {} of --period, though the file states {}",
                 run.name,
                 format::period(given_ns),

@@ -339,7 +339,7 @@ pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> St
     match outcome {
         RevertOutcome::Restored => format!("{path}: {old}"),
         RevertOutcome::AsBefore if entry.could_not_be_set() => {
-            format!("{path}: {old} as ever: {} could not be set", entry.new)
+            format!("{path}: {old} unchanged: {} could not be set", entry.new)
         }
         RevertOutcome::AsBefore => format!("{path}: {old} already"),
         RevertOutcome::Changed { now } => {
@@ -548,7 +548,7 @@ mod tests {
         let mut counts = RevertedCounts::default();
         let refused = entry("/proc/irq/36/smp_affinity_list", "0-1\n");
         let line = reverted_line(&refused, &RevertOutcome::AsBefore);
-        assert_eq!(line, "/proc/irq/36/smp_affinity_list: 0-1 as ever: 0 could not be set");
+        assert_eq!(line, "/proc/irq/36/smp_affinity_list: 0-1 unchanged: 0 could not be set");
         let changed = entry("/proc/irq/9/smp_affinity_list", "0\n");
         for entry in [refused.clone(), refused, changed.clone()] {
             counts.count(&RevertedStep { entry, outcome: RevertOutcome::AsBefore });

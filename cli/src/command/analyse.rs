@@ -66,7 +66,7 @@ impl Execute for AnalyseArgs {
             report: &self.report,
         };
         let read = request.read()?;
-        let doubts = read.doubts().to_vec();
+        let caveats = read.caveats().to_vec();
         let mut report = read.judged(&self.report, &self.question)?;
         let uncompared = compared.and_then(|recorded| gate.judge_recorded(&mut report, recorded));
         // What a foreign file cannot tell stands with its figures alone.
@@ -75,7 +75,10 @@ impl Execute for AnalyseArgs {
         let detail = self.report.detail(usual);
         writing::write_in(&report, outputs, detail)?;
         // The line of -q has no room for them.
-        doubts.iter().filter(|_| detail == Detail::Line).for_each(|doubt| output::message(doubt));
+        caveats
+            .iter()
+            .filter(|_| detail == Detail::Line)
+            .for_each(|caveat| output::message(caveat));
         Exit::after(&report, uncompared)
     }
 }

@@ -140,7 +140,7 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let row = |row: &Vec<String>| kept.iter().map(|&column| cell(&row[column])).collect();
     let rows = rows.iter().map(row).collect();
     let caption =
-        "The latest wakes of each run, the most late first; seconds from the first release";
+        "The worst wakes of each run, largest lateness first; seconds from the first release";
     let strip = plots::worst_strip(&runs);
     let strip = strip.map(|chart| Figure::still("worst-strip".to_owned(), chart));
     let table = Block::from(Table::new(caption, columns, rows));

@@ -110,11 +110,13 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     fn look(&mut self, rank: usize) {
         let block = &self.ready.blocks[rank];
         let process = &mut self.processes[rank];
-        // Before the block: what is taken after this was posted.
+        // Both before the block: one that has ended writes no more, so that what its block says is
+        // its last word; and what is taken after this was posted.
+        let ended = process.has_ended();
         let posted = block.counts.posted();
         let on_block = look(block.memory.words());
         let seen = Seen {
-            ended: process.has_ended(),
+            ended,
             state: on_block.map_or(TaskState::Unknown, |seen| seen.state),
             taken: on_block.and_then(|seen| seen.cycle),
             posted,

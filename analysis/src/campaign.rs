@@ -18,8 +18,8 @@ use crate::plot::HeatColumn;
 use crate::quantile::Probability;
 
 pub use total::{
-    BLOCK_CYCLES, BLOCKS_MAX, Collector, Effort, Maxima, OUTLIERS_MAX, Outlier, Outliers, Start,
-    Total, WatchedThresholds,
+    BLOCK_CYCLES, BLOCKS_MAX, Collector, Effort, Maxima, OUTLIERS_MAX, OtherTime, Outlier,
+    Outliers, Start, Total, WatchedThresholds,
 };
 
 /// The most runs of one setup.

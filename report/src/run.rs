@@ -2,6 +2,7 @@
 //!
 //! Plain data; the numbers themselves are `punctual_analysis::recording::RunFigures`.
 
+use punctual_analysis::campaign::OtherTime;
 use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
 use punctual_lab::blame::{
@@ -78,7 +79,7 @@ pub struct Run {
 pub struct OtherThreads {
     /// Their CPU time over the time of the blocks, in [0, 1].
     pub share: f64,
-    /// By name, most first; at most 8.
+    /// By name, most first; at most 8, of a campaign 32.
     pub threads: Vec<OtherThread>,
 }
 
@@ -135,6 +136,19 @@ impl OtherThreads {
         let share = others.share()?;
         let threads = others.threads.iter().map(|named| OtherThread::of(named, others.wall_ns));
         Some(Self { share, threads: threads.collect() })
+    }
+
+    /// The threads seen over the batches of a campaign, of whatever process; `None` where no time
+    /// passed.
+    pub fn over_batches(others: &OtherTime) -> Option<Self> {
+        let share = |ran_ns: u64| ran_ns as f64 / others.wall_ns as f64;
+        let threads = others.threads.iter().map(|(name, ran_ns)| OtherThread {
+            name: name.clone(),
+            share: share(*ran_ns),
+            ..OtherThread::default()
+        });
+        (others.wall_ns > 0)
+            .then(|| Self { share: share(others.run_ns), threads: threads.collect() })
     }
 
     /// The sentence that the CPU was not idle; `None` where it was.

@@ -23,8 +23,14 @@ use crate::summary::{Distribution, SummaryStats};
 /// A limit above every count of a campaign.
 const COUNT_MAX: u64 = 1 << 56;
 
+/// A limit above every time of a campaign, ns.
+const TIME_MAX_NS: u64 = 1 << 62;
+
+/// The most bytes of a thread's name: the kernel keeps 15, of its own workers up to 63.
+const NAME_BYTES_MAX: usize = 256;
+
 /// Counts of a batch of one run that only the measuring process has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Releases that never ran.
     pub missed: u64,
@@ -45,6 +51,12 @@ pub struct Effort {
     /// Times that a process of its loads ended before the batch did.
     #[serde(default)]
     pub load_deaths: u64,
+    /// Time that the host took from its CPU, ns; `None` where no batch recorded it.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// The other threads on its CPU while that was to be idle; `None` where no batch recorded them.
+    #[serde(default)]
+    pub others: Option<OtherTime>,
 }
 
 impl Effort {
@@ -58,10 +70,17 @@ impl Effort {
         self.stalled += added.stalled;
         self.stall_max_ns = self.stall_max_ns.max(added.stall_max_ns);
         self.load_deaths += added.load_deaths;
+        if let Some(steal_ns) = added.steal_ns {
+            *self.steal_ns.get_or_insert(0) += steal_ns;
+        }
+        if let Some(others) = &added.others {
+            self.others.get_or_insert_default().add(others);
+        }
     }
 
     fn is_sound(&self) -> bool {
-        let times = [self.wall_ns, self.cpu_ns, self.stall_max_ns];
+        let steal_ns = self.steal_ns.unwrap_or(0);
+        let times = [self.wall_ns, self.cpu_ns, self.stall_max_ns, steal_ns];
         let counts = [
             self.missed,
             self.unrecorded,
@@ -70,7 +89,50 @@ impl Effort {
             self.stalled,
             self.load_deaths,
         ];
-        times.iter().all(|&ns| ns <= 1 << 62) && counts.iter().all(|&count| count <= COUNT_MAX)
+        times.iter().all(|&ns| ns <= TIME_MAX_NS)
+            && counts.iter().all(|&count| count <= COUNT_MAX)
+            && self.others.as_ref().is_none_or(OtherTime::is_sound)
+    }
+}
+
+/// The most names of other threads that are kept: those with most time. Of a name that comes back
+/// after it had to make way, what came before is not in it.
+const NAMES_MAX: usize = 32;
+
+/// The CPU time of other threads on the CPU of a run, over its batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherTime {
+    /// Length of the batches, ns.
+    pub wall_ns: u64,
+    /// CPU time of all others, ns.
+    pub run_ns: u64,
+    /// By name of the thread, ns, most first.
+    pub threads: Vec<(String, u64)>,
+}
+
+impl OtherTime {
+    fn add(&mut self, added: &Self) {
+        self.wall_ns += added.wall_ns;
+        self.run_ns += added.run_ns;
+        for (name, ran_ns) in &added.threads {
+            match self.threads.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known_ns)) => *known_ns += ran_ns,
+                None => self.threads.push((name.clone(), *ran_ns)),
+            }
+        }
+        self.threads.sort_by(|(name, ns), (other, other_ns)| {
+            other_ns.cmp(ns).then_with(|| name.cmp(other))
+        });
+        self.threads.truncate(NAMES_MAX);
+    }
+
+    fn is_sound(&self) -> bool {
+        let times = self.threads.iter().map(|(_, ns)| ns);
+        self.wall_ns <= TIME_MAX_NS
+            && self.run_ns <= self.wall_ns
+            && self.threads.len() <= NAMES_MAX
+            && self.threads.iter().all(|(name, _)| name.len() <= NAME_BYTES_MAX)
+            && times.max().is_none_or(|&ns| ns <= self.run_ns)
     }
 }
 
@@ -641,6 +703,35 @@ mod tests {
             leave_out_cold: true,
             boot: 1,
         }
+    }
+
+    #[test]
+    fn who_else_ran_is_added_up_and_stays_bounded() {
+        let ran = |threads: &[(&str, u64)]| Effort {
+            others: Some(OtherTime {
+                wall_ns: 1_000,
+                run_ns: threads.iter().map(|(_, ns)| ns).sum(),
+                threads: threads.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect(),
+            }),
+            steal_ns: Some(7),
+            ..Effort::default()
+        };
+        let mut effort = Effort::default();
+        effort.add(&Effort::default());
+        assert_eq!((effort.steal_ns, &effort.others), (None, &None));
+        effort.add(&ran(&[("rustc", 300), ("sshd", 20)]));
+        effort.add(&ran(&[("sshd", 30), ("cron", 10)]));
+        let others = effort.others.clone().expect("two batches recorded them");
+        let named: Vec<(&str, u64)> =
+            others.threads.iter().map(|(name, ns)| (name.as_str(), *ns)).collect();
+        assert_eq!(named, [("rustc", 300), ("sshd", 50), ("cron", 10)]);
+        assert_eq!((others.wall_ns, others.run_ns, effort.steal_ns), (2_000, 360, Some(14)));
+        (0..200).for_each(|number| effort.add(&ran(&[(&format!("t{number}"), 1)])));
+        let others = effort.others.clone().expect("there");
+        assert_eq!((others.threads.len(), others.run_ns), (NAMES_MAX, 560));
+        assert!(effort.is_sound());
+        let broken = OtherTime { wall_ns: 1, run_ns: 2, threads: Vec::new() };
+        assert!(!Effort { others: Some(broken), ..effort }.is_sound());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use punctual_analysis::limit::{Metric, MetricLimit};
 use punctual_analysis::recording::RunFigures;
 use punctual_host::facts::MachineFacts;
 use punctual_report::{
-    self as report, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run,
+    self as report, Choice, Clock, EndedBy, Envelope, Load, OtherThreads, Question, Report, Run,
     Session as ReportSession, Setup, SoakBody, Warning,
 };
 
@@ -140,6 +140,8 @@ fn report_run(
     run.cpu_load = (effort.wall_ns > 0).then(|| effort.cpu_ns as f64 / effort.wall_ns as f64);
     run.page_faults = Some(effort.page_faults);
     run.preempted = Some(effort.preempted);
+    run.steal_ns = effort.steal_ns;
+    run.others = effort.others.as_ref().and_then(OtherThreads::over_batches);
     run.loads = loads;
     run.load_deaths = effort.load_deaths;
     run

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use punctual_analysis::campaign::{
-    Batch, BatchRow, Campaign, Effort, Extent, RunSetup, Setup, Start, WatchedThresholds, plain,
+    Batch, BatchRow, Campaign, Effort, Extent, OtherTime, RunSetup, Setup, Start,
+    WatchedThresholds, plain,
 };
 use punctual_analysis::plain::plain as one_line;
 use punctual_core::sample::Sample;
@@ -28,6 +29,7 @@ use punctual_host::baseline;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
+use punctual_lab::others::{NamedOthers, OthersOnCpu};
 use punctual_lab::periodic::{
     Begun, Destination, PeriodicExperiment, PeriodicOutcome, PeriodicPlan, Prepared, RunOutcome,
 };
@@ -427,6 +429,17 @@ fn effort(run: &RunOutcome, load_deaths: u64) -> Effort {
         preempted: run.usage.involuntary_switches,
         stalled: run.stalls.count,
         stall_max_ns: run.stalls.longest.as_ns().unsigned_abs(),
+        steal_ns: run.steal_ns,
+        others: run.others.as_ref().map(other_time),
+    }
+}
+
+fn other_time(others: &OthersOnCpu) -> OtherTime {
+    let named = |named: &NamedOthers| (plain(named.name()), named.ran_ns());
+    OtherTime {
+        wall_ns: others.wall_ns,
+        run_ns: others.run_ns,
+        threads: others.threads.iter().map(named).collect(),
     }
 }
 

@@ -22,6 +22,7 @@ use punctual_analysis::verdict::Deadline;
 use punctual_core::time::{Instant, Period};
 use punctual_host::baseline::{Changed, MACHINE, SETUP, changed};
 use punctual_host::facts::{MachineFacts, Virtualization};
+use punctual_host::settings::{ChangedSetting, WatchedSettings};
 use punctual_import::samples::{
     FileEnding, FileInfo, RUNS_MAX, RunCounts, RunInfo, SampleFileReader,
 };
@@ -499,6 +500,15 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
             b: fact.to,
         }));
     }
+    if let (Some(a), Some(b)) = (&a.settings, &b.settings) {
+        let changed = a.beside_facts().changed(&b.beside_facts());
+        let difference = |setting: ChangedSetting| Difference {
+            what: setting.name,
+            a: setting.from,
+            b: setting.to,
+        };
+        found.extend(changed.into_iter().map(difference));
+    }
     for &(run_a, run_b) in matched {
         found.extend(setups(&a.runs[run_a], &b.runs[run_b]));
     }
@@ -588,6 +598,9 @@ pub(crate) struct Recorded {
     incomplete: bool,
     /// The machine, where the data say.
     machine: Option<MachineFacts>,
+    /// The settings of the machine before it was measured, where the data say.
+    #[serde(default)]
+    settings: Option<WatchedSettings>,
     /// The rights that the kernel granted, where the data say.
     session: Option<Session>,
     /// The clock that stamps were taken with, where the data say.
@@ -710,6 +723,7 @@ impl Recorded {
             started_at: report.envelope.started_at.clone(),
             incomplete: report.envelope.incomplete,
             machine: report.envelope.machine.clone(),
+            settings: report.envelope.settings.clone(),
             session: report.envelope.session.clone(),
             events_recorded: report
                 .body
@@ -865,6 +879,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         started_at: Some(info.started_at.clone()).filter(|at| !at.is_empty()),
         incomplete: file.ending() != Some(&FileEnding::Complete),
         machine,
+        settings: None,
         session: None,
         events_recorded: None,
         question: match &info.question {
@@ -1019,6 +1034,29 @@ mod tests {
         let loops = LoopsBody { blame, ..LoopsBody::default() };
         let body = CheckBody { loops, ..CheckBody::default() };
         Recorded::head(&Report::new(PROGRAM, "check", body), String::new())
+    }
+
+    #[test]
+    fn settings_that_differ_are_named_once_and_beside_the_facts() {
+        let with = |settings: serde_json::Value| Recorded {
+            settings: Some(serde_json::from_value(settings).expect("settings")),
+            ..result(None)
+        };
+        let a = with(serde_json::json!({
+            "values": {"vm.stat_interval": "1", "kernel.sched_rt_runtime_us": "950000"},
+            "per_cpu": {"scaling_governor": {"0": "powersave", "1": "powersave"}},
+            "interrupt_cpus": {"24": "0-1", "25": "0-1", "26": "0"},
+        }));
+        let b = with(serde_json::json!({
+            "values": {"vm.stat_interval": "10", "kernel.sched_rt_runtime_us": "-1"},
+            "per_cpu": {"scaling_governor": {"0": "performance", "1": "performance"}},
+            "interrupt_cpus": {"24": "0", "25": "0", "26": "0"},
+        }));
+        let found = differences(&a, &b, &[]);
+        let words: Vec<String> =
+            found.iter().map(|found| format!("{}: {}, {}", found.what, found.a, found.b)).collect();
+        assert_eq!(words, ["vm.stat_interval: 1, 10", "CPUs of interrupts 24, 25: 0-1, 0"]);
+        assert_eq!(differences(&a, &result(None), &[]), []);
     }
 
     /// A result of one run on CPU 1, of which others used so much.

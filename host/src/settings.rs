@@ -8,8 +8,13 @@
 mod interrupts;
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::cmdline::CommandLine;
+use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::facts::{CPUS, MachineFacts, SmiCount, Source};
 use crate::root::{Listing, Read, Root};
@@ -352,15 +357,23 @@ fn read_kernel_log(root: &Root) -> Fact<KernelLog> {
 const OWN: &str = "cpu_dma_latency";
 
 /// Settings that another program may change while something is measured, as they are at one time:
-/// of the rules' settings those that a running kernel takes, by name, where they can be read. What
-/// changes by itself, and what a measurement holds itself, is not among them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WatchedSettings(BTreeMap<String, String>);
+/// of the rules' settings those that a running kernel takes, where they can be read. What changes
+/// by itself, and what a measurement holds itself, is not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchedSettings {
+    /// Settings of one value, by name: a sysctl has its own, others the end of their path.
+    values: BTreeMap<String, String>,
+    /// Settings that each CPU has, by the name of their file: the value by CPU.
+    per_cpu: BTreeMap<String, BTreeMap<u32, String>>,
+    /// The CPUs that each interrupt may go to, by its number; empty where irqbalance runs, which
+    /// moves them all the time.
+    interrupt_cpus: BTreeMap<u32, CpuList>,
+}
 
 /// A setting that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedSetting {
-    /// Its name.
+    /// Its name, with the CPUs or interrupts that it is of: "scaling_governor of CPUs 0-3".
     pub name: String,
     /// The value before.
     pub from: String,
@@ -372,45 +385,106 @@ impl WatchedSettings {
     /// As they are now.
     pub fn read(root: &Root) -> Self {
         let source = Source::new(root);
-        let mut settings = BTreeMap::new();
+        let mut values = BTreeMap::new();
         for (name, value) in single_values(&source) {
             if let (true, Fact::Known { value, .. }) = (name != OWN, value) {
-                settings.insert(name.to_owned(), value);
+                values.insert(name.to_owned(), value);
             }
         }
         let PerCpu { resume_latency, energy_preference, governor } = PerCpu::read(&source);
-        for (name, values) in [
+        let per_cpu = [
             ("pm_qos_resume_latency_us", resume_latency),
             ("energy_performance_preference", energy_preference),
-            ("scaling_governor", governor),
-        ] {
-            for (cpu, value) in values.value().into_iter().flatten() {
-                settings.insert(format!("{name} of CPU {cpu}"), value.clone());
-            }
-        }
-        // irqbalance moves them all the time.
-        let stay = settings.get("irqbalance").is_none_or(|state| state != "running");
+            (GOVERNOR, governor),
+        ];
+        let per_cpu = per_cpu
+            .into_iter()
+            .filter_map(|(name, each)| Some((name.to_owned(), each.value()?.clone())));
+        let per_cpu = per_cpu.collect();
+        let stay = values.get("irqbalance").is_none_or(|state| state != "running");
         let table = interrupts::read(&source);
-        if let Some(interrupts) = table.value().filter(|_| stay) {
-            for interrupt in &interrupts.lines {
-                if let Some(cpus) = interrupt.allowed.value() {
-                    let name = format!("CPUs of interrupt {}", interrupt.number);
-                    settings.insert(name, cpus.to_string());
-                }
-            }
-        }
-        Self(settings)
+        let lines = table.value().filter(|_| stay).map(|table| table.lines.as_slice());
+        let allowed = |line: &IrqLine| Some((line.number, line.allowed.value()?.clone()));
+        let interrupt_cpus = lines.unwrap_or_default().iter().filter_map(allowed).collect();
+        Self { values, per_cpu, interrupt_cpus }
     }
 
-    /// Those that are not the same in `later`; one that is known on one side alone is not known to
-    /// differ.
+    /// Those that are not the same in `later`, of one name those of the same change together; one
+    /// that is known on one side alone is not known to differ.
     pub fn changed(&self, later: &Self) -> Vec<ChangedSetting> {
-        let differs = |(name, from): (&String, &String)| {
-            let to = later.0.get(name).filter(|to| *to != from)?;
-            Some(ChangedSetting { name: name.clone(), from: from.clone(), to: to.clone() })
-        };
-        self.0.iter().filter_map(differs).collect()
+        let mut found: Vec<ChangedSetting> = differing(&self.values, &later.values)
+            .map(|(name, from, to)| ChangedSetting {
+                name: name.clone(),
+                from: from.clone(),
+                to: to.clone(),
+            })
+            .collect();
+        for (name, from) in &self.per_cpu {
+            let Some(to) = later.per_cpu.get(name) else { continue };
+            for (cpus, from, to) in together(differing(from, to)) {
+                let cpus: CpuList = cpus.into_iter().collect();
+                let cpus = counted(cpus.len() == 1, "CPU", &cpus);
+                found.push(ChangedSetting { name: format!("{name} of {cpus}"), from, to });
+            }
+        }
+        for (numbers, from, to) in together(differing(&self.interrupt_cpus, &later.interrupt_cpus))
+        {
+            let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            let interrupts = counted(list.len() == 1, "interrupt", &list.join(", "));
+            found.push(ChangedSetting { name: format!("CPUs of {interrupts}"), from, to });
+        }
+        found
     }
+
+    /// Without those that are facts of the machine too.
+    #[must_use]
+    pub fn beside_facts(&self) -> Self {
+        let mut rest = self.clone();
+        for name in IN_FACTS {
+            rest.values.remove(*name);
+            rest.per_cpu.remove(*name);
+        }
+        rest
+    }
+}
+
+const GOVERNOR: &str = "scaling_governor";
+
+/// Settings that [`MachineFacts`] have in another form.
+const IN_FACTS: &[&str] = &[
+    "kernel.sched_rt_period_us",
+    "kernel.sched_rt_runtime_us",
+    "realtime",
+    "smt/control",
+    GOVERNOR,
+];
+
+/// The entries that are in both and not equal.
+fn differing<'a, K: Ord, V: PartialEq>(
+    from: &'a BTreeMap<K, V>,
+    to: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = (&'a K, &'a V, &'a V)> {
+    let differs = move |(key, from): (&'a K, &'a V)| {
+        let to = to.get(key).filter(|to| *to != from)?;
+        Some((key, from, to))
+    };
+    from.iter().filter_map(differs)
+}
+
+/// The numbers of each change, both values as text.
+fn together<'a, V: fmt::Display + 'a>(
+    changes: impl Iterator<Item = (&'a u32, &'a V, &'a V)>,
+) -> impl Iterator<Item = (Vec<u32>, String, String)> {
+    let mut numbers_of: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    for (number, from, to) in changes {
+        numbers_of.entry((from.to_string(), to.to_string())).or_default().push(*number);
+    }
+    numbers_of.into_iter().map(|((from, to), numbers)| (numbers, from, to))
+}
+
+/// "CPU 3" or "CPUs 0-3".
+fn counted(is_one: bool, noun: &str, which: &impl fmt::Display) -> String {
+    format!("{noun}{} {which}", if is_one { "" } else { "s" })
 }
 
 /// A boot loader, by where it keeps kernel parameters.
@@ -646,17 +720,33 @@ mod tests {
         let before = WatchedSettings::read(&Root::captured(tree).expect("a fixture"));
         assert_eq!(before.changed(&before.clone()), []);
         let mut after = before.clone();
-        let was = after.0.insert("vm.stat_interval".to_owned(), "77".to_owned());
-        let moved = after.0.keys().find(|name| name.starts_with("CPUs of interrupt")).cloned();
-        let moved = moved.expect("the guest has interrupts");
-        after.0.insert(moved.clone(), "63".to_owned());
+        let was = after.values.insert("vm.stat_interval".to_owned(), "77".to_owned());
+        let moved: Vec<u32> = after.interrupt_cpus.keys().copied().take(2).collect();
+        let (first, all) = (CpuList::single(0), CpuList::from_iter([0, 1]));
+        let mut before = before;
+        for number in &moved {
+            before.interrupt_cpus.insert(*number, all.clone());
+            after.interrupt_cpus.insert(*number, first.clone());
+        }
         // One that cannot be read any more is not known to differ.
-        after.0.remove("kernel.watchdog_cpumask");
+        after.values.remove("kernel.watchdog_cpumask");
+        let governor = |words: [&str; 3]| {
+            let each = (0..).zip(words.map(str::to_owned)).collect();
+            BTreeMap::from([(GOVERNOR.to_owned(), each)])
+        };
+        before.per_cpu = governor(["powersave", "powersave", "schedutil"]);
+        after.per_cpu = governor(["performance"; 3]);
         let changed = before.changed(&after);
         let names: Vec<&str> = changed.iter().map(|changed| changed.name.as_str()).collect();
-        assert_eq!(names, [moved.as_str(), "vm.stat_interval"]);
-        assert_eq!((Some(&changed[1].from), changed[1].to.as_str()), (was.as_ref(), "77"));
-        assert!(!before.0.contains_key(OWN));
+        let interrupts = format!("CPUs of interrupts {}, {}", moved[0], moved[1]);
+        let governors = ["scaling_governor of CPUs 0-1", "scaling_governor of CPU 2"];
+        assert_eq!(names, ["vm.stat_interval", governors[0], governors[1], &interrupts]);
+        assert_eq!((Some(&changed[0].from), changed[0].to.as_str()), (was.as_ref(), "77"));
+        assert_eq!((changed[3].from.as_str(), changed[3].to.as_str()), ("0-1", "0"));
+        assert!(!before.values.contains_key(OWN));
+        let beside = before.beside_facts().changed(&after.beside_facts());
+        let names: Vec<&str> = beside.iter().map(|changed| changed.name.as_str()).collect();
+        assert_eq!(names, ["vm.stat_interval", &interrupts]);
     }
 
     #[test]

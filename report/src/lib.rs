@@ -38,6 +38,7 @@ mod words;
 use punctual_engine::safety::CpuTaken;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
+use punctual_host::settings::WatchedSettings;
 use punctual_os::process::EndSignal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,10 @@ pub struct Envelope {
     pub ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
     pub machine: Option<MachineFacts>,
+    /// The settings that `tune` looks at and a running kernel takes, of the machine that measured;
+    /// null if the data do not record them.
+    #[serde(default)]
+    pub settings: Option<WatchedSettings>,
     /// The CPUs that were measured, and the reason for these; null when not measuring.
     pub choice: Option<Choice>,
     /// The clock of the timestamps; null when not measuring.
@@ -220,6 +225,7 @@ impl Envelope {
             incomplete: false,
             ended_by: None,
             machine: None,
+            settings: None,
             choice: None,
             clock: None,
             session: None,

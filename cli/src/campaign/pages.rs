@@ -10,6 +10,7 @@ use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
 use punctual_analysis::limit::{Metric, MetricLimit};
 use punctual_analysis::recording::RunFigures;
 use punctual_host::facts::MachineFacts;
+use punctual_host::settings::WatchedSettings;
 use punctual_report::{
     self as report, Choice, Clock, EndedBy, Envelope, Load, OtherThreads, Question, Report, Run,
     Session as ReportSession, Setup, SoakBody, Warning,
@@ -29,6 +30,8 @@ pub(crate) struct SessionFacts {
     pub(crate) clock: Option<Clock>,
     /// The facts of the machine.
     pub(crate) machine: Option<MachineFacts>,
+    /// The settings of the machine.
+    pub(crate) settings: Option<WatchedSettings>,
     /// The rights that the kernel granted.
     pub(crate) session: Option<ReportSession>,
     /// Warnings for a reader.
@@ -75,6 +78,7 @@ pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         incomplete,
         ended_by: incomplete.then_some(EndedBy::Continues),
         machine: known.machine.clone(),
+        settings: known.settings.clone(),
         choice: known.choice.clone(),
         clock: known.clock.clone(),
         session: known.session.clone(),

@@ -28,6 +28,7 @@ use punctual_engine::spawn;
 use punctual_host::baseline;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
+use punctual_host::settings::WatchedSettings;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
 use punctual_lab::others::{NamedOthers, OthersOnCpu};
 use punctual_lab::periodic::{
@@ -100,6 +101,7 @@ pub(super) fn hold(start: SessionStart<'_>) -> Result<Exit> {
     let known = SessionFacts {
         choice: Some(start.choice),
         machine: Some(start.facts.clone()),
+        settings: Some(WatchedSettings::read(root)),
         ..SessionFacts::default()
     };
     let (batches, over) = mpsc::sync_channel(1);
@@ -333,6 +335,7 @@ impl Session<'_> {
     /// Keeps what the process knows apart from the numbers.
     fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &MachineFacts, pool: usize) {
         self.known.machine = Some(facts.clone());
+        self.known.settings = Some(WatchedSettings::read(self.root));
         self.known.clock = Some(experiment::clock(&finished.clock));
         self.known.session = Some(words::session(finished, facts));
         self.known.warnings = words::warnings(finished, facts);

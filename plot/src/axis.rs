@@ -16,6 +16,8 @@ pub struct Tick {
 pub enum Scale {
     /// Equal steps add the same.
     Even,
+    /// As [`Scale::Even`], of seconds: marks at round minutes and hours.
+    Clock,
     /// Equal steps multiply by the same.
     Log,
     /// Names beside each other, the first at 0, the next at 1 and so on; on a vertical axis from
@@ -102,6 +104,21 @@ impl Axis {
         Self { label: label.to_owned(), low, high, scale: Scale::Even, ticks }.told_apart()
     }
 
+    /// An even scale of seconds from 0 on, marked at about `marks` round minutes and hours: `2:30`.
+    pub fn clock(label: &str, high_s: f64, marks: u32) -> Self {
+        let high = if high_s.is_finite() && high_s > 0.0 { high_s } else { 1.0 };
+        let least = high / f64::from(marks.max(1));
+        let steps = CLOCK_STEPS_S.into_iter().find(|step| *step >= least * (1.0 - 1e-9));
+        let step = steps.unwrap_or_else(|| 86_400.0 * round_step(least / 86_400.0));
+        let count = (high / step * (1.0 + 1e-9)).floor().clamp(0.0, 100.0) as u32;
+        let tick = |k: u32| {
+            let at = f64::from(k) * step;
+            Tick { at: at.min(high), label: Some(clock_words(at, step)) }
+        };
+        let ticks = (0..=count).map(tick).collect();
+        Self { label: label.to_owned(), low: 0.0, high, scale: Scale::Clock, ticks }
+    }
+
     /// Without the words of ticks that are those of the tick before: where steps are finer than
     /// the words tell.
     fn told_apart(mut self) -> Self {
@@ -121,7 +138,7 @@ impl Axis {
         let is_like = self.label == other.label && self.scale == other.scale;
         let extent = |axis: &Self| match axis.scale {
             Scale::Log => axis.high / axis.low,
-            Scale::Even | Scale::Names => axis.high - axis.low,
+            Scale::Even | Scale::Clock | Scale::Names => axis.high - axis.low,
         };
         let [longer, shorter] =
             if extent(self) >= extent(other) { [self, other] } else { [other, self] };
@@ -149,6 +166,22 @@ impl Axis {
             (value - self.low) / (self.high - self.low)
         };
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
+    }
+}
+
+/// Round steps of a clock, s: from a second to a day.
+const CLOCK_STEPS_S: [f64; 18] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0,
+    10_800.0, 21_600.0, 43_200.0, 86_400.0,
+];
+
+/// Hours and minutes, and seconds where steps are shorter: `2:30`, `0:00:15`.
+fn clock_words(at_s: f64, step_s: f64) -> String {
+    let seconds = at_s.round() as u64;
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    match step_s < 60.0 {
+        true => format!("{hours}:{minutes:02}:{:02}", seconds % 60),
+        false => format!("{hours}:{minutes:02}"),
     }
 }
 
@@ -184,6 +217,23 @@ mod tests {
         let axis = Axis::even("x", 0.0, 59.8, 6, |at| format!("{at:.0}"));
         assert_eq!(labels(&axis), ["0", "10", "20", "30", "40", "50"]);
         assert_eq!(axis.place(29.9), 0.5);
+    }
+
+    #[test]
+    fn a_clock_is_marked_at_round_minutes_and_hours() {
+        let night = Axis::clock("time", 28_800.0, 8);
+        assert_eq!(
+            labels(&night),
+            ["0:00", "1:00", "2:00", "3:00", "4:00", "5:00", "6:00", "7:00", "8:00"]
+        );
+        assert_eq!((night.place(14_400.0), night.scale), (0.5, Scale::Clock));
+        assert_eq!(
+            labels(&Axis::clock("time", 90.0, 4)),
+            ["0:00:00", "0:00:30", "0:01:00", "0:01:30"]
+        );
+        let weeks = Axis::clock("time", 40.0 * 86_400.0, 8);
+        assert_eq!(labels(&weeks)[..3], ["0:00", "120:00", "240:00"]);
+        assert!(Axis::clock("time", f64::NAN, 0).high > 0.0);
     }
 
     #[test]

@@ -220,7 +220,7 @@ impl Frame<'_> {
     fn named(&self, place: f64, value: f64) -> ScenePoint {
         match self.y.scale {
             Scale::Names => self.point((value, place)),
-            Scale::Even | Scale::Log => self.point((place, value)),
+            Scale::Even | Scale::Clock | Scale::Log => self.point((place, value)),
         }
     }
 
@@ -263,7 +263,7 @@ fn scene(chart: &Chart) -> Scene {
             let lines = names_below(&chart.x, right - left).into_iter().map(|lines| lines.len());
             BELOW + NAME * lines.max().unwrap_or(1).saturating_sub(1) as f64
         }
-        Scale::Even | Scale::Log => BELOW,
+        Scale::Even | Scale::Clock | Scale::Log => BELOW,
     };
     let below = if chart.x.label.is_empty() { below - ROW } else { below };
     let bottom = (height - below).max(top + 10.0);

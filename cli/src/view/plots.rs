@@ -168,7 +168,7 @@ impl Axes {
             count: Axis::log("cycles in a bin (log)", 0.7, page.bins.most as f64 * 1.4, count),
             one_in: Axis::log("one cycle in … is later: 1/(1 − p) (log)", 1.0, most, count),
             quantile: Axis::log(label, first, if worst > first { worst } else { last } * 1.2, ns),
-            time: Axis::even("seconds from the first release", 0.0, seconds, 8, seconds_of),
+            time: time_axis(seconds),
             lateness: Axis::log(label, low.min(high).max(1.0) * 0.8, high * 1.25, ns),
         }
     }
@@ -192,6 +192,17 @@ pub(crate) fn ns(at: f64) -> String {
 
 pub(crate) fn count(at: f64) -> String {
     if at < 1.0 { format!("{at:.1}") } else { format::count(at.round() as u64) }
+}
+
+/// From so long on the time since the first release is in hours and minutes.
+const HOURS_FROM_S: f64 = 7_200.0;
+
+/// The time of releases, in seconds from the first one on.
+fn time_axis(last_s: f64) -> Axis {
+    if last_s >= HOURS_FROM_S {
+        return Axis::clock("time from the first release (hours:minutes)", last_s, 8);
+    }
+    Axis::even("seconds from the first release", 0.0, last_s, 8, seconds_of)
 }
 
 fn seconds_of(at: f64) -> String {
@@ -571,7 +582,7 @@ pub(crate) fn worst_strip(runs: &[(String, &Run)]) -> Option<Chart> {
             format::count(points.len() as u64)
         ),
         size: (ALONE.0, 110.0 + 30.0 * names.len() as f64),
-        x: Axis::even("seconds from the first release", 0.0, last, 8, seconds_of),
+        x: time_axis(last),
         y: Axis::names("", names),
         series: series.collect(),
         notes: Vec::new(),

@@ -56,8 +56,14 @@ fn chart(page: &Page, plot: &Plot<'_>) -> Value {
 }
 
 fn axis(axis: &Axis) -> Value {
-    let is_log = axis.scale == Scale::Log;
-    json!({ "label": axis.label, "low": axis.low, "high": axis.high, "log": is_log })
+    let (is_log, is_clock) = (axis.scale == Scale::Log, axis.scale == Scale::Clock);
+    json!({
+        "label": axis.label,
+        "low": axis.low,
+        "high": axis.high,
+        "log": is_log,
+        "clock": is_clock,
+    })
 }
 
 fn points(page: &Page, line: &Line) -> Value {

@@ -22,6 +22,14 @@
   }
   function count(v) { return Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u00a0"); }
   function seconds(v) { return +v.toFixed(6) + " s"; }
+  // Hours and minutes, and seconds where they are not whole minutes.
+  function clock(v) {
+    function two(n) { return (n < 10 ? "0" : "") + n; }
+    var whole = Math.floor(v + 1e-9), rest = +(v - whole).toFixed(3), s = whole % 60;
+    var tail = s || rest > 0 ? ":" + two(s) + (rest > 0 ? String(rest).slice(1) : "") : "";
+    return Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + tail;
+  }
+  function moment(chart, v) { return chart.x.clock ? clock(v) + " (" + seconds(v) + ")" : seconds(v); }
   function element(name, cls, text) {
     var made = document.createElement(name);
     if (cls) { made.className = cls; }
@@ -222,7 +230,7 @@
         },
         say: function (u, at) {
           if (s.max[at] == null) { return ""; }
-          var words = "at " + seconds(t[at]) + ": " + (s.cycles > 1 ? "smallest " + ns(s.min[at]) + ", mean " +
+          var words = "at " + moment(chart, t[at]) + ": " + (s.cycles > 1 ? "smallest " + ns(s.min[at]) + ", mean " +
             ns(s.mean[at]) + ", largest " + ns(s.max[at]) + " of up to " + count(s.cycles) + " cycles" : ns(s.max[at]));
           var found = this.near(u);
           var why = found < 0 ? "" : (s.why || {})[s.ok[found]];
@@ -291,7 +299,7 @@
         var column = columns[at], late = u.posToVal(u.cursor.top, "y"), row = 4 * (Math.floor(Math.log2(late)) - 2);
         row += Math.floor(4 * (late / Math.pow(2, Math.floor(Math.log2(late))) - 1));
         var about = cycles(column.levels[row - column.first] || 0);
-        return "from " + seconds(s.t[at]) + " to " + seconds(s.t[at] + s.width) + ", " + ns(from(row)) + " to " +
+        return "from " + moment(chart, s.t[at]) + " to " + moment(chart, s.t[at] + s.width) + ", " + ns(from(row)) + " to " +
           ns(from(row + 1)) + " late: " + (about > 8 ? "about " : "") + count(about) + (Math.round(about) === 1 ? " cycle" : " cycles");
       }
     };
@@ -326,9 +334,13 @@
       return splits.map(function (v) { return kept.indexOf(v) < 0 ? null : v; });
     };
   }
+  // Round steps of a clock, from a millisecond to a day.
+  var STEPS = [.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
+    10800, 21600, 43200, 86400];
   function axis(of, words, size) {
-    var log = of.log ? { splits: powers, filter: roomy(words) } : {};
-    return Object.assign(log, {
+    var marks = of.log ? { splits: powers, filter: roomy(words) } : of.clock ? { incrs: STEPS, space: 70 } : {};
+    if (of.clock) { words = clock; }
+    return Object.assign(marks, {
       label: of.label, stroke: colour("muted"), size: size, labelSize: 22, labelGap: 2, font: "12px Roboto, Arial, sans-serif",
       labelFont: "12px Roboto, Arial, sans-serif",
       grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("axis"), width: 1, size: 5 },

@@ -209,9 +209,10 @@ fn cause(
     let lost = blame.unseen.filter(|loss| loss.is_too_much);
     let is_shown = blame.late >= LATE_MIN && !was_missed && lost.is_none();
     let named = run.first_cause().filter(|_| is_shown);
+    let (wakes, are) = if blame.late == 1 { ("wake", "is") } else { ("wakes", "are") };
     let bar = blame.threshold_ns.map_or_else(
-        || "late wakes".to_owned(),
-        |ns| format!("wakes later than {}", format::ns(Some(ns as f64))),
+        || format!("late {wakes}"),
+        |ns| format!("{wakes} later than {}", format::ns(Some(ns as f64))),
     );
     let (late, place) =
         (format::count(blame.late), if behind { " behind the measurement" } else { "" });
@@ -268,11 +269,11 @@ fn cause(
         None if blame.late < LATE_MIN => {
             let few = match seen {
                 Some((wakes, cause)) => {
-                    format!("are too few to be sure why; so far {wakes} of {late}: {cause}")
+                    format!("too few to be sure why; so far {wakes} of {late}: {cause}")
                 }
-                None => "are too few to say why".to_owned(),
+                None => "too few to say why".to_owned(),
             };
-            (format!("{late} {bar}{place} {few}"), String::new())
+            (format!("{late} {bar}{place} {are} {few}"), String::new())
         }
         None => (format!("no cause was seen of {late} {bar}{place}"), String::new()),
     };
@@ -586,6 +587,8 @@ mod tests {
         assert!(few[0].text.ends_with(sure), "{few:?}");
         let few = of_runs(&[blamed(plain(), 9, &causes[..1])]);
         assert!(few[0].text.ends_with("are too few to say why"), "{few:?}");
+        let one = of_runs(&[blamed(plain(), 1, &causes[..1])])[0].text.replace('\u{a0}', " ");
+        assert_eq!(one, "1 wake later than 40.0 µs is too few to say why");
         let none = of_runs(&[blamed(plain(), 15, &causes[..1])]);
         assert!(none[0].text.starts_with("no cause was seen of 15 wakes"), "{none:?}");
         let again = "sudo punctual blame --cpu 1 --period 1ms --over 40us";

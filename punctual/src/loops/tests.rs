@@ -112,7 +112,7 @@ fn a_stopped_loop_gives_nothing_more() {
 
 #[test]
 fn a_wait_that_learns_has_learned_before_the_first_cycle() {
-    // On a machine that is never busy: on one that is, the warm-up may end before enough is learned.
+    // On a machine that is never busy: on others a warm-up may end before enough is learned.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5);
     let clock = |_, _: &AtomicBool| (SimulatedClock::new(), None);
     let control_loop = quick(5_000, wait).start_with(clock, |_| {}).expect("a loop");

@@ -12,7 +12,8 @@ use punctual_blame::share::wilson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Blamed, BlamedCause, BlamedPart, BlamedRun, BlamedWake, CulpritOwner, SHOWN_WAKES};
+use super::blamed::SHOWN_WAKES;
+use super::{Blamed, BlamedCause, BlamedPart, BlamedRun, BlamedWake, CulpritOwner};
 use crate::capture::CaptureRefused;
 use crate::capture::counters::{CounterDelta, CounterFallback};
 

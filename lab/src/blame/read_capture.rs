@@ -1,0 +1,127 @@
+//! ReadCapture: why wakes were late in a capture of before, and its events in another form.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Seek, Write};
+
+use punctual_blame::blame::Blame;
+use punctual_blame::calls::CallNumbers;
+use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
+use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::recall::Recall;
+use punctual_trace::capture::{self, CaptureClock};
+use punctual_trace::event::{TaskName, Tid};
+use punctual_trace::symbols::Symbols;
+
+use super::blamed::Blamed;
+use super::kept::{EventFile, EventForm, Note};
+use super::named::{CaptureThreads, NamedThreads, ReadCaptureError};
+use super::{LATE, map};
+use crate::capture::ThreadTarget;
+
+/// A capture that was read.
+#[derive(Debug)]
+pub struct ReadCapture {
+    /// The causes of late wakes, as results have them.
+    pub blamed: Blamed,
+    /// Evidence that it lacks, a line each.
+    pub untold: Vec<String>,
+    pub(super) outcome: BlameOutcome,
+    clock: CaptureClock,
+    symbols: Symbols,
+    threads: Vec<TaskName>,
+    /// Threads with their processes.
+    processes: BTreeMap<Tid, Tid>,
+}
+
+impl ReadCapture {
+    /// Why wakes were late in a capture, which is read twice: names of functions may stand anywhere
+    /// in it. Without `target` and `late`, those of the recording where it says them, else
+    /// real-time threads and the latest hundredth.
+    ///
+    /// # Errors
+    /// It cannot be read, has no such thread, or does not say which threads a process has.
+    pub fn read<R: Read + Seek>(
+        file: &mut R,
+        target: Option<&ThreadTarget>,
+        late: Option<LateThreshold>,
+    ) -> Result<Self, ReadCaptureError> {
+        let mut reader = capture::open(&mut *file)?;
+        let mut named = NamedThreads::default();
+        while let Some(event) = reader.next_event()? {
+            named.see(&event);
+        }
+        let facts = reader.facts();
+        facts.threads().iter().for_each(|task| named.name(task));
+        let mut untold: Vec<String> = facts.untold().iter().map(ToString::to_string).collect();
+        let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
+        let threads = facts.threads().to_vec();
+        let note = facts.note().map(Note::read).transpose();
+        let machine = facts.machine().and_then(CallNumbers::of_machine);
+        let note = note.unwrap_or_else(|why| {
+            untold.push(format!("what was known beside its events cannot be used: {why}"));
+            None
+        });
+        let (recalled, processes) = note.map(Note::into_parts).unzip();
+        let processes = processes.unwrap_or_else(|| facts.processes().collect());
+        let kept = recalled.as_ref().map(Recall::tids);
+        let follow = match (target, &kept) {
+            (Some(target), kept) => {
+                let kept = kept.as_deref();
+                CaptureThreads { facts, named: &named, kept, processes: &processes }
+                    .follow(target)?
+            }
+            (None, Some(kept)) => FollowedThreads::Threads(kept.clone()),
+            (None, None) => FollowedThreads::RealTime,
+        };
+        drop(reader);
+        let config = BlameConfig {
+            follow,
+            late: late.unwrap_or(LATE),
+            symbols: map(&symbols).with_calls(machine),
+            event_driven: true,
+            is_clock_foreign: clock != CaptureClock::Monotonic,
+            ..BlameConfig::default()
+        };
+        let config = match (recalled, late) {
+            (None, _) => config,
+            (Some(recall), Some(LateThreshold::Above(over_ns))) => {
+                config.recalling(recall.over(over_ns))
+            }
+            (Some(recall), Some(LateThreshold::Quantile(_))) => {
+                let text = "it has late wakes alone, and no share of all can be told: those \
+                            that were late when it was recorded are taken";
+                untold.push(text.to_owned());
+                config.recalling(recall)
+            }
+            (Some(recall), None) => config.recalling(recall),
+        };
+        let mut blame = Blame::new(config);
+        let mut reader = capture::open(&mut *file)?;
+        while let Some(event) = reader.next_event()? {
+            blame.push(&event);
+        }
+        let outcome = blame.finish();
+        let blamed = Blamed::new(&outcome, None, None);
+        drop(reader);
+        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes })
+    }
+
+    /// Writes all of its events in another form, from the file that it was read from.
+    ///
+    /// # Errors
+    /// It cannot be read again, or the system refuses to write.
+    pub fn write<R: Read + Seek, W: Write>(
+        &self,
+        file: &mut R,
+        form: EventForm,
+        out: W,
+    ) -> io::Result<()> {
+        let mut writer = EventFile::begin(form, out, &self.clock, self.symbols.clone())?;
+        writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
+        let mut reader = capture::open(&mut *file).map_err(io::Error::other)?;
+        while let Some(event) = reader.next_event().map_err(io::Error::other)? {
+            writer.write(&event)?;
+        }
+        writer.finish(&self.outcome)
+    }
+}

@@ -60,7 +60,15 @@ enum Root {
     Disk,
 }
 
-/// The most time that a guest may take: most take half a minute where nothing else runs.
+impl Scenario {
+    /// The most time that a guest of it may take.
+    fn patience(&self) -> Duration {
+        if self.by_name_alone { 3 * PATIENCE } else { PATIENCE }
+    }
+}
+
+/// The most time that a guest of the suite may take: most take half a minute where nothing else
+/// runs.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The characters of a failure that are repeated at the end: what a guest printed may be long.
@@ -234,7 +242,7 @@ impl Place<'_> {
             devices,
             append: scenario.append,
             standstills: scenario.standstills,
-            patience: PATIENCE,
+            patience: scenario.patience(),
         }
         .run(log);
         // An image takes 200 MB.
@@ -264,7 +272,7 @@ impl Place<'_> {
                 devices: &[],
                 append: &append,
                 standstills: scenario.standstills,
-                patience: PATIENCE,
+                patience: scenario.patience(),
             }
             .run(&log)?;
             if boot + 1 < scenario.steps.len() {

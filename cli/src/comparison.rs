@@ -501,7 +501,12 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
         }));
     }
     if let (Some(a), Some(b)) = (&a.settings, &b.settings) {
-        let changed = a.beside_facts().changed(&b.beside_facts());
+        let is_another = found.iter().any(|fact| MACHINE.contains(&fact.what.as_str()));
+        let known = |settings: &WatchedSettings| match is_another {
+            true => settings.beside_facts().of_any_machine(),
+            false => settings.beside_facts(),
+        };
+        let changed = known(a).changed(&known(b));
         let difference = |setting: ChangedSetting| Difference {
             what: setting.name,
             a: setting.from,
@@ -598,7 +603,7 @@ pub(crate) struct Recorded {
     incomplete: bool,
     /// The machine, where the data say.
     machine: Option<MachineFacts>,
-    /// The settings of the machine before it was measured, where the data say.
+    /// The settings of the machine that measured, where the data say.
     #[serde(default)]
     settings: Option<WatchedSettings>,
     /// The rights that the kernel granted, where the data say.
@@ -723,7 +728,7 @@ impl Recorded {
             started_at: report.envelope.started_at.clone(),
             incomplete: report.envelope.incomplete,
             machine: report.envelope.machine.clone(),
-            settings: report.envelope.settings.clone(),
+            settings: report.envelope.machine_settings.clone(),
             session: report.envelope.session.clone(),
             events_recorded: report
                 .body
@@ -1045,17 +1050,23 @@ mod tests {
         let a = with(serde_json::json!({
             "values": {"vm.stat_interval": "1", "kernel.sched_rt_runtime_us": "950000"},
             "per_cpu": {"scaling_governor": {"0": "powersave", "1": "powersave"}},
-            "interrupt_cpus": {"24": "0-1", "25": "0-1", "26": "0"},
+            "interrupts": {
+                "24": {"name": "eth0", "cpus": "0-1"},
+                "25": {"name": "eth0", "cpus": "0-1"},
+            },
         }));
         let b = with(serde_json::json!({
             "values": {"vm.stat_interval": "10", "kernel.sched_rt_runtime_us": "-1"},
             "per_cpu": {"scaling_governor": {"0": "performance", "1": "performance"}},
-            "interrupt_cpus": {"24": "0", "25": "0", "26": "0"},
+            "interrupts": {
+                "24": {"name": "eth0", "cpus": "0"},
+                "25": {"name": "eth0", "cpus": "0"},
+            },
         }));
         let found = differences(&a, &b, &[]);
         let words: Vec<String> =
             found.iter().map(|found| format!("{}: {}, {}", found.what, found.a, found.b)).collect();
-        assert_eq!(words, ["vm.stat_interval: 1, 10", "CPUs of interrupts 24, 25: 0-1, 0"]);
+        assert_eq!(words, ["vm.stat_interval: 1, 10", "CPUs of interrupts 24-25: 0-1, 0"]);
         assert_eq!(differences(&a, &result(None), &[]), []);
     }
 

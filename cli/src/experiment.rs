@@ -84,7 +84,7 @@ pub(crate) fn envelope<T>(
             ExperimentEnd::Load(_) => Some(EndedBy::Load),
         },
         machine: Some(machine.facts.clone()),
-        settings: Some(machine.settings.clone()),
+        machine_settings: Some(machine.settings.clone()),
         choice: Some(choice),
         clock: Some(clock(&finished.clock)),
         session: Some(words::session(finished, &machine.measuring)),

@@ -304,6 +304,14 @@ mod tests {
             made_hostile(&mut hostile);
             for text in [text, hostile.to_string()] {
                 let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file:?}: {why:?}"));
+                let parts =
+                    [serde_json::to_value(&report.envelope), serde_json::to_value(&report.body)];
+                let [envelope, body] = parts.map(|part| part.expect("plain data"));
+                let keys = body.as_object().expect("an object").keys();
+                let twice: Vec<&String> = keys.filter(|key| envelope.get(key).is_some()).collect();
+                assert!(twice.is_empty(), "{file:?}: {twice:?} stand twice in a result");
+                let written = serde_json::to_string(&report).expect("plain data");
+                Report::parse(&written).unwrap_or_else(|why| panic!("{file:?} again: {why:?}"));
                 let (blocks, page) = (kinds::complete(&report), markdown(&report));
                 let has_section = kinds::section(&report.body).is_some();
                 assert!(has_section || !matches!(report.body, Body::Measured(_)), "{file:?}");

@@ -200,9 +200,9 @@ fn irqbalance(source: &Source<'_>) -> Fact<String> {
     debian.or_else(|| fedora)
 }
 
-/// The lines of irqbalance's configuration that set something.
+/// The lines of irqbalance's configuration that ban CPUs or interrupts: others may hold paths.
 fn variables(text: &str) -> String {
-    let set = |line: &&str| line.trim_start().starts_with("IRQBALANCE_");
+    let set = |line: &&str| line.trim_start().starts_with("IRQBALANCE_BANNED_");
     text.lines().filter(set).collect::<Vec<_>>().join("\n")
 }
 
@@ -365,9 +365,19 @@ pub struct WatchedSettings {
     values: BTreeMap<String, String>,
     /// Settings that each CPU has, by the name of their file: the value by CPU.
     per_cpu: BTreeMap<String, BTreeMap<u32, String>>,
-    /// The CPUs that each interrupt may go to, by its number; empty where irqbalance runs, which
-    /// moves them all the time.
-    interrupt_cpus: BTreeMap<u32, CpuList>,
+    /// Interrupts by number, and where each may go; empty where irqbalance runs, which moves them
+    /// all the time.
+    interrupts: BTreeMap<u32, InterruptCpus>,
+}
+
+/// The CPUs that an interrupt may go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct InterruptCpus {
+    /// Its device or driver, as /proc/interrupts ends its line: a number may be another's after
+    /// the next boot.
+    name: String,
+    /// The CPUs that it may go to.
+    cpus: CpuList,
 }
 
 /// A setting that is not what it was.
@@ -387,7 +397,12 @@ impl WatchedSettings {
         let source = Source::new(root);
         let mut values = BTreeMap::new();
         for (name, value) in single_values(&source) {
-            if let (true, Fact::Known { value, .. }) = (name != OWN, value) {
+            let value = match value {
+                Fact::Known { value, .. } => Some(value),
+                Fact::Absent { .. } => SERVICES.contains(&name).then(|| "not running".to_owned()),
+                Fact::Unreadable { .. } => None,
+            };
+            if let Some(value) = value.filter(|_| name != OWN) {
                 values.insert(name.to_owned(), value);
             }
         }
@@ -404,9 +419,12 @@ impl WatchedSettings {
         let stay = values.get("irqbalance").is_none_or(|state| state != "running");
         let table = interrupts::read(&source);
         let lines = table.value().filter(|_| stay).map(|table| table.lines.as_slice());
-        let allowed = |line: &IrqLine| Some((line.number, line.allowed.value()?.clone()));
-        let interrupt_cpus = lines.unwrap_or_default().iter().filter_map(allowed).collect();
-        Self { values, per_cpu, interrupt_cpus }
+        let allowed = |line: &IrqLine| {
+            let cpus = line.allowed.value()?.clone();
+            Some((line.number, InterruptCpus { name: line.name.clone(), cpus }))
+        };
+        let interrupts = lines.unwrap_or_default().iter().filter_map(allowed).collect();
+        Self { values, per_cpu, interrupts }
     }
 
     /// Those that are not the same in `later`, of one name those of the same change together; one
@@ -422,28 +440,36 @@ impl WatchedSettings {
         for (name, from) in &self.per_cpu {
             let Some(to) = later.per_cpu.get(name) else { continue };
             for (cpus, from, to) in together(differing(from, to)) {
-                let cpus: CpuList = cpus.into_iter().collect();
-                let cpus = counted(cpus.len() == 1, "CPU", &cpus);
-                found.push(ChangedSetting { name: format!("{name} of {cpus}"), from, to });
+                let name = format!("{name} of {}", numbered("CPU", &cpus));
+                found.push(ChangedSetting { name, from, to });
             }
         }
-        for (numbers, from, to) in together(differing(&self.interrupt_cpus, &later.interrupt_cpus))
-        {
-            let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
-            let interrupts = counted(list.len() == 1, "interrupt", &list.join(", "));
-            found.push(ChangedSetting { name: format!("CPUs of {interrupts}"), from, to });
+        let moved = differing(&self.interrupts, &later.interrupts)
+            .filter(|(_, from, to)| from.name == to.name)
+            .map(|(number, from, to)| (number, &from.cpus, &to.cpus));
+        for (numbers, from, to) in together(moved) {
+            let name = format!("CPUs of {}", numbered("interrupt", &numbers));
+            found.push(ChangedSetting { name, from, to });
         }
         found
+    }
+
+    /// Without those that are one machine's alone: its interrupts, and masks of its CPUs.
+    #[must_use]
+    pub fn of_any_machine(&self) -> Self {
+        let mut rest = self.clone();
+        rest.interrupts.clear();
+        rest.per_cpu.clear();
+        CPU_MASKS.iter().for_each(|name| drop(rest.values.remove(*name)));
+        rest
     }
 
     /// Without those that are facts of the machine too.
     #[must_use]
     pub fn beside_facts(&self) -> Self {
         let mut rest = self.clone();
-        for name in IN_FACTS {
-            rest.values.remove(*name);
-            rest.per_cpu.remove(*name);
-        }
+        rest.per_cpu.remove(GOVERNOR);
+        IN_FACTS.iter().for_each(|name| drop(rest.values.remove(*name)));
         rest
     }
 }
@@ -451,12 +477,15 @@ impl WatchedSettings {
 const GOVERNOR: &str = "scaling_governor";
 
 /// Settings that [`MachineFacts`] have in another form.
-const IN_FACTS: &[&str] = &[
-    "kernel.sched_rt_period_us",
-    "kernel.sched_rt_runtime_us",
-    "realtime",
-    "smt/control",
-    GOVERNOR,
+const IN_FACTS: &[&str] =
+    &["kernel.sched_rt_period_us", "kernel.sched_rt_runtime_us", "realtime", "smt/control"];
+
+/// Settings that are masks of CPUs.
+const CPU_MASKS: &[&str] = &[
+    "default_smp_affinity",
+    "kernel.watchdog_cpumask",
+    "workqueue/cpumask",
+    "workqueue/writeback/cpumask",
 ];
 
 /// The entries that are in both and not equal.
@@ -475,16 +504,23 @@ fn differing<'a, K: Ord, V: PartialEq>(
 fn together<'a, V: fmt::Display + 'a>(
     changes: impl Iterator<Item = (&'a u32, &'a V, &'a V)>,
 ) -> impl Iterator<Item = (Vec<u32>, String, String)> {
-    let mut numbers_of: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    let mut by_change: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
     for (number, from, to) in changes {
-        numbers_of.entry((from.to_string(), to.to_string())).or_default().push(*number);
+        by_change.entry((from.to_string(), to.to_string())).or_default().push(*number);
     }
-    numbers_of.into_iter().map(|((from, to), numbers)| (numbers, from, to))
+    by_change.into_iter().map(|((from, to), numbers)| (numbers, from, to))
 }
 
-/// "CPU 3" or "CPUs 0-3".
-fn counted(is_one: bool, noun: &str, which: &impl fmt::Display) -> String {
-    format!("{noun}{} {which}", if is_one { "" } else { "s" })
+/// "CPU 3", "CPUs 0-3", "interrupts 24-26,30".
+fn numbered(noun: &str, rising: &[u32]) -> String {
+    let runs = rising.chunk_by(|number, next| number + 1 == *next);
+    let ranges: Vec<String> = runs
+        .filter_map(|run| match (run.first()?, run.last()?) {
+            (first, last) if first == last => Some(first.to_string()),
+            (first, last) => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    format!("{noun}{} {}", if rising.len() == 1 { "" } else { "s" }, ranges.join(","))
 }
 
 /// A boot loader, by where it keeps kernel parameters.
@@ -718,16 +754,20 @@ mod tests {
         let tree =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
         let before = WatchedSettings::read(&Root::captured(tree).expect("a fixture"));
-        assert_eq!(before.changed(&before.clone()), []);
-        let mut after = before.clone();
+        assert_eq!(before.changed(&before), []);
+        let (mut before, mut after) = (before.clone(), before);
         let was = after.values.insert("vm.stat_interval".to_owned(), "77".to_owned());
-        let moved: Vec<u32> = after.interrupt_cpus.keys().copied().take(2).collect();
-        let (first, all) = (CpuList::single(0), CpuList::from_iter([0, 1]));
-        let mut before = before;
-        for number in &moved {
-            before.interrupt_cpus.insert(*number, all.clone());
-            after.interrupt_cpus.insert(*number, first.clone());
+        let interrupt = |name: &str, cpus: &[u32]| InterruptCpus {
+            name: name.to_owned(),
+            cpus: cpus.iter().copied().collect(),
+        };
+        for number in [24, 25, 27] {
+            before.interrupts.insert(number, interrupt("PCI-MSI eth0", &[0, 1]));
+            after.interrupts.insert(number, interrupt("PCI-MSI eth0", &[0]));
         }
+        // Of another device by now.
+        before.interrupts.insert(99, interrupt("PCI-MSI nvme0", &[0]));
+        after.interrupts.insert(99, interrupt("PCI-MSI eth1", &[1]));
         // One that cannot be read any more is not known to differ.
         after.values.remove("kernel.watchdog_cpumask");
         let governor = |words: [&str; 3]| {
@@ -738,15 +778,27 @@ mod tests {
         after.per_cpu = governor(["performance"; 3]);
         let changed = before.changed(&after);
         let names: Vec<&str> = changed.iter().map(|changed| changed.name.as_str()).collect();
-        let interrupts = format!("CPUs of interrupts {}, {}", moved[0], moved[1]);
+        let interrupts = "CPUs of interrupts 24-25,27";
         let governors = ["scaling_governor of CPUs 0-1", "scaling_governor of CPU 2"];
-        assert_eq!(names, ["vm.stat_interval", governors[0], governors[1], &interrupts]);
+        assert_eq!(names, ["vm.stat_interval", governors[0], governors[1], interrupts]);
         assert_eq!((Some(&changed[0].from), changed[0].to.as_str()), (was.as_ref(), "77"));
         assert_eq!((changed[3].from.as_str(), changed[3].to.as_str()), ("0-1", "0"));
         assert!(!before.values.contains_key(OWN));
         let beside = before.beside_facts().changed(&after.beside_facts());
         let names: Vec<&str> = beside.iter().map(|changed| changed.name.as_str()).collect();
-        assert_eq!(names, ["vm.stat_interval", &interrupts]);
+        assert_eq!(names, ["vm.stat_interval", interrupts]);
+        assert_eq!(before.of_any_machine().changed(&after.of_any_machine()).len(), 1);
+    }
+
+    #[test]
+    fn a_service_that_was_stopped_is_a_change() {
+        let procs = "/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs";
+        let before = WatchedSettings::read(&Tree::of(&[(procs, "1\n")]).root());
+        let after = WatchedSettings::read(&Tree::of(&[("/proc/uptime", "1 1\n")]).root());
+        let changed = before.changed(&after);
+        let words: Vec<String> =
+            changed.iter().map(|c| format!("{}: {} → {}", c.name, c.from, c.to)).collect();
+        assert_eq!(words, ["irqbalance: running → not running"]);
     }
 
     #[test]

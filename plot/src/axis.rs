@@ -276,7 +276,7 @@ mod tests {
             let (log, even) = (Axis::log("", low, high, |_| String::new()), |marks| {
                 Axis::even("", low, high, marks, |_| String::new())
             });
-            for axis in [log, even(0), even(7)] {
+            for axis in [log, even(0), even(7), Axis::clock("", high, 7)] {
                 assert!(axis.high > axis.low && axis.ticks.len() < 400, "{axis:?}");
                 assert!((0.0..=1.0).contains(&axis.place(f64::NAN)));
             }
@@ -293,7 +293,7 @@ mod tests {
             let words = |at: f64| format!("{at:e}");
             let even = Axis::even("", low, low + length, marks, words);
             let log = Axis::log("", low.abs().max(1e-6), low.abs().max(1e-6) + length, words);
-            for axis in [even, log] {
+            for axis in [even, log, Axis::clock("", length, marks)] {
                 let (low, high) = (axis.low * 0.999_999_99, axis.high * 1.000_000_01);
                 let room = (axis.high - axis.low) * 1e-6;
                 for pair in axis.ticks.windows(2) {

@@ -119,10 +119,10 @@ pub struct Envelope {
     pub ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
     pub machine: Option<MachineFacts>,
-    /// The settings that `tune` looks at and a running kernel takes, of the machine that measured;
-    /// null if the data do not record them.
+    /// The settings that `tune` looks at, of the machine that measured; null if the data do not
+    /// record them. Of a campaign, those before its last batch.
     #[serde(default)]
-    pub settings: Option<WatchedSettings>,
+    pub machine_settings: Option<WatchedSettings>,
     /// The CPUs that were measured, and the reason for these; null when not measuring.
     pub choice: Option<Choice>,
     /// The clock of the timestamps; null when not measuring.
@@ -225,7 +225,7 @@ impl Envelope {
             incomplete: false,
             ended_by: None,
             machine: None,
-            settings: None,
+            machine_settings: None,
             choice: None,
             clock: None,
             session: None,

@@ -91,7 +91,7 @@ pub struct OtherThread {
     /// Their CPU time over the time of the blocks.
     pub share: f64,
     /// The process that they are of; where there are several, the one that ran longest. Null for
-    /// threads of the kernel, and in results of before.
+    /// threads of the kernel, in results of before, and of campaigns, which keep names alone.
     #[serde(default)]
     pub pid: Option<i32>,
     /// Processes that they are of; 0 where `pid` is null.
@@ -127,6 +127,9 @@ impl OtherThread {
 /// The share from which on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
 const NOT_IDLE: f64 = 0.05;
 
+/// So many names of a campaign are in its result.
+const CAMPAIGN_NAMES: usize = 32;
+
 /// So many names are shown.
 const NAMES_SHOWN: usize = 3;
 
@@ -142,7 +145,8 @@ impl OtherThreads {
     /// passed.
     pub fn over_batches(others: &OtherTime) -> Option<Self> {
         let share = |ran_ns: u64| ran_ns as f64 / others.wall_ns as f64;
-        let threads = others.threads.iter().map(|(name, ran_ns)| OtherThread {
+        let most = others.threads.iter().take(CAMPAIGN_NAMES);
+        let threads = most.map(|(name, ran_ns)| OtherThread {
             name: name.clone(),
             share: share(*ran_ns),
             ..OtherThread::default()

@@ -51,7 +51,7 @@ pub struct Effort {
     /// Times that a process of its loads ended before the batch did.
     #[serde(default)]
     pub load_deaths: u64,
-    /// Time that the host took from its CPU, ns; `None` where no batch recorded it.
+    /// Time that the host took from its CPU, ns; `None` where not every batch recorded it.
     #[serde(default)]
     pub steal_ns: Option<u64>,
     /// The other threads on its CPU while that was to be idle; `None` where no batch recorded them.
@@ -61,6 +61,11 @@ pub struct Effort {
 
 impl Effort {
     fn add(&mut self, added: &Self) {
+        self.steal_ns = match self.wall_ns {
+            0 => added.steal_ns,
+            _ => self.steal_ns.zip(added.steal_ns).map(|(sum, ns)| sum.saturating_add(ns)),
+        };
+        self.steal_ns = self.steal_ns.map(|ns| ns.min(TIME_MAX_NS));
         self.missed += added.missed;
         self.unrecorded += added.unrecorded;
         self.wall_ns += added.wall_ns;
@@ -70,9 +75,6 @@ impl Effort {
         self.stalled += added.stalled;
         self.stall_max_ns = self.stall_max_ns.max(added.stall_max_ns);
         self.load_deaths += added.load_deaths;
-        if let Some(steal_ns) = added.steal_ns {
-            *self.steal_ns.get_or_insert(0) += steal_ns;
-        }
         if let Some(others) = &added.others {
             self.others.get_or_insert_default().add(others);
         }
@@ -95,9 +97,9 @@ impl Effort {
     }
 }
 
-/// The most names of other threads that are kept: those with most time. Of a name that comes back
-/// after it had to make way, what came before is not in it.
-const NAMES_MAX: usize = 32;
+/// The most names of other threads that are kept: those with most time. A name that had to make way
+/// begins anew where it comes again, so that of more names than these each may lack time.
+const NAMES_MAX: usize = 256;
 
 /// The CPU time of other threads on the CPU of a run, over its batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -714,6 +716,7 @@ mod tests {
                 threads: threads.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect(),
             }),
             steal_ns: Some(7),
+            wall_ns: 1_000,
             ..Effort::default()
         };
         let mut effort = Effort::default();
@@ -726,9 +729,18 @@ mod tests {
             others.threads.iter().map(|(name, ns)| (name.as_str(), *ns)).collect();
         assert_eq!(named, [("rustc", 300), ("sshd", 50), ("cron", 10)]);
         assert_eq!((others.wall_ns, others.run_ns, effort.steal_ns), (2_000, 360, Some(14)));
-        (0..200).for_each(|number| effort.add(&ran(&[(&format!("t{number}"), 1)])));
+        (0..400).for_each(|number| effort.add(&ran(&[(&format!("t{number}"), 1)])));
+        // One that comes late and runs longer than the least of them stays.
+        (0..9).for_each(|_| effort.add(&ran(&[("backup", 100)])));
         let others = effort.others.clone().expect("there");
-        assert_eq!((others.threads.len(), others.run_ns), (NAMES_MAX, 560));
+        assert_eq!((others.threads.len(), others.run_ns), (NAMES_MAX, 1_660));
+        assert_eq!(others.threads[0], ("backup".to_owned(), 900));
+        assert!(effort.is_sound());
+        // Batches of an earlier version did not record it.
+        let mut began = Effort { wall_ns: 5_000, ..Effort::default() };
+        began.add(&ran(&[]));
+        assert_eq!(began.steal_ns, None);
+        effort.add(&Effort { steal_ns: Some(u64::MAX), ..ran(&[]) });
         assert!(effort.is_sound());
         let broken = OtherTime { wall_ns: 1, run_ns: 2, threads: Vec::new() };
         assert!(!Effort { others: Some(broken), ..effort }.is_sound());

@@ -30,7 +30,7 @@ pub(crate) struct SessionFacts {
     pub(crate) clock: Option<Clock>,
     /// The facts of the machine.
     pub(crate) machine: Option<MachineFacts>,
-    /// The settings of the machine.
+    /// The settings of the machine before the last batch.
     pub(crate) settings: Option<WatchedSettings>,
     /// The rights that the kernel granted.
     pub(crate) session: Option<ReportSession>,
@@ -78,7 +78,7 @@ pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         incomplete,
         ended_by: incomplete.then_some(EndedBy::Continues),
         machine: known.machine.clone(),
-        settings: known.settings.clone(),
+        machine_settings: known.settings.clone(),
         choice: known.choice.clone(),
         clock: known.clock.clone(),
         session: known.session.clone(),

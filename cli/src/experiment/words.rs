@@ -132,6 +132,12 @@ const CHANGED_MOST: usize = 4;
 
 /// The sentence that settings were changed while something was measured; `None` where none was.
 pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
+    let text = "settings changed while it measured, so the figures are of both; measure again";
+    Some(format!("{text}: {}", changes(settings)?))
+}
+
+/// The settings that are not what they were, with both values; `None` where all are.
+pub(crate) fn changes(settings: &[ChangedSetting]) -> Option<String> {
     let change = |setting: &ChangedSetting| {
         format!(
             "{} was {} and is {}",
@@ -145,8 +151,7 @@ pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let text = "settings changed while it measured, so the figures are of both; measure again";
-    (!named.is_empty()).then(|| format!("{text}: {}{more}", named.join(", ")))
+    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
 }
 
 /// The sentence about a risk of an experiment's plan.

@@ -550,8 +550,9 @@ pub(crate) fn repeated(page: &Page, axes: &Axes, line: &Line) -> Option<(String,
     Some((sentence, chart))
 }
 
-/// The worst cycles of runs as a strip each: when they were, and what made them late.
-pub(crate) fn worst_strip(runs: &[(String, &Run)]) -> Option<Chart> {
+/// The worst cycles of runs as a strip each: when they were, and what made them late; over the
+/// time of the page's series, where that reaches the last of them.
+pub(crate) fn worst_strip(runs: &[(String, &Run)], axes: &Axes) -> Option<Chart> {
     let mut causes: Vec<&str> = Vec::new();
     let mut points: Vec<(usize, (f64, f64))> = Vec::new();
     for (lane, (_, run)) in runs.iter().enumerate() {
@@ -582,7 +583,7 @@ pub(crate) fn worst_strip(runs: &[(String, &Run)]) -> Option<Chart> {
             format::count(points.len() as u64)
         ),
         size: (ALONE.0, 110.0 + 30.0 * names.len() as f64),
-        x: time_axis(last),
+        x: if axes.time.holds(last) { axes.time.clone() } else { time_axis(last) },
         y: Axis::names("", names),
         series: series.collect(),
         notes: Vec::new(),

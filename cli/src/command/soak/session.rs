@@ -101,7 +101,6 @@ pub(super) fn hold(start: SessionStart<'_>) -> Result<Exit> {
     let known = SessionFacts {
         choice: Some(start.choice),
         machine: Some(start.facts.clone()),
-        settings: Some(WatchedSettings::read(root)),
         ..SessionFacts::default()
     };
     let (batches, over) = mpsc::sync_channel(1);
@@ -281,6 +280,7 @@ impl Session<'_> {
     fn batch(&mut self, length: Span) -> Result<ExperimentEnd> {
         self.plan.blocks = blocks(self.plan.conditions.len(), length);
         let facts = MachineFacts::collect(self.root);
+        self.watch_settings();
         let from_unix_s = unix_s();
         let mut place =
             Place { checkpointer: self.checkpointer, facts: &facts, from_unix_s, pool: 0 };
@@ -316,6 +316,16 @@ impl Session<'_> {
         Ok(finished.end)
     }
 
+    /// Keeps the settings before a batch, and notes those that are not what they were.
+    fn watch_settings(&mut self) {
+        let settings = WatchedSettings::read(&Root::live());
+        let before = self.known.settings.replace(settings.clone());
+        let changed = before.map(|before| before.changed(&settings)).unwrap_or_default();
+        if let Some(changes) = words::changes(&changed) {
+            self.checkpointer.note(&format!("settings changed: {changes}"));
+        }
+    }
+
     /// The batch is over: takes it in, with the recorders' own counters.
     fn finish<T>(&self, finished: &FinishedExperiment<T>, extent: &Extent) -> Vec<BatchRow> {
         let ahead_ns = time_of_day_ns();
@@ -335,7 +345,6 @@ impl Session<'_> {
     /// Keeps what the process knows apart from the numbers.
     fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &MachineFacts, pool: usize) {
         self.known.machine = Some(facts.clone());
-        self.known.settings = Some(WatchedSettings::read(self.root));
         self.known.clock = Some(experiment::clock(&finished.clock));
         self.known.session = Some(words::session(finished, facts));
         self.known.warnings = words::warnings(finished, facts);
@@ -438,11 +447,11 @@ fn effort(run: &RunOutcome, load_deaths: u64) -> Effort {
 }
 
 fn other_time(others: &OthersOnCpu) -> OtherTime {
-    let named = |named: &NamedOthers| (plain(named.name()), named.ran_ns());
+    let time_of = |threads: &NamedOthers| (plain(threads.name()), threads.ran_ns());
     OtherTime {
         wall_ns: others.wall_ns,
         run_ns: others.run_ns,
-        threads: others.threads.iter().map(named).collect(),
+        threads: others.threads.iter().map(time_of).collect(),
     }
 }
 

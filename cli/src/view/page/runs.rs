@@ -141,7 +141,7 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let rows = rows.iter().map(row).collect();
     let caption =
         "The worst wakes of each run, largest lateness first; seconds from the first release";
-    let strip = plots::worst_strip(&runs);
+    let strip = plots::worst_strip(&runs, &source.axes);
     let strip = strip.map(|chart| Figure::still("worst-strip".to_owned(), chart));
     let table = Block::from(Table::new(caption, columns, rows));
     some("worst", "Worst cycles", strip.into_iter().chain([table]).collect())

@@ -25,8 +25,9 @@
   // Hours and minutes, and seconds where they are not whole minutes.
   function clock(v) {
     function two(n) { return (n < 10 ? "0" : "") + n; }
-    var whole = Math.floor(v + 1e-9), rest = +(v - whole).toFixed(3), s = whole % 60;
-    var tail = s || rest > 0 ? ":" + two(s) + (rest > 0 ? String(rest).slice(1) : "") : "";
+    var rounded = Math.round(v * 1e6) / 1e6, whole = Math.floor(rounded), s = whole % 60;
+    var rest = (rounded - whole).toFixed(6).replace(/0+$/, "").slice(1);
+    var tail = s || rest !== "." ? ":" + two(s) + (rest === "." ? "" : rest) : "";
     return Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + tail;
   }
   function moment(chart, v) { return chart.x.clock ? clock(v) + " (" + seconds(v) + ")" : seconds(v); }
@@ -334,9 +335,11 @@
       return splits.map(function (v) { return kept.indexOf(v) < 0 ? null : v; });
     };
   }
-  // Round steps of a clock, from a millisecond to a day.
-  var STEPS = [.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
-    10800, 21600, 43200, 86400];
+  // Round steps of a clock, from a microsecond to a thousand days.
+  var STEPS = [], DAY = 86400;
+  [1e-6, 1e-5, 1e-4, 1e-3, .01, .1].forEach(function (step) { STEPS.push(step, 2 * step, 5 * step); });
+  STEPS.push(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200);
+  [1, 10, 100].forEach(function (days) { STEPS.push(days * DAY, 2 * days * DAY, 5 * days * DAY); });
   function axis(of, words, size) {
     var marks = of.log ? { splits: powers, filter: roomy(words) } : of.clock ? { incrs: STEPS, space: 70 } : {};
     if (of.clock) { words = clock; }

@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of, demand,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, cpu_of, demand,
     on_one_thread,
 };
 use crate::load::LoadSpec;
@@ -82,7 +82,10 @@ impl Experiment for AccuracyExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<AccuracyOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<AccuracyOutcome>, ExperimentError> {
         let stop = context.stop;
         on_one_thread(stop, || self.measure(stop))
     }
@@ -90,7 +93,7 @@ impl Experiment for AccuracyExperiment {
 
 impl AccuracyExperiment {
     /// On the calling thread.
-    fn measure(&self, stop: &AtomicBool) -> Measured<AccuracyOutcome> {
+    fn measure(&self, stop: &AtomicBool) -> ExperimentOutcome<AccuracyOutcome> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
@@ -134,7 +137,7 @@ impl AccuracyExperiment {
             step_ticks,
         };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, refused)
+        ExperimentOutcome::of_thread(outcome, facts, refused)
     }
 }
 

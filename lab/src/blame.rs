@@ -50,7 +50,7 @@ use crate::capture::{
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Measured, Taken, cpu_of, demand,
+    ExperimentOutcome, ExperimentProgress, Taken, cpu_of, demand,
 };
 use crate::load::LoadSpec;
 
@@ -215,7 +215,10 @@ impl Experiment for BlameExperiment {
         matches!(self.subject, BlameSubject::Loop { .. })
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<BlameResult>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<BlameResult>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -238,7 +241,7 @@ impl Experiment for BlameExperiment {
         loading.end(0);
         let Recorded { result, refused, taken, end } = measured?;
         let disturbances: Vec<(u64, Disturbance)> = Vec::new();
-        Ok(Measured {
+        Ok(ExperimentOutcome {
             outcome: result,
             end: end.unwrap_or_else(|| ExperimentEnd::by(stop)),
             clock: ClockFacts::of(&clock, cost, None),

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::{BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan};
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand,
+    on_one_thread,
 };
 use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;
@@ -68,7 +69,10 @@ impl Experiment for ExecutiveExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
         on_one_thread(stop, || self.measure(stop))
     }
@@ -76,7 +80,7 @@ impl Experiment for ExecutiveExperiment {
 
 impl ExecutiveExperiment {
     /// On the calling thread.
-    fn measure(&self, stop: &AtomicBool) -> Measured<ExecutiveOutcome> {
+    fn measure(&self, stop: &AtomicBool) -> ExperimentOutcome<ExecutiveOutcome> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let stamps = Stamps::of(&clock);
@@ -97,7 +101,7 @@ impl ExecutiveExperiment {
         let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
         let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(costs, facts, session.refused().to_vec())
+        ExperimentOutcome::of_thread(costs, facts, session.refused().to_vec())
     }
 }
 

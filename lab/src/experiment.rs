@@ -71,7 +71,10 @@ pub trait Experiment: Sized {
     ///
     /// # Errors
     /// Why nothing could be measured.
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError>;
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError>;
 }
 
 /// The loads and the stop flag that an experiment runs with.
@@ -93,7 +96,7 @@ pub struct Setting<'a> {
 }
 
 /// The result of an experiment, and what it saw of the machine.
-pub struct Measured<T> {
+pub struct ExperimentOutcome<T> {
     /// Its own result.
     pub outcome: T,
     /// The reason for its end.
@@ -108,7 +111,7 @@ pub struct Measured<T> {
     pub taken: Vec<Taken>,
 }
 
-impl<T> Measured<T> {
+impl<T> ExperimentOutcome<T> {
     /// The result of one thread that ran to its end, which looked at nothing else of the machine.
     pub fn of_thread(outcome: T, clock: ClockFacts, refused: Vec<Refusal>) -> Self {
         let (end, disturbances, taken) = (ExperimentEnd::Finished, Vec::new(), Vec::new());
@@ -498,13 +501,13 @@ pub(crate) fn cpu_of(thread: &RtThread) -> u32 {
 /// The thread could not be started, or panicked.
 pub fn on_one_thread<T: Send>(
     stop: &AtomicBool,
-    measure: impl FnOnce() -> Measured<T> + Send,
-) -> Result<Measured<T>, ExperimentError> {
+    measure: impl FnOnce() -> ExperimentOutcome<T> + Send,
+) -> Result<ExperimentOutcome<T>, ExperimentError> {
     let measured = thread::scope(|scope| {
         let measuring = spawn::scoped(scope, "punctual-measure", measure)?;
         measuring.join().map_err(|_| ExperimentError::Panic)
     })?;
-    Ok(Measured { end: ExperimentEnd::by(stop), ..measured })
+    Ok(ExperimentOutcome { end: ExperimentEnd::by(stop), ..measured })
 }
 
 /// As [`on_one_thread`], on the CPU and by the policy of `thread`, with the machine's best clock.
@@ -515,14 +518,14 @@ pub fn on_measuring_thread<T: Send>(
     thread: &RtThread,
     stop: &AtomicBool,
     measure: impl FnOnce(&mut MachineClock) -> T + Send,
-) -> Result<Measured<T>, ExperimentError> {
+) -> Result<ExperimentOutcome<T>, ExperimentError> {
     on_one_thread(stop, || {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let cost = StampCost::measure(&mut clock);
         let outcome = measure(&mut clock);
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, session.refused().to_vec())
+        ExperimentOutcome::of_thread(outcome, facts, session.refused().to_vec())
     })
 }
 

@@ -38,8 +38,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Lookout, Measured, RingEnds, Risk, StealTicks, Taken, keep_to,
-    usage_since,
+    ExperimentOutcome, ExperimentProgress, Loading, Lookout, RingEnds, Risk, StealTicks, Taken,
+    keep_to, usage_since,
 };
 use crate::load::LoadSpec;
 
@@ -86,7 +86,10 @@ impl Experiment for NoiseExperiment {
         vec![self.loads.clone()]
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<NoiseOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<NoiseOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -120,7 +123,7 @@ impl Experiment for NoiseExperiment {
             let share = spun.ended.cpu_share;
             real_time.then_some(Taken { cpu, condition: 0, share, period: None })
         };
-        Ok(Measured {
+        Ok(ExperimentOutcome {
             end: forced.unwrap_or(stopped),
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
             refused: spun

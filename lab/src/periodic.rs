@@ -40,8 +40,8 @@ use causes::{LoopRecorder, ReadyLoops};
 use crate::cost::RecordCost;
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ConditionChanges, Context, Demand, Experiment, ExperimentEnd,
-    ExperimentError, ExperimentProgress, Loading, LoopSoFar, Measured, Risk, RunSoFar, Standings,
-    StandingsWriter, Taken,
+    ExperimentError, ExperimentOutcome, ExperimentProgress, Loading, LoopSoFar, Risk, RunSoFar,
+    Standings, StandingsWriter, Taken,
 };
 pub use crate::experiment::{ConditionBlock, interleave, round, split};
 use crate::load::LoadSpec;
@@ -344,7 +344,10 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         self.plan.check()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let Self { plan, follow: reference, known, recording_cost, blame, changes, .. } = self;
         let Self { stop_over, destination, .. } = self;
         let mut prepared = Prepared::new(plan.clone()).knowing(known).stopping_over(stop_over);
@@ -386,7 +389,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
             late,
             file_error,
         };
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        Ok(ExperimentOutcome { outcome, end, clock, refused, disturbances, taken })
     }
 }
 

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Measured,
+    ExperimentOutcome, ExperimentProgress, Loading,
 };
 use crate::load::{LoadSpec, Polygons};
 use source::{Source, Stimulus};
@@ -188,7 +188,10 @@ impl Experiment for ResponseExperiment {
         self.conditions.clone()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<ResponseOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<ResponseOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -233,7 +236,7 @@ impl Experiment for ResponseExperiment {
         }
         clock.discipline();
         let end = if lost { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
-        Ok(Measured {
+        Ok(ExperimentOutcome {
             end,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
             refused,

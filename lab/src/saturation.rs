@@ -21,7 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome,
+    Loading,
 };
 use crate::load::{LoadSpec, Polygons};
 use crate::response::{Competitor, Ran, ResponseExperiment, SourceName, Times};
@@ -83,7 +84,10 @@ impl Experiment for SaturationExperiment {
         conditions.map(|condition| ((*condition).to_owned(), Vec::new())).collect()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<SaturationOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<SaturationOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -119,7 +123,7 @@ impl Experiment for SaturationExperiment {
         };
         let clock = ClockFacts::of(&clock, cost, None);
         let (disturbances, taken) = (Vec::new(), Vec::new());
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        Ok(ExperimentOutcome { outcome, end, clock, refused, disturbances, taken })
     }
 }
 

@@ -33,8 +33,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of,
-    demand, on_one_thread,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome,
+    cpu_of, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;
@@ -81,7 +81,10 @@ impl Experiment for TimerExperiment {
         vec![(String::new(), self.loads.clone())]
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<TimerOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<TimerOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let (order, cpu) = (Order::default(), cpu_of(&self.thread));
         loading.begin(0, self.duration).map_err(ExperimentError::Load)?;
@@ -120,7 +123,7 @@ impl TimerExperiment {
     }
 
     /// On the calling thread.
-    fn measure(&self, order: &Order, stop: &AtomicBool) -> Measured<TimerOutcome> {
+    fn measure(&self, order: &Order, stop: &AtomicBool) -> ExperimentOutcome<TimerOutcome> {
         let mut clock = MachineClock::best();
         let cpus = affinity::get(0).unwrap_or(CpuMask::EMPTY);
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
@@ -172,7 +175,7 @@ impl TimerExperiment {
             no_counters: counters.err().map(|why| no_counters(&root, why)),
         };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, refused)
+        ExperimentOutcome::of_thread(outcome, facts, refused)
     }
 }
 

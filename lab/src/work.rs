@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Measured, cpu_of, demand, on_one_thread,
+    ExperimentOutcome, ExperimentProgress, cpu_of, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -73,7 +73,10 @@ impl Experiment for WorkExperiment {
         self.conditions.clone()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<WorkOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<WorkOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
         let (mut tallies, mut refused): (Vec<WorkTally>, Vec<Refusal>) = (Vec::new(), Vec::new());
         let (mut piece, mut clock, mut policy) = (None, None, self.thread.policy());
@@ -93,7 +96,8 @@ impl Experiment for WorkExperiment {
             loading.progress(&progress);
             let measured = on_one_thread(stop, || self.measure(before, stop));
             loading.end(number);
-            let Measured { outcome: done, clock: facts, refused: refusals, .. } = measured?;
+            let ExperimentOutcome { outcome: done, clock: facts, refused: refusals, .. } =
+                measured?;
             (piece, policy) = (Some(done.piece), done.policy);
             clock = clock.or(Some(facts));
             refused.extend(refusals);
@@ -115,13 +119,13 @@ impl Experiment for WorkExperiment {
         };
         let end = ExperimentEnd::by(stop);
         let clock = clock.ok_or(ExperimentError::Panic)?;
-        Ok(Measured { end, ..Measured::of_thread(outcome, clock, refused) })
+        Ok(ExperimentOutcome { end, ..ExperimentOutcome::of_thread(outcome, clock, refused) })
     }
 }
 
 impl WorkExperiment {
     /// One condition, on the calling thread; with the same piece of work as those before.
-    fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> Measured<Done> {
+    fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> ExperimentOutcome<Done> {
         let mut clock = MachineClock::best();
         let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
@@ -148,7 +152,7 @@ impl WorkExperiment {
         let policy = session.policy();
         let facts = ClockFacts::of(&clock, cost, None);
         let done = Done { piece, tally, policy };
-        Measured::of_thread(done, facts, session.refused().to_vec())
+        ExperimentOutcome::of_thread(done, facts, session.refused().to_vec())
     }
 }
 

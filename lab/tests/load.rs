@@ -15,8 +15,8 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{
-    self, BackgroundLoads as _, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured,
-    Setting, on_one_thread,
+    self, BackgroundLoads as _, ClockFacts, Context, Demand, Experiment, ExperimentError,
+    ExperimentOutcome, Setting, on_one_thread,
 };
 use punctual_lab::load::{
     Launcher, LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,
@@ -342,7 +342,7 @@ impl Experiment for Killing {
         vec![("cpu".to_owned(), specs("cpu"))]
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<()>, ExperimentError> {
+    fn run(self, context: Context<'_, '_>) -> Result<ExperimentOutcome<()>, ExperimentError> {
         let Context { loading, stop } = context;
         loading.begin(0, Span::from_ms(10_000)).map_err(ExperimentError::Load)?;
         loading.end(0);
@@ -359,7 +359,7 @@ impl Experiment for Killing {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         on_one_thread(stop, || {
-            Measured::of_thread((), ClockFacts::of(&clock, cost, None), Vec::new())
+            ExperimentOutcome::of_thread((), ClockFacts::of(&clock, cost, None), Vec::new())
         })
     }
 }

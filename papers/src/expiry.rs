@@ -13,7 +13,7 @@ use punctual_analysis::scatter::Scatter;
 use punctual_core::time::Period;
 use punctual_lab::capture::{Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet};
 use punctual_lab::experiment::{
-    Context, Demand, Experiment, ExperimentError, Measured, demand, on_measuring_thread,
+    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand, on_measuring_thread,
 };
 use punctual_lab::load::LoadSpec;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -54,7 +54,7 @@ impl Experiment for ExpiryExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Expiries>, ExperimentError> {
+    fn run(self, context: Context<'_, '_>) -> Result<ExperimentOutcome<Expiries>, ExperimentError> {
         let stop = context.stop;
         let plan = CapturePlan::new(EventSet::Full).without_chains();
         let plan = match self.thread.pinned_to() {
@@ -62,14 +62,14 @@ impl Experiment for ExpiryExperiment {
             None => plan,
         };
         let capture = Capture::start(&plan, TimersSeen::default());
-        let Measured { outcome: tid, end, clock, refused, disturbances, taken } =
+        let ExperimentOutcome { outcome: tid, end, clock, refused, disturbances, taken } =
             on_measuring_thread(&self.thread, stop, |_| sleep_each(self.period, stop))?;
         let outcome = capture.map_err(|refused| refused.to_string()).map(|capture| {
             let Some(ended) = capture.end() else { return Vec::new() };
             ended.closing.wait();
             ended.consumer.expiries_of(tid)
         });
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        Ok(ExperimentOutcome { outcome, end, clock, refused, disturbances, taken })
     }
 }
 

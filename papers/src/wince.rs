@@ -110,7 +110,7 @@ type Value = fn(&StageRow) -> Option<f64>;
 
 /// The measurements: idle, and with a competitor of equal priority, which the paper calls loaded;
 /// polygons a second without stimuli.
-struct Measured {
+struct WinceResponses {
     idle: Option<ResponseRow>,
     equal: Option<ResponseRow>,
     polygons: Option<f64>,
@@ -126,7 +126,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let round_robin = SchedPolicy::RoundRobin(APP_PRIORITY);
     let equal = response(bench, round_robin, Some(Competitor::Polygons))?;
     let saturation = saturation(bench)?;
-    let measured = Measured {
+    let measured = WinceResponses {
         idle,
         equal,
         polygons: saturation.as_ref().and_then(|found| Some(found.background.as_ref()?.rate)),
@@ -191,7 +191,7 @@ fn kilohertz(cell: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().map(|value| value * times)
 }
 
-fn polygons(measured: &Measured, alone: bool) -> Vec<PaperRow> {
+fn polygons(measured: &WinceResponses, alone: bool) -> Vec<PaperRow> {
     let row = |Polygons { key, system, rate }| {
         let row = PaperRow::new(format!("wince.fig3.{key}"), system, "polygons/s", rate);
         let row = match alone {
@@ -225,7 +225,7 @@ fn stimuli() -> [PaperRow; 2] {
 const MILLION: f64 = 1e6;
 
 /// The row of stimuli of each condition, of the paper's million: a rare answer is not among fewer.
-fn responses(measured: &Measured) -> PaperRow {
+fn responses(measured: &WinceResponses) -> PaperRow {
     let raised = |row: &Option<ResponseRow>| row.as_ref().map(|row| row.stimuli);
     let (idle, equal) = (raised(&measured.idle), raised(&measured.equal));
     let fewest = idle.into_iter().chain(equal).min().map(|count| count as f64);
@@ -251,7 +251,7 @@ fn stage(row: &Option<ResponseRow>, at: usize, ns: Value) -> Option<f64> {
 }
 
 /// Figures 5 to 7, 9 and 10.
-fn figures(measured: &Measured) -> Vec<PaperRow> {
+fn figures(measured: &WinceResponses) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str, value: Option<f64>| {
         PaperRow::new(format!("wince.{id}"), title, "µs", published).measured(value)
     };
@@ -515,7 +515,7 @@ fn not_reached(
 const ANSWERS: &str = "of answers: stimuli found together with a later one are not counted";
 
 /// Figure 11.
-fn latencies(measured: &Measured) -> Vec<PaperRow> {
+fn latencies(measured: &WinceResponses) -> Vec<PaperRow> {
     let values: [(&str, Value); 4] = [
         ("max", |stage| stage.start_ns.max),
         ("min", |stage| stage.start_ns.min),
@@ -571,7 +571,7 @@ struct Traces<'m> {
 
 /// All figures; `rows` are those of figure 8.
 fn drawn(
-    measured: &Measured,
+    measured: &WinceResponses,
     saturation: Option<&SaturationOutcome>,
     rows: &[PaperRow],
 ) -> Vec<Drawing> {
@@ -855,7 +855,7 @@ fn losses_figure(saturation: Option<&SaturationOutcome>) -> Drawing {
 }
 
 /// Figure 11: from the earliest to the latest start of both stages, published and here.
-fn latencies_figure(measured: &Measured) -> Drawing {
+fn latencies_figure(measured: &WinceResponses) -> Drawing {
     let title = "earliest, mean and latest start of both stages";
     let names = LATENCIES.iter().map(|system| kernel_name(system.kernel, system.loaded));
     let names: Vec<String> = names.chain(["here".to_owned(), "here, loaded".to_owned()]).collect();
@@ -905,7 +905,7 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_and_a_reason_where_nothing_is_measured() {
-        let none = Measured { idle: None, equal: None, polygons: None };
+        let none = WinceResponses { idle: None, equal: None, polygons: None };
         let parts =
             [polygons(&none, false), figures(&none), frequencies(None, false), latencies(&none)];
         let rows: Vec<PaperRow> = parts.into_iter().flatten().collect();
@@ -935,7 +935,7 @@ mod tests {
         };
         let row =
             |ns| Some(ResponseRow { stages: vec![stage(ns), stage(ns)], ..ResponseRow::default() });
-        let measured = Measured { idle: row(1_000.0), equal: row(7_000.0), polygons: None };
+        let measured = WinceResponses { idle: row(1_000.0), equal: row(7_000.0), polygons: None };
         let rows = [figures(&measured), latencies(&measured)].concat();
         let ranges =
             |row: &&PaperRow| row.id.starts_with("wince.fig6a") || row.id.ends_with("jitter");
@@ -948,7 +948,7 @@ mod tests {
     #[test]
     fn a_shortened_run_says_how_many_of_the_million_it_has() {
         let row = |stimuli| Some(ResponseRow { stimuli, ..ResponseRow::default() });
-        let measured = |idle, equal| Measured { idle, equal, polygons: None };
+        let measured = |idle, equal| WinceResponses { idle, equal, polygons: None };
         let short = responses(&measured(row(16_000), row(15_000)));
         assert_eq!((short.measured, short.published.as_str()), (Some(15_000.0), "1000000"));
         for words in
@@ -1092,7 +1092,7 @@ mod tests {
 
     #[test]
     fn what_is_published_is_drawn_where_nothing_is_measured() {
-        let none = Measured { idle: None, equal: None, polygons: None };
+        let none = WinceResponses { idle: None, equal: None, polygons: None };
         let drawn = drawn(&none, None, &[]);
         let figure = |id: &str| drawn.iter().find(|figure| figure.id == id).expect("drawn");
         let series = |id: &str| {
@@ -1125,7 +1125,7 @@ mod tests {
             Some(ResponseRow { stages: vec![stage(ns), stage(ns + 100)], ..ResponseRow::default() })
         };
         let (idle, equal) = (row(1_000), row(3_000));
-        let drawn = drawn(&Measured { idle, equal, polygons: None }, None, &[]);
+        let drawn = drawn(&WinceResponses { idle, equal, polygons: None }, None, &[]);
         let mut ids: Vec<&str> = drawn.iter().map(|figure| figure.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -1187,7 +1187,7 @@ mod tests {
             ..StageRow::default()
         };
         let idle = Some(ResponseRow { stages: vec![stage], ..ResponseRow::default() });
-        let rows = figures(&Measured { idle, equal: None, polygons: None });
+        let rows = figures(&WinceResponses { idle, equal: None, polygons: None });
         let us = |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.measured);
         assert_eq!(us("wince.fig6a.isr"), Some(9_000.0));
         assert_eq!(us("wince.fig6a.isr.middle"), Some(2.2));
@@ -1234,7 +1234,7 @@ mod tests {
             ..StageRow::default()
         };
         let row = ResponseRow { stages: vec![stage.clone(), stage], ..ResponseRow::default() };
-        let measured = Measured { idle: Some(row), equal: None, polygons: None };
+        let measured = WinceResponses { idle: Some(row), equal: None, polygons: None };
         let found =
             vec![PaperRow::new("wince.fig8.ce30.mf-isr", "", "kHz", "").measured(Some(5.0))];
         for figure in [frequencies_figure(&found), latencies_figure(&measured)] {

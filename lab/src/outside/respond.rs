@@ -19,8 +19,8 @@ use super::frame::{Frame, FrameKind, LinkEvent};
 use super::link::{Arrival, Link, LinkName};
 use super::{Others, RespondOutcome};
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
-    on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome,
+    demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -152,7 +152,10 @@ impl Experiment for RespondExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<RespondOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<RespondOutcome>, ExperimentError> {
         let stop = context.stop;
         let mut measured = on_one_thread(stop, move || self.measure(stop))?;
         if measured.outcome.ended.is_some() {
@@ -164,7 +167,7 @@ impl Experiment for RespondExperiment {
 
 impl RespondExperiment {
     /// On the calling thread.
-    fn measure(mut self, stop: &AtomicBool) -> Measured<RespondOutcome> {
+    fn measure(mut self, stop: &AtomicBool) -> ExperimentOutcome<RespondOutcome> {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
@@ -212,7 +215,7 @@ impl RespondExperiment {
             ended,
         };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, session.refused().to_vec())
+        ExperimentOutcome::of_thread(outcome, facts, session.refused().to_vec())
     }
 }
 

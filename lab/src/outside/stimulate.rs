@@ -19,8 +19,8 @@ use super::frame::{Frame, FrameKind, LinkEvent, VERSION};
 use super::link::{Arrival, Link, LinkName};
 use super::{Loopback, Others, StimulateOutcome};
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
-    on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome,
+    demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 
@@ -72,7 +72,10 @@ impl Experiment for StimulateExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<StimulateOutcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<StimulateOutcome>, ExperimentError> {
         let stop = context.stop;
         let mut measured = on_one_thread(stop, move || self.measure(stop))?;
         if measured.outcome.ended.is_some() {
@@ -89,7 +92,7 @@ impl StimulateExperiment {
     }
 
     /// On the calling thread.
-    fn measure(mut self, stop: &AtomicBool) -> Measured<StimulateOutcome> {
+    fn measure(mut self, stop: &AtomicBool) -> ExperimentOutcome<StimulateOutcome> {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let thread = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
@@ -119,7 +122,7 @@ impl StimulateExperiment {
             ended,
         };
         let facts = ClockFacts::of(&clock, cost, None);
-        Measured::of_thread(outcome, facts, thread.refused().to_vec())
+        ExperimentOutcome::of_thread(outcome, facts, thread.refused().to_vec())
     }
 
     /// Opens a session and sends all stimuli.

@@ -370,7 +370,7 @@ mod tests {
         claims.iter().find(|claim| claim.id == id).expect("a claim").holds
     }
 
-    type Measured = (ExecutiveOutcome, [RegistrationRow; 2], Vec<(u64, Option<MeasuredLoop>)>);
+    type AntFindings = (ExecutiveOutcome, [RegistrationRow; 2], Vec<(u64, Option<MeasuredLoop>)>);
 
     #[test]
     fn each_claim_has_all_three_verdicts_and_no_stall_reverses_one() {
@@ -400,7 +400,7 @@ mod tests {
                 intervals(4_000, stall),
             );
             for id in ["wait", "release", "saved", "dispersion", "interval", "balanced"] {
-                let judged = |(executive, registration, intervals): &Measured| {
+                let judged = |(executive, registration, intervals): &AntFindings| {
                     let executive = Some(executive);
                     holds(Evidence { intervals, executive, registration, ..NONE }, id)
                 };

@@ -18,7 +18,7 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
 use punctual_lab::executive::DesignName;
 use punctual_lab::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand,
     on_measuring_thread, on_one_thread,
 };
 use punctual_lab::load::LoadSpec;
@@ -116,7 +116,10 @@ impl Experiment for ProcessExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
         on_measuring_thread(&self.thread, stop, |clock| self.measure(clock, stop))
     }
@@ -279,18 +282,21 @@ impl Experiment for OverrunExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
-        let Measured { outcome, end, clock, refused, disturbances, taken } =
+        let ExperimentOutcome { outcome, end, clock, refused, disturbances, taken } =
             on_one_thread(stop, || {
                 let mut clock = MachineClock::best();
                 let cost = StampCost::measure(&mut clock);
                 let facts = ClockFacts::of(&clock, cost, None);
-                Measured::of_thread(self.measure(stop), facts, Vec::new())
+                ExperimentOutcome::of_thread(self.measure(stop), facts, Vec::new())
             })?;
         // It has no thread that could run.
         let outcome = outcome.map_err(|why| ExperimentError::Thread(io::Error::other(why)))?;
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        Ok(ExperimentOutcome { outcome, end, clock, refused, disturbances, taken })
     }
 }
 

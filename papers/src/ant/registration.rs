@@ -12,7 +12,7 @@ use punctual_core::time::Period;
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
 use punctual_lab::executive::{DesignName, Flush, Stamps};
 use punctual_lab::experiment::{
-    Context, Demand, Experiment, ExperimentError, Measured, demand, on_measuring_thread,
+    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand, on_measuring_thread,
 };
 use punctual_lab::load::LoadSpec;
 
@@ -103,7 +103,10 @@ impl Experiment for RegistrationExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
         on_measuring_thread(&self.thread, stop, |clock| measure(&Stamps::of(clock), stop))
     }

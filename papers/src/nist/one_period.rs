@@ -12,7 +12,7 @@ use punctual_core::time::{Instant, Period};
 use punctual_core::wait::{Rearm, Wait};
 use punctual_engine::clocks::MachineClock;
 use punctual_lab::experiment::{
-    Context, Demand, Experiment, ExperimentError, Measured, demand, on_measuring_thread,
+    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand, on_measuring_thread,
 };
 use punctual_lab::load::LoadSpec;
 
@@ -67,7 +67,10 @@ impl Experiment for OnePeriodExperiment {
         Vec::new()
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+    fn run(
+        self,
+        context: Context<'_, '_>,
+    ) -> Result<ExperimentOutcome<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
         on_measuring_thread(&self.thread, stop, |clock: &mut MachineClock| {
             last_period(clock, (self.period, self.every), stop)

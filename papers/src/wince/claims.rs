@@ -6,7 +6,7 @@ use punctual_analysis::scatter::Scatter;
 use punctual_lab::response::ResponseRow;
 use punctual_lab::saturation::{SaturationOutcome, SaturationRow, TrialRow};
 
-use super::Measured;
+use super::WinceResponses;
 use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
 
 /// "95% or more of the jitter" unloaded, µs: figure 6.
@@ -40,7 +40,7 @@ fn median(scatter: Option<Scatter>) -> Option<Interval> {
 
 /// All claims.
 pub(super) fn claims(
-    measured: &Measured,
+    measured: &WinceResponses,
     saturation: Option<&SaturationOutcome>,
 ) -> Vec<PaperClaim> {
     let (idle, equal) = (measured.idle.as_ref(), measured.equal.as_ref());

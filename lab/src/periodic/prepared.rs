@@ -843,7 +843,7 @@ impl<'a> Worker<'a> {
         let RunContext { plan, vitals, stop, known, late, .. } = self.context;
         let (stream, watched) = (&plan.streams[self.number], vitals[self.number].watched());
         let mut policy = plan.policy(stream, condition);
-        let known = super::known(known, stream, plan.wait(stream, condition));
+        let known = super::plan::known(known, stream, plan.wait(stream, condition));
         if let Some(known) = known {
             policy = policy.learned(known);
         }

@@ -6,6 +6,7 @@
 //! prints; gives facts, no sentences.
 
 mod blocks;
+mod loading;
 mod safety;
 mod standing;
 
@@ -14,7 +15,6 @@ use std::error::Error;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
-use std::time::Duration;
 use std::{io, thread};
 
 use punctual::RtThread;
@@ -33,12 +33,11 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
-use crate::load::{
-    DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY_MAX, RunningLoads,
-};
+use crate::load::{Launcher, LoadReport, LoadSpec};
 use crate::starvation::StarvationWatch;
 
 pub use blocks::{ConditionBlock, interleave, round, split};
+pub use loading::{Loading, bounds, startable};
 pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
 
@@ -301,10 +300,6 @@ impl Observer for () {
     fn event(&mut self, _: &ExperimentEvent<'_>) {}
 }
 
-/// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
-/// others of its block may take to be ready, and half a minute for a machine that is behind.
-const GRACE: Duration = READY_MAX.saturating_add(Duration::from_secs(30));
-
 /// The work that the machine does beside: started before a block's loop, ended after it.
 pub trait BackgroundLoads {
     /// Called once, before the first block, with the thread of each loop: they are ready, and wait.
@@ -340,146 +335,6 @@ pub trait ConditionChanges {
 
     /// Puts everything back.
     fn end(&mut self);
-}
-
-/// One condition: its name, its loads, what each has done.
-struct Condition {
-    name: String,
-    specs: Vec<LoadSpec>,
-    done: Vec<LoadTally>,
-}
-
-/// The work of one load in all blocks so far.
-#[derive(Clone, Debug)]
-struct LoadTally {
-    report: LoadReport,
-    rates: f64,
-    blocks: u32,
-}
-
-/// The loads of each condition, and what they did.
-///
-/// For the thread that coordinates. What a load did in several blocks is added up.
-pub struct Loading<'l> {
-    conditions: Vec<Condition>,
-    bounds: LoadBounds,
-    launcher: &'l dyn Launcher,
-    running: Option<RunningLoads>,
-    /// True once the measurement is over: the work of loads after it is not counted.
-    is_over: bool,
-    observer: &'l mut dyn Observer,
-}
-
-impl<'l> Loading<'l> {
-    /// Loads within `bounds`, nothing running yet.
-    fn new(
-        conditions: Vec<(String, Vec<LoadSpec>)>,
-        bounds: LoadBounds,
-        launcher: &'l dyn Launcher,
-        observer: &'l mut dyn Observer,
-    ) -> Self {
-        let condition = |(name, specs)| Condition { name, specs, done: Vec::new() };
-        let conditions = conditions.into_iter().map(condition).collect();
-        Self { conditions, bounds, launcher, running: None, is_over: false, observer }
-    }
-
-    /// Reports to the observer how far the experiment and each of its loops is.
-    pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
-        let condition =
-            self.conditions.get(progress.condition).map_or("", |condition| condition.name.as_str());
-        let is_over = self.is_over;
-        self.observer.event(&ExperimentEvent::Progress { progress, condition, is_over, loops });
-    }
-
-    /// The reports of the loads of each condition: the mean rate over the blocks that gave one.
-    fn finish(self) -> Vec<Vec<LoadReport>> {
-        self.observer.event(&ExperimentEvent::Ended);
-        let mean = |tally: &LoadTally| LoadReport {
-            rate: (tally.blocks > 0).then(|| tally.rates / f64::from(tally.blocks)),
-            ..tally.report.clone()
-        };
-        self.conditions.iter().map(|condition| condition.done.iter().map(mean).collect()).collect()
-    }
-}
-
-impl BackgroundLoads for Loading<'_> {
-    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
-        let specs = &self.conditions[condition].specs;
-        if specs.is_empty() {
-            return Ok(());
-        }
-        let limit = Duration::from_nanos(length.as_ns().unsigned_abs()) + GRACE;
-        let bounds = LoadBounds { limit, ..self.bounds.clone() };
-        let running = RunningLoads::start(specs, self.launcher, &bounds);
-        self.running = Some(running.map_err(|why| why.to_string())?);
-        Ok(())
-    }
-
-    fn end(&mut self, condition: usize) {
-        let Some(running) = self.running.take() else { return };
-        let reports = running.stop();
-        if self.is_over {
-            return;
-        }
-        let tallies = &mut self.conditions[condition].done;
-        for report in reports {
-            let rate = report.rate;
-            let at = tallies
-                .iter()
-                .position(|t| t.report.name == report.name && t.report.unit == report.unit);
-            let at = at.unwrap_or_else(|| {
-                let report = LoadReport { deaths: Vec::new(), ..report.clone() };
-                tallies.push(LoadTally { report, rates: 0.0, blocks: 0 });
-                tallies.len() - 1
-            });
-            let tally = &mut tallies[at];
-            tally.report.note = report.note.or(tally.report.note.take());
-            tally.report.deaths.extend(report.deaths);
-            tally.report.deaths.truncate(DEATHS_MAX);
-            if let Some(rate) = rate {
-                tally.rates += rate;
-                tally.blocks += 1;
-            }
-        }
-    }
-
-    fn measured(&mut self) -> Vec<ConditionBlock> {
-        self.is_over = true;
-        Vec::new()
-    }
-
-    fn progress(&mut self, progress: &ExperimentProgress) {
-        self.report(progress, &[]);
-    }
-}
-
-/// Loads may use every CPU that this process may; each block sets its own limit of time.
-pub fn bounds(machine: &MachineFacts) -> LoadBounds {
-    let cpus: Vec<u32> =
-        affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
-    let isolated = machine.isolation.isolated();
-    let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
-    LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(GRACE, cpus) }
-}
-
-/// Starts each load for a moment: those that start, and why the others do not. For loads that were
-/// not requested by name, so that a machine without one of them is measured all the same.
-pub fn startable(
-    specs: Vec<LoadSpec>,
-    launcher: &dyn Launcher,
-    bounds: &LoadBounds,
-) -> (Vec<LoadSpec>, Vec<String>) {
-    let (mut loads, mut left_out) = (Vec::new(), Vec::new());
-    for spec in specs {
-        match RunningLoads::start(std::slice::from_ref(&spec), launcher, bounds) {
-            Ok(running) => {
-                running.stop();
-                loads.push(spec);
-            }
-            Err(why) => left_out.push(why.to_string()),
-        }
-    }
-    (loads, left_out)
 }
 
 /// The demand on its CPU of a thread that computes for `share` of each period; `share` in [0, 1].

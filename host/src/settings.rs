@@ -14,7 +14,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cmdline::CommandLine;
-use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::facts::{CPUS, MachineFacts, SmiCount, Source};
 use crate::root::{Listing, Read, Root};
@@ -376,8 +375,8 @@ struct InterruptCpus {
     /// Its device or driver, as /proc/interrupts ends its line: a number may be another's after
     /// the next boot.
     name: String,
-    /// The CPUs that it may go to.
-    cpus: CpuList,
+    /// The CPUs that it may go to, as the kernel lists them: 0-3,5.
+    cpus: String,
 }
 
 /// A setting that is not what it was.
@@ -420,7 +419,7 @@ impl WatchedSettings {
         let table = interrupts::read(&source);
         let lines = table.value().filter(|_| stay).map(|table| table.lines.as_slice());
         let allowed = |line: &IrqLine| {
-            let cpus = line.allowed.value()?.clone();
+            let cpus = line.allowed.value()?.to_string();
             Some((line.number, InterruptCpus { name: line.name.clone(), cpus }))
         };
         let interrupts = lines.unwrap_or_default().iter().filter_map(allowed).collect();
@@ -757,17 +756,15 @@ mod tests {
         assert_eq!(before.changed(&before), []);
         let (mut before, mut after) = (before.clone(), before);
         let was = after.values.insert("vm.stat_interval".to_owned(), "77".to_owned());
-        let interrupt = |name: &str, cpus: &[u32]| InterruptCpus {
-            name: name.to_owned(),
-            cpus: cpus.iter().copied().collect(),
-        };
+        let interrupt =
+            |name: &str, cpus: &str| InterruptCpus { name: name.to_owned(), cpus: cpus.to_owned() };
         for number in [24, 25, 27] {
-            before.interrupts.insert(number, interrupt("PCI-MSI eth0", &[0, 1]));
-            after.interrupts.insert(number, interrupt("PCI-MSI eth0", &[0]));
+            before.interrupts.insert(number, interrupt("PCI-MSI eth0", "0-1"));
+            after.interrupts.insert(number, interrupt("PCI-MSI eth0", "0"));
         }
         // Of another device by now.
-        before.interrupts.insert(99, interrupt("PCI-MSI nvme0", &[0]));
-        after.interrupts.insert(99, interrupt("PCI-MSI eth1", &[1]));
+        before.interrupts.insert(99, interrupt("PCI-MSI nvme0", "0"));
+        after.interrupts.insert(99, interrupt("PCI-MSI eth1", "1"));
         // One that cannot be read any more is not known to differ.
         after.values.remove("kernel.watchdog_cpumask");
         let governor = |words: [&str; 3]| {

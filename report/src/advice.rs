@@ -209,10 +209,10 @@ fn cause(
     let lost = blame.unseen.filter(|loss| loss.is_too_much);
     let is_shown = blame.late >= LATE_MIN && !was_missed && lost.is_none();
     let named = run.first_cause().filter(|_| is_shown);
-    let (wakes, are) = if blame.late == 1 { ("wake", "is") } else { ("wakes", "are") };
+    let (noun, are) = if blame.late == 1 { ("wake", "is") } else { ("wakes", "are") };
     let bar = blame.threshold_ns.map_or_else(
-        || format!("late {wakes}"),
-        |ns| format!("{wakes} later than {}", format::ns(Some(ns as f64))),
+        || format!("late {noun}"),
+        |ns| format!("{noun} later than {}", format::ns(Some(ns as f64))),
     );
     let (late, place) =
         (format::count(blame.late), if behind { " behind the measurement" } else { "" });

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Dir, json_file, only_result, punctual, recorded_result, recording_of, refused, result_of, run,
-    stderr, text,
+    sample_file, stderr, text,
 };
 
 /// The most bytes of a page.
@@ -299,6 +299,33 @@ fn what_repeats_in_time_is_seen_in_a_heat_map() {
         rectangles.len() > 1 && rectangles.iter().sum::<usize>() >= 11,
         "{rectangles:?}: {svg}"
     );
+}
+
+#[test]
+fn a_night_has_hours_and_minutes_on_its_axis() {
+    let dir = Dir::new("report-night");
+    let info = json!({ "tool": "punctual", "version": "0.1.0",
+        "runs": [{ "name": "night", "period_ns": 1_000_000_000u64 }] });
+    let late_ns = |k: i64| if k % 64 == 0 { 900_000 } else { 10_000 + k % 512 };
+    let latenesses: Vec<i64> = (0..10_000).map(late_ns).collect();
+    let night = sample_file(&dir.path("night"), &info, &[&latenesses]);
+    let path = dir.path("night.html");
+    let page = report(&[&night], &path);
+    assert!(page.contains("time from the first release (hours:minutes)"), "{page}");
+    assert!(page.contains(">2:00<"), "{page}");
+    let Some(browser) = Browser::start("browser-night") else { return };
+    browser.open(&path);
+    let heat = "const p = punctual.plots.find(p => p.chart.kind === 'heat').live;";
+    let marks = browser.run(&format!("{heat} return p.axes[0]._values"));
+    let marks = marks.as_array().expect("a list");
+    assert!(marks.contains(&json!("0:30")) && marks.contains(&json!("2:00")), "{marks:?}");
+    // Closer than a second, where steps have no whole ones.
+    let zoom = "p.setScale('x', { min: 3599.5, max: 3600.5 }); p.redraw(false);";
+    browser.run(&format!("{heat} {zoom} return 0"));
+    let marks = browser.run(&format!("{heat} return p.axes[0]._values"));
+    let marks = marks.as_array().expect("a list");
+    assert!(marks.contains(&json!("1:00")) && marks.contains(&json!("0:59:59.8")), "{marks:?}");
+    quiet(&browser);
 }
 
 #[test]

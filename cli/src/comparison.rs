@@ -1043,26 +1043,18 @@ mod tests {
 
     #[test]
     fn settings_that_differ_are_named_once_and_beside_the_facts() {
-        let with = |settings: serde_json::Value| Recorded {
-            settings: Some(serde_json::from_value(settings).expect("settings")),
-            ..result(None)
+        let with = |interval: &str, runtime_us: &str, governor: &str, cpus: &str| {
+            let interrupt = serde_json::json!({"name": "eth0", "cpus": cpus});
+            let settings = serde_json::json!({
+                "values": {"vm.stat_interval": interval, "kernel.sched_rt_runtime_us": runtime_us},
+                "per_cpu": {"scaling_governor": {"0": governor, "1": governor}},
+                "interrupts": {"24": interrupt, "25": interrupt},
+            });
+            let settings = serde_json::from_value(settings).expect("settings");
+            Recorded { settings: Some(settings), ..result(None) }
         };
-        let a = with(serde_json::json!({
-            "values": {"vm.stat_interval": "1", "kernel.sched_rt_runtime_us": "950000"},
-            "per_cpu": {"scaling_governor": {"0": "powersave", "1": "powersave"}},
-            "interrupts": {
-                "24": {"name": "eth0", "cpus": "0-1"},
-                "25": {"name": "eth0", "cpus": "0-1"},
-            },
-        }));
-        let b = with(serde_json::json!({
-            "values": {"vm.stat_interval": "10", "kernel.sched_rt_runtime_us": "-1"},
-            "per_cpu": {"scaling_governor": {"0": "performance", "1": "performance"}},
-            "interrupts": {
-                "24": {"name": "eth0", "cpus": "0"},
-                "25": {"name": "eth0", "cpus": "0"},
-            },
-        }));
+        let a = with("1", "950000", "powersave", "0-1");
+        let b = with("10", "-1", "performance", "0");
         let found = differences(&a, &b, &[]);
         let words: Vec<String> =
             found.iter().map(|found| format!("{}: {}, {}", found.what, found.a, found.b)).collect();

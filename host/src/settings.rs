@@ -438,7 +438,7 @@ impl WatchedSettings {
             .collect();
         for (name, from) in &self.per_cpu {
             let Some(to) = later.per_cpu.get(name) else { continue };
-            for (cpus, from, to) in together(differing(from, to)) {
+            for (cpus, from, to) in by_change(differing(from, to)) {
                 let name = format!("{name} of {}", numbered("CPU", &cpus));
                 found.push(ChangedSetting { name, from, to });
             }
@@ -446,7 +446,7 @@ impl WatchedSettings {
         let moved = differing(&self.interrupts, &later.interrupts)
             .filter(|(_, from, to)| from.name == to.name)
             .map(|(number, from, to)| (number, &from.cpus, &to.cpus));
-        for (numbers, from, to) in together(moved) {
+        for (numbers, from, to) in by_change(moved) {
             let name = format!("CPUs of {}", numbered("interrupt", &numbers));
             found.push(ChangedSetting { name, from, to });
         }
@@ -500,14 +500,14 @@ fn differing<'a, K: Ord, V: PartialEq>(
 }
 
 /// The numbers of each change, both values as text.
-fn together<'a, V: fmt::Display + 'a>(
+fn by_change<'a, V: fmt::Display + 'a>(
     changes: impl Iterator<Item = (&'a u32, &'a V, &'a V)>,
 ) -> impl Iterator<Item = (Vec<u32>, String, String)> {
-    let mut by_change: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    let mut numbers_of: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
     for (number, from, to) in changes {
-        by_change.entry((from.to_string(), to.to_string())).or_default().push(*number);
+        numbers_of.entry((from.to_string(), to.to_string())).or_default().push(*number);
     }
-    by_change.into_iter().map(|((from, to), numbers)| (numbers, from, to))
+    numbers_of.into_iter().map(|((from, to), numbers)| (numbers, from, to))
 }
 
 /// "CPU 3", "CPUs 0-3", "interrupts 24-26,30".

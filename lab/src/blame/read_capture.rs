@@ -88,8 +88,8 @@ impl ReadCapture {
                 config.recalling(recall.over(over_ns))
             }
             (Some(recall), Some(LateThreshold::Quantile(_))) => {
-                let text = "it has late wakes alone, and no share of all can be told: those \
-                            that were late when it was recorded are taken";
+                let text = "it has late wakes alone, which are no share of all: those that \
+                            were late when it was recorded are taken";
                 untold.push(text.to_owned());
                 config.recalling(recall)
             }

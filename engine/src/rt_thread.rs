@@ -22,6 +22,9 @@ use crate::wait_policy::{WaitKind, WaitPolicy};
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
 const WATCHDOG: Span = Span::from_ms(2_000);
 
+/// A thread that is to give way is asked again after this time, while it has not ended.
+const GIVE_WAY_AGAIN: Duration = Duration::from_millis(20);
+
 /// The thread of a loop: CPU, policy, memory, idle states, wait and watchdog.
 ///
 /// By default SCHED_FIFO 90 on any CPU, with all memory locked, CPUs kept out of deep idle states,
@@ -343,12 +346,22 @@ pub fn run_before<R: Send + 'static>(
     let thread = spawn::plain(name, move || {
         // Whoever gave up needs neither number nor result.
         let _unneeded = mine.send(process::tid());
-        let _session = ThreadSession::enter(cpu, policy);
-        let _unneeded = done.send(run());
+        let session = ThreadSession::enter(cpu, policy);
+        let found = run();
+        // Before it is answered: whoever has the answer waits for the end of this thread.
+        drop(session);
+        let _unneeded = done.send(found);
     })?;
     let found = result.recv_timeout(bound);
-    if let (Err(RecvTimeoutError::Timeout), Ok(tid)) = (&found, known.try_recv()) {
-        give_way(tid, affinity::get(0).as_ref().ok());
+    let (cpus, mut tid) = (affinity::get(0).ok(), None);
+    let mut is_late = matches!(found, Err(RecvTimeoutError::Timeout));
+    // More than once: it may say its number, and take its CPU and its policy, after the first time.
+    while is_late {
+        tid = tid.or_else(|| known.try_recv().ok());
+        if let Some(tid) = tid {
+            give_way(tid, cpus.as_ref());
+        }
+        is_late = matches!(result.recv_timeout(GIVE_WAY_AGAIN), Err(RecvTimeoutError::Timeout));
     }
     let _ended = thread.join();
     Ok(found.ok())
@@ -416,6 +429,12 @@ mod tests {
         let above = above.expect("a thread");
         waiting.recv().expect("it runs");
         assert_eq!(found(LONG), None);
+        // It takes the CPU once more after it was taken from it.
+        let again = move || {
+            let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Fifo(1));
+            thread::yield_now();
+        };
+        assert_eq!(run_before(&before, "again", LONG, again).expect("a thread"), None);
         assert!(!above.is_finished(), "it was waited for");
         is_over.store(true, Ordering::Relaxed);
         above.join().expect("no panic");

@@ -309,9 +309,9 @@ struct Lane {
 /// They run beside each other, about as long as each other: most tests wait for a clock and not
 /// for a CPU.
 const LANES: [Lane; 2] = [
-    Lane { transcript: "tests-it.log", calls: &[&["--test", "it"]] },
+    Lane { transcript: "tests-it.log", calls: &[&["--test", "it"], &["--doc"]] },
     // Only `it` and `isolate` begin with an i.
-    Lane { transcript: "tests.log", calls: &[&["--lib", "--bins", "--test", "[!i]*"], &["--doc"]] },
+    Lane { transcript: "tests.log", calls: &[&["--lib", "--bins", "--test", "[!i]*"]] },
 ];
 
 /// It takes a CPU from all others, so they have ended before.

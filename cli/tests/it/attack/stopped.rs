@@ -13,17 +13,17 @@ use crate::{children, json_file, text, until};
 /// Runs under load with a limit that only a load's failure breaks, and how many loads each has at
 /// least; `OUT` is a directory.
 const RUNS: [(&str, usize); 6] = [
-    ("measure periodic --duration 6s --load cpu,timer", 2),
-    ("measure periodic --duration 6s --load fork", 1),
-    ("measure periodic --duration 6s --load cache,memory,syscall", 3),
-    ("measure periodic --duration 6s --load disk,cpu --policy other", 2),
-    ("measure periodic --duration 6s --load net", 1),
+    ("measure periodic --duration 10s --load cpu,timer", 2),
+    ("measure periodic --duration 10s --load fork", 1),
+    ("measure periodic --duration 10s --load cache,memory,syscall", 3),
+    ("measure periodic --duration 10s --load disk,cpu --policy other", 2),
+    ("measure periodic --duration 10s --load net", 1),
     // Idle for a third of its time.
-    ("check --duration 10s --results OUT/results", 3),
+    ("check --duration 15s --results OUT/results", 3),
 ];
 
 /// For how long a load stands still that goes on: longer than a busy machine makes one silent.
-const STOPPED: Duration = Duration::from_millis(3_500);
+const STOPPED: Duration = Duration::from_secs(6);
 
 /// Sends this signal to processes of the run.
 fn kill(signal: &str, pids: &[i32]) {

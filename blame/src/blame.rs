@@ -648,6 +648,7 @@ impl Blame {
                     Expiry { timer: *timer, function: *function, arm, ahead_ns },
                 );
             }
+            TraceKind::TimerStartExpired { timer } => self.expire_at_start(event, now, *timer),
             TraceKind::Waking { task, target_cpu } => {
                 let task = self.with_priority(*task);
                 self.tasks.see(task);
@@ -845,6 +846,16 @@ impl Blame {
             let target = self.threads[place].last_cpu();
             self.release(place, now, expiry);
             self.make_ready(place, target, now.at_ns);
+        }
+    }
+
+    /// A timer had expired before it was started: its thread is released, and runs already.
+    fn expire_at_start(&mut self, event: &TraceEvent, now: Moment, timer: u64) {
+        self.timers.take(timer);
+        let Some(place) = self.threads.place(event.tid) else { return };
+        if self.threads[place].expire_at_start(timer) {
+            self.settle(place, now.at_ns, None);
+            self.complete(place, Run::new(now, self.threads[place].task));
         }
     }
 

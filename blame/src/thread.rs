@@ -426,6 +426,13 @@ impl Thread {
         }
     }
 
+    /// This timer had expired before it was started; returns true where it is its own, which
+    /// releases it then.
+    pub(crate) fn expire_at_start(&mut self, timer: u64) -> bool {
+        let own = self.pending_arm().filter(|own| own.arm.timer == timer);
+        own.map(|own| self.release(own.activation)).is_some()
+    }
+
     /// Counts a waking of a thread that sleeps where no recorded event is its release.
     pub(crate) const fn count_unmatched(&mut self) {
         // Who waits for a disk or a page is in the middle of its work; whose sleep was not seen to

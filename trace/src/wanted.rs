@@ -152,6 +152,7 @@ pub const WANTED: &[WantedEvent] = &[
     row("timer", "hrtimer_expire_exit", "wakings by devices may look like those of timers")
         .in_top_alone(),
     row("timer", "hrtimer_start_expired", "timers set into the past seem to never expire (7.1 on)")
+        .in_top(EventFilter::Everything)
         .extra(),
     row("timer", "hrtimer_rearm", "the timer's reprogramming is not told apart (7.1 on)").extra(),
     row("sched", "sched_waking", "nothing can be told: when a thread could run is unknown")
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn top_has_the_five_events_that_were_priced() {
+    fn top_has_the_five_events_that_were_priced_and_a_rare_one() {
         let names: Vec<_> =
             WANTED.iter().filter(|row| row.top.is_some()).map(|row| row.name).collect();
         assert_eq!(
@@ -239,6 +240,7 @@ mod tests {
                 "hrtimer_start",
                 "hrtimer_expire_entry",
                 "hrtimer_expire_exit",
+                "hrtimer_start_expired",
                 "sched_waking",
                 "sched_switch"
             ]

@@ -600,6 +600,10 @@ pub enum RuleId {
     TimerInterrupt,
     /// A short gap beside an interrupt from another CPU.
     IpiGap,
+    /// Idle for longer than leaving its state takes, and the CPU did not run.
+    IdleStallConfirmed,
+    /// Idle for longer than leaving its state takes.
+    IdleStall,
     /// Idle until the timer came.
     IdleExit,
     /// The timer found a program's own code, and a second kind of evidence agrees.
@@ -646,6 +650,7 @@ impl RuleId {
         match self {
             Self::CallbackStallConfirmed => Self::CallbackStall,
             Self::TimerStallConfirmed => Self::TimerStall,
+            Self::IdleStallConfirmed => Self::IdleStall,
             Self::UserStallConfirmed => Self::UserStall,
             Self::KernelStallConfirmed => Self::UnknownGap,
             other => other,
@@ -672,6 +677,8 @@ impl RuleId {
             Self::TimerStall => "timer-stall",
             Self::TimerInterrupt => "timer-interrupt",
             Self::IpiGap => "ipi-gap",
+            Self::IdleStallConfirmed => "idle-stall-confirmed",
+            Self::IdleStall => "idle-stall",
             Self::IdleExit => "idle-exit",
             Self::UserStallConfirmed => "user-stall-confirmed",
             Self::UserStall => "user-stall",

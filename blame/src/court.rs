@@ -38,7 +38,7 @@ pub(crate) struct Known<'a> {
 impl Known<'_> {
     /// The kernel, as rules look at it.
     const fn kernel(&self) -> Kernel<'_> {
-        Kernel { symbols: &self.config.symbols, release: self.config.machine.kernel }
+        Kernel { symbols: &self.config.symbols, machine: &self.config.machine }
     }
 }
 

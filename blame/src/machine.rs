@@ -68,6 +68,10 @@ pub struct CapturedMachine {
     /// System management interrupts during the capture (`msr/smi/`), where they were counted.
     #[serde(default)]
     pub smi_count: Option<u64>,
+    /// The most that leaving each idle state takes, as its driver says, us, from shallow to deep
+    /// (`cpuidle/state*/latency`); empty where that is not known.
+    #[serde(default)]
+    pub idle_exits_us: Vec<u64>,
     /// The files of the machine that advice may name.
     #[serde(default, rename = "kernel_files")]
     pub files: KernelFiles,
@@ -79,7 +83,24 @@ pub struct CapturedMachine {
     pub clock_offsets_ns: Vec<i64>,
 }
 
+/// An idle state is left within this time beyond twice what its driver says, ns: the clock rises
+/// and caches are cold.
+const IDLE_EXIT_MORE_NS: u64 = 100_000;
+/// Leaving a state of which nothing is known takes no longer than this, ns: the slowest of
+/// intel_idle's tables, C7S of Bay Trail (drivers/idle/intel_idle.c, Linux 6.18).
+const IDLE_EXIT_NS_MAX: u64 = 10_000_000;
+
 impl CapturedMachine {
+    /// The time beyond which it is not the idle state that a CPU was late by, ns; `state` is its
+    /// number, where known. `None` where a host runs the CPU, or may: it comes back at any time.
+    pub(crate) fn longest_idle_exit_ns(&self, state: Option<u32>) -> Option<u64> {
+        let of_state = |state: u32| self.idle_exits_us.get(state as usize).copied();
+        let deepest = || self.idle_exits_us.iter().max().copied();
+        let exit_us = state.and_then(of_state).or_else(deepest);
+        let doubled = |us: u64| us.saturating_mul(2_000).saturating_add(IDLE_EXIT_MORE_NS);
+        (self.platform == Platform::Metal).then(|| exit_us.map_or(IDLE_EXIT_NS_MAX, doubled))
+    }
+
     /// The online CPUs beside this one, as taskset(1) takes them; `None` where none is known.
     pub(crate) fn cpus_beside(&self, cpu: u32) -> Option<String> {
         let mut runs: Vec<(u32, u32)> = Vec::new();

@@ -8,6 +8,7 @@ use punctual_trace::event::TaskName;
 
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
+use crate::machine::CapturedMachine;
 use crate::normal::{awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
@@ -16,12 +17,11 @@ use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
 use crate::wake::Wake;
 
-/// The kernel that was recorded, as rules look at it.
+/// The kernel that was recorded and its machine, as rules look at them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<'a> {
     pub(crate) symbols: &'a SymbolMap,
-    /// Major and minor of its release, where known.
-    pub(crate) release: Option<(u32, u32)>,
+    pub(crate) machine: &'a CapturedMachine,
 }
 
 /// A part of a wake that is judged, with all that rules look at.
@@ -81,6 +81,8 @@ const RULES: &[Rule] = &[
     rule(RuleId::TimerStall, Certainty::Weak, timer_stall),
     rule(RuleId::TimerInterrupt, Certainty::Certain, timer_interrupt),
     rule(RuleId::IpiGap, Certainty::Fair, ipi_gap),
+    rule(RuleId::IdleStallConfirmed, Certainty::Strong, idle_stall_confirmed),
+    rule(RuleId::IdleStall, Certainty::Weak, idle_stall),
     rule(RuleId::IdleExit, Certainty::Fair, idle_exit),
     rule(RuleId::UserStallConfirmed, Certainty::Strong, user_stall_confirmed),
     rule(RuleId::UserStall, Certainty::Weak, user_stall),
@@ -360,6 +362,17 @@ fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {
     is_late.then_some(LateCause::IdleExit { state })
 }
 
+/// A CPU that left its idle state later than that ever takes stood still.
+fn idle_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    let LateCause::IdleExit { state } = idle_exit(scene)? else { return None };
+    let longest_ns = scene.kernel.machine.longest_idle_exit_ns(state)?;
+    (scene.part.length_ns() > longest_ns).then_some(LateCause::NoEvent)
+}
+
+fn idle_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    idle_stall(scene).and_then(|_| confirmed(scene))
+}
+
 fn user_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
     user_stall(scene).and_then(|_| confirmed(scene))
 }
@@ -439,7 +452,7 @@ fn unthrottled(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn fair_server(scene: &Scene<'_>) -> Option<LateCause> {
     let task = scene.ready_behind().filter(|task| task.tid != 0 && task.kernel_priority >= 100)?;
-    let has_server = scene.kernel.release.is_none_or(|release| release >= (6, 12));
+    let has_server = scene.kernel.machine.kernel.is_none_or(|release| release >= (6, 12));
     (scene.part.is_passed_over && has_server).then_some(LateCause::FairServer { task })
 }
 

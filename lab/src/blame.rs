@@ -33,7 +33,7 @@ use punctual_engine::disturbance::Disturbance;
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
 use punctual_host::CpuList;
-use punctual_host::facts::SmiCount;
+use punctual_host::facts::{IdleState, SmiCount};
 use punctual_host::root::{self, Listing, Root};
 use punctual_host::threads::RunningProcess;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -117,6 +117,7 @@ impl RecordedMachine {
             platform,
             kernel,
             smi_count: None,
+            idle_exits_us: IdleState::exits_us(&Root::live()),
             files: kernel_files(&Root::live()),
             cpus: online_cpus(&Root::live()),
             clock_offsets_ns: ClockOffsets::take().all_ns(),

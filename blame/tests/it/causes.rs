@@ -221,6 +221,35 @@ fn an_idle_cpu_that_wakes_late() {
 }
 
 #[test]
+fn a_cpu_that_is_idle_for_longer_than_leaving_its_state_takes_stood_still() {
+    let of_length = |platform, idle_exits_us: &[u64], late: u64| {
+        let machine = config_of(|machine| {
+            (machine.platform, machine.idle_exits_us) = (platform, idle_exits_us.to_vec());
+        });
+        let outcome = disturbed_on(machine, |scenario| {
+            let release = scenario.sleep(idle());
+            scenario.event(release - 897 * US, 0, TraceKind::CpuIdle { state: 1 });
+            scenario.fire(release + late).start(release + late + 2 * US);
+            scenario.release += late / MS * PERIOD;
+        });
+        outcome.table.rows[0].rule
+    };
+    let states = [0, 2, 400];
+    // Twice what the driver says and 100 µs.
+    assert_eq!(of_length(Platform::Metal, &states, 100 * US), RuleId::IdleExit);
+    assert_eq!(of_length(Platform::Metal, &states, 120 * US), RuleId::IdleStall);
+    assert_eq!(of_length(Platform::Metal, &[0, 200], 300 * US), RuleId::IdleExit);
+    // The number of the state is beyond those that are known: the deepest.
+    assert_eq!(of_length(Platform::Metal, &[400], 700 * US), RuleId::IdleExit);
+    // Of unknown states only what none needs, and a host comes back when it likes.
+    assert_eq!(of_length(Platform::Metal, &[], 700 * US), RuleId::IdleExit);
+    assert_eq!(of_length(Platform::Metal, &[], 12_000 * US), RuleId::IdleStall);
+    for platform in [Platform::VirtualMachine, Platform::Unknown] {
+        assert_eq!(of_length(platform, &states, 12_000 * US), RuleId::IdleExit);
+    }
+}
+
+#[test]
 fn a_device() {
     let name = ShortName::new(b"virtio3-rx");
     let outcome = disturbed(|scenario| {

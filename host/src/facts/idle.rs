@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CPUS, Source, number, switch};
 use crate::fact::Fact;
+use crate::root::Root;
 
 /// More states than any driver has (the kernel's own bound is 10).
 const MAX_STATES: u32 = 16;
@@ -31,6 +32,18 @@ pub struct IdleState {
     pub exit_us: u64,
     /// True where it was switched off.
     pub disabled: bool,
+}
+
+impl IdleState {
+    /// The most that leaving each state takes, us, from shallow to deep; empty where that cannot
+    /// be read.
+    pub fn exits_us(root: &Root) -> Vec<u64> {
+        let states = states(&Source::new(root));
+        states
+            .value()
+            .map(|states| states.iter().map(|state| state.exit_us).collect())
+            .unwrap_or_default()
+    }
 }
 
 impl Idle {

@@ -202,7 +202,7 @@ impl RunningProgram {
 
     fn policy(&self, loops: &[&ProgramThread]) -> KnobVerdict {
         let knob = format!("policies of {}", self.name);
-        let of = |verdict| POLICY.of(&knob, verdict);
+        let judged = |verdict| POLICY.of(&knob, verdict);
         let steady = self.threads_that(|own| !own.thread.is_real_time() && own.wakes.are_steady());
         let ranked = RankedThreads::of(&steady);
         let set = ranked.commands();
@@ -215,35 +215,35 @@ impl RunningProgram {
         // The loop may be one of those that have a policy: a loop that never sleeps does not wake.
         let works = |own: &&ProgramThread| own.wakes.total() != Some(0) || own.times.run_ns > 0;
         match (loops, self.threads.len(), steady.is_empty()) {
-            ([], 1, _) => of(RuleVerdict::Improve)
+            ([], 1, _) => judged(RuleVerdict::Improve)
                 .found("its only thread has no real-time policy".to_owned())
                 .run(format!("sudo punctual sched set --fifo 80 {}", self.pid)),
-            ([], count, true) => of(RuleVerdict::Improve)
+            ([], count, true) => judged(RuleVerdict::Improve)
                 .found(format!(
                     "none of {count} threads has a real-time policy; none wakes steadily, so \
                      which has the loop is not known: the change is for all of them"
                 ))
                 .run(format!("sudo punctual sched set --fifo 80 --threads {}", self.pid)),
-            ([], count, false) => of(RuleVerdict::Improve)
+            ([], count, false) => judged(RuleVerdict::Improve)
                 .found(format!(
                     "none of {count} threads has a real-time policy; steadily, as loops do, \
                      {wakes}"
                 ))
                 .run_all(set),
-            (_, _, false) if !loops.iter().any(works) => of(RuleVerdict::Improve)
+            (_, _, false) if !loops.iter().any(works) => judged(RuleVerdict::Improve)
                 .found(format!(
                     "{policies}: asleep all the time; steadily, as loops do, and without a \
                      real-time policy {wakes}"
                 ))
                 .run_all(set),
             (_, _, false) if !loops.iter().any(|own| own.wakes.are_steady()) => {
-                of(RuleVerdict::Unknown).found(format!(
+                judged(RuleVerdict::Unknown).found(format!(
                     "{policies}: does not wake steadily; steadily, as loops do, and without a \
                      real-time policy {wakes}; if the loop is there: {}",
                     set.join("; ")
                 ))
             }
-            _ => of(RuleVerdict::Good).found(policies),
+            _ => judged(RuleVerdict::Good).found(policies),
         }
         .done()
     }

@@ -46,14 +46,16 @@ mod tests {
     fn priorities_are_as_the_kernel_counts() {
         let own = std::process::id().cast_signed();
         let own = RunningThread::read(&Root::live(), own, own).expect("this process");
-        let of = |policy, priority| {
+        let kernel_priority = |policy, priority| {
             let thread = RunningThread { policy, priority, tid: 7, last_cpu: 3, ..own.clone() };
             let RunnableThread { task, cpu } = runnable(&thread);
             assert_eq!((task.tid, cpu), (7, 3));
             assert_eq!(task.name, ShortName::new(own.name.as_bytes()));
             task.kernel_priority
         };
-        assert_eq!([of(FIFO, 97), of(DEADLINE, 0), of(OTHER, 0)], [2, -1, 120]);
+        let found = [(FIFO, 97), (DEADLINE, 0), (OTHER, 0)]
+            .map(|(policy, priority)| kernel_priority(policy, priority));
+        assert_eq!(found, [2, -1, 120]);
     }
 
     #[test]

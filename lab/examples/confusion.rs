@@ -1,6 +1,8 @@
-//! Holds what attribution answers against disturbances that are known: `confusion [ROUNDS]
-//! [KIND]…`, as root. Of each kind a 1 kHz loop of SCHED_FIFO 90 on the first CPU is disturbed for
-//! six seconds while its wakes are recorded; the disturber's own log is the truth.
+//! Holds what attribution answers against disturbances that are known: `confusion [slow=TIMES]
+//! [ROUNDS] [KIND]…`, as root. Of each kind a 1 kHz loop of SCHED_FIFO 90 on the first CPU is
+//! disturbed for six seconds while its wakes are recorded; the disturber's own log is the truth.
+//! Where the machine itself makes wakes late by 100 µs and more, as an emulator does, all times are
+//! so many times as long, 20 at most.
 //!
 //! A late wake is *disturbed* where the log covers at least 30 % or 30 µs of the time from its
 //! release to its run, and *mostly* where it covers half: what else came beside it, a host that
@@ -43,10 +45,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{memory, process};
 use punctual_trace::event::ShortName;
 
-const PERIOD_NS: u64 = 1_000_000;
 const PRIORITY: u8 = 90;
-/// Cycles of a loop: six seconds.
-const CYCLES: u64 = 6_000;
 /// A loop that disturbs itself does so in each of so many cycles.
 const OWN_EVERY: u64 = 6;
 /// From the last event that is opened to what counts, ns.
@@ -56,22 +55,78 @@ const NET_RX: u8 = 3;
 /// Wrong wakes of a kind that are printed.
 const SHOWN: usize = 6;
 
-/// Length of one disturbance, µs.
-const fn length_us(kind: Injection) -> u64 {
-    match kind {
-        Injection::Stop => 2_000,
-        Injection::OwnOverrun => 1_300,
-        // A fault that is recorded takes several µs in a virtual machine.
-        Injection::OwnFaults => 130,
-        _ => 300,
-    }
+/// The most disturbances of a round, and the longest that they may take in all, ns.
+const INJECTIONS: u64 = 2_000;
+const INJECTIONS_NS: u64 = 60_000_000_000;
+
+/// The times of a loop and of what disturbs it.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// So many times as long as on a machine that wakes in time.
+    times: u64,
 }
 
-/// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs.
-const fn late_ns(kind: Injection) -> u64 {
-    match kind {
-        Injection::Protection | Injection::Barriers => 40_000,
-        _ => 100_000,
+impl Pace {
+    const NATIVE: Self = Self { times: 1 };
+    /// The word that says how slow a machine is.
+    const WORD: &str = "slow=";
+
+    fn read(word: &str) -> Option<Self> {
+        let times = word.strip_prefix(Self::WORD)?.parse().ok()?;
+        (1..=20).contains(&times).then_some(Self { times })
+    }
+
+    fn word(self) -> String {
+        format!("{}{}", Self::WORD, self.times)
+    }
+
+    const fn period_ns(self) -> u64 {
+        1_000_000 * self.times
+    }
+
+    /// Six seconds, or as many as leave enough that are disturbed.
+    fn cycles(self) -> u64 {
+        (6_000 / self.times).max(1_500)
+    }
+
+    /// The longest round.
+    const fn round(self) -> Duration {
+        Duration::from_secs(if self.times == 1 { 10 } else { 60 })
+    }
+
+    /// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs.
+    const fn late_ns(self, kind: Injection) -> u64 {
+        self.times
+            * match kind {
+                Injection::Protection | Injection::Barriers => 40_000,
+                _ => 100_000,
+            }
+    }
+
+    /// From how much of it on a wake is disturbed, ns.
+    const fn disturbed_ns(self) -> u64 {
+        30_000 * self.times
+    }
+
+    /// Length of one disturbance, µs.
+    const fn length_us(self, kind: Injection) -> u64 {
+        match kind {
+            Injection::Stop => 2_000 * self.times,
+            Injection::OwnOverrun => 1_300 * self.times,
+            // A fault that is recorded takes several µs in a virtual machine. What a slow machine
+            // does in the kernel takes some times as long by itself.
+            Injection::OwnFaults => 130 * self.times.div_ceil(3),
+            Injection::LongSystemCall => 300,
+            _ => 300 * self.times,
+        }
+    }
+
+    fn plan(self, kind: Injection, victim: Victim) -> Result<InjectionPlan, String> {
+        let every_ns = 5_100_000 * self.times;
+        let times = u32::try_from(INJECTIONS.min(INJECTIONS_NS / every_ns)).unwrap_or(u32::MAX);
+        let length = Duration::from_micros(self.length_us(kind));
+        InjectionPlan::new(kind, victim, times, (Duration::from_nanos(every_ns), length))
+            .map_err(|why| why.to_string())
     }
 }
 
@@ -79,11 +134,6 @@ const fn late_ns(kind: Injection) -> u64 {
 /// more than SCHED_OTHER would wait for it within its own interval.
 const fn bears_company(kind: Injection) -> bool {
     !matches!(kind, Injection::LongSystemCall | Injection::InterruptsOff | Injection::Timers)
-}
-
-fn plan(kind: Injection, victim: Victim) -> Result<InjectionPlan, String> {
-    let times = (Duration::from_micros(5_100), Duration::from_micros(length_us(kind)));
-    InjectionPlan::new(kind, victim, 2_000, times).map_err(|why| why.to_string())
 }
 
 fn victim(pid: i32) -> Result<Victim, String> {
@@ -95,10 +145,10 @@ fn victim(pid: i32) -> Result<Victim, String> {
 
 /// The loop, in a process of its own. It says so when it begins, and in the end when it disturbed
 /// itself.
-fn run_loop(kind: Injection) -> Result<(), String> {
+fn run_loop(kind: Injection, pace: Pace) -> Result<(), String> {
     let victim = victim(process::tid())?;
     let mut own = match kind.is_own() {
-        true => Some(Injector::prepare(&plan(kind, victim)?).map_err(|why| why.to_string())?),
+        true => Some(Injector::prepare(&pace.plan(kind, victim)?).map_err(|why| why.to_string())?),
         false => None,
     };
     // What is locked has no faults.
@@ -106,24 +156,25 @@ fn run_loop(kind: Injection) -> Result<(), String> {
         memory::lock_all().map_err(|why| format!("memory cannot be locked: {why}"))?;
     }
     affinity::set(0, &CpuMask::one(victim.cpu)).map_err(|why| why.to_string())?;
-    let mut intervals = Vec::with_capacity(CYCLES as usize);
+    let period_ns = pace.period_ns();
+    let mut intervals = Vec::with_capacity(pace.cycles() as usize);
     println!("begins");
     // Opening events takes its time: the loop goes on until it is told that they are.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|why| why.to_string())?;
     scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).map_err(|why| why.to_string())?;
-    let mut due_ns = now_ns(ClockId::Monotonic) + 2 * PERIOD_NS;
-    let end_ns = due_ns + CYCLES * PERIOD_NS;
+    let mut due_ns = now_ns(ClockId::Monotonic) + 2 * period_ns;
+    let end_ns = due_ns + pace.cycles() * period_ns;
     let mut cycle = 0_u64;
     while due_ns < end_ns {
         let _early = sleep_until_ns(due_ns);
         cycle += 1;
-        due_ns += PERIOD_NS;
+        due_ns += period_ns;
         // A release that is gone is left out, or a stall would count once for each. Of a loop that
         // overruns it is what is looked for.
         let gone_ns = now_ns(ClockId::Monotonic).saturating_sub(due_ns);
         if own.is_none() {
-            due_ns += gone_ns.div_ceil(PERIOD_NS) * PERIOD_NS;
+            due_ns += gone_ns.div_ceil(period_ns) * period_ns;
         }
         if let Some(injector) = own.as_mut().filter(|_| cycle % OWN_EVERY == OWN_EVERY - 1) {
             intervals.extend(injector.once().ok());
@@ -152,35 +203,40 @@ impl CaptureConsumer for Accountant {
     }
 }
 
-fn config(tid: i32, late_ns: u64) -> BlameConfig {
+fn config(tid: i32, kind: Injection, pace: Pace) -> BlameConfig {
     let clocks = ClockOffsets::take();
     let symbols = kernel_symbols();
     let functions = symbols.functions().map(|(address, name)| (address, name.to_owned()));
     BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
-        late: LateThreshold::Above(late_ns),
+        late: LateThreshold::Above(pace.late_ns(kind)),
         machine: CapturedMachine {
             platform: Platform::VirtualMachine,
             clock_offsets_ns: clocks.all_ns(),
             ..CapturedMachine::default()
         },
         symbols: SymbolMap::new(functions),
-        bounds: BlameBounds { worst: CYCLES as usize, reservoir: 0, ..BlameBounds::default() },
+        bounds: BlameBounds {
+            worst: pace.cycles() as usize,
+            reservoir: 0,
+            ..BlameBounds::default()
+        },
         ..BlameConfig::default()
     }
 }
 
-/// A SCHED_OTHER thread that computes on a CPU until it is dropped, or ten seconds.
+/// A SCHED_OTHER thread that computes on a CPU until it is dropped, or for the longest round.
 struct Company {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Company {
-    fn start(cpu: u32) -> Result<Self, String> {
+    fn start(cpu: u32, pace: Pace) -> Result<Self, String> {
         let ends = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ends);
-        let until_ns = now_ns(ClockId::Monotonic) + 10_000_000_000;
+        let longest_ns = u64::try_from(pace.round().as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = now_ns(ClockId::Monotonic) + longest_ns;
         let thread = spawn::plain("company", move || {
             if affinity::set(0, &CpuMask::one(cpu)).is_ok() {
                 while !seen.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < until_ns {
@@ -218,23 +274,23 @@ struct Round<L> {
     symbols: SymbolMap,
 }
 
-/// A run of the loop of this kind, whose wakes are recorded, and are late beyond so many ns. What
-/// `begin` starts runs beside it, and `end` has its log, by what the loop printed.
+/// A run of the loop of this kind, whose wakes are recorded. What `begin` starts runs beside it,
+/// and `end` has its log, by what the loop printed.
 fn observe<D, L>(
     kind: Injection,
-    late_ns: u64,
+    pace: Pace,
     begin: impl FnOnce(Victim) -> Result<D, String>,
     end: impl FnOnce(D, Victim, &str) -> Result<L, String>,
 ) -> Result<Round<L>, String> {
     let text = |why: std::io::Error| why.to_string();
     let mut command = Command::new(std::env::current_exe().map_err(text)?);
-    command.args(["loop", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(["loop", kind.name(), &pace.word()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut control_loop = Looped(command.spawn().map_err(text)?);
     let mut output = BufReader::new(control_loop.0.stdout.take().ok_or("it is piped")?);
     let mut line = String::new();
     output.read_line(&mut line).map_err(text)?;
     let victim = victim(control_loop.0.id().cast_signed())?;
-    let config = config(victim.tid, late_ns);
+    let config = config(victim.tid, kind, pace);
     let symbols = config.symbols.clone();
     let from_ns = Arc::new(AtomicU64::new(u64::MAX));
     let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
@@ -254,13 +310,13 @@ fn observe<D, L>(
     Ok(Round { outcome: ended.consumer.blame.finish(), facts: ended.facts, log, symbols })
 }
 
-fn disturb(kind: Injection, has_company: bool) -> Result<Round<InjectionLog>, String> {
+fn disturb(kind: Injection, pace: Pace, has_company: bool) -> Result<Round<InjectionLog>, String> {
     let begin = |victim: Victim| {
-        let company = has_company.then(|| Company::start(victim.cpu)).transpose()?;
+        let company = has_company.then(|| Company::start(victim.cpu, pace)).transpose()?;
         let running = match kind.is_own() {
             true => None,
             false => {
-                let started = RunningInjection::start(plan(kind, victim)?);
+                let started = RunningInjection::start(pace.plan(kind, victim)?);
                 Some(started.map_err(|why| why.to_string())?)
             }
         };
@@ -274,7 +330,7 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round<InjectionLog>, St
                 None => Ok(own_log(kind, victim, rest)),
             }
         };
-    observe(kind, late_ns(kind), begin, end)
+    observe(kind, pace, begin, end)
 }
 
 fn own_log(kind: Injection, victim: Victim, text: &str) -> InjectionLog {
@@ -345,7 +401,7 @@ fn covered_ns(wake: &LateWake, log: &InjectionLog) -> u64 {
     log.intervals.iter().map(within).sum()
 }
 
-fn count(round: &Round<InjectionLog>, counts: &mut Counts) {
+fn count(round: &Round<InjectionLog>, pace: Pace, counts: &mut Counts) {
     let Round { outcome, facts, log, .. } = round;
     counts.wakes += outcome.table.wakes;
     counts.injected += log.intervals.len() as u64;
@@ -358,7 +414,8 @@ fn count(round: &Round<InjectionLog>, counts: &mut Counts) {
     for wake in &outcome.worst {
         let covered_ns = covered_ns(wake, log);
         let is_right = is_it(&wake.main, log);
-        let is_disturbed = covered_ns >= 30_000 || covered_ns * 10 >= wake.lateness_ns() * 3;
+        let is_disturbed =
+            covered_ns >= pace.disturbed_ns() || covered_ns * 10 >= wake.lateness_ns() * 3;
         let is_mostly = covered_ns * 2 >= wake.lateness_ns();
         if is_disturbed {
             let found = |part: &&WakePart| is_it(&part.cause, log);
@@ -535,7 +592,7 @@ fn compare_with_companion(rounds: usize) -> Result<(), String> {
     for _ in 0..rounds {
         let round = observe(
             Injection::HigherPriority,
-            late_ns(Injection::HigherPriority),
+            Pace::NATIVE,
             |victim| Companion::start(victim.other_cpu),
             |companion: Companion, _, _| companion.end(),
         )?;
@@ -567,15 +624,22 @@ fn compare_with_companion(rounds: usize) -> Result<(), String> {
 }
 
 fn run() -> Result<(), String> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
     let find = |name: &String| {
         Injection::find(name).ok_or_else(|| format!("{name}: there is no such kind"))
     };
-    if let [word, kind] = &words[..]
+    if let [word, kind, pace] = &words[..]
         && word == "loop"
     {
-        return run_loop(find(kind)?);
+        return run_loop(find(kind)?, Pace::read(pace).ok_or("no pace")?);
     }
+    let pace = match words.first().filter(|word| word.starts_with(Pace::WORD)) {
+        Some(_) => {
+            let word = words.remove(0);
+            Pace::read(&word).ok_or_else(|| format!("{word}: slow=1 to slow=20"))?
+        }
+        None => Pace::NATIVE,
+    };
     let rounds: usize = words.first().map_or(Ok(2), |word| word.parse()).map_err(|_| "ROUNDS")?;
     let (hosts, kinds): (Vec<&String>, Vec<&String>) =
         words.iter().skip(1).partition(|word| *word == "host");
@@ -587,8 +651,8 @@ fn run() -> Result<(), String> {
     for kind in kinds {
         let mut counts = Counts::default();
         for round in 0..rounds {
-            match disturb(kind, round % 2 == 1 && bears_company(kind)) {
-                Ok(round) => count(&round, &mut counts),
+            match disturb(kind, pace, round % 2 == 1 && bears_company(kind)) {
+                Ok(round) => count(&round, pace, &mut counts),
                 Err(why) => println!("{}: {why}", kind.name()),
             }
         }

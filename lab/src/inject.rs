@@ -132,7 +132,7 @@ pub struct InjectionPlan {
 }
 
 /// The longest time that a single disturbance is asked to take, ns.
-const LENGTH_NS_MAX: u64 = 5_000_000;
+const LENGTH_NS_MAX: u64 = 50_000_000;
 /// The most disturbances of a run.
 const TIMES_MAX: u32 = 20_000;
 /// The longest run, ns.
@@ -209,7 +209,7 @@ impl InjectionPlan {
             return refuse(format!("{times} injections: at most {TIMES_MAX}"));
         }
         if length_ns > LENGTH_NS_MAX {
-            return refuse(format!("an injection of {length:?}: at most 5 ms"));
+            return refuse(format!("an injection of {length:?}: at most 50 ms"));
         }
         if every_ns.saturating_mul(times.into()) > RUN_NS_MAX {
             return refuse(format!("{times} injections, each {every:?}: at most a minute in all"));
@@ -656,7 +656,7 @@ mod tests {
         assert!(new(Injection::Stop, 10, ms(4), ms(4)).is_ok(), "it takes no CPU");
         let bad = [
             new(hog, 20_001, ms(1), ms(0)),
-            new(hog, 1, ms(1_000), ms(6)),
+            new(hog, 1, ms(1_000), ms(51)),
             new(hog, 10_000, ms(10), ms(1)),
             new(hog, 10, ms(4), ms(2)),
             InjectionPlan::new(hog, Victim { priority: 98, ..victim() }, 1, (ms(4), ms(1)))

@@ -31,6 +31,8 @@ struct Scenario {
     name: &'static str,
     summary: &'static str,
     system: Root,
+    /// True where the guest is not told that it is one: what stops its CPUs is a firmware to it.
+    is_hidden: bool,
     /// Parameters of the kernel.
     append: &'static str,
     programs: &'static [Program],
@@ -61,6 +63,21 @@ enum Root {
 }
 
 impl Scenario {
+    /// One of the suite that boots nothing, to be filled in.
+    const PLAIN: Self = Self {
+        name: "",
+        summary: "",
+        system: Root::Disk,
+        is_hidden: false,
+        append: "",
+        programs: &[],
+        outside: &[],
+        steps: &[],
+        standstills: None,
+        by_name_alone: false,
+        judge: |_| Err("nothing judges it".to_owned()),
+    };
+
     /// The most time that a guest of it may take.
     fn patience(&self) -> Duration {
         if self.by_name_alone { 3 * PATIENCE } else { PATIENCE }
@@ -246,6 +263,7 @@ impl Place<'_> {
             disks: &[],
             devices,
             append: scenario.append,
+            is_hidden: scenario.is_hidden,
             standstills: scenario.standstills,
             patience: scenario.patience(),
         }
@@ -276,6 +294,7 @@ impl Place<'_> {
                 disks: &[&root, &carrier],
                 devices: &[],
                 append: &append,
+                is_hidden: scenario.is_hidden,
                 standstills: scenario.standstills,
                 patience: scenario.patience(),
             }
@@ -560,8 +579,8 @@ for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
 
 /// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
 /// that a plan may change, `groups` the control groups, `files` and `cmdline` what the boot loader
-/// reads; `killed` ends `punctual isolate` in the middle; /tmp/inside, isolated, shows where it
-/// runs.
+/// reads; `killed` ends `punctual isolate` in the middle; `blame` prints the sentence on 15 s of CPU
+/// 1; /tmp/inside, isolated, shows where it runs.
 const FUNCTIONS: &str = "step() {
   name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
 }
@@ -584,6 +603,9 @@ killed() {
 files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
 cmdline() {
   sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
+}
+blame() {
+  punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame
 }
 cat >/tmp/inside <<'END'
 #!/bin/sh
@@ -632,6 +654,8 @@ struct Guest<'a> {
     outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     append: &'a str,
+    /// True where its CPUs do not say that it is a guest.
+    is_hidden: bool,
     /// The step during which it stands still now and then.
     standstills: Option<&'a str>,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
@@ -656,7 +680,8 @@ impl Guest<'_> {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
         }
         qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"]);
+        let cpu = if self.is_hidden { "max,hypervisor=off" } else { "max" };
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);

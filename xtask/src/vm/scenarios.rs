@@ -13,11 +13,9 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "isolcpus=1 nohz_full=1",
         programs: &[Program::Command],
-        outside: &[],
         steps: &[CHECK],
-        standstills: None,
-        by_name_alone: false,
         judge: checked,
+        ..Scenario::PLAIN
     },
     Scenario {
         name: "follow",
@@ -31,13 +29,10 @@ pub(super) const ALL: &[Scenario] = &[
                 "net/ethernet/intel/e1000e/e1000e",
             ],
         },
-        append: "",
         programs: &[Program::Command, Program::Library, Program::Commands],
-        outside: &[],
         steps: &[FOLLOW],
-        standstills: None,
-        by_name_alone: false,
         judge: followed,
+        ..Scenario::PLAIN
     },
     Scenario {
         name: "respond",
@@ -53,9 +48,8 @@ pub(super) const ALL: &[Scenario] = &[
             ("over-udp", "stimulate UDP --period 10ms --duration 5s --policy other"),
         ],
         steps: &[RESPOND],
-        standstills: None,
-        by_name_alone: false,
         judge: responded,
+        ..Scenario::PLAIN
     },
     sources::SCENARIO,
     UNTHROTTLED,
@@ -65,35 +59,43 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Disk,
         append: "root=/dev/vda rw isolcpus=1",
         programs: &[Program::Command],
-        outside: &[],
         steps: &[HOG],
-        standstills: None,
         by_name_alone: true,
         judge: hogged,
+        ..Scenario::PLAIN
     },
     Scenario {
         name: "causes",
-        summary: "why it was late where others starve, and where the whole machine stood still",
-        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
-        append: "",
+        summary: "why it was late: others starve, interrupts off, and a host that stood still",
+        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         programs: &[Program::Command],
-        outside: &[],
         steps: &[CAUSES],
         standstills: Some("stood"),
         by_name_alone: true,
         judge: explained,
+        ..Scenario::PLAIN
+    },
+    Scenario {
+        name: "firmware",
+        summary: "why it was late where what stood still does not know that it is a guest",
+        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
+        is_hidden: true,
+        programs: &[Program::Command],
+        steps: &[FIRMWARE],
+        standstills: Some("stood"),
+        by_name_alone: true,
+        judge: stopped_by_firmware,
+        ..Scenario::PLAIN
     },
     Scenario {
         name: "disturbed",
-        summary: "which of six known disturbances blame names, of wakes that they made late",
+        summary: "which of five known disturbances blame names, of wakes that they made late",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
-        append: "",
         programs: &[Program::Confusion],
-        outside: &[],
         steps: &[DISTURBED],
-        standstills: None,
         by_name_alone: true,
         judge: named_by,
+        ..Scenario::PLAIN
     },
     Scenario {
         name: "tune",
@@ -101,11 +103,9 @@ pub(super) const ALL: &[Scenario] = &[
         system: Root::Disk,
         append: "root=/dev/vda rw quiet",
         programs: &[Program::Command],
-        outside: &[],
         steps: &[TUNE, TUNED, POLLING, UNTUNED],
-        standstills: None,
-        by_name_alone: false,
         judge: tuned,
+        ..Scenario::PLAIN
     },
 ];
 
@@ -265,37 +265,69 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
 }
 
 /// Two threads of CPU 1 never sleep, one of them above all ordinary ones: the kernel gives those
-/// their share, at the loop's cost. Then nothing runs, and the machine stands still now and then.
-/// The upper one takes turns with the kernel's own threads of its priority.
+/// their share, at the loop's cost. The upper one takes turns with the kernel's own threads of its
+/// priority. Then the kernel's detector of hardware latencies switches interrupts off for 10 ms of
+/// each 100 ms. Then nothing runs, and the machine stands still now and then.
 const CAUSES: &str = "cd /root
 dmesg -n 1
 spin='while :; do :; done'
 punctual sched run --cpu 1 -- sh -c \"$spin\" & below=$!
 punctual sched run --cpu 1 --rr 1 -- sh -c \"$spin\" & above=$!
-blame() {
-  punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame
-}
 step starved blame --over 30ms
 kill -9 $below $above
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo 2 >tracing_cpumask
+echo 10000 >hwlat_detector/width
+echo 100000 >hwlat_detector/window
+echo hwlat >current_tracer
+step tracer grep . current_tracer hwlat_detector/*
+step off blame --over 4ms
+echo nop >current_tracer
+step stood blame --over 15ms
+";
+
+const FIRMWARE: &str = "cd /root
+dmesg -n 1
+step facts punctual facts
 step stood blame --over 15ms
 ";
 
 const DISTURBED: &str = "cd /root
 dmesg -n 1
-step disturbed confusion 1 higher equal close stop overrun faults
+step disturbed confusion slow=20 1 higher equal stop overrun faults
 ";
 
-/// That nearly all the time of late wakes has the cause that was made, by `blame`'s sentence.
+/// A step of `blame`, and the causes of which nearly all the time of its late wakes must be one.
+type Made = (&'static str, &'static [&'static str]);
+
 fn explained(consoles: &[Console]) -> Result<(), String> {
+    have_their_causes(
+        consoles,
+        &[
+            ("starved", &["fair server ran sh", "real-time throttling"]),
+            ("off", &["hwlatd"]),
+            ("stood", &["host took the CPU", "host woke the idle CPU late"]),
+        ],
+    )
+}
+
+fn stopped_by_firmware(consoles: &[Console]) -> Result<(), String> {
+    let facts = first_console(consoles)?.ok("facts")?;
+    let hypervisor = facts.lines().find(|line| line.contains("virtualization"));
+    has("facts", hypervisor.unwrap_or(facts), "none")?;
+    have_their_causes(consoles, &[("stood", &["firmware took the CPU"])])
+}
+
+/// That nearly all the time of late wakes has the cause that was made, by `blame`'s sentence.
+fn have_their_causes(consoles: &[Console], all_made: &[Made]) -> Result<(), String> {
     let console = first_console(consoles)?;
     let stood: u32 = console.ok("standstills")?.trim().parse().unwrap_or_default();
     println!("  the machine stood still {stood} times");
     if stood == 0 {
         return Err("it never stood still".to_owned());
     }
-    for (step, causes) in
-        [("starved", &["fair server ran sh", "real-time throttling"][..]), ("stood", &["host"])]
-    {
+    for (step, causes) in all_made {
         let sentence = console.ok(step)?.trim().trim_start_matches("\"sentence\": \"");
         let sentence = sentence.trim_end_matches("\",");
         println!("  {step}: {sentence}");
@@ -303,7 +335,9 @@ fn explained(consoles: &[Console]) -> Result<(), String> {
         let sentence = sentence.split(" The worst was ").next().unwrap_or(sentence);
         let share = |clause: &str| -> Option<u32> {
             let is_right = causes.iter().any(|cause| clause.contains(cause));
-            clause.split(" %").next()?.trim().parse().ok().filter(|_| is_right)
+            // What stands before the first share is another sentence.
+            let number = clause.split(" %").next()?.rsplit(' ').next()?;
+            number.parse().ok().filter(|_| is_right)
         };
         let percent: u32 = sentence.split(';').filter_map(share).sum();
         if percent < RIGHT_MIN_PERCENT {
@@ -551,13 +585,10 @@ const UNTHROTTLED: Scenario = Scenario {
     name: "death",
     summary: "real-time throttling switched off and put back, also after kill -9",
     system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
-    append: "",
     programs: &[Program::Command],
-    outside: &[],
     steps: &[STEPS],
-    standstills: None,
-    by_name_alone: false,
     judge,
+    ..Scenario::PLAIN
 };
 
 /// `within COMMAND` waits for a minute until it succeeds.

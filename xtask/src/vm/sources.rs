@@ -35,11 +35,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
     },
     append: "isolcpus=1",
     programs: &[Program::Command],
-    outside: &[],
     steps: &[STEPS],
-    standstills: None,
-    by_name_alone: false,
     judge,
+    ..Scenario::PLAIN
 };
 
 /// `wire N` is the wire; after N changes it takes the chip away.

@@ -579,8 +579,8 @@ for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
 
 /// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
 /// that a plan may change, `groups` the control groups, `files` and `cmdline` what the boot loader
-/// reads; `killed` ends `punctual isolate` in the middle; `blame` prints the sentence on 15 s of CPU
-/// 1; /tmp/inside, isolated, shows where it runs.
+/// reads; `killed` ends `punctual isolate` in the middle; `blame` prints the sentence about 15 s of
+/// CPU 1; /tmp/inside, isolated, shows where it runs.
 const FUNCTIONS: &str = "step() {
   name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
 }

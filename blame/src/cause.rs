@@ -608,12 +608,10 @@ pub enum RuleId {
     IdleExit,
     /// The timer found a program's own code, and a second kind of evidence agrees.
     UserStallConfirmed,
-    /// The timer found the kernel, and the CPU did not run.
-    KernelStallConfirmed,
-    /// The timer found a thread that is not below, and that ran on behind it.
-    AboveMeanwhile,
     /// The timer found a program's own code.
     UserStall,
+    /// The timer found the kernel, and the CPU did not run.
+    KernelStallConfirmed,
     /// The timer found the end of a section with interrupts off.
     Enabling,
     /// The timer found kernel code; decided by whether the address comes again.
@@ -683,9 +681,8 @@ impl RuleId {
             Self::IdleStall => "idle-stall",
             Self::IdleExit => "idle-exit",
             Self::UserStallConfirmed => "user-stall-confirmed",
-            Self::KernelStallConfirmed => "kernel-stall-confirmed",
-            Self::AboveMeanwhile => "above-meanwhile",
             Self::UserStall => "user-stall",
+            Self::KernelStallConfirmed => "kernel-stall-confirmed",
             Self::Enabling => "enabling",
             Self::KernelGap => "kernel-gap",
             Self::UnknownGap => "unknown-gap",

@@ -53,7 +53,7 @@ struct Rule {
 /// A switch takes less than this, ns.
 const SWITCH_NS: u64 = 3_000;
 /// A stretch inside the timer interrupt, or its own timer's function, this much longer than usual
-/// stood still, ns; one in which its thread waits for a timer that is late by less is short.
+/// stood still, ns.
 const TIMER_STALL_NS: u64 = 10_000;
 
 const fn rule(
@@ -85,9 +85,8 @@ const RULES: &[Rule] = &[
     rule(RuleId::IdleStall, Certainty::Weak, idle_stall),
     rule(RuleId::IdleExit, Certainty::Fair, idle_exit),
     rule(RuleId::UserStallConfirmed, Certainty::Strong, user_stall_confirmed),
-    rule(RuleId::KernelStallConfirmed, Certainty::Strong, kernel_stall_confirmed),
-    rule(RuleId::AboveMeanwhile, Certainty::Fair, above_meanwhile),
     rule(RuleId::UserStall, Certainty::Weak, user_stall),
+    rule(RuleId::KernelStallConfirmed, Certainty::Strong, kernel_stall_confirmed),
     rule(RuleId::Enabling, Certainty::Fair, enabling),
     rule(RuleId::KernelGap, Certainty::Weak, kernel_gap),
     rule(RuleId::UnknownGap, Certainty::Weak, unknown_gap),
@@ -160,17 +159,6 @@ impl<'a> Scene<'a> {
     /// Returns true where a thread is below the waiting one.
     fn is_below(&self, task: TaskName) -> bool {
         task.tid == 0 || task.kernel_priority > self.wake.task.kernel_priority
-    }
-
-    /// Returns true where a thread is above the waiting one.
-    fn is_above(&self, task: TaskName) -> bool {
-        task.kernel_priority < self.wake.task.kernel_priority
-            && (!self.is_fair() || task.kernel_priority < 100)
-    }
-
-    /// Returns true where a thread has the waiting one's real-time priority.
-    fn is_equal(&self, task: TaskName) -> bool {
-        !self.is_fair() && task.kernel_priority == self.wake.task.kernel_priority
     }
 
     fn is_fair(&self) -> bool {
@@ -403,27 +391,6 @@ fn kernel_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
     is_confirmed.then_some(LateCause::HostOrFirmware)
 }
 
-/// A thread that ran while the timer was late, and still ran once it had come, is one that a timer
-/// on time would have had to wait for as long.
-fn above_meanwhile(scene: &Scene<'_>) -> Option<LateCause> {
-    let (task, _) = scene.found().filter(|_| scene.part.length_ns() > TIMER_STALL_NS)?;
-    let behind = scene.pieces().get(scene.index + 1..)?.iter();
-    let ready =
-        behind.filter(|piece| piece.phase == WakePhase::Ready && piece.cpu == scene.part.cpu);
-    let next = ready.map(|piece| piece.activity).find_map(|activity| match activity {
-        Activity::Task { task, .. } => Some(task),
-        _ => None,
-    });
-    if next?.tid != task.tid {
-        return None;
-    }
-    match (scene.is_above(task), scene.is_equal(task)) {
-        (true, _) => Some(LateCause::HigherPriority { task }),
-        (_, true) => Some(LateCause::EqualPriority { task }),
-        _ => None,
-    }
-}
-
 fn enabling(scene: &Scene<'_>) -> Option<LateCause> {
     match scene.found()? {
         (task, Interrupted::Kernel(code)) if code.is_enabling => {
@@ -461,12 +428,15 @@ fn switch(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn higher(scene: &Scene<'_>) -> Option<LateCause> {
     let task = scene.ready_behind().filter(|task| task.tid != 0)?;
-    scene.is_above(task).then_some(LateCause::HigherPriority { task })
+    let is_above = task.kernel_priority < scene.wake.task.kernel_priority
+        && (!scene.is_fair() || task.kernel_priority < 100);
+    is_above.then_some(LateCause::HigherPriority { task })
 }
 
 fn equal(scene: &Scene<'_>) -> Option<LateCause> {
     let task = scene.ready_behind().filter(|task| task.tid != 0)?;
-    scene.is_equal(task).then_some(LateCause::EqualPriority { task })
+    let is_equal = !scene.is_fair() && task.kernel_priority == scene.wake.task.kernel_priority;
+    is_equal.then_some(LateCause::EqualPriority { task })
 }
 
 fn fair(scene: &Scene<'_>) -> Option<LateCause> {

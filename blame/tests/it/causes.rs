@@ -220,34 +220,6 @@ fn an_idle_cpu_that_wakes_late() {
     assert_eq!(row.advice.rule, Some("idle.cpu_dma_latency"));
 }
 
-/// The timer comes `late` and finds `other` computing, which has the CPU to 300 µs.
-fn late_timer_beside(other: TaskName, late: u64) -> BlameOutcome {
-    disturbed(|scenario| {
-        let release = scenario.sleep(other);
-        scenario.timer_entry_with(release + late, 0, &[APIC]);
-        scenario.expire(release + late + 500, 0, TIMER, WAKEUP);
-        scenario.wake(release + late + US, 0, servo(), 0).timer_exit(release + late + 5 * US, 0);
-        scenario.switch(release + 300 * US, 0, 1, servo());
-    })
-}
-
-#[test]
-fn who_is_above_while_the_timer_is_late_and_behind_it_made_the_wake_late() {
-    for (other, kind) in [(hog(), CauseKind::HigherPriority), (equal(), CauseKind::EqualPriority)] {
-        let row = only_cause(&late_timer_beside(other, 200 * US), kind).clone();
-        assert!(row.share_of_time > 0.9, "{row:?}");
-        assert!((0.7..0.9).contains(&row.confidence), "{row:?}");
-    }
-    // One below gives its CPU away once the timer has come: its time is nobody's.
-    let below = late_timer_beside(cat(), 200 * US);
-    let rules = below.worst[0].parts.iter().map(|part| part.rule);
-    assert!(
-        rules.clone().all(|rule| rule != RuleId::AboveMeanwhile),
-        "{:?}",
-        rules.collect::<Vec<_>>()
-    );
-}
-
 #[test]
 fn a_cpu_that_is_idle_for_longer_than_leaving_its_state_takes_stood_still() {
     let of_length = |platform, idle_exits_us: &[u64], late: u64| {

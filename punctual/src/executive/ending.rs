@@ -67,7 +67,7 @@ impl StopHandle {
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
-        self.0.stopped()
+        self.0.is_over()
     }
 }
 
@@ -81,6 +81,8 @@ pub(super) struct Ending {
     pub(super) stop: StopFlag,
     /// The flag that ends the supervisor of its processes, which may end before the others do.
     pub(super) processes: StopFlag,
+    /// True once its time is up, before its threads have ended.
+    is_time_up: AtomicBool,
     why: OnceLock<End>,
 }
 
@@ -93,6 +95,16 @@ impl Ending {
     /// Returns true where all are to stop.
     pub(super) fn stopped(&self) -> bool {
         self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
+    }
+
+    /// Its time is up: nobody stopped it, and nothing is released any more.
+    pub(super) fn time_is_up(&self) {
+        self.is_time_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true where all are to stop, or its time is up.
+    pub(super) fn is_over(&self) -> bool {
+        self.stopped() || self.is_time_up.load(Ordering::Relaxed)
     }
 
     /// Refuses a process other than the one that made the executive: a child by fork(2).

@@ -50,7 +50,7 @@ impl<'env> Handle<'env> {
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
-        self.shared.ending.stopped()
+        self.shared.ending.is_over()
     }
 
     /// True once its first releases are decided: setup is over, and every thread runs or has ended.

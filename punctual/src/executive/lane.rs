@@ -321,6 +321,7 @@ impl<'env> Lane<'env> {
             lane.watched.disarm();
             run.rest(&ended, &span, &mut many.clock);
             match ended {
+                Ended::Finished if at == 0 => ending.time_is_up(),
                 Ended::Finished => {}
                 Ended::Stopped => ending.stop(),
                 Ended::Overran(rank) => ending.overran(&many.tasks.tasks.names[rank]),

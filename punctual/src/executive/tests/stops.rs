@@ -183,6 +183,23 @@ fn each_handle_says_so_once_an_executive_cannot_run_any_more() {
 }
 
 #[test]
+fn what_runs_beside_sees_that_the_time_is_up() {
+    let (plan, _) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
+    let stop = plan.stop_handle();
+    let beside = |handle: &Handle<'_>| {
+        let is_over = || handle.stopped() && stop.stopped();
+        let last_ns = now_ns(ClockId::Monotonic) + 60_000_000_000;
+        while !is_over() && now_ns(ClockId::Monotonic) < last_ns {
+            std::thread::yield_now();
+        }
+        is_over()
+    };
+    let (is_over, summary) = plan.run_with(ms(20), beside).expect("it starts");
+    assert!(is_over, "a minute later");
+    assert_eq!(summary.end, End::Finished, "nobody stopped it");
+}
+
+#[test]
 fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
     // Behind a body of 60 ms that ends all.
     let until = |cycle: &mut Cycle<'_>| {

@@ -851,8 +851,10 @@ impl Blame {
 
     /// A timer had expired before it was started: its thread is released, and runs already.
     fn expire_at_start(&mut self, event: &TraceEvent, now: Moment, timer: u64) {
-        self.timers.take(timer);
-        let Some(place) = self.threads.place(event.tid) else { return };
+        let arm = self.timers.take(timer);
+        // A file descriptor or a signal may be another thread's, and who waits for it is woken.
+        let is_sleep = arm.is_some_and(|arm| self.config.symbols.may_end_sleep(arm.function));
+        let Some(place) = self.threads.place(event.tid).filter(|_| is_sleep) else { return };
         if self.threads[place].expire_at_start(timer) {
             self.settle(place, now.at_ns, None);
             self.complete(place, Run::new(now, self.threads[place].task));

@@ -36,7 +36,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The kernel, as rules look at it.
+    /// The kernel and its machine, as rules look at them.
     const fn kernel(&self) -> Kernel<'_> {
         Kernel { symbols: &self.config.symbols, machine: &self.config.machine }
     }

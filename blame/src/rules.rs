@@ -362,10 +362,11 @@ fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {
     is_late.then_some(LateCause::IdleExit { state })
 }
 
-/// A CPU that left its idle state later than that ever takes stood still.
+/// A CPU that left its idle state for the timer later than that ever takes stood still.
 fn idle_stall(scene: &Scene<'_>) -> Option<LateCause> {
-    let LateCause::IdleExit { state } = idle_exit(scene)? else { return None };
-    let longest_ns = scene.kernel.machine.longest_idle_exit_ns(state)?;
+    let Activity::Idle { state } = scene.part.activity else { return None };
+    let is_due = scene.part.phase == WakePhase::Delivery;
+    let longest_ns = scene.kernel.machine.longest_idle_exit_ns(state).filter(|_| is_due)?;
     (scene.part.length_ns() > longest_ns).then_some(LateCause::NoEvent)
 }
 

@@ -236,6 +236,12 @@ impl SymbolMap {
         self.class(function) == SymbolClass::DeadlineTimer
     }
 
+    /// Returns true for the function of a timer by which a thread itself sleeps (`hrtimer_wakeup`),
+    /// or for one without a name.
+    pub(crate) fn may_end_sleep(&self, function: CodeAddress) -> bool {
+        self.name(function).is_none_or(|name| name == "hrtimer_wakeup")
+    }
+
     /// Returns true for the function of the timer that ends throttling.
     pub(crate) fn is_throttle_timer(&self, function: CodeAddress) -> bool {
         self.class(function) == SymbolClass::ThrottleTimer

@@ -10,8 +10,8 @@ use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
-    APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, UNLOCK, UNTHROTTLE, US,
-    WAKEUP, cat, config, config_of, disturbed, disturbed_on, equal, hog, idle, only_cause, run,
+    APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, TIMERFD, UNLOCK, UNTHROTTLE,
+    US, WAKEUP, cat, config, config_of, disturbed, disturbed_on, equal, hog, idle, only_cause, run,
     sender, servo, symbols, task,
 };
 
@@ -551,6 +551,14 @@ fn a_timer_that_finds_nobody_asked_shows_that_the_thread_was_passed_over() {
 
 #[test]
 fn a_stop_by_a_signal_names_its_sender() {
+    stopped_by_a_signal(|scenario, at| scenario.fire(at).timer_exit(at + 5 * US, 0));
+    // From 7.1 on the kernel does not start a timer that has expired.
+    stopped_by_a_signal(|scenario, at| {
+        scenario.event(at, 0, TraceKind::TimerStartExpired { timer: TIMER })
+    });
+}
+
+fn stopped_by_a_signal(expire: impl Fn(&mut Scenario, u64) -> &mut Scenario) {
     let outcome = disturbed(|scenario| {
         let release = scenario.sleep(idle());
         scenario.switch(release - 500 * US, 1, 0, task("bash", 400, 120));
@@ -562,11 +570,31 @@ fn a_stop_by_a_signal_names_its_sender() {
         scenario.switch(release + 255 * US, 0, 0, servo());
         // The sleep goes on, and its expiry has passed.
         scenario.arm(release + 256 * US, 0, release);
-        scenario.fire(release + 257 * US).timer_exit(release + 262 * US, 0);
+        expire(scenario, release + 257 * US);
     });
     let row = only_cause(&outcome, CauseKind::Stopped);
     assert_eq!(row.cause.culprit().map(|task| task.tid), Some(400));
     assert_eq!(row.time_ns, 12 * 250 * US);
+}
+
+#[test]
+fn a_file_descriptor_whose_timer_had_expired_releases_nobody() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let at = scenario.events.iter().map(|event| event.at_ns).max().expect("events") + 50 * US;
+    let timer = TIMER + 64;
+    let start = TraceKind::TimerStart {
+        timer,
+        function: TIMERFD,
+        expires_ns: (at - 20 * MS) as i64,
+        soft_expires_ns: (at - 20 * MS) as i64,
+    };
+    scenario.event(at, 0, start);
+    scenario.event(at + US, 0, TraceKind::TimerStartExpired { timer });
+    scenario.release += PERIOD;
+    scenario.normals(3);
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.late), (43, 0), "{}", outcome.table.sentence);
 }
 
 fn overrun(scenario: &mut Scenario, with: impl Fn(&mut Scenario, u64, u64)) {

@@ -4,11 +4,11 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, RuleId};
 use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
-use punctual_trace::event::TraceKind;
+use punctual_trace::event::{TaskName, TraceKind};
 
 use crate::scenario::{
     APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, config_of, equal, hog,
-    only_cause, servo, task,
+    idle, only_cause, servo, task,
 };
 
 /// The state of CPU 1 while CPU 0 stands still.
@@ -24,11 +24,15 @@ enum Witness {
 
 /// The scenario of twelve gaps of 240 µs that a program's own code or the kernel saw.
 fn stalls(witness: Witness, chain: &[u64], steal: Option<u64>) -> Scenario {
+    stalls_beside(cat(), witness, chain, steal)
+}
+
+fn stalls_beside(other: TaskName, witness: Witness, chain: &[u64], steal: Option<u64>) -> Scenario {
     let mut scenario = Scenario::new();
     scenario.switch(MS, 1, 0, task("busy", 700, 120));
     scenario.normals(40);
     for _ in 0..12 {
-        let release = scenario.sleep(cat());
+        let release = scenario.sleep(other);
         let entry = release + 240 * US;
         if let Some(booked) = steal {
             let start = TraceKind::RunTime { tid: cat().tid, took_ns: 100 * US };
@@ -171,6 +175,20 @@ fn on_metal_only_a_count_of_smis_confirms_the_firmware() {
     let (none, name, _) = confidence(Some(0));
     assert!((none - 0.4).abs() < 1e-9);
     assert_eq!(name, "CPU stood still, without an SMI");
+}
+
+#[test]
+fn an_idle_cpu_stood_still_where_another_was_silent_too() {
+    for (witness, kind, rule) in [
+        (Witness::Silent, CauseKind::HostOrFirmware, RuleId::IdleStallConfirmed),
+        (Witness::Busy, CauseKind::NoEvent, RuleId::IdleStall),
+    ] {
+        let outcome = stalls_beside(idle(), witness, &[APIC], None).run(config_of(|machine| {
+            (machine.platform, machine.idle_exits_us) = (Platform::Metal, vec![0, 2]);
+        }));
+        let row = only_cause(&outcome, kind);
+        assert_eq!((row.rule, row.time_ns), (rule, 12 * 235 * US));
+    }
 }
 
 #[test]

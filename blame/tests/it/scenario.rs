@@ -55,6 +55,7 @@ pub(crate) const WAKEUP: CodeAddress = 0x9000;
 pub(crate) const TICK: CodeAddress = 0xa000;
 pub(crate) const UNTHROTTLE: CodeAddress = 0xb000;
 pub(crate) const DEADLINE: CodeAddress = 0xc000;
+pub(crate) const TIMERFD: CodeAddress = 0xd000;
 pub(crate) const APIC: CodeAddress = 0x4000;
 pub(crate) const UNLOCK: CodeAddress = 0x1000;
 pub(crate) const CONSOLE: CodeAddress = 0x2000;
@@ -66,6 +67,7 @@ pub(crate) fn symbols() -> SymbolMap {
         (TICK, "tick_nohz_handler"),
         (UNTHROTTLE, "sched_rt_period_timer"),
         (DEADLINE, "dl_task_timer"),
+        (TIMERFD, "timerfd_tmrproc"),
         (APIC, "asm_sysvec_apic_timer_interrupt"),
         (UNLOCK, "_raw_spin_unlock_irqrestore"),
         (CONSOLE, "console_flush_all"),

@@ -353,18 +353,27 @@ pub fn run_before<R: Send + 'static>(
         let _unneeded = done.send(found);
     })?;
     let found = result.recv_timeout(bound);
-    let (cpus, mut tid) = (affinity::get(0).ok(), None);
+    let (elsewhere, mut tid) = (affinity::get(0).ok().map(|cpus| without(cpus, cpu)), None);
     let mut is_late = matches!(found, Err(RecvTimeoutError::Timeout));
     // More than once: it may say its number, and take its CPU and its policy, after the first time.
     while is_late {
         tid = tid.or_else(|| known.try_recv().ok());
         if let Some(tid) = tid {
-            give_way(tid, cpus.as_ref());
+            give_way(tid, elsewhere.as_ref());
         }
         is_late = matches!(result.recv_timeout(GIVE_WAY_AGAIN), Err(RecvTimeoutError::Timeout));
     }
     let _ended = thread.join();
     Ok(found.ok())
+}
+
+/// These CPUs without that one, where there are others: a thread that waits for a CPU stays there
+/// while it may run there.
+fn without(mut cpus: CpuMask, cpu: Option<u32>) -> CpuMask {
+    if let Some(cpu) = cpu.filter(|_| cpus.count() > 1) {
+        cpus.remove(cpu);
+    }
+    cpus
 }
 
 /// Takes its real-time policy from a thread that others keep from its CPU, and lets it run on

@@ -1,8 +1,9 @@
 //! Holds what attribution answers against disturbances that are known: `confusion [slow=TIMES]
 //! [ROUNDS] [KIND]…`, as root. Of each kind a 1 kHz loop of SCHED_FIFO 90 on the first CPU is
 //! disturbed for six seconds while its wakes are recorded; the disturber's own log is the truth.
-//! Where the machine itself makes wakes late by 100 µs and more, as an emulator does, all times are
-//! so many times as long, 20 at most.
+//! Where the machine itself makes wakes late by 100 µs and more, as an emulator does, periods,
+//! disturbances and what counts as late are TIMES as long, 20 at most (what the kernel itself is
+//! slow at less so), and a round of 20 takes 30 s.
 //!
 //! A late wake is *disturbed* where the log covers at least 30 % or 30 µs of the time from its
 //! release to its run, and *mostly* where it covers half: what else came beside it, a host that
@@ -648,6 +649,9 @@ fn run() -> Result<(), String> {
         none if none.is_empty() && hosts.is_empty() => Injection::ALL.to_vec(),
         named => named,
     };
+    if !hosts.is_empty() && pace.times > 1 {
+        return Err("host: its companion looks as often on each machine, without slow=".to_owned());
+    }
     for kind in kinds {
         let mut counts = Counts::default();
         for round in 0..rounds {

@@ -164,7 +164,5 @@ impl Drop for Watchdog {
 /// # Real-time: setup only
 pub fn aside(cpus: &[u32]) -> CpuMask {
     let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
-    let mut aside = allowed;
-    cpus.iter().for_each(|&cpu| aside.remove(cpu));
-    if aside.count() == 0 { allowed } else { aside }
+    allowed.without(cpus.iter().copied()).unwrap_or(allowed)
 }

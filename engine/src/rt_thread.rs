@@ -22,7 +22,7 @@ use crate::wait_policy::{WaitKind, WaitPolicy};
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
 const WATCHDOG: Span = Span::from_ms(2_000);
 
-/// A thread that is to give way is asked again after this time, while it has not ended.
+/// The time between two calls of [`give_way`] for a thread that has not ended.
 const GIVE_WAY_AGAIN: Duration = Duration::from_millis(20);
 
 /// The thread of a loop: CPU, policy, memory, idle states, wait and watchdog.
@@ -353,7 +353,9 @@ pub fn run_before<R: Send + 'static>(
         let _unneeded = done.send(found);
     })?;
     let found = result.recv_timeout(bound);
-    let (elsewhere, mut tid) = (affinity::get(0).ok().map(|cpus| without(cpus, cpu)), None);
+    // A thread that waits for a CPU stays there while it may run there.
+    let elsewhere = affinity::get(0).ok().map(|cpus| cpus.without(cpu).unwrap_or(cpus));
+    let mut tid = None;
     let mut is_late = matches!(found, Err(RecvTimeoutError::Timeout));
     // More than once: it may say its number, and take its CPU and its policy, after the first time.
     while is_late {
@@ -365,15 +367,6 @@ pub fn run_before<R: Send + 'static>(
     }
     let _ended = thread.join();
     Ok(found.ok())
-}
-
-/// These CPUs without that one, where there are others: a thread that waits for a CPU stays there
-/// while it may run there.
-fn without(mut cpus: CpuMask, cpu: Option<u32>) -> CpuMask {
-    if let Some(cpu) = cpu.filter(|_| cpus.count() > 1) {
-        cpus.remove(cpu);
-    }
-    cpus
 }
 
 /// Takes its real-time policy from a thread that others keep from its CPU, and lets it run on

@@ -343,9 +343,7 @@ impl ThreadSession {
         let found = |(_, found): &(u64, Found)| found.cpus;
         let before = SESSIONS.with_borrow(|sessions| sessions.first().and_then(found));
         let (Some(before), Ok(own)) = (before, affinity::get(0)) else { return call() };
-        let mut beside = before;
-        own.iter().for_each(|cpu| beside.remove(cpu));
-        let beside = if beside.count() == 0 { before } else { beside };
+        let beside = before.without(own.iter()).unwrap_or(before);
         let _back = affinity::set(0, &beside).is_ok().then_some(Back(own));
         call()
     }

@@ -44,6 +44,14 @@ impl CpuMask {
         }
     }
 
+    /// It without `cpus`; `None` where that leaves no CPU.
+    ///
+    /// # Real-time: setup only
+    pub fn without(mut self, cpus: impl IntoIterator<Item = u32>) -> Option<Self> {
+        cpus.into_iter().for_each(|cpu| self.remove(cpu));
+        (self.count() > 0).then_some(self)
+    }
+
     /// True where `cpu` is in it.
     ///
     /// # Real-time: in loop
@@ -112,6 +120,9 @@ mod tests {
         assert!(mask.iter().eq([3, 70]));
         mask.remove(3);
         assert_eq!((mask.count(), mask.contains(70), mask.contains(CPUS_MAX)), (1, true, false));
+        mask.insert(9);
+        assert_eq!(mask.without([70, 11]), Some(CpuMask::one(9)));
+        assert_eq!(mask.without([9, 70]), None);
     }
 
     #[test]

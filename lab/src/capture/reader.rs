@@ -238,10 +238,7 @@ pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
     let mut every_cpu = CpuMask::EMPTY;
     online(root).into_iter().for_each(|cpu| every_cpu.insert(cpu));
     let first = affinity::get(std::process::id().cast_signed()).unwrap_or(every_cpu);
-    let without = |mut cpus: CpuMask| {
-        measured.iter().for_each(|&cpu| cpus.remove(cpu));
-        (cpus.count() > 0).then_some(cpus)
-    };
+    let without = |cpus: CpuMask| cpus.without(measured.iter().copied());
     without(first).or_else(|| without(every_cpu)).map_or((every_cpu, true), |cpus| (cpus, false))
 }
 

@@ -62,12 +62,12 @@ const INJECTIONS_NS: u64 = 60_000_000_000;
 
 /// The times of a loop and of what disturbs it.
 #[derive(Clone, Copy)]
-struct Pace {
+struct TimeScale {
     /// So many times as long as on a machine that wakes in time.
     times: u64,
 }
 
-impl Pace {
+impl TimeScale {
     const NATIVE: Self = Self { times: 1 };
     /// The word that says how slow a machine is.
     const WORD: &str = "slow=";
@@ -146,10 +146,10 @@ fn victim(pid: i32) -> Result<Victim, String> {
 
 /// The loop, in a process of its own. It says so when it begins, and in the end when it disturbed
 /// itself.
-fn run_loop(kind: Injection, pace: Pace) -> Result<(), String> {
+fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
     let victim = victim(process::tid())?;
     let mut own = match kind.is_own() {
-        true => Some(Injector::prepare(&pace.plan(kind, victim)?).map_err(|why| why.to_string())?),
+        true => Some(Injector::prepare(&scale.plan(kind, victim)?).map_err(|why| why.to_string())?),
         false => None,
     };
     // What is locked has no faults.
@@ -157,15 +157,15 @@ fn run_loop(kind: Injection, pace: Pace) -> Result<(), String> {
         memory::lock_all().map_err(|why| format!("memory cannot be locked: {why}"))?;
     }
     affinity::set(0, &CpuMask::one(victim.cpu)).map_err(|why| why.to_string())?;
-    let period_ns = pace.period_ns();
-    let mut intervals = Vec::with_capacity(pace.cycles() as usize);
+    let period_ns = scale.period_ns();
+    let mut intervals = Vec::with_capacity(scale.cycles() as usize);
     println!("begins");
     // Opening events takes its time: the loop goes on until it is told that they are.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|why| why.to_string())?;
     scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).map_err(|why| why.to_string())?;
     let mut due_ns = now_ns(ClockId::Monotonic) + 2 * period_ns;
-    let end_ns = due_ns + pace.cycles() * period_ns;
+    let end_ns = due_ns + scale.cycles() * period_ns;
     let mut cycle = 0_u64;
     while due_ns < end_ns {
         let _early = sleep_until_ns(due_ns);
@@ -204,13 +204,13 @@ impl CaptureConsumer for Accountant {
     }
 }
 
-fn config(tid: i32, kind: Injection, pace: Pace) -> BlameConfig {
+fn config(tid: i32, kind: Injection, scale: TimeScale) -> BlameConfig {
     let clocks = ClockOffsets::take();
     let symbols = kernel_symbols();
     let functions = symbols.functions().map(|(address, name)| (address, name.to_owned()));
     BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
-        late: LateThreshold::Above(pace.late_ns(kind)),
+        late: LateThreshold::Above(scale.late_ns(kind)),
         machine: CapturedMachine {
             platform: Platform::VirtualMachine,
             clock_offsets_ns: clocks.all_ns(),
@@ -218,7 +218,7 @@ fn config(tid: i32, kind: Injection, pace: Pace) -> BlameConfig {
         },
         symbols: SymbolMap::new(functions),
         bounds: BlameBounds {
-            worst: pace.cycles() as usize,
+            worst: scale.cycles() as usize,
             reservoir: 0,
             ..BlameBounds::default()
         },
@@ -233,10 +233,10 @@ struct Company {
 }
 
 impl Company {
-    fn start(cpu: u32, pace: Pace) -> Result<Self, String> {
+    fn start(cpu: u32, scale: TimeScale) -> Result<Self, String> {
         let ends = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ends);
-        let longest_ns = u64::try_from(pace.round().as_nanos()).unwrap_or(u64::MAX);
+        let longest_ns = u64::try_from(scale.round().as_nanos()).unwrap_or(u64::MAX);
         let until_ns = now_ns(ClockId::Monotonic) + longest_ns;
         let thread = spawn::plain("company", move || {
             if affinity::set(0, &CpuMask::one(cpu)).is_ok() {
@@ -279,19 +279,19 @@ struct Round<L> {
 /// and `end` has its log, by what the loop printed.
 fn observe<D, L>(
     kind: Injection,
-    pace: Pace,
+    scale: TimeScale,
     begin: impl FnOnce(Victim) -> Result<D, String>,
     end: impl FnOnce(D, Victim, &str) -> Result<L, String>,
 ) -> Result<Round<L>, String> {
     let text = |why: std::io::Error| why.to_string();
     let mut command = Command::new(std::env::current_exe().map_err(text)?);
-    command.args(["loop", kind.name(), &pace.word()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(["loop", kind.name(), &scale.word()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut control_loop = Looped(command.spawn().map_err(text)?);
     let mut output = BufReader::new(control_loop.0.stdout.take().ok_or("it is piped")?);
     let mut line = String::new();
     output.read_line(&mut line).map_err(text)?;
     let victim = victim(control_loop.0.id().cast_signed())?;
-    let config = config(victim.tid, kind, pace);
+    let config = config(victim.tid, kind, scale);
     let symbols = config.symbols.clone();
     let from_ns = Arc::new(AtomicU64::new(u64::MAX));
     let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
@@ -311,13 +311,17 @@ fn observe<D, L>(
     Ok(Round { outcome: ended.consumer.blame.finish(), facts: ended.facts, log, symbols })
 }
 
-fn disturb(kind: Injection, pace: Pace, has_company: bool) -> Result<Round<InjectionLog>, String> {
+fn disturb(
+    kind: Injection,
+    scale: TimeScale,
+    has_company: bool,
+) -> Result<Round<InjectionLog>, String> {
     let begin = |victim: Victim| {
-        let company = has_company.then(|| Company::start(victim.cpu, pace)).transpose()?;
+        let company = has_company.then(|| Company::start(victim.cpu, scale)).transpose()?;
         let running = match kind.is_own() {
             true => None,
             false => {
-                let started = RunningInjection::start(pace.plan(kind, victim)?);
+                let started = RunningInjection::start(scale.plan(kind, victim)?);
                 Some(started.map_err(|why| why.to_string())?)
             }
         };
@@ -331,7 +335,7 @@ fn disturb(kind: Injection, pace: Pace, has_company: bool) -> Result<Round<Injec
                 None => Ok(own_log(kind, victim, rest)),
             }
         };
-    observe(kind, pace, begin, end)
+    observe(kind, scale, begin, end)
 }
 
 fn own_log(kind: Injection, victim: Victim, text: &str) -> InjectionLog {
@@ -402,7 +406,7 @@ fn covered_ns(wake: &LateWake, log: &InjectionLog) -> u64 {
     log.intervals.iter().map(within).sum()
 }
 
-fn count(round: &Round<InjectionLog>, pace: Pace, counts: &mut Counts) {
+fn count(round: &Round<InjectionLog>, scale: TimeScale, counts: &mut Counts) {
     let Round { outcome, facts, log, .. } = round;
     counts.wakes += outcome.table.wakes;
     counts.injected += log.intervals.len() as u64;
@@ -416,7 +420,7 @@ fn count(round: &Round<InjectionLog>, pace: Pace, counts: &mut Counts) {
         let covered_ns = covered_ns(wake, log);
         let is_right = is_it(&wake.main, log);
         let is_disturbed =
-            covered_ns >= pace.disturbed_ns() || covered_ns * 10 >= wake.lateness_ns() * 3;
+            covered_ns >= scale.disturbed_ns() || covered_ns * 10 >= wake.lateness_ns() * 3;
         let is_mostly = covered_ns * 2 >= wake.lateness_ns();
         if is_disturbed {
             let found = |part: &&WakePart| is_it(&part.cause, log);
@@ -593,7 +597,7 @@ fn compare_with_companion(rounds: usize) -> Result<(), String> {
     for _ in 0..rounds {
         let round = observe(
             Injection::HigherPriority,
-            Pace::NATIVE,
+            TimeScale::NATIVE,
             |victim| Companion::start(victim.other_cpu),
             |companion: Companion, _, _| companion.end(),
         )?;
@@ -629,17 +633,17 @@ fn run() -> Result<(), String> {
     let find = |name: &String| {
         Injection::find(name).ok_or_else(|| format!("{name}: there is no such kind"))
     };
-    if let [word, kind, pace] = &words[..]
+    if let [word, kind, scale] = &words[..]
         && word == "loop"
     {
-        return run_loop(find(kind)?, Pace::read(pace).ok_or("no pace")?);
+        return run_loop(find(kind)?, TimeScale::read(scale).ok_or("no scale of time")?);
     }
-    let pace = match words.first().filter(|word| word.starts_with(Pace::WORD)) {
+    let scale = match words.first().filter(|word| word.starts_with(TimeScale::WORD)) {
         Some(_) => {
             let word = words.remove(0);
-            Pace::read(&word).ok_or_else(|| format!("{word}: slow=1 to slow=20"))?
+            TimeScale::read(&word).ok_or_else(|| format!("{word}: slow=1 to slow=20"))?
         }
-        None => Pace::NATIVE,
+        None => TimeScale::NATIVE,
     };
     let rounds: usize = words.first().map_or(Ok(2), |word| word.parse()).map_err(|_| "ROUNDS")?;
     let (hosts, kinds): (Vec<&String>, Vec<&String>) =
@@ -649,14 +653,14 @@ fn run() -> Result<(), String> {
         none if none.is_empty() && hosts.is_empty() => Injection::ALL.to_vec(),
         named => named,
     };
-    if !hosts.is_empty() && pace.times > 1 {
+    if !hosts.is_empty() && scale.times > 1 {
         return Err("host: its companion looks as often on each machine, without slow=".to_owned());
     }
     for kind in kinds {
         let mut counts = Counts::default();
         for round in 0..rounds {
-            match disturb(kind, pace, round % 2 == 1 && bears_company(kind)) {
-                Ok(round) => count(&round, pace, &mut counts),
+            match disturb(kind, scale, round % 2 == 1 && bears_company(kind)) {
+                Ok(round) => count(&round, scale, &mut counts),
                 Err(why) => println!("{}: {why}", kind.name()),
             }
         }

@@ -31,8 +31,8 @@ struct Scenario {
     name: &'static str,
     summary: &'static str,
     system: Root,
-    /// True where the guest is not told that it is one: what stops its CPUs is a firmware to it.
-    is_hidden: bool,
+    /// True where CPUID shows no hypervisor: the guest takes what stops its CPUs for firmware.
+    hides_hypervisor: bool,
     /// Parameters of the kernel.
     append: &'static str,
     programs: &'static [Program],
@@ -63,12 +63,12 @@ enum Root {
 }
 
 impl Scenario {
-    /// One of the suite that boots nothing, to be filled in.
-    const PLAIN: Self = Self {
+    /// The values that most scenarios have; the others must be given.
+    const DEFAULT: Self = Self {
         name: "",
         summary: "",
         system: Root::Disk,
-        is_hidden: false,
+        hides_hypervisor: false,
         append: "",
         programs: &[],
         outside: &[],
@@ -263,7 +263,7 @@ impl Place<'_> {
             disks: &[],
             devices,
             append: scenario.append,
-            is_hidden: scenario.is_hidden,
+            hides_hypervisor: scenario.hides_hypervisor,
             standstills: scenario.standstills,
             patience: scenario.patience(),
         }
@@ -294,7 +294,7 @@ impl Place<'_> {
                 disks: &[&root, &carrier],
                 devices: &[],
                 append: &append,
-                is_hidden: scenario.is_hidden,
+                hides_hypervisor: scenario.hides_hypervisor,
                 standstills: scenario.standstills,
                 patience: scenario.patience(),
             }
@@ -654,8 +654,8 @@ struct Guest<'a> {
     outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     append: &'a str,
-    /// True where its CPUs do not say that it is a guest.
-    is_hidden: bool,
+    /// True where CPUID shows no hypervisor.
+    hides_hypervisor: bool,
     /// The step during which it stands still now and then.
     standstills: Option<&'a str>,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
@@ -680,7 +680,7 @@ impl Guest<'_> {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
         }
         qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
-        let cpu = if self.is_hidden { "max,hypervisor=off" } else { "max" };
+        let cpu = if self.hides_hypervisor { "max,hypervisor=off" } else { "max" };
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));

@@ -15,7 +15,7 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command],
         steps: &[CHECK],
         judge: checked,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "follow",
@@ -32,7 +32,7 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command, Program::Library, Program::Commands],
         steps: &[FOLLOW],
         judge: followed,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "respond",
@@ -49,7 +49,7 @@ pub(super) const ALL: &[Scenario] = &[
         ],
         steps: &[RESPOND],
         judge: responded,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     sources::SCENARIO,
     UNTHROTTLED,
@@ -62,7 +62,7 @@ pub(super) const ALL: &[Scenario] = &[
         steps: &[HOG],
         by_name_alone: true,
         judge: hogged,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "causes",
@@ -73,19 +73,19 @@ pub(super) const ALL: &[Scenario] = &[
         standstills: Some("stood"),
         by_name_alone: true,
         judge: explained,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "firmware",
-        summary: "why it was late where what stood still does not know that it is a guest",
+        summary: "why it was late where a guest that stood still sees no hypervisor",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
-        is_hidden: true,
+        hides_hypervisor: true,
         programs: &[Program::Command],
         steps: &[FIRMWARE],
         standstills: Some("stood"),
         by_name_alone: true,
         judge: stopped_by_firmware,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "disturbed",
@@ -95,7 +95,7 @@ pub(super) const ALL: &[Scenario] = &[
         steps: &[DISTURBED],
         by_name_alone: true,
         judge: named_by,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
     Scenario {
         name: "tune",
@@ -105,7 +105,7 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command],
         steps: &[TUNE, TUNED, POLLING, UNTUNED],
         judge: tuned,
-        ..Scenario::PLAIN
+        ..Scenario::DEFAULT
     },
 ];
 
@@ -299,7 +299,7 @@ step disturbed confusion slow=20 1 higher equal stop overrun faults
 ";
 
 /// A step of `blame`, and the causes of which nearly all the time of its late wakes must be one.
-type Made = (&'static str, &'static [&'static str]);
+type ExpectedCauses = (&'static str, &'static [&'static str]);
 
 fn explained(consoles: &[Console]) -> Result<(), String> {
     have_their_causes(
@@ -320,14 +320,14 @@ fn stopped_by_firmware(consoles: &[Console]) -> Result<(), String> {
 }
 
 /// That nearly all the time of late wakes has the cause that was made, by `blame`'s sentence.
-fn have_their_causes(consoles: &[Console], all_made: &[Made]) -> Result<(), String> {
+fn have_their_causes(consoles: &[Console], expected: &[ExpectedCauses]) -> Result<(), String> {
     let console = first_console(consoles)?;
     let stood: u32 = console.ok("standstills")?.trim().parse().unwrap_or_default();
     println!("  the machine stood still {stood} times");
     if stood == 0 {
         return Err("it never stood still".to_owned());
     }
-    for (step, causes) in all_made {
+    for (step, causes) in expected {
         let sentence = console.ok(step)?.trim().trim_start_matches("\"sentence\": \"");
         let sentence = sentence.trim_end_matches("\",");
         println!("  {step}: {sentence}");
@@ -588,7 +588,7 @@ const UNTHROTTLED: Scenario = Scenario {
     programs: &[Program::Command],
     steps: &[STEPS],
     judge,
-    ..Scenario::PLAIN
+    ..Scenario::DEFAULT
 };
 
 /// `within COMMAND` waits for a minute until it succeeds.

@@ -37,7 +37,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     programs: &[Program::Command],
     steps: &[STEPS],
     judge,
-    ..Scenario::PLAIN
+    ..Scenario::DEFAULT
 };
 
 /// `wire N` is the wire; after N changes it takes the chip away.

@@ -117,7 +117,7 @@ impl RecordedMachine {
             platform,
             kernel,
             smi_count: None,
-            idle_exits_us: idle_exits_us(&Root::live()),
+            idle_exits_us: IdleState::exits_us(&Root::live()),
             files: kernel_files(&Root::live()),
             cpus: online_cpus(&Root::live()),
             clock_offsets_ns: ClockOffsets::take().all_ns(),
@@ -142,15 +142,6 @@ impl RecordedMachine {
     pub(crate) fn smis_since(self, before: Option<SmiCount>) -> Option<u64> {
         let before = before?;
         self.smi_count().map(|now| now.since(before))
-    }
-}
-
-/// The most that leaving each idle state takes, us. On x86 alone: elsewhere a CPU may take its
-/// cluster with it, whose time its own states do not have (PSCI, OS-initiated mode).
-fn idle_exits_us(root: &Root) -> Vec<u64> {
-    match cfg!(target_arch = "x86_64") {
-        true => IdleState::exits_us(root),
-        false => Vec::new(),
     }
 }
 

@@ -591,6 +591,7 @@ impl Blame {
                 WakePhase::Delivery => {
                     matches!(piece.activity, Activity::Task { .. } | Activity::Idle { .. })
                 }
+                WakePhase::Ready => matches!(piece.activity, Activity::Idle { .. }),
                 _ => false,
             };
             let is_of_timer =
@@ -631,7 +632,7 @@ impl Blame {
         let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
         let is_stolen =
             self.known_cpu(piece.cpu).is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
-        StallEvidence { is_stolen, ..StallEvidence::rarest(witnesses) }
+        StallEvidence::new(witnesses, is_stolen)
     }
 
     fn handle(&mut self, event: &TraceEvent, now: Moment) {

@@ -432,6 +432,11 @@ impl LateCause {
         }
     }
 
+    /// Returns true where no event shows who had the CPU, or that it ran.
+    pub(crate) const fn is_without_events(&self) -> bool {
+        matches!(self, Self::HostOrFirmware | Self::NoEvent)
+    }
+
     /// Returns true where it can be the main cause of a wake.
     pub(crate) const fn is_nameable(&self) -> bool {
         !matches!(self, Self::NormalPath | Self::NoSingle)
@@ -642,6 +647,9 @@ pub enum RuleId {
     NoRule,
     /// The address of a gap came at least twice, which a host does not do.
     RepeatedAddress,
+    /// No event shows it, but of the firmware's interrupts at least as many were counted as wakes
+    /// that it made late.
+    CountedInterrupts,
 }
 
 impl RuleId {
@@ -698,6 +706,7 @@ impl RuleId {
             Self::Own => "own",
             Self::NoRule => "no-rule",
             Self::RepeatedAddress => "repeated-address",
+            Self::CountedInterrupts => "counted-interrupts",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
-use crate::cause::{Certainty, LateCause};
+use crate::cause::{Certainty, LateCause, RuleId};
 use crate::counters::WakeCounts;
 use crate::culprits::Culprits;
 use crate::facts::WakeFacts;
@@ -102,11 +102,36 @@ impl LateWake {
 
     /// As [`LatePart::take_back_stops`](crate::ledger::LatePart::take_back_stops).
     pub(crate) fn take_back_stops(&mut self) {
-        self.main = self.main.unconfirmed();
-        for part in self.parts.iter_mut().filter(|part| part.cause == LateCause::HostOrFirmware) {
+        self.rename(LateCause::HostOrFirmware, |part| {
             part.cause = part.cause.unconfirmed();
             (part.rule, part.certainty) = (part.rule.unconfirmed(), Certainty::Weak);
+        });
+        self.main = self.main.unconfirmed();
+        self.add_up_main();
+    }
+
+    /// As [`LatePart::give_to_firmware`](crate::ledger::LatePart::give_to_firmware).
+    pub(crate) fn give_to_firmware(&mut self) {
+        self.rename(LateCause::NoEvent, |part| {
+            part.cause = LateCause::HostOrFirmware;
+            (part.rule, part.certainty) = (RuleId::CountedInterrupts, Certainty::Fair);
+        });
+        if self.main == LateCause::NoEvent {
+            self.main = LateCause::HostOrFirmware;
         }
+        self.add_up_main();
+    }
+
+    fn rename(&mut self, from: LateCause, change: impl Fn(&mut WakePart)) {
+        self.parts.iter_mut().filter(|part| part.cause == from).for_each(change);
+    }
+
+    /// The time of the main cause, after others became it: never less than before, for parts may
+    /// have been left out.
+    fn add_up_main(&mut self) {
+        let is_main = |part: &&WakePart| self.facts.counted(part) == self.main;
+        let main_ns: u64 = self.parts.iter().filter(is_main).map(WakePart::length_ns).sum();
+        self.main_ns = self.main_ns.max(main_ns);
     }
 
     /// The threads that its main cause names.

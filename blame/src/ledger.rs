@@ -40,6 +40,8 @@ pub(crate) struct CauseSum {
     pub(crate) followed: u64,
     /// Wakes that the thread which it names had released itself.
     pub(crate) by_waker: u64,
+    /// Of the two causes without events: wakes that have the other one too.
+    beside: u64,
     /// Its stretches without an event.
     pub(crate) stalls: StallSums,
 }
@@ -54,6 +56,7 @@ impl CauseSum {
         self.inferred += from.inferred;
         self.followed += from.followed;
         self.by_waker += from.by_waker;
+        self.beside += from.beside;
         self.stalls.merge(&from.stalls);
     }
 
@@ -113,6 +116,9 @@ impl BookedCause {
 
     /// Adds the same cause of other wakes.
     fn merge(&mut self, from: &Self) {
+        if from.sum.time_ns > self.sum.time_ns {
+            self.rule = from.rule;
+        }
         self.sum.merge(&from.sum);
         self.repeats = self.repeats.max(from.repeats);
         self.culprits.merge(&from.culprits);
@@ -215,23 +221,54 @@ impl LatePart {
     /// Sums of the evidence that CPUs did not run, over all stretches that could be that.
     pub(crate) fn stalls(&self) -> StallSums {
         let mut sums = StallSums::default();
-        let could_be = |booked: &&BookedCause| {
-            matches!(booked.cause, LateCause::HostOrFirmware | LateCause::NoEvent)
-        };
+        let could_be = |booked: &&BookedCause| booked.cause.is_without_events();
         self.causes.iter().filter(could_be).for_each(|booked| sums.merge(&booked.sum.stalls));
         sums
+    }
+
+    /// Books one of the causes without events as the other one.
+    fn rename(&mut self, from: LateCause, to: LateCause, change: impl Fn(&mut BookedCause)) {
+        let Some(at) = self.causes.iter().position(|booked| booked.cause == from) else { return };
+        let mut renamed = self.causes.swap_remove(at);
+        renamed.cause = to;
+        change(&mut renamed);
+        if self.causes.iter().any(|booked| booked.cause == to) {
+            let sum = &mut renamed.sum;
+            sum.touched = sum.touched.saturating_sub(std::mem::take(&mut sum.beside));
+        }
+        self.add(renamed);
+    }
+
+    /// The wakes that are late mostly by what could be a CPU that did not run.
+    pub(crate) fn stopped_wakes(&self) -> u64 {
+        let could_be = |booked: &&BookedCause| booked.cause.is_without_events();
+        let stopped = self.causes.iter().filter(could_be);
+        // One that follows a late wake is not a stop of its own.
+        stopped.map(|booked| booked.sum.main.saturating_sub(booked.sum.followed)).sum()
+    }
+
+    /// Moves time without an event to the firmware: its interrupts were counted, one at least for
+    /// each wake.
+    pub(crate) fn give_to_firmware(&mut self) {
+        self.rename(LateCause::NoEvent, LateCause::HostOrFirmware, |silent| {
+            let more = Certainty::Fair.confidence() / Certainty::Weak.confidence();
+            silent.sum.trust_ns = (silent.sum.trust_ns * more).min(silent.sum.time_ns as f64);
+            silent.rule = RuleId::CountedInterrupts;
+        });
+        if let Some(worst) = &mut self.worst
+            && worst.cause == LateCause::NoEvent
+        {
+            worst.cause = LateCause::HostOrFirmware;
+        }
     }
 
     /// Moves the time of CPUs that did not run to time without an event: for no more than chance
     /// shows that they did not.
     pub(crate) fn take_back_stops(&mut self) {
-        let is_stop = |booked: &BookedCause| booked.cause == LateCause::HostOrFirmware;
-        let Some(at) = self.causes.iter().position(is_stop) else { return };
-        let mut stop = self.causes.swap_remove(at);
-        stop.cause = LateCause::NoEvent;
-        stop.sum.trust_ns = stop.sum.time_ns as f64 * Certainty::Weak.confidence();
-        stop.rule = stop.rule.unconfirmed();
-        self.add(stop);
+        self.rename(LateCause::HostOrFirmware, LateCause::NoEvent, |stop| {
+            stop.sum.trust_ns = stop.sum.time_ns as f64 * Certainty::Weak.confidence();
+            stop.rule = stop.rule.unconfirmed();
+        });
         if let Some(worst) = &mut self.worst {
             worst.cause = worst.cause.unconfirmed();
         }
@@ -444,6 +481,7 @@ impl Ledger {
             let worst = WorstWake { cell, release_ns, least_ns, lateness_ns, cause, time_ns };
             self.worst = Some(worst);
         }
+        let is_both = sums.iter().filter(|(cause, _)| cause.is_without_events()).count() > 1;
         let sound = if wake.activation.is_whole { 1.0 } else { sound(parts, lateness_ns) };
         for (cause, time_ns) in sums {
             let of_cause =
@@ -460,6 +498,7 @@ impl Ledger {
                 inferred: u64::from(of_cause().any(|part| part.is_inferred)),
                 followed: u64::from(of_cause().any(|part| facts.has_root(&part))),
                 by_waker: u64::from(waker.is_some() && of_cause().any(is_wakers)),
+                beside: u64::from(is_both && cause.is_without_events()),
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());

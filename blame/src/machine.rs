@@ -101,6 +101,14 @@ impl CapturedMachine {
         (self.platform == Platform::Metal).then(|| exit_us.map_or(IDLE_EXIT_NS_MAX, doubled))
     }
 
+    /// Returns true where the firmware interrupted the machine itself at least as often as wakes of
+    /// a thread were late without an event. That many of them passed unseen beside another cause
+    /// is possible.
+    pub(crate) fn counts_firmware(&self, stopped_wakes: u64) -> bool {
+        let is_each_counted = |&count: &u64| stopped_wakes > 0 && count >= stopped_wakes;
+        self.platform == Platform::Metal && self.smi_count.as_ref().is_some_and(is_each_counted)
+    }
+
     /// The online CPUs beside this one, as taskset(1) takes them; `None` where none is known.
     pub(crate) fn cpus_beside(&self, cpu: u32) -> Option<String> {
         let mut runs: Vec<(u32, u32)> = Vec::new();

@@ -105,6 +105,8 @@ pub struct BlameOutcome {
     repeated: Vec<RepeatedAddress>,
     /// True where more than chance shows that CPUs did not run.
     shows_stops: bool,
+    /// True where as many of the firmware's interrupts were counted as wakes could be theirs.
+    counts_firmware: bool,
     beginning: Option<RecordingBegin>,
     /// The end of the recording, ns on the events' clock.
     ended_ns: u64,
@@ -175,6 +177,7 @@ impl BlameOutcome {
             machine: self.config.machine.clone(),
             calls: self.config.symbols.calls(),
             shows_stops: Some(self.shows_stops),
+            counts_firmware: self.counts_firmware,
             beginning: self.beginning.clone(),
             ended_ns: Some(self.ended_ns),
             duration_ns: self.duration_ns,
@@ -234,6 +237,13 @@ pub(crate) fn outcome(
         stalls.merge(&input.late.stalls());
         inputs.push((thread, figures, input));
     }
+    // One of these interrupts takes a wake of each thread at most. A capture that was cut down to
+    // some wakes has fewer than there were.
+    let stopped = inputs.iter().map(|(_, _, input)| input.late.stopped_wakes()).max().unwrap_or(0);
+    let counts_firmware = recall.map_or_else(
+        || stalls.may_be_of_all_cpus() && config.machine.counts_firmware(stopped),
+        |recall| recall.counts_firmware,
+    );
     // Of a few wakes alone it cannot be judged anew.
     let shows_stops =
         recall.and_then(|recall| recall.shows_stops).unwrap_or_else(|| stalls.show_stops());
@@ -242,6 +252,9 @@ pub(crate) fn outcome(
     for (thread, figures, mut input) in inputs {
         if !shows_stops {
             input.late.take_back_stops();
+        }
+        if counts_firmware {
+            input.late.give_to_firmware();
         }
         match &mut together {
             Some(sum) => sum.merge(&input),
@@ -270,6 +283,9 @@ pub(crate) fn outcome(
             if !shows_stops {
                 wake.take_back_stops();
             }
+            if counts_firmware {
+                wake.give_to_firmware();
+            }
         }
         late
     };
@@ -284,6 +300,7 @@ pub(crate) fn outcome(
         counts,
         repeated: court.repeated(),
         shows_stops,
+        counts_firmware,
         beginning: None,
         ended_ns: 0,
         config: config.clone(),

@@ -238,6 +238,10 @@ pub struct Recall {
     /// True where more than chance shows that CPUs did not run; `None` where that was not written.
     #[serde(default)]
     pub(crate) shows_stops: Option<bool>,
+    /// True where at least as many of the firmware's interrupts were counted as wakes could be
+    /// theirs.
+    #[serde(default)]
+    pub(crate) counts_firmware: bool,
     /// The threads that ran or waited when it was begun; `None` where that was not looked at.
     #[serde(default)]
     pub(crate) beginning: Option<RecordingBegin>,

@@ -362,10 +362,15 @@ fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {
     is_late.then_some(LateCause::IdleExit { state })
 }
 
-/// A CPU that left its idle state for the timer later than that ever takes stood still.
+/// A CPU that left its idle state for the timer, or for its thread, later than that ever takes
+/// stood still.
 fn idle_stall(scene: &Scene<'_>) -> Option<LateCause> {
     let Activity::Idle { state } = scene.part.activity else { return None };
-    let is_due = scene.part.phase == WakePhase::Delivery;
+    let is_due = match scene.part.phase {
+        WakePhase::Delivery => true,
+        WakePhase::Ready => !scene.part.is_passed_over,
+        _ => false,
+    };
     let longest_ns = scene.kernel.machine.longest_idle_exit_ns(state).filter(|_| is_due)?;
     (scene.part.length_ns() > longest_ns).then_some(LateCause::NoEvent)
 }

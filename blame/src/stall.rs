@@ -16,25 +16,60 @@ pub(crate) const STALL_NS: u64 = 10_000;
 const RARE: f64 = 0.05;
 /// Shortfalls of CPU time that are remembered a CPU.
 const SHORTFALLS: usize = 64;
+
+/// The silence of another CPU in a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Silence {
+    pub(crate) is_silent: bool,
+    /// The probability of that by chance, 0..1.
+    pub(crate) chance: f64,
+}
+
 /// Evidence on a stretch without an event: that the host or the firmware had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StallEvidence {
-    /// True where another CPU was silent too.
+    /// True where another CPU was silent too: of several that whose silence is least by chance.
     pub(crate) is_coincident: bool,
     /// The probability of that by chance, 0..1.
     pub(crate) chance: f64,
     /// True where the thread that ran got less CPU time than passed.
     pub(crate) is_stolen: bool,
+    /// The CPU that is least by chance silent so long, silent or not; `None` without another one,
+    /// or where that was not written.
+    #[serde(default)]
+    witness: Option<Silence>,
+    /// All whose silence would tell something.
+    #[serde(default)]
+    telling: Coincidences,
+    /// True where another CPU had events meanwhile.
+    #[serde(default)]
+    has_worked: bool,
 }
 
 impl StallEvidence {
-    /// The evidence of the witness whose silence is least by chance; empty where there is none.
-    pub(crate) fn rarest(witnesses: impl Iterator<Item = Self>) -> Self {
-        let rarest = witnesses.min_by(|a, b| {
-            b.is_coincident.cmp(&a.is_coincident).then(a.chance.total_cmp(&b.chance))
-        });
-        rarest.unwrap_or_default()
+    /// The evidence of other CPUs, and of missing CPU time.
+    pub(crate) fn new(witnesses: impl Iterator<Item = Silence>, is_stolen: bool) -> Self {
+        let mut evidence = Self { is_stolen, ..Self::default() };
+        let mut rarest: Option<Silence> = None;
+        for silence in witnesses {
+            let Silence { is_silent, chance } = silence;
+            evidence.has_worked |= !is_silent;
+            if is_silent && rarest.is_none_or(|rarest| chance < rarest.chance) {
+                rarest = Some(silence);
+            }
+            // Chosen by what was known before: what is chosen by its outcome is above chance.
+            if evidence.witness.is_none_or(|witness| chance < witness.chance) {
+                evidence.witness = Some(silence);
+            }
+            if chance <= RARE {
+                evidence.telling.add(silence);
+            }
+        }
+        evidence.is_coincident = rarest.is_some();
+        evidence.chance = rarest.or(evidence.witness).map_or(0.0, |silence| silence.chance);
+        evidence
     }
 
     /// Returns true where it confirms that the CPU did not run at all.
@@ -43,23 +78,68 @@ impl StallEvidence {
     }
 }
 
-/// Evidence on many stretches without an event, added up.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct StallSums {
+/// Stretches in which another CPU was silent too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Coincidences {
     stretches: u32,
-    /// Those in which another CPU was silent too; `expected` of them are by chance.
-    coincident: u32,
+    found: u32,
+    /// So many of them are by chance.
     expected: f32,
-    /// Those of which CPU time is missing.
-    stolen: u32,
 }
 
 /// A coincidence that chance alone brings at least this often says nothing.
 const BY_CHANCE: f64 = 0.01;
+/// Fewer stretches than these are not looked at alone.
+const TELLING_MIN: u32 = 5;
 /// From so many expected ones on, counts scatter as a normal distribution does.
 const MANY: f64 = 500.0;
 /// So many of its standard deviations above are rarer than [`BY_CHANCE`].
 const DEVIATIONS: f64 = 2.33;
+
+impl Coincidences {
+    fn add(&mut self, Silence { is_silent, chance }: Silence) {
+        let found = u32::from(is_silent);
+        self.merge(&Self { stretches: 1, found, expected: chance as f32 });
+    }
+
+    fn merge(&mut self, from: &Self) {
+        self.stretches = self.stretches.saturating_add(from.stretches);
+        self.found = self.found.saturating_add(from.found);
+        self.expected += from.expected;
+    }
+
+    /// Returns true where other CPUs were silent more often than by chance, as counts scatter
+    /// (Poisson).
+    fn are_above_chance(&self) -> bool {
+        let (found, expected) = (f64::from(self.found), f64::from(self.expected));
+        if expected > MANY {
+            return found > expected + DEVIATIONS * expected.sqrt();
+        }
+        // The probability of as many, or more: 1 − Σ e^−λ λ^i / i! of those below.
+        let (mut term, mut below) = ((-expected).exp(), 0.0);
+        for count in 0..self.found {
+            below += term;
+            term *= expected / f64::from(count + 1);
+        }
+        self.found > 0 && 1.0 - below < BY_CHANCE
+    }
+}
+
+/// Evidence on many stretches without an event, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct StallSums {
+    stretches: u32,
+    /// Those with another CPU: the one that is least by chance silent.
+    all: Coincidences,
+    /// Those in which silence tells something, of each CPU: short ones, which chance alone makes
+    /// silent, would hide them.
+    telling: Coincidences,
+    /// Those in which another CPU had events.
+    worked: u32,
+    /// Those of which CPU time is missing.
+    stolen: u32,
+}
 
 impl StallSums {
     pub(crate) const fn is_empty(&self) -> bool {
@@ -67,41 +147,40 @@ impl StallSums {
     }
 
     pub(crate) fn add(&mut self, evidence: &StallEvidence) {
-        let StallEvidence { is_coincident, chance, is_stolen } = *evidence;
+        let mut all = Coincidences::default();
+        evidence.witness.into_iter().for_each(|silence| all.add(silence));
         self.merge(&Self {
             stretches: 1,
-            coincident: u32::from(is_coincident),
-            expected: chance as f32,
-            stolen: u32::from(is_stolen),
+            all,
+            telling: evidence.telling,
+            worked: u32::from(evidence.has_worked),
+            stolen: u32::from(evidence.is_stolen),
         });
     }
 
     pub(crate) fn merge(&mut self, from: &Self) {
         self.stretches = self.stretches.saturating_add(from.stretches);
-        self.coincident = self.coincident.saturating_add(from.coincident);
-        self.expected += from.expected;
+        self.all.merge(&from.all);
+        self.telling.merge(&from.telling);
+        self.worked = self.worked.saturating_add(from.worked);
         self.stolen = self.stolen.saturating_add(from.stolen);
+    }
+
+    /// The coincidences that are looked at: all where few tell anything, for chances are known
+    /// from what was seen before.
+    const fn coincidences(&self) -> Coincidences {
+        if self.telling.stretches >= TELLING_MIN { self.telling } else { self.all }
     }
 
     /// Returns true where more than chance shows that CPUs did not run.
     pub(crate) fn show_stops(&self) -> bool {
-        self.stolen > 0 || self.is_above_chance()
+        self.stolen > 0 || self.coincidences().are_above_chance()
     }
 
-    /// Returns true where other CPUs were silent more often than by chance, as counts scatter
-    /// (Poisson).
-    fn is_above_chance(&self) -> bool {
-        let (found, expected) = (f64::from(self.coincident), f64::from(self.expected));
-        if expected > MANY {
-            return found > expected + DEVIATIONS * expected.sqrt();
-        }
-        // The probability of as many, or more: 1 − Σ e^−λ λ^i / i! of those below.
-        let (mut term, mut below) = ((-expected).exp(), 0.0);
-        for count in 0..self.coincident {
-            below += term;
-            term *= expected / f64::from(count + 1);
-        }
-        self.coincident > 0 && 1.0 - below < BY_CHANCE
+    /// Returns true where no other CPU had an event in four of five stretches: firmware that takes
+    /// one CPU takes all of them. A CPU that idles has none either.
+    pub(crate) const fn may_be_of_all_cpus(&self) -> bool {
+        self.stretches > 0 && self.worked as u64 * 5 <= self.stretches as u64
     }
 }
 
@@ -109,13 +188,19 @@ impl StallSums {
 /// chance.
 impl fmt::Display for StallSums {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stretches, coincident, expected, stolen } = *self;
-        match stolen {
+        match self.stolen {
             0 => write!(out, "no CPU time is missing")?,
-            _ => write!(out, "CPU time is missing in {stolen} of {stretches} stretches")?,
+            stolen => {
+                write!(out, "CPU time is missing in {stolen} of {} stretches", self.stretches)?;
+            }
         }
-        let than = if self.is_above_chance() { "more than" } else { "no more than" };
-        write!(out, ", another CPU was silent in {coincident} of {stretches}, {than} by chance")?;
+        let coincidences = self.coincidences();
+        let Coincidences { stretches, found, expected } = coincidences;
+        if stretches == 0 {
+            return Ok(());
+        }
+        let than = if coincidences.are_above_chance() { "more than" } else { "no more than" };
+        write!(out, ", another CPU was silent in {found} of {stretches}, {than} by chance")?;
         write!(out, " ({expected:.1})")
     }
 }
@@ -220,11 +305,9 @@ mod tests {
 
     #[test]
     fn coincidences_say_something_only_above_chance() {
-        let sums = |stretches, coincident, expected, stolen| StallSums {
-            stretches,
-            coincident,
-            expected,
-            stolen,
+        let sums = |stretches, found, expected, stolen| {
+            let all = Coincidences { stretches, found, expected };
+            StallSums { stretches, all, stolen, ..StallSums::default() }
         };
         let usual = sums(24, 19, 18.8, 0);
         let said = "no CPU time is missing, another CPU was silent in 19 of 24, no more than by \
@@ -233,7 +316,7 @@ mod tests {
         assert!(!usual.show_stops() && sums(24, 19, 18.8, 6).show_stops());
         let stops = sums(937, 896, 4.9, 0);
         assert!(stops.show_stops() && stops.to_string().contains(", more than by chance (4.9)"));
-        for (coincident, expected, is_above) in [
+        for (found, expected, is_above) in [
             (1, 0.04, false),
             (1, 0.001, true),
             (2, 0.04, true),
@@ -242,9 +325,59 @@ mod tests {
             (600, 590.0, false),
             (700, 590.0, true),
         ] {
-            let sums = sums(1_000, coincident, expected, 0);
-            assert_eq!(sums.is_above_chance(), is_above, "{sums:?}");
+            let coincidences = Coincidences { stretches: 1_000, found, expected };
+            assert_eq!(coincidences.are_above_chance(), is_above, "{coincidences:?}");
         }
+    }
+
+    fn evidence(witnesses: &[(bool, f64)]) -> StallEvidence {
+        let silence = |&(is_silent, chance): &(bool, f64)| Silence { is_silent, chance };
+        StallEvidence::new(witnesses.iter().map(silence), false)
+    }
+
+    #[test]
+    fn stretches_that_chance_makes_silent_do_not_hide_those_that_tell() {
+        let mut sums = StallSums::default();
+        (0..100).for_each(|index| sums.add(&evidence(&[(index < 50, 0.5)])));
+        assert!(!sums.show_stops());
+        assert!(sums.to_string().contains("silent in 50 of 100, no more than by chance (50.0)"));
+        (0..4).for_each(|_| sums.add(&evidence(&[(true, RARE)])));
+        assert!(!sums.show_stops(), "few");
+        sums.add(&evidence(&[(true, RARE)]));
+        assert!(sums.show_stops());
+        assert!(sums.to_string().contains("silent in 5 of 5, more than by chance (0.2)"), "{sums}");
+    }
+
+    #[test]
+    fn of_several_cpus_a_wake_is_confirmed_by_the_rarest_but_sums_do_not_choose_by_the_outcome() {
+        // A is rarely silent, B mostly.
+        let both = evidence(&[(true, 0.03), (true, 0.95)]);
+        assert!(both.is_confirmed() && !both.has_worked);
+        let idle_alone = evidence(&[(false, 0.03), (true, 0.95)]);
+        assert!(idle_alone.is_coincident && !idle_alone.is_confirmed() && idle_alone.has_worked);
+        // As often as chance has it: 3 of 100 of A, 95 of 100 of B.
+        let mut sums = StallSums::default();
+        for index in 0..100 {
+            sums.add(&evidence(&[(index < 3, 0.03), (index % 20 > 0, 0.95)]));
+        }
+        assert!(!sums.show_stops(), "{sums}");
+        assert!(sums.to_string().contains("silent in 3 of 100, no more than by chance (3.0)"));
+        assert!(!sums.may_be_of_all_cpus());
+    }
+
+    #[test]
+    fn firmware_lets_no_cpu_work_and_a_lonely_cpu_tells_nothing() {
+        let worked = |times: usize| {
+            let mut sums = StallSums::default();
+            (0..10).for_each(|index| sums.add(&evidence(&[(index >= times, 0.9)])));
+            sums.may_be_of_all_cpus()
+        };
+        assert!(worked(0) && worked(2) && !worked(3));
+        assert!(!StallSums::default().may_be_of_all_cpus(), "nothing was seen");
+        let mut lonely = StallSums::default();
+        (0..10).for_each(|_| lonely.add(&evidence(&[])));
+        assert!(lonely.may_be_of_all_cpus() && !lonely.show_stops());
+        assert_eq!(lonely.to_string(), "no CPU time is missing");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use punctual_trace::event::{
 
 use crate::ring::Ring;
 use crate::spread::bucket;
-use crate::stall::StallEvidence;
+use crate::stall::Silence;
 
 /// Depth of nested interrupts beyond which frames are only counted.
 const DEPTH: usize = 8;
@@ -595,13 +595,12 @@ impl CpuTimeline {
     }
 
     /// The evidence of its silence in a stretch, but for a tenth of that at each end.
-    pub(crate) fn silence(&self, from_ns: u64, to_ns: u64) -> StallEvidence {
+    pub(crate) fn silence(&self, from_ns: u64, to_ns: u64) -> Silence {
         let length_ns = to_ns - from_ns;
         let slack_ns = length_ns / 10;
-        StallEvidence {
-            is_coincident: self.is_silent(from_ns, to_ns, slack_ns),
+        Silence {
+            is_silent: self.is_silent(from_ns, to_ns, slack_ns),
             chance: self.chance_of_silence(length_ns - 2 * slack_ns),
-            is_stolen: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Evidence that confirms the host, and evidence that must not.
 
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::{CauseKind, RuleId};
+use punctual_blame::cause::{CauseKind, LateCause, RuleId};
 use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_trace::event::{TaskName, TraceKind};
@@ -175,6 +175,41 @@ fn on_metal_only_a_count_of_smis_confirms_the_firmware() {
     let (none, name, _) = confidence(Some(0));
     assert!((none - 0.4).abs() < 1e-9);
     assert_eq!(name, "CPU stood still, without an SMI");
+}
+
+#[test]
+fn as_many_smis_as_wakes_are_the_firmware_where_no_cpu_worked_on() {
+    let judged = |witness, platform, smi_count| {
+        stalls(witness, &[APIC], None).run(config_of(|machine| {
+            (machine.platform, machine.smi_count) = (platform, smi_count);
+        }))
+    };
+    // An idle CPU is silent by chance, and says nothing alone.
+    let outcome = judged(Witness::Idle, Platform::Metal, Some(12));
+    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+    assert_eq!(row.rule, RuleId::CountedInterrupts);
+    assert!((row.confidence - 0.7).abs() < 1e-9, "{}", row.confidence);
+    assert!(outcome.table.sentence.contains("firmware took the CPU"), "{}", outcome.table.sentence);
+    assert!(outcome.worst.iter().all(|wake| wake.main == LateCause::HostOrFirmware));
+    assert_eq!((row.touched, outcome.table.late), (12, 12));
+    // What was decided over all wakes holds for the few that a file keeps.
+    for keeps_events in [true, false] {
+        let recall = outcome.recall(|_, _| keeps_events, |address| address);
+        let few = recall.over(0);
+        let plain = config_of(|machine| machine.platform = Platform::Unknown).recalling(few);
+        let again = stalls(Witness::Idle, &[APIC], None).run(plain);
+        let kept = only_cause(&again, CauseKind::HostOrFirmware);
+        assert_eq!((kept.rule, kept.wakes), (RuleId::CountedInterrupts, 12));
+    }
+    for (witness, platform, smi_count) in [
+        (Witness::Idle, Platform::Metal, Some(11)),
+        (Witness::Idle, Platform::Metal, None),
+        (Witness::Idle, Platform::VirtualMachine, Some(12)),
+        (Witness::Busy, Platform::Metal, Some(12)),
+    ] {
+        let outcome = judged(witness, platform, smi_count);
+        assert_eq!(only_cause(&outcome, CauseKind::NoEvent).rule, RuleId::UserStall);
+    }
 }
 
 #[test]

@@ -592,6 +592,7 @@ impl Blame {
                     matches!(piece.activity, Activity::Task { .. } | Activity::Idle { .. })
                 }
                 WakePhase::Ready => matches!(piece.activity, Activity::Idle { .. }),
+                WakePhase::Running => matches!(piece.activity, Activity::Task { .. }),
                 _ => false,
             };
             let is_of_timer =
@@ -629,7 +630,12 @@ impl Blame {
             let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
             Some(cpu.timeline.silence(from_ns, to_ns))
         };
-        let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
+        // Of what a thread computes itself only missing time shows that it did not.
+        let witnesses = match piece.phase {
+            WakePhase::Running => 0,
+            _ => WITNESSES,
+        };
+        let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(witnesses);
         let is_stolen =
             self.known_cpu(piece.cpu).is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
         StallEvidence::new(witnesses, is_stolen)

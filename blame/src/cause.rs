@@ -650,6 +650,8 @@ pub enum RuleId {
     /// No event shows it, but of the firmware's interrupts at least as many were counted as wakes
     /// that it made late.
     CountedInterrupts,
+    /// Its own code ran, but of its CPU time more than half is missing.
+    OwnStall,
 }
 
 impl RuleId {
@@ -707,6 +709,7 @@ impl RuleId {
             Self::NoRule => "no-rule",
             Self::RepeatedAddress => "repeated-address",
             Self::CountedInterrupts => "counted-interrupts",
+            Self::OwnStall => "own-stall",
         }
     }
 }

@@ -99,6 +99,7 @@ const RULES: &[Rule] = &[
     rule(RuleId::PassedOver, Certainty::Weak, passed_over),
     rule(RuleId::NotPreempted, Certainty::Certain, not_preempted),
     rule(RuleId::Follows, Certainty::Strong, follows),
+    rule(RuleId::OwnStall, Certainty::Strong, own_stall),
     rule(RuleId::Own, Certainty::Certain, own),
 ];
 
@@ -486,6 +487,14 @@ fn follows(scene: &Scene<'_>) -> Option<LateCause> {
     };
     let kind = previous.explains(overrun_ns).filter(|_| is_own_time)?;
     Some(LateCause::Follows { kind })
+}
+
+/// Its own code, of which CPU time is missing: a silent CPU beside it would be no evidence, for a
+/// program may compute for long without an event.
+fn own_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_own = scene.part.phase == WakePhase::Running && scene.part.activity.is_task_or_idle();
+    let is_stolen = is_own && scene.wake.stall(scene.index).is_stolen;
+    is_stolen.then_some(LateCause::HostOrFirmware)
 }
 
 fn own(scene: &Scene<'_>) -> Option<LateCause> {

@@ -615,6 +615,26 @@ fn its_own_work_past_the_release() {
 }
 
 #[test]
+fn its_own_work_that_the_host_held_up_is_the_hosts() {
+    let missing = |missing_ns: u64| {
+        disturbed(|scenario| {
+            overrun(scenario, |scenario, from, to| {
+                // Booked when it began, and before it sleeps again.
+                scenario.event(from, 0, TraceKind::RunTime { tid: servo().tid, took_ns: 0 });
+                let took_ns = to - US - from - missing_ns;
+                scenario.event(to - US, 0, TraceKind::RunTime { tid: servo().tid, took_ns });
+            });
+        })
+    };
+    let outcome = missing(200 * US);
+    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+    assert_eq!((row.rule, row.wakes), (RuleId::OwnStall, 12));
+    assert!(row.evidence.contains("CPU time is missing in 12 of 12 stretches"), "{}", row.evidence);
+    // Half of the 299 µs until then.
+    only_cause(&missing(149 * US), CauseKind::OwnCode);
+}
+
+#[test]
 fn its_own_system_call_and_its_own_faults() {
     let outcome = disturbed(|scenario| {
         overrun(scenario, |scenario, from, to| {

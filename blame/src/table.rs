@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use punctual_analysis::plain::{concise, grouped};
 use punctual_trace::event::TaskName;
 
 use crate::addresses::repeated_certainty;
@@ -324,31 +325,30 @@ pub(crate) fn name_by(
 
 fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount]) -> String {
     let BookedCause { cause, sum, culprits, .. } = booked;
-    let touched = sum.touched;
-    let wakes = if touched == 1 { "wake" } else { "wakes" };
+    let touched = counted_wakes(sum.touched);
     let mut text = match cause.kind() {
-        CauseKind::NoSingle => return format!("{touched} {wakes} without a cause of a fifth"),
+        CauseKind::NoSingle => return format!("{touched} without a cause of a fifth"),
         CauseKind::HigherPriority | CauseKind::EqualPriority | CauseKind::FairShare => {
-            format!("sched_switch: it ran in {touched} {wakes} while the thread was ready")
+            format!("sched_switch: it ran in {touched} while the thread was ready")
         }
         CauseKind::NotPreempted => {
-            format!("it ran in {touched} {wakes} although a switch was wanted")
+            format!("it ran in {touched} although a switch was wanted")
         }
         CauseKind::Throttled | CauseKind::FairServer => {
-            format!("the scheduler chose a lower thread in {touched} {wakes}")
+            format!("the scheduler chose a lower thread in {touched}")
         }
         CauseKind::InterruptsOff => {
-            format!("the timer found the end of the section in {touched} {wakes}")
+            format!("the timer found the end of the section in {touched}")
         }
         CauseKind::Frequency => slow_clock(cause, sum),
         CauseKind::HostOrFirmware
         | CauseKind::NoEvent
         | CauseKind::HostOrInterruptsOff
         | CauseKind::IdleExit => {
-            format!("no event while its interrupt was due, in {touched} {wakes}")
+            format!("no event while its interrupt was due, in {touched}")
         }
-        CauseKind::Unexplained => format!("in {touched} {wakes}"),
-        _ => format!("events on both sides, in {touched} {wakes}"),
+        CauseKind::Unexplained => format!("in {touched}"),
+        _ => format!("events on both sides, in {touched}"),
     };
     // Of other causes the CPU is known to have run.
     let is_still = matches!(
@@ -364,21 +364,17 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
     }
     let is_silent = matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
     if let Some(count) = config.machine.smi_count.filter(|_| is_silent) {
-        text.push_str(&format!("; {count} SMIs counted"));
+        text.push_str(&format!("; {} SMIs counted", grouped(count)));
     }
     if sum.followed > 0 {
-        let wakes = if sum.followed == 1 { "wake" } else { "wakes" };
-        text.push_str(&format!(
-            "; in {} {wakes} by the wake before, which it made late",
-            sum.followed
-        ));
+        let wakes = counted_wakes(sum.followed);
+        text.push_str(&format!("; in {wakes} by the wake before, which it made late"));
     }
     if sum.inferred > 0 {
-        let wakes = if sum.inferred == 1 { "wake" } else { "wakes" };
+        let wakes = counted_wakes(sum.inferred);
         text.push_str(&format!(
-            "; in {} {wakes} it ran already when the recording began, as the first event of its \
-             CPU shows",
-            sum.inferred
+            "; in {wakes} it ran already when the recording began, as the first event of its CPU \
+             shows"
         ));
     }
     if let LateCause::Ipi { sender: Some(_) } = cause {
@@ -386,7 +382,7 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         let sent: Vec<&SenderCount> = senders.iter().filter(is_it).collect();
         let sends: u64 = sent.iter().map(|count| count.sends).sum();
         if let Some(first) = sent.first() {
-            text.push_str(&format!("; {sends} sends recorded"));
+            text.push_str(&format!("; {} sends recorded", grouped(sends)));
             if let Some(function) = config.symbols.name(first.function) {
                 text.push_str(&format!(", the last for {function}"));
             }
@@ -398,28 +394,28 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
 /// Evidence that a lower frequency made the kernel's own part of the way longer, in words.
 fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
     let LateCause::Frequency { usual_khz, khz } = *cause else { return String::new() };
-    let wakes = if sum.touched == 1 { "wake" } else { "wakes" };
     format!(
         "cpu_frequency: {usual_khz} → {khz} kHz, {:.1} times slower, and the kernel's part of the \
-         way took no more times as long, in {} {wakes}",
+         way took no more times as long, in {}",
         SlowClock { usual_khz, khz }.ratio(),
-        sum.touched
+        counted_wakes(sum.touched)
     )
 }
 
-/// A duration in a unit that suits it.
+/// A duration with three figures, in the unit that suits it, without zeros that say nothing.
 fn shown_duration(duration_ns: u64) -> String {
-    let value = duration_ns as f64;
-    let with = |value: f64, unit: &str| {
-        let decimals = if value < 10.0 && value.fract() != 0.0 { 1 } else { 0 };
-        format!("{value:.decimals$} {unit}")
+    let (unit_ns, unit) = match duration_ns {
+        0..1_000 => (1.0, "ns"),
+        1_000..1_000_000 => (1e3, "µs"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
     };
-    match duration_ns {
-        0..1_000 => format!("{duration_ns} ns"),
-        1_000..1_000_000 => with(value / 1e3, "µs"),
-        1_000_000..1_000_000_000 => with(value / 1e6, "ms"),
-        _ => with(value / 1e9, "s"),
-    }
+    format!("{} {unit}", concise(duration_ns as f64 / unit_ns))
+}
+
+/// `12 wakes`.
+fn counted_wakes(count: u64) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "wake" } else { "wakes" })
 }
 
 fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> String {
@@ -443,10 +439,12 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
                 shown_duration(worst.most_ns())
             ),
         };
+        let wakes = grouped(wakes);
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
     let lost = shown_duration(table.lateness_ns.saturating_sub(own_ns));
+    let [wakes, late] = [wakes, late].map(grouped);
     let mut parts = named(table, config).into_iter();
     let answer = match table.undecided {
         None if own_ns > 0 && own_ns >= table.lateness_ns => {
@@ -462,6 +460,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
             format!("{first}{rest}.")
         }
         Some(TooFewLate { needed, more_ns, .. }) => {
+            let needed = grouped(needed);
             let more = more_ns.map(shown_duration).unwrap_or_default();
             format!(
                 "Undecided: {late} of {wakes} wakes later than {bar}, shares need {needed} (at \
@@ -473,7 +472,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
     let open = table.rows.iter().find(|row| row.cause == LateCause::NoSingle);
     let open = open.map(|row| match row.wakes {
         1 => " One of them has no single cause.".to_owned(),
-        wakes => format!(" {wakes} of them have no single cause."),
+        wakes => format!(" {} of them have no single cause.", grouped(wakes)),
     });
     let worst = table.worst_cause.as_ref().map(|worst| {
         let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
@@ -499,7 +498,8 @@ fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
 fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
     let BusyReleases { count, longest_ns } = busy;
     (count > 0).then(|| {
-        let (releases, longest) = (wakes.saturating_add(count), shown_duration(longest_ns));
+        let releases = grouped(wakes.saturating_add(count));
+        let (count, longest) = (grouped(count), shown_duration(longest_ns));
         format!(
             "{count} of {releases} releases found it still at work, up to {longest} after a wake \
              without a wait: it skipped them, and no wake shows them. "
@@ -509,11 +509,10 @@ fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
 
 /// A sentence on wakes that are later than they count; `None` where none are.
 fn reaching_out(outside: OpenWakes) -> Option<String> {
-    let wakes = |count: u64| if count == 1 { "wake" } else { "wakes" };
     let OpenWakes { begun, waiting } = outside;
-    let begun = (begun > 0).then(|| format!("{begun} {} waited before it began", wakes(begun)));
-    let waiting =
-        (waiting > 0).then(|| format!("{waiting} {} still waited at its end", wakes(waiting)));
+    let wakes = |count: u64, what: &str| (count > 0).then(|| counted_wakes(count) + what);
+    let begun = wakes(begun, " waited before it began");
+    let waiting = wakes(waiting, " still waited at its end");
     let both: Vec<String> = [begun, waiting].into_iter().flatten().collect();
     let are = if both.is_empty() { return None } else { both.join(", ") };
     Some(format!(" What is outside of the recording does not count: {are}."))
@@ -553,10 +552,9 @@ fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     for row in table.rows.iter().filter(is_named).take(NAMED) {
         largest_ns = largest_ns.max(row.time_ns);
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
-        let wakes = if row.touched == 1 { "wake" } else { "wakes" };
         let who = |task: TaskName| row.culprits.headline(task, row.time_ns);
         let cause = name_by(&row.group, config, who);
-        let name = format!("{cause}{on_cpu} (in {} {wakes})", row.touched);
+        let name = format!("{cause}{on_cpu} (in {})", counted_wakes(row.touched));
         parts.push(NamedShare { share: per_cent(row.time_ns), name, is_cause: true });
         rest = rest.saturating_sub(row.time_ns);
     }
@@ -588,7 +586,7 @@ mod tests {
     #[test]
     fn durations_have_their_unit() {
         let shown =
-            [0, 999, 1_500, 50_000, 2_400_000, 12_000_000, 3_000_000_000].map(shown_duration);
-        assert_eq!(shown, ["0 ns", "999 ns", "1.5 µs", "50 µs", "2.4 ms", "12 ms", "3 s"]);
+            [0, 999, 1_500, 50_000, 1_024_000, 12_000_000, 3_000_000_000].map(shown_duration);
+        assert_eq!(shown, ["0 ns", "999 ns", "1.5 µs", "50 µs", "1.02 ms", "12 ms", "3 s"]);
     }
 }

@@ -1222,7 +1222,7 @@ fn releases_that_a_thread_works_through_are_counted_though_no_wake_shows_them() 
     let busy = outcome.threads[0].busy;
     assert_eq!(busy.count, 2, "{}", outcome.table.sentence);
     assert!((5 * MS..5 * MS + 200 * US).contains(&busy.longest_ns), "{busy:?}");
-    let first = "2 of 77 releases found it still at work, up to 5.1 ms";
+    let first = "2 of 77 releases found it still at work, up to 5.09 ms";
     assert!(outcome.table.sentence.starts_with(first), "{}", outcome.table.sentence);
     let slept = skipping(false);
     assert_eq!(slept.threads[0].busy.count, 0, "it slept through them: {}", slept.table.sentence);

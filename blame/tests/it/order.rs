@@ -33,8 +33,8 @@ fn causes_stand_in_the_order_of_the_time_that_they_took() {
     assert!(rows[0].time_ns > rows[1].time_ns && rows[1].time_ns > 12 * 40 * US);
     assert_eq!(rows.last().map(|row| row.cause.kind()), Some(CauseKind::NormalPath));
     let sentence = &outcome.table.sentence;
-    let first = "% of the 1.6 ms lost by the 13 wakes later than 50 µs: hog (priority 97, 200) ran \
-                 above on CPU 0 (in 1 wake)";
+    let first = "% of the 1.62 ms lost by the 13 wakes later than 50 µs: hog (priority 97, 200) \
+                 ran above on CPU 0 (in 1 wake)";
     assert!(sentence.contains(first), "{sentence}");
     assert!(
         sentence.contains("equal (priority 90, 201) ran at the same priority on CPU 0 (in 12 ")

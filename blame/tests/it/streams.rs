@@ -788,7 +788,7 @@ fn threads_on_two_cpus_have_tables_of_their_own_and_one_together() {
     );
     let late: u64 = outcome.threads.iter().map(|thread| thread.table.late).sum();
     assert_eq!(late, 45);
-    let sentence = "60 % of the 7.3 ms lost by the 45 wakes later than 50 µs: hog (priority 97, \
+    let sentence = "60 % of the 7.26 ms lost by the 45 wakes later than 50 µs: hog (priority 97, \
                     200) ran above on CPU 0 (in 15 wakes); 34 %: cat (nice 0, 202) was not \
                     preempted on CPU 1 (in 30 wakes); 6 % the normal path. The worst was 300 µs \
                     late, 290 µs of it: hog (priority 97, 200) ran above.";

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-import", &["punctual-core", "punctual-analysis"]),
     ("punctual-host", &["punctual-core", "punctual-os"]),
     ("punctual-trace", &[]),
-    ("punctual-blame", &["punctual-trace"]),
+    ("punctual-blame", &["punctual-analysis", "punctual-trace"]),
     (
         "punctual-lab",
         &[

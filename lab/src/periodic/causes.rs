@@ -5,6 +5,7 @@
 //! without, and recorded behind that in blocks that do not count. Only what passes in blocks is
 //! looked at. Changes nothing of the machine; the events end with the process. Never prints.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -201,18 +202,34 @@ struct Recorded {
     missing: Vec<MissingEvent>,
     begun_ns: u64,
     machine: RecordedMachine,
-    /// System management interrupts when it was opened.
-    smi: Option<SmiCount>,
+    /// The group whose turn it is, and the count of system management interrupts at its begin.
+    begun: Option<(usize, SmiCount)>,
+    /// Those in the turns of each group, where they are counted.
+    smis: BTreeMap<usize, u64>,
 }
 
 impl Recorded {
+    /// A turn of a group begins.
+    fn begin_turn(&mut self, group: usize) {
+        self.begun = self.machine.smi_count().map(|count| (group, count));
+    }
+
+    /// It is over.
+    fn end_turn(&mut self) {
+        let Some((group, before)) = self.begun.take() else { return };
+        if let Some(count) = self.machine.smis_since(Some(before)) {
+            *self.smis.entry(group).or_default() += count;
+        }
+    }
+
     /// Ends it, and waits until the events are closed, which disturbs all CPUs: unless all has been
     /// stopped, and nothing more is measured.
     fn end(self, stop: &AtomicBool) -> Option<(TurnAccounts, CaptureEvidence)> {
-        let smis = self.machine.smis_since(self.smi);
         let mut ended = self.capture.end()?;
-        if let Some(count) = smis {
-            ended.consumer.groups.iter_mut().for_each(|blame| blame.set_smi_count(count));
+        for (group, blame) in ended.consumer.groups.iter_mut().enumerate() {
+            if let Some(&count) = self.smis.get(&group) {
+                blame.set_smi_count(count);
+            }
         }
         let evidence = CaptureEvidence::of(&ended.facts, self.missing, self.begun_ns);
         if !stop.load(Ordering::Relaxed) {
@@ -358,19 +375,20 @@ impl LoopRecorder {
         capture.pause();
         pause(SETTLE);
         let machine = self.plan.machine;
-        Ok(Recorded { capture, missing, begun_ns, machine, smi: machine.smi_count() })
+        Ok(Recorded { capture, missing, begun_ns, machine, begun: None, smis: BTreeMap::new() })
     }
 
     /// A block of this condition begins: what passes from its first warm cycle on is looked at,
     /// where events are recorded now.
     pub(super) fn begin_block(&mut self, plan: &PeriodicPlan, condition: usize) {
-        let Ok(recorded) = &self.recorded else { return };
+        let Ok(recorded) = &mut self.recorded else { return };
         if self.place == RecordedWhere::Behind {
             // With rings that are empty more of it fits in; it does not count anyway.
             recorded.capture.drain();
             recorded.capture.resume();
         }
         let Some(&group) = self.plan.groups.get(condition) else { return };
+        recorded.begin_turn(group);
         let shortest = plan.streams.iter().map(|stream| stream.period.as_ns()).min().unwrap_or(0);
         let cold_ns = shortest.saturating_mul(u64::from(plan.cold));
         let from_ns = now_ns(ClockId::Monotonic).saturating_add(cold_ns);
@@ -383,10 +401,10 @@ impl LoopRecorder {
         if let Some(turn) = self.turns().last_mut() {
             turn.to_ns = turn.to_ns.min(now_ns);
         }
+        let Ok(recorded) = &mut self.recorded else { return };
+        recorded.end_turn();
         // The reader may be behind: until it has stopped nothing more counts.
-        if let Ok(recorded) = &self.recorded
-            && self.place == RecordedWhere::Behind
-        {
+        if self.place == RecordedWhere::Behind {
             recorded.capture.pause();
         }
     }

@@ -33,6 +33,8 @@ use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::part::WakePart;
 use punctual_blame::symbols::SymbolMap;
 use punctual_engine::spawn;
+use punctual_host::facts::{IdleState, SmiCount};
+use punctual_host::root::Root;
 use punctual_lab::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, CaptureTally, ClockOffsets, EventSet,
     kernel_symbols,
@@ -112,7 +114,7 @@ impl TimeScale {
     /// Length of one disturbance, µs.
     const fn length_us(self, kind: Injection) -> u64 {
         match kind {
-            Injection::Stop => 2_000 * self.times,
+            Injection::Stop | Injection::Throttling => 2_000 * self.times,
             Injection::OwnOverrun => 1_300 * self.times,
             // A fault that is recorded takes several µs in a virtual machine. What a slow machine
             // does in the kernel takes some times as long by itself.
@@ -212,8 +214,13 @@ fn config(tid: i32, kind: Injection, scale: TimeScale) -> BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
         late: LateThreshold::Above(scale.late_ns(kind)),
         machine: CapturedMachine {
-            platform: Platform::VirtualMachine,
+            // Firmware is what takes a CPU from a kernel that no host runs.
+            platform: match kind {
+                Injection::Firmware => Platform::Metal,
+                _ => Platform::VirtualMachine,
+            },
             clock_offsets_ns: clocks.all_ns(),
+            idle_exits_us: IdleState::exits_us(&Root::live()),
             ..CapturedMachine::default()
         },
         symbols: SymbolMap::new(functions),
@@ -295,19 +302,25 @@ fn observe<D, L>(
     let symbols = config.symbols.clone();
     let from_ns = Arc::new(AtomicU64::new(u64::MAX));
     let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
-    let events = CapturePlan::new(EventSet::Full).in_guest(true).away_from(&[victim.cpu]);
-    let events = events.following(&[victim.tid]).read_by(SchedPolicy::Fifo(1));
+    let events = CapturePlan::new(EventSet::Full).in_guest(kind != Injection::Firmware);
+    let events = events.away_from(&[victim.cpu]).following(&[victim.tid]);
+    let events = events.read_by(SchedPolicy::Fifo(1));
     let capture = Capture::start(&events, accountant).map_err(|why| why.to_string())?;
     let begin_ns = now_ns(ClockId::Monotonic) + SETTLE_NS;
     let _early = sleep_until_ns(begin_ns);
     from_ns.store(begin_ns, Ordering::Relaxed);
+    let count = || SmiCount::read(&Root::live(), victim.cpu);
+    let before = count();
     let disturber = begin(victim)?;
     drop(control_loop.0.stdin.take());
     let mut rest = String::new();
     output.read_to_string(&mut rest).map_err(text)?;
     let log = end(disturber, victim, &rest)?;
-    let ended = capture.end().ok_or("the reader ended")?;
+    let mut ended = capture.end().ok_or("the reader ended")?;
     ended.closing.wait();
+    if let Some((before, now)) = before.zip(count()) {
+        ended.consumer.blame.set_smi_count(now.since(before));
+    }
     Ok(Round { outcome: ended.consumer.blame.finish(), facts: ended.facts, log, symbols })
 }
 
@@ -371,6 +384,8 @@ fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
             Injection::Protection | Injection::Barriers | Injection::Moves | Injection::Datagrams,
             CauseKind::Ipi,
         ) => is_named,
+        (Injection::Throttling, CauseKind::Throttled)
+        | (Injection::Firmware, CauseKind::HostOrFirmware) => true,
         (Injection::Stop, _) => followed == Some(CauseKind::Stopped),
         (Injection::OwnFaults | Injection::OwnOverrun, kind) => is_own(followed.unwrap_or(kind)),
         (Injection::Datagrams, _) => {

@@ -1,4 +1,5 @@
-//! Disturbs a loop: `inject KIND TID [TIMES]`, as root; `inject` alone names the kinds.
+//! Disturbs a loop: `inject KIND TID [TIMES [EVERY_US LENGTH_US]]`, as root; `inject` alone names
+//! the kinds.
 //!
 //! The loop is a thread of another program, pinned to a CPU or at least on one at this moment.
 //! Printed is the log: the thread that disturbed, then a line an interval: start and end in ns of
@@ -22,8 +23,15 @@ fn run() -> Result<(), String> {
     };
     let kind = Injection::find(kind).ok_or_else(|| format!("{kind}: no such kind"))?;
     let tid: i32 = tid.parse().map_err(|_| format!("{tid}: the number of a thread"))?;
-    let times = rest.first().map_or(Ok(100), |times| times.parse());
-    let times = times.map_err(|_| "TIMES is a number")?;
+    let number = |place: usize, otherwise: u32| {
+        let word = rest.get(place);
+        word.map_or(Ok(otherwise), |word| word.parse().map_err(|_| format!("{word}: no number")))
+    };
+    let times = number(0, 100)?;
+    let every = Duration::from_micros(number(1, 5_100)?.into());
+    let is_long = matches!(kind, Injection::Stop | Injection::Throttling);
+    let length = number(2, if is_long { 2_000 } else { 300 })?;
+    let length = Duration::from_micros(length.into());
     let found = find_threads(&Root::live(), &ThreadTarget::Thread(tid));
     let found = found.map_err(|why| why.to_string())?;
     let thread = found.first().ok_or("it is gone")?;
@@ -33,8 +41,7 @@ fn run() -> Result<(), String> {
     let priority = thread.policy.map_or(1, |policy| policy.priority.clamp(1, 97));
     let priority = u8::try_from(priority).unwrap_or(1);
     let victim = Victim { cpu, other_cpu, priority, pid: thread.pid, tid };
-    let length = Duration::from_micros(if kind == Injection::Stop { 2_000 } else { 300 });
-    let plan = InjectionPlan::new(kind, victim, times, (Duration::from_micros(5_100), length));
+    let plan = InjectionPlan::new(kind, victim, times, (every, length));
     let running = RunningInjection::start(plan.map_err(|why| why.to_string())?);
     let log = running.and_then(RunningInjection::wait).map_err(|why| why.to_string())?;
     println!("{} {} {}", log.name, log.tid, log.failed);

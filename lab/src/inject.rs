@@ -2,8 +2,11 @@
 //!
 //! For tests of what attribution answers: a loop is disturbed, and the answer is held against the
 //! log. Every injection is bounded in time and number, runs in a named thread of its own, or in the
-//! loop's own where the loop disturbs itself, and puts back what it changed. Not what a kernel
-//! grants to nobody's machine but a guest: real-time throttling of a control group.
+//! loop's own where the loop disturbs itself, and puts back what it changed. One kind belongs into
+//! a guest, and is refused elsewhere: firmware that takes the CPU.
+
+mod firmware;
+mod group;
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -24,6 +27,8 @@ use punctual_os::signal::Backlog;
 use punctual_os::{Errno, events, memory, process, socket};
 
 use crate::load::network::{self, SocketPair};
+use firmware::ManagementInterrupts;
+use group::{BudgetGroup, GroupBudget};
 
 /// A kind of disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,11 +58,15 @@ pub enum Injection {
     Barriers,
     /// The loop's thread is moved to another CPU and back.
     Moves,
+    /// A thread below the loop uses up the real-time budget of the control group that both are in.
+    Throttling,
+    /// The firmware takes the loop's CPU, by a system management interrupt.
+    Firmware,
 }
 
 impl Injection {
     /// Each of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::HigherPriority,
         Self::EqualPriority,
         Self::LongSystemCall,
@@ -70,6 +79,8 @@ impl Injection {
         Self::Protection,
         Self::Barriers,
         Self::Moves,
+        Self::Throttling,
+        Self::Firmware,
     ];
 
     /// Its name, one word.
@@ -87,6 +98,8 @@ impl Injection {
             Self::Protection => "mprotect",
             Self::Barriers => "barriers",
             Self::Moves => "moves",
+            Self::Throttling => "throttling",
+            Self::Firmware => "smi",
         }
     }
 
@@ -162,6 +175,11 @@ pub enum InjectionRefused {
         /// The reason, in words.
         why: String,
     },
+    /// The machine is not one that it can be done on.
+    Machine {
+        /// What it lacks, or the part that it refused.
+        why: String,
+    },
     /// No thread.
     Thread {
         /// The reason, in words.
@@ -178,7 +196,7 @@ impl fmt::Display for InjectionRefused {
                 f.write_str("the loop to be stopped is in this process: run it in another one")
             }
             Self::Network { why } => write!(f, "no devices to send datagrams through: {why}"),
-            Self::Thread { why } => f.write_str(why),
+            Self::Machine { why } | Self::Thread { why } => f.write_str(why),
         }
     }
 }
@@ -223,6 +241,11 @@ impl InjectionPlan {
             return refuse(format!("the loop's priority {}: 1 to 97", victim.priority));
         }
         Ok(Self { kind, victim, times, every_ns, length_ns })
+    }
+
+    /// The budget of a group that shall stand still for about the length of a disturbance.
+    const fn budget(&self) -> GroupBudget {
+        GroupBudget { period_ns: self.every_ns / 4 * 3, pause_ns: self.length_ns }
     }
 }
 
@@ -272,6 +295,8 @@ enum Prepared {
     Protects(Pages),
     Barriers,
     Moves(Box<CpuMask>),
+    UsesUp(BudgetGroup),
+    Manages(ManagementInterrupts),
 }
 
 /// Queued signals that keep interrupts off for about a third of a millisecond [measured: 40 ns a
@@ -291,6 +316,12 @@ const TIMERS_AHEAD_NS: u64 = 3_000_000;
 const PROTECTED_BYTES: usize = 64 * 1024;
 /// Time of a fault and its share of the end, roughly, ns.
 const NS_A_FAULT: u64 = 500;
+/// A budget is used up while a period goes on: the least pause of a group that counts is this part
+/// of the one asked for, 125 us of 2 ms. The loop takes the CPU for less; what a host takes counts
+/// as the disturber's, which makes a right answer wrong.
+const PAUSE_PARTS: u64 = 16;
+/// A real-time priority below every loop's that is asked for.
+const BELOW: u8 = 1;
 
 /// Does a disturbance when told to.
 #[derive(Debug)]
@@ -364,6 +395,16 @@ impl Injector {
                 let before = affinity::get(victim.tid).map_err(refused("the loop's affinity"))?;
                 Prepared::Moves(Box::new(before))
             }
+            Injection::Throttling => {
+                pin(victim.cpu)?;
+                let group = BudgetGroup::make(victim, plan.budget())?;
+                policy(SchedPolicy::Fifo(BELOW))?;
+                Prepared::UsesUp(group)
+            }
+            Injection::Firmware => {
+                pin(victim.other_cpu)?;
+                Prepared::Manages(ManagementInterrupts::find()?)
+            }
         };
         Ok(Self { plan: *plan, prepared, _companion: companion })
     }
@@ -427,6 +468,8 @@ impl Injector {
                 affinity::set(victim.tid, before)?;
                 slept
             }),
+            Prepared::UsesUp(group) => group.use_up(victim.cpu, length_ns / PAUSE_PARTS),
+            Prepared::Manages(interrupts) => interrupts.once(victim.cpu, length_ns),
         }
     }
 }
@@ -442,7 +485,7 @@ fn timed(part: impl FnOnce(u64) -> Result<(), Errno>) -> Result<InjectedInterval
 /// As [`timed`], with the least real-time priority: below the loop, but ordinary threads cannot run
 /// within the interval, which would then not be the disturber's.
 fn timed_alone(part: impl FnOnce(u64) -> Result<(), Errno>) -> Result<InjectedInterval, Errno> {
-    scheduler::set(0, SchedPolicy::Fifo(1))?;
+    scheduler::set(0, SchedPolicy::Fifo(BELOW))?;
     let interval = timed(part);
     scheduler::set(0, SchedPolicy::Other)?;
     interval
@@ -459,16 +502,15 @@ fn compute(until_ns: u64) {
 /// queue of a UDP socket is freed later, by RCU, in a soft interrupt (sk_destruct,
 /// net/core/sock.c).
 fn close_long_queue(victim: &Victim, length_ns: u64) -> Result<InjectedInterval, Errno> {
-    let by_number = |why: std::io::Error| Errno(why.raw_os_error().unwrap_or(Errno::IO.0));
     affinity::set(0, &CpuMask::one(victim.other_cpu))?;
-    let (mut sender, receiver) = UnixStream::pair().map_err(by_number)?;
+    let (mut sender, receiver) = UnixStream::pair().map_err(|why| by_number(&why))?;
     socket::force_send_buffer(sender.as_raw_fd(), 64 << 20)?;
-    sender.set_nonblocking(true).map_err(by_number)?;
+    sender.set_nonblocking(true).map_err(|why| by_number(&why))?;
     for _ in 0..(length_ns / NS_A_MESSAGE).clamp(1, QUEUED_MAX) {
         match sender.write(&[0]) {
             Ok(_) => {}
             Err(why) if why.kind() == ErrorKind::WouldBlock => break,
-            Err(why) => return Err(by_number(why)),
+            Err(why) => return Err(by_number(&why)),
         }
     }
     affinity::set(0, &CpuMask::one(victim.cpu))?;
@@ -476,6 +518,11 @@ fn close_long_queue(victim: &Victim, length_ns: u64) -> Result<InjectedInterval,
         drop(receiver);
         Ok(())
     })
+}
+
+/// The kernel's number for a refusal.
+fn by_number(why: &std::io::Error) -> Errno {
+    Errno(why.raw_os_error().unwrap_or(Errno::IO.0))
 }
 
 /// Arms all timers for one instant. Their end is seen by this thread, which a timer after them
@@ -793,6 +840,45 @@ mod tests {
         let running = RunningInjection::start(plan(Injection::Datagrams, 5)).expect("a thread");
         let log = running.wait().expect("devices");
         assert_eq!((log.intervals.len(), log.failed), (5, 0));
+    }
+
+    #[test]
+    fn firmware_is_refused_where_no_driver_can_take_the_cpus() {
+        let refused = Injector::prepare(&plan(Injection::Firmware, 1)).map(drop);
+        let why = refused.expect_err("no guest has these tests").to_string();
+        assert!(why.contains("smi") && !why.contains('\n'), "{why}");
+    }
+
+    #[test]
+    fn a_group_is_stopped_when_its_budget_is_used_up_and_nothing_is_left_of_it() {
+        if !skip::need("root", skip::is_root()) || !skip::need_fifo() {
+            return;
+        }
+        if !skip::need("CPUs 0 and 1", two_cpus()) {
+            return;
+        }
+        let groups = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup"));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
+        let pid = child.id().cast_signed();
+        let before = groups(child.id()).expect("ours");
+        let victim = Victim { pid, tid: pid, ..victim() };
+        let times = (Duration::from_millis(8), Duration::from_millis(2));
+        let plan = InjectionPlan::new(Injection::Throttling, victim, 4, times).expect("bounded");
+        let outcome = RunningInjection::start(plan).expect("a thread").wait();
+        let after = groups(child.id()).expect("ours");
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert_eq!(after, before);
+        let log = match outcome {
+            Err(InjectionRefused::Machine { why }) => {
+                let _skipped = skip::need_device(&format!("a group with a budget: {why}"), false);
+                return;
+            }
+            log => log.expect("the kernel has it"),
+        };
+        assert_eq!((log.intervals.len(), log.failed), (4, 0));
+        let shortest = log.intervals.iter().map(|interval| interval.end_ns - interval.start_ns);
+        assert!(shortest.min().is_some_and(|ns| ns >= 2_000_000 / PAUSE_PARTS), "{log:?}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Debian's kernels with PREEMPT_RT boot under emulation, without any right, from an image that
 //! holds the command, the tests and a script; what the script printed is judged. Times under
 //! emulation mean nothing, so none is judged. Packages are kept in the user's cache (about 1 GB,
-//! see [`System`]); nothing is installed but, with `--install`, mmdebstrap. What a guest printed
-//! is in `target/vm/SCENARIO-KERNEL….log`.
+//! 1.7 GB more for drivers of ours, see [`System`]); nothing is installed but, with `--install`,
+//! mmdebstrap. What a guest printed is in `target/vm/SCENARIO-KERNEL….log`.
 
 mod archive;
 mod programs;
@@ -31,10 +31,13 @@ struct Scenario {
     name: &'static str,
     summary: &'static str,
     system: Root,
-    /// True where CPUID shows no hypervisor: the guest takes what stops its CPUs for firmware.
-    hides_hypervisor: bool,
+    /// Its processor, as QEMU names it.
+    cpu: &'static str,
     /// Parameters of the kernel.
     append: &'static str,
+    /// A driver of ours, beside this file as `NAME.c`: built for each kernel in memory, and not
+    /// loaded, at /NAME.ko.
+    own_driver: Option<&'static str>,
     programs: &'static [Program],
     /// Runs of the command on this side meanwhile: their names, their arguments.
     outside: &'static [(&'static str, &'static str)],
@@ -68,8 +71,9 @@ impl Scenario {
         name: "",
         summary: "",
         system: Root::Disk,
-        hides_hypervisor: false,
+        cpu: "max",
         append: "",
+        own_driver: None,
         programs: &[],
         outside: &[],
         steps: &[],
@@ -154,7 +158,7 @@ pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
     }
-    ["mmdebstrap", "strip", "ldd", "mke2fs", "cc"]
+    ["mmdebstrap", "strip", "ldd", "mke2fs", "cc", "unshare"]
         .into_iter()
         .find(|program| !process::on_path(program))
 }
@@ -236,7 +240,11 @@ impl Place<'_> {
     fn boot(&self, scenario: &Scenario, system: MemorySystem, log: &Path) -> Result<(), String> {
         let MemorySystem { kernel, devices, drivers } = system;
         let known = KERNELS.iter().find(|known| known.name == kernel);
-        let kernel = System::of(&known.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
+        let known = known.ok_or_else(|| format!("no kernel {kernel}"))?;
+        let kernel = match scenario.own_driver {
+            None => System::of(&known.packages(IMAGE))?,
+            Some(_) => System::of(&known.packages(WORKSHOP))?,
+        };
         let mut archive = Archive::default();
         let init = init(scenario.steps.first().unwrap_or(&""));
         archive.add("/init", init.as_bytes());
@@ -244,6 +252,9 @@ impl Place<'_> {
         for (number, driver) in drivers.iter().enumerate() {
             let bytes = kernel.driver(self.emulator, driver)?;
             archive.add(&format!("/drivers/{number}.ko"), &bytes);
+        }
+        if let Some(name) = scenario.own_driver {
+            archive.add(&format!("/{name}.ko"), &kernel.built_driver(name)?);
         }
         for (path, bytes) in self.programs.files(scenario.programs, true)? {
             archive.add(&path, &bytes);
@@ -263,7 +274,7 @@ impl Place<'_> {
             disks: &[],
             devices,
             append: scenario.append,
-            hides_hypervisor: scenario.hides_hypervisor,
+            cpu: scenario.cpu,
             standstills: scenario.standstills,
             patience: scenario.patience(),
         }
@@ -294,7 +305,7 @@ impl Place<'_> {
                 disks: &[&root, &carrier],
                 devices: &[],
                 append: &append,
-                hides_hypervisor: scenario.hides_hypervisor,
+                cpu: scenario.cpu,
                 standstills: scenario.standstills,
                 patience: scenario.patience(),
             }
@@ -341,22 +352,34 @@ const EMULATOR: Packages =
 struct Kernel {
     /// Its version as people name it.
     name: &'static str,
-    packages: Packages,
+    suite: &'static str,
+}
+
+/// The packages of a kernel alone.
+const IMAGE: &str = "base-files,linux-image-rt-amd64";
+/// The packages of a kernel, of the same version, for which drivers can be built: 0.5 to 0.7 GB.
+const WORKSHOP: &str = "base-files,linux-headers-rt-amd64,linux-image-rt-amd64,dash,coreutils,\
+                        sed,grep,mawk,make,findutils";
+
+impl Kernel {
+    const fn packages(&self, include: &'static str) -> Packages {
+        Packages { suite: self.suite, include }
+    }
 }
 
 /// One of each age: the oldest that is supported, the stable one, the newest.
-const KERNELS: [Kernel; 3] =
-    [kernel("6.1", "bookworm"), kernel("6.12", "trixie"), kernel("7.2", "sid")];
-
-const fn kernel(name: &'static str, suite: &'static str) -> Kernel {
-    Kernel { name, packages: Packages { suite, include: "base-files,linux-image-rt-amd64" } }
-}
+const KERNELS: [Kernel; 3] = [
+    Kernel { name: "6.1", suite: "bookworm" },
+    Kernel { name: "6.12", suite: "trixie" },
+    Kernel { name: "7.2", suite: "sid" },
+];
 
 /// Packages, unpacked in a folder.
 ///
 /// Made by mmdebstrap in the user's cache, outside the clone, so that every clone uses them; made
 /// again when the list of packages changes. Downloads only here. Programs are started by the
-/// loader that lies beside them, so that none needs a root of its own.
+/// loader that lies beside them, so that none needs a root of its own; but for the compiler of
+/// drivers, which gets one in a user namespace.
 struct System(PathBuf);
 
 impl System {
@@ -411,15 +434,45 @@ impl System {
         only(&self.path("boot"), "vmlinuz-").or_else(|_| only(&self.modules()?, "vmlinuz"))
     }
 
-    /// A driver, unpacked by `emulator`'s xz where it is packed: its path below the kernel's
-    /// `drivers`, without its ending.
+    /// A driver, unpacked by `emulator`'s xz where it is packed: its path in the kernel's tree,
+    /// without its ending.
     fn driver(&self, emulator: &Self, name: &str) -> Result<Vec<u8>, String> {
-        let plain = self.modules()?.join(format!("kernel/drivers/{name}.ko"));
+        let plain = self.modules()?.join(format!("kernel/{name}.ko"));
         if plain.is_file() {
             return fs::read(&plain).map_err(|error| format!("{}: {error}", plain.display()));
         }
         let packed = plain.with_extension("ko.xz");
         process::output(emulator.program("xz").args(["--decompress", "--stdout"]).arg(packed))
+    }
+
+    /// A driver of ours, by the compiler of its packages, in a root that is theirs.
+    fn built_driver(&self, name: &str) -> Result<Vec<u8>, String> {
+        // Another clone may be building the same.
+        let folder = format!("tmp/{name}.{}", std::process::id());
+        let at = self.path(&folder);
+        let built = self.build_driver(name, &folder);
+        fs::remove_dir_all(&at).map_err(|error| format!("{}: {error}", at.display()))?;
+        built
+    }
+
+    fn build_driver(&self, name: &str, folder: &str) -> Result<Vec<u8>, String> {
+        let at = self.path(folder);
+        let failed = |error: std::io::Error| format!("{}: {error}", at.display());
+        fs::create_dir_all(&at).map_err(failed)?;
+        let source = workspace::root().join(format!("xtask/src/vm/{name}.c"));
+        fs::copy(&source, at.join(format!("{name}.c"))).map_err(failed)?;
+        fs::write(at.join("Makefile"), format!("obj-m := {name}.o\n")).map_err(failed)?;
+        // Tools of newer kernels look into /proc.
+        fs::create_dir_all(self.path("proc")).map_err(failed)?;
+        let release = self.modules()?;
+        let release = release.file_name().ok_or("a kernel without a release")?.to_string_lossy();
+        let mut make = Command::new("unshare");
+        make.args(["--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]);
+        make.arg(format!("--root={}", self.0.display()));
+        make.args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "make", "AWK=mawk", "-C"]);
+        make.arg(format!("/usr/src/linux-headers-{release}"));
+        process::output(make.arg(format!("M=/{folder}")).arg("modules"))?;
+        fs::read(at.join(format!("{name}.ko"))).map_err(failed)
     }
 
     fn modules(&self) -> Result<PathBuf, String> {
@@ -580,7 +633,7 @@ for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
 /// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
 /// that a plan may change, `groups` the control groups, `files` and `cmdline` what the boot loader
 /// reads; `killed` ends `punctual isolate` in the middle; `blame` prints the sentence about 15 s of
-/// CPU 1; /tmp/inside, isolated, shows where it runs.
+/// CPU 1, or of CPU $cpu; /tmp/inside, isolated, shows where it runs.
 const FUNCTIONS: &str = "step() {
   name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
 }
@@ -605,7 +658,8 @@ cmdline() {
   sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
 }
 blame() {
-  punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame
+  punctual blame --cpu ${cpu:-1} --duration 15s --json - $* >/tmp/blame &&
+    grep -m1 sentence /tmp/blame
 }
 cat >/tmp/inside <<'END'
 #!/bin/sh
@@ -654,8 +708,8 @@ struct Guest<'a> {
     outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     append: &'a str,
-    /// True where CPUID shows no hypervisor.
-    hides_hypervisor: bool,
+    /// Its processor, as QEMU names it.
+    cpu: &'a str,
     /// The step during which it stands still now and then.
     standstills: Option<&'a str>,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
@@ -680,8 +734,7 @@ impl Guest<'_> {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
         }
         qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
-        let cpu = if self.hides_hypervisor { "max,hypervisor=off" } else { "max" };
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", cpu, "-m", "1G", "-smp", "2"]);
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", self.cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);

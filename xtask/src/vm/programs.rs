@@ -24,6 +24,8 @@ pub(crate) enum Program {
     Commands,
     /// The example that holds attribution against disturbances that are known.
     Confusion,
+    /// The example that disturbs a loop.
+    Inject,
 }
 
 /// A target of cargo that is built as a program.
@@ -42,6 +44,7 @@ impl Program {
             Self::Library => ("punctual-engine", "punctual_engine", true),
             Self::Commands => ("punctual-cli", "it", true),
             Self::Confusion => ("punctual-lab", "confusion", false),
+            Self::Inject => ("punctual-lab", "inject", false),
         };
         Target { package, name, test }
     }
@@ -53,6 +56,7 @@ impl Program {
             Self::Library => "/bin/library",
             Self::Commands => "/bin/commands",
             Self::Confusion => "/bin/confusion",
+            Self::Inject => "/bin/inject",
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             "parport/parport",
             "parport/parport_pc",
             "char/ppdev",
-            "net/ethernet/intel/e1000e/e1000e",
+            "drivers/net/ethernet/intel/e1000e/e1000e",
         ],
     },
     append: "isolcpus=1",

@@ -118,7 +118,7 @@ impl TimeScale {
             Injection::OwnOverrun => 1_300 * self.times,
             // A fault that is recorded takes several µs in a virtual machine. What a slow machine
             // does in the kernel takes some times as long by itself.
-            Injection::OwnFaults => 130 * self.times.div_ceil(3),
+            Injection::OwnFaults => 200 * self.times.div_ceil(3),
             Injection::LongSystemCall => 300,
             _ => 300 * self.times,
         }

@@ -39,9 +39,9 @@ pub struct IdleState {
 }
 
 /// The most that leaving the state takes into which x86 halts without a driver, us: C1, which
-/// processors may deepen to C1E by themselves (10 us in the tables of drivers/idle/intel_idle.c,
-/// Linux 6.18).
-const HALT_EXIT_US: u64 = 10;
+/// processors may deepen to C1E by themselves (15 us at most in the tables of
+/// drivers/idle/intel_idle.c, Linux 6.18).
+const HALT_EXIT_US: u64 = 15;
 
 impl IdleState {
     /// The most that leaving each state takes, us, from shallow to deep; that of the one which the

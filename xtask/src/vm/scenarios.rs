@@ -78,7 +78,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "firmware",
-        summary: "why it was late where firmware took a CPU, or all that sees no hypervisor stood",
+        summary: "why it was late where firmware took all CPUs, or they stood without it",
         system: Root::Memory {
             guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])],
             drivers: &["arch/x86/kernel/msr"],
@@ -275,7 +275,8 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
 /// Two threads of CPU 1 never sleep, one of them above all ordinary ones: the kernel gives those
 /// their share, at the loop's cost. The upper one takes turns with the kernel's own threads of its
 /// priority. Then the kernel's detector of hardware latencies switches interrupts off for 10 ms of
-/// each 100 ms. Then nothing runs, and the machine stands still now and then.
+/// each 100 ms, and after it a driver of ours. Then nothing runs, and the machine stands still now
+/// and then.
 const CAUSES: &str = "cd /root
 dmesg -n 1
 spin='while :; do :; done'
@@ -332,7 +333,7 @@ fn explained(consoles: &[Console]) -> Result<(), String> {
         &[
             ("starved", &["fair server ran sh", "real-time throttling"]),
             ("off", &["hwlatd"]),
-            ("kept", &["irqs-kept-off"]),
+            ("kept", &["interrupts off in keep of irqs-kept-off"]),
             ("stood", &["host took the CPU", "host woke the idle CPU late", OWN]),
         ],
     )

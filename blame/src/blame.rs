@@ -630,14 +630,14 @@ impl Blame {
             let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
             Some(cpu.timeline.silence(from_ns, to_ns))
         };
+        let cpu = self.known_cpu(piece.cpu);
         // Of what a thread computes itself only missing time shows that it did not.
-        let witnesses = match piece.phase {
-            WakePhase::Running => 0,
-            _ => WITNESSES,
-        };
-        let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(witnesses);
-        let is_stolen =
-            self.known_cpu(piece.cpu).is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
+        if piece.phase == WakePhase::Running {
+            let is_stolen = cpu.is_some_and(|cpu| cpu.steal.is_mostly_stolen(from_ns, to_ns));
+            return StallEvidence::new(std::iter::empty(), is_stolen);
+        }
+        let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
+        let is_stolen = cpu.is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
         StallEvidence::new(witnesses, is_stolen)
     }
 

@@ -62,7 +62,8 @@ impl CauseSum {
 
     /// Adds the evidence on its stretches without an event in a wake.
     fn examine(&mut self, wake: &Wake, parts: impl Iterator<Item = WakePart>) {
-        for part in parts {
+        // One that follows a late wake is no stretch of its own.
+        for part in parts.filter(|part| part.rule != RuleId::Follows) {
             let is_stretch = part.activity.is_task_or_idle()
                 || matches!(
                     part.activity,
@@ -235,6 +236,7 @@ impl LatePart {
         if self.causes.iter().any(|booked| booked.cause == to) {
             let sum = &mut renamed.sum;
             sum.touched = sum.touched.saturating_sub(std::mem::take(&mut sum.beside));
+            sum.inferred = sum.inferred.min(sum.touched);
         }
         self.add(renamed);
     }
@@ -251,8 +253,7 @@ impl LatePart {
     /// each wake.
     pub(crate) fn give_to_firmware(&mut self) {
         self.rename(LateCause::NoEvent, LateCause::HostOrFirmware, |silent| {
-            let more = Certainty::Fair.confidence() / Certainty::Weak.confidence();
-            silent.sum.trust_ns = (silent.sum.trust_ns * more).min(silent.sum.time_ns as f64);
+            silent.sum.trust_ns = silent.sum.time_ns as f64 * Certainty::Fair.confidence();
             silent.rule = RuleId::CountedInterrupts;
         });
         if let Some(worst) = &mut self.worst

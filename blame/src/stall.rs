@@ -30,9 +30,9 @@ pub(crate) struct Silence {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StallEvidence {
-    /// True where another CPU was silent too: of several that whose silence is least by chance.
+    /// True where another CPU was silent too.
     pub(crate) is_coincident: bool,
-    /// The probability of that by chance, 0..1.
+    /// The probability of that by chance, 0..1: of several silent ones the least.
     pub(crate) chance: f64,
     /// True where the thread that ran got less CPU time than passed.
     pub(crate) is_stolen: bool,
@@ -40,9 +40,6 @@ pub(crate) struct StallEvidence {
     /// or where that was not written.
     #[serde(default)]
     witness: Option<Silence>,
-    /// All whose silence would tell something.
-    #[serde(default)]
-    telling: Coincidences,
     /// True where another CPU had events meanwhile.
     #[serde(default)]
     has_worked: bool,
@@ -63,9 +60,6 @@ impl StallEvidence {
             if evidence.witness.is_none_or(|witness| chance < witness.chance) {
                 evidence.witness = Some(silence);
             }
-            if chance <= RARE {
-                evidence.telling.add(silence);
-            }
         }
         evidence.is_coincident = rarest.is_some();
         evidence.chance = rarest.or(evidence.witness).map_or(0.0, |silence| silence.chance);
@@ -79,8 +73,7 @@ impl StallEvidence {
 }
 
 /// Stretches in which another CPU was silent too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Coincidences {
     stretches: u32,
     found: u32,
@@ -130,9 +123,9 @@ impl Coincidences {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct StallSums {
     stretches: u32,
-    /// Those with another CPU: the one that is least by chance silent.
-    all: Coincidences,
-    /// Those in which silence tells something, of each CPU: short ones, which chance alone makes
+    /// Those with another CPU: the one that is least by chance silent so long.
+    watched: Coincidences,
+    /// Those of them in which its silence tells something: short ones, which chance alone makes
     /// silent, would hide them.
     telling: Coincidences,
     /// Those in which another CPU had events.
@@ -147,12 +140,17 @@ impl StallSums {
     }
 
     pub(crate) fn add(&mut self, evidence: &StallEvidence) {
-        let mut all = Coincidences::default();
-        evidence.witness.into_iter().for_each(|silence| all.add(silence));
+        let (mut watched, mut telling) = (Coincidences::default(), Coincidences::default());
+        if let Some(silence) = evidence.witness {
+            watched.add(silence);
+            if silence.chance <= RARE {
+                telling.add(silence);
+            }
+        }
         self.merge(&Self {
             stretches: 1,
-            all,
-            telling: evidence.telling,
+            watched,
+            telling,
             worked: u32::from(evidence.has_worked),
             stolen: u32::from(evidence.is_stolen),
         });
@@ -160,16 +158,16 @@ impl StallSums {
 
     pub(crate) fn merge(&mut self, from: &Self) {
         self.stretches = self.stretches.saturating_add(from.stretches);
-        self.all.merge(&from.all);
+        self.watched.merge(&from.watched);
         self.telling.merge(&from.telling);
         self.worked = self.worked.saturating_add(from.worked);
         self.stolen = self.stolen.saturating_add(from.stolen);
     }
 
-    /// The coincidences that are looked at: all where few tell anything, for chances are known
+    /// The coincidences that are looked at: all where few tell something, for chances are known
     /// from what was seen before.
     const fn coincidences(&self) -> Coincidences {
-        if self.telling.stretches >= TELLING_MIN { self.telling } else { self.all }
+        if self.telling.stretches >= TELLING_MIN { self.telling } else { self.watched }
     }
 
     /// Returns true where more than chance shows that CPUs did not run.
@@ -178,9 +176,10 @@ impl StallSums {
     }
 
     /// Returns true where no other CPU had an event in four of five stretches: firmware that takes
-    /// one CPU takes all of them. A CPU that idles has none either.
+    /// one CPU takes all of them. A CPU that idles has none either, and without another one nothing
+    /// speaks against it.
     pub(crate) const fn may_be_of_all_cpus(&self) -> bool {
-        self.stretches > 0 && self.worked as u64 * 5 <= self.stretches as u64
+        self.stretches > 0 && self.worked as u64 * 5 <= self.watched.stretches as u64
     }
 }
 
@@ -255,6 +254,16 @@ impl StealBook {
                 && shortfall.missing_ns > (to_ns - from_ns) / 2
         })
     }
+
+    /// As [`Self::is_stolen`], of a stretch that is one of several in the time that was booked at
+    /// once: more than half of that is missing. What interrupts take may be missing too.
+    pub(crate) fn is_mostly_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.shortfalls.iter().rev().any(|shortfall| {
+            shortfall.from_ns <= from_ns
+                && shortfall.to_ns >= to_ns
+                && shortfall.missing_ns > (shortfall.to_ns - shortfall.from_ns) / 2
+        })
+    }
 }
 
 #[cfg(test)]
@@ -306,8 +315,8 @@ mod tests {
     #[test]
     fn coincidences_say_something_only_above_chance() {
         let sums = |stretches, found, expected, stolen| {
-            let all = Coincidences { stretches, found, expected };
-            StallSums { stretches, all, stolen, ..StallSums::default() }
+            let watched = Coincidences { stretches, found, expected };
+            StallSums { stretches, watched, stolen, ..StallSums::default() }
         };
         let usual = sums(24, 19, 18.8, 0);
         let said = "no CPU time is missing, another CPU was silent in 19 of 24, no more than by \

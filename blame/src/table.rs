@@ -341,6 +341,9 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
             format!("the timer found the end of the section in {touched}")
         }
         CauseKind::Frequency => slow_clock(cause, sum),
+        CauseKind::HostOrFirmware if booked.rule == RuleId::OwnStall => {
+            format!("its own code ran, but more than half of its CPU time is missing, in {touched}")
+        }
         CauseKind::HostOrFirmware
         | CauseKind::NoEvent
         | CauseKind::HostOrInterruptsOff
@@ -510,7 +513,7 @@ fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
 /// A sentence on wakes that are later than they count; `None` where none are.
 fn reaching_out(outside: OpenWakes) -> Option<String> {
     let OpenWakes { begun, waiting } = outside;
-    let wakes = |count: u64, what: &str| (count > 0).then(|| counted_wakes(count) + what);
+    let wakes = |count: u64, ending: &str| (count > 0).then(|| counted_wakes(count) + ending);
     let begun = wakes(begun, " waited before it began");
     let waiting = wakes(waiting, " still waited at its end");
     let both: Vec<String> = [begun, waiting].into_iter().flatten().collect();

@@ -626,12 +626,14 @@ fn its_own_work_that_the_host_held_up_is_the_hosts() {
             });
         })
     };
-    let outcome = missing(200 * US);
+    // Half of the 1 279 µs that were booked at once.
+    let outcome = missing(640 * US);
     let row = only_cause(&outcome, CauseKind::HostOrFirmware);
     assert_eq!((row.rule, row.wakes), (RuleId::OwnStall, 12));
-    assert!(row.evidence.contains("CPU time is missing in 12 of 12 stretches"), "{}", row.evidence);
-    // Half of the 299 µs until then.
-    only_cause(&missing(149 * US), CauseKind::OwnCode);
+    let shown = "more than half of its CPU time is missing, in 12 wakes; CPU time is missing in 12 \
+                 of 12 stretches";
+    assert!(row.evidence.contains(shown), "{}", row.evidence);
+    only_cause(&missing(639 * US), CauseKind::OwnCode);
 }
 
 #[test]

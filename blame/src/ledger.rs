@@ -70,7 +70,7 @@ impl CauseSum {
                     Activity::TimerInterrupt | Activity::TimerCallback { .. }
                 );
             if let Some(evidence) = wake.stall_around(&part).filter(|_| is_stretch) {
-                self.stalls.add(evidence);
+                self.stalls.add(evidence, part.length_ns());
             }
         }
     }

@@ -128,8 +128,9 @@ pub(crate) struct StallSums {
     /// Those of them in which its silence tells something: short ones, which chance alone makes
     /// silent, would hide them.
     telling: Coincidences,
-    /// Those in which another CPU had events.
-    worked: u32,
+    /// The time of those with another CPU, and of those in which one had events, ns.
+    watched_ns: u64,
+    worked_ns: u64,
     /// Those of which CPU time is missing.
     stolen: u32,
 }
@@ -139,7 +140,7 @@ impl StallSums {
         self.stretches == 0
     }
 
-    pub(crate) fn add(&mut self, evidence: &StallEvidence) {
+    pub(crate) fn add(&mut self, evidence: &StallEvidence, length_ns: u64) {
         let (mut watched, mut telling) = (Coincidences::default(), Coincidences::default());
         if let Some(silence) = evidence.witness {
             watched.add(silence);
@@ -151,7 +152,8 @@ impl StallSums {
             stretches: 1,
             watched,
             telling,
-            worked: u32::from(evidence.has_worked),
+            watched_ns: if evidence.witness.is_some() { length_ns } else { 0 },
+            worked_ns: if evidence.has_worked { length_ns } else { 0 },
             stolen: u32::from(evidence.is_stolen),
         });
     }
@@ -160,7 +162,8 @@ impl StallSums {
         self.stretches = self.stretches.saturating_add(from.stretches);
         self.watched.merge(&from.watched);
         self.telling.merge(&from.telling);
-        self.worked = self.worked.saturating_add(from.worked);
+        self.watched_ns = self.watched_ns.saturating_add(from.watched_ns);
+        self.worked_ns = self.worked_ns.saturating_add(from.worked_ns);
         self.stolen = self.stolen.saturating_add(from.stolen);
     }
 
@@ -175,11 +178,11 @@ impl StallSums {
         self.stolen > 0 || self.coincidences().are_above_chance()
     }
 
-    /// Returns true where no other CPU had an event in four of five stretches: firmware that takes
-    /// one CPU takes all of them. A CPU that idles has none either, and without another one nothing
-    /// speaks against it.
+    /// Returns true where no other CPU had an event in stretches of four fifths of the time:
+    /// firmware that takes one CPU takes all of them. A CPU that idles has none either, and without
+    /// another one nothing speaks against it.
     pub(crate) const fn may_be_of_all_cpus(&self) -> bool {
-        self.stretches > 0 && self.worked as u64 * 5 <= self.watched.stretches as u64
+        self.stretches > 0 && self.worked_ns.saturating_mul(5) <= self.watched_ns
     }
 }
 
@@ -347,12 +350,12 @@ mod tests {
     #[test]
     fn stretches_that_chance_makes_silent_do_not_hide_those_that_tell() {
         let mut sums = StallSums::default();
-        (0..100).for_each(|index| sums.add(&evidence(&[(index < 50, 0.5)])));
+        (0..100).for_each(|index| sums.add(&evidence(&[(index < 50, 0.5)]), 1));
         assert!(!sums.show_stops());
         assert!(sums.to_string().contains("silent in 50 of 100, no more than by chance (50.0)"));
-        (0..4).for_each(|_| sums.add(&evidence(&[(true, RARE)])));
+        (0..4).for_each(|_| sums.add(&evidence(&[(true, RARE)]), 1));
         assert!(!sums.show_stops(), "few");
-        sums.add(&evidence(&[(true, RARE)]));
+        sums.add(&evidence(&[(true, RARE)]), 1);
         assert!(sums.show_stops());
         assert!(sums.to_string().contains("silent in 5 of 5, more than by chance (0.2)"), "{sums}");
     }
@@ -367,7 +370,7 @@ mod tests {
         // As often as chance has it: 3 of 100 of A, 95 of 100 of B.
         let mut sums = StallSums::default();
         for index in 0..100 {
-            sums.add(&evidence(&[(index < 3, 0.03), (index % 20 > 0, 0.95)]));
+            sums.add(&evidence(&[(index < 3, 0.03), (index % 20 > 0, 0.95)]), 1);
         }
         assert!(!sums.show_stops(), "{sums}");
         assert!(sums.to_string().contains("silent in 3 of 100, no more than by chance (3.0)"));
@@ -378,13 +381,18 @@ mod tests {
     fn firmware_lets_no_cpu_work_and_a_lonely_cpu_tells_nothing() {
         let worked = |times: usize| {
             let mut sums = StallSums::default();
-            (0..10).for_each(|index| sums.add(&evidence(&[(index >= times, 0.9)])));
+            (0..10).for_each(|index| sums.add(&evidence(&[(index >= times, 0.9)]), 1));
             sums.may_be_of_all_cpus()
         };
         assert!(worked(0) && worked(2) && !worked(3));
+        // Short ones beside it say little.
+        let mut noisy = StallSums::default();
+        noisy.add(&evidence(&[(true, 0.9)]), 6_000_000);
+        (0..20).for_each(|_| noisy.add(&evidence(&[(false, 0.9)]), 60_000));
+        assert!(noisy.may_be_of_all_cpus());
         assert!(!StallSums::default().may_be_of_all_cpus(), "nothing was seen");
         let mut lonely = StallSums::default();
-        (0..10).for_each(|_| lonely.add(&evidence(&[])));
+        (0..10).for_each(|_| lonely.add(&evidence(&[]), 1));
         assert!(lonely.may_be_of_all_cpus() && !lonely.show_stops());
         assert_eq!(lonely.to_string(), "no CPU time is missing");
     }

@@ -224,7 +224,9 @@ impl Recorded {
 
     /// Ends it, and waits until the events are closed, which disturbs all CPUs: unless all has been
     /// stopped, and nothing more is measured.
-    fn end(self, stop: &AtomicBool) -> Option<(TurnAccounts, CaptureEvidence)> {
+    fn end(mut self, stop: &AtomicBool) -> Option<(TurnAccounts, CaptureEvidence)> {
+        // A turn that was broken off counts too.
+        self.end_turn();
         let mut ended = self.capture.end()?;
         for (group, blame) in ended.consumer.groups.iter_mut().enumerate() {
             if let Some(&count) = self.smis.get(&group) {

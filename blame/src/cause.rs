@@ -432,6 +432,14 @@ impl LateCause {
         }
     }
 
+    /// The cause that is left where other evidence shows that the CPU did not run.
+    pub(crate) const fn confirmed(self) -> Self {
+        match self {
+            Self::NoEvent => Self::HostOrFirmware,
+            other => other,
+        }
+    }
+
     /// Returns true where no event shows who had the CPU, or that it ran.
     pub(crate) const fn is_without_events(&self) -> bool {
         matches!(self, Self::HostOrFirmware | Self::NoEvent)

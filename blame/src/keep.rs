@@ -113,12 +113,10 @@ impl LateWake {
     /// As [`LatePart::give_to_firmware`](crate::ledger::LatePart::give_to_firmware).
     pub(crate) fn give_to_firmware(&mut self) {
         self.rename(LateCause::NoEvent, |part| {
-            part.cause = LateCause::HostOrFirmware;
+            part.cause = part.cause.confirmed();
             (part.rule, part.certainty) = (RuleId::CountedInterrupts, Certainty::Fair);
         });
-        if self.main == LateCause::NoEvent {
-            self.main = LateCause::HostOrFirmware;
-        }
+        self.main = self.main.confirmed();
         self.add_up_main();
     }
 

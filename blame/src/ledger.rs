@@ -222,8 +222,7 @@ impl LatePart {
     /// Sums of the evidence that CPUs did not run, over all stretches that could be that.
     pub(crate) fn stalls(&self) -> StallSums {
         let mut sums = StallSums::default();
-        let could_be = |booked: &&BookedCause| booked.cause.is_without_events();
-        self.causes.iter().filter(could_be).for_each(|booked| sums.merge(&booked.sum.stalls));
+        self.without_events().for_each(|booked| sums.merge(&booked.sum.stalls));
         sums
     }
 
@@ -241,12 +240,17 @@ impl LatePart {
         self.add(renamed);
     }
 
+    /// What could be CPUs that did not run.
+    fn without_events(&self) -> impl Iterator<Item = &BookedCause> {
+        self.causes.iter().filter(|booked| booked.cause.is_without_events())
+    }
+
     /// The wakes that are late mostly by what could be a CPU that did not run.
     pub(crate) fn stopped_wakes(&self) -> u64 {
-        let could_be = |booked: &&BookedCause| booked.cause.is_without_events();
-        let stopped = self.causes.iter().filter(could_be);
         // One that follows a late wake is not a stop of its own.
-        stopped.map(|booked| booked.sum.main.saturating_sub(booked.sum.followed)).sum()
+        self.without_events()
+            .map(|booked| booked.sum.main.saturating_sub(booked.sum.followed))
+            .sum()
     }
 
     /// Moves time without an event to the firmware: its interrupts were counted, one at least for
@@ -256,10 +260,8 @@ impl LatePart {
             silent.sum.trust_ns = silent.sum.time_ns as f64 * Certainty::Fair.confidence();
             silent.rule = RuleId::CountedInterrupts;
         });
-        if let Some(worst) = &mut self.worst
-            && worst.cause == LateCause::NoEvent
-        {
-            worst.cause = LateCause::HostOrFirmware;
+        if let Some(worst) = &mut self.worst {
+            worst.cause = worst.cause.confirmed();
         }
     }
 

@@ -365,8 +365,7 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
     if is_still && !sum.stalls.is_empty() {
         text.push_str(&format!("; {}", sum.stalls));
     }
-    let is_silent = matches!(cause, LateCause::HostOrFirmware | LateCause::NoEvent);
-    if let Some(count) = config.machine.smi_count.filter(|_| is_silent) {
+    if let Some(count) = config.machine.smi_count.filter(|_| cause.is_without_events()) {
         text.push_str(&format!("; {} SMIs counted", grouped(count)));
     }
     if sum.followed > 0 {

@@ -317,10 +317,10 @@ const PROTECTED_BYTES: usize = 64 * 1024;
 /// Time of a fault and its share of the end, roughly, ns.
 const NS_A_FAULT: u64 = 500;
 /// A budget is used up while a period goes on: the least pause of a group that counts is this part
-/// of the one asked for, 125 us of 2 ms. The loop takes the CPU for less; what a host takes counts
+/// of the requested one, 125 us of 2 ms. The loop takes the CPU for less; what a host takes counts
 /// as the disturber's, which makes a right answer wrong.
 const PAUSE_PARTS: u64 = 16;
-/// A real-time priority below every loop's that is asked for.
+/// A real-time priority below that of a loop.
 const BELOW: u8 = 1;
 
 /// Does a disturbance when told to.

@@ -1,4 +1,4 @@
-//! System management interrupts that take as long as they are told.
+//! System management interrupts of a requested length.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -105,7 +105,7 @@ impl Drop for BudgetGroup {
             // One that ended needs nothing.
             let _gone = fs::write(from, tid.to_string());
         }
-        // Where a thread is still in it, it stays, and says so by being there.
+        // Where a thread is still in it, the kernel keeps it.
         let _left = fs::remove_dir(&self.folder);
     }
 }

@@ -78,7 +78,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "firmware",
-        summary: "why it was late where firmware took all CPUs, or they stood without it",
+        summary: "why it was late where firmware, or a host that is not seen, took all CPUs",
         system: Root::Memory {
             guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])],
             drivers: &["arch/x86/kernel/msr"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * System management interrupts of all CPUs that take as long as they are told, in a guest of QEMU.
+ * System management interrupts of all CPUs that take a requested time, in a guest of QEMU.
  *
  * Replaces the handlers in the memory of that mode: SeaBIOS moves the first CPU's to 0xa0000, behind
  * a window of the host bridge, and leaves the others' at 0x30000. The kernel must leave alone what

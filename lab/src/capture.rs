@@ -432,7 +432,8 @@ impl ClosingCapture {
 }
 
 impl<C: CaptureConsumer> Capture<C> {
-    /// Opens all events, and begins to give them to the consumer.
+    /// Opens all events, which are recorded from before it returns, and begins to give them to the
+    /// consumer.
     ///
     /// # Errors
     /// The reason for which there can be none. Events that this kernel does not have are no error:

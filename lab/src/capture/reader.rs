@@ -69,8 +69,6 @@ pub struct CaptureTally {
     pub fullest_bytes: u64,
     /// CPU time of the reader, with that of the consumer, ns.
     pub reader_cpu_ns: u64,
-    /// The longest time between two looks at the rings, ns.
-    pub longest_pause_ns: u64,
     /// True where the reader had to run on a measured CPU.
     pub shares_cpu: bool,
     /// The refusal of the reader's policy.
@@ -243,7 +241,8 @@ pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
 }
 
 impl<C: CaptureConsumer> Reader<C> {
-    /// A reader of rings that are open. They begin to be filled when it runs.
+    /// A reader of rings that are open, which begin to be filled: at once, since a thread that waits
+    /// for a CPU would begin too late for what its starter does next.
     pub(super) fn new(plan: &CapturePlan, rings: Rings, consumer: C, gauge: Arc<Gauge>) -> Self {
         let root = Root::live();
         let (cpus, shares_cpu) = reader_cpus(&root, &plan.measured);
@@ -252,7 +251,11 @@ impl<C: CaptureConsumer> Reader<C> {
             EventSet::Full => vec![None; highest + 1],
             EventSet::Top => Vec::new(),
         };
+        let began_ns = now_ns(ClockId::Monotonic);
+        // Of a CPU that went offline since it was opened nothing comes, and that is counted.
+        let _offline = rings.begin();
         let facts = CaptureTally {
+            began_ns,
             ring_bytes: rings.ring_bytes(),
             shares_cpu,
             offline_cpus: rings.offline(),
@@ -289,15 +292,8 @@ impl<C: CaptureConsumer> Reader<C> {
         }
         let (mut clocks_ns, mut machine_ns) = (0, 0);
         let mut look_ns = now_ns(ClockId::Monotonic);
-        self.given.facts.began_ns = look_ns;
-        // Of a CPU that went offline since it was opened nothing comes, and that is counted.
-        let _offline = self.rings.begin();
-        let mut looked_ns = look_ns;
         while !stop.load(Ordering::Acquire) {
             let now = now_ns(ClockId::Monotonic);
-            let pause = &mut self.given.facts.longest_pause_ns;
-            *pause = (*pause).max(now - looked_ns);
-            looked_ns = now;
             if now >= clocks_ns {
                 clocks_ns = now + CLOCKS_NS;
                 self.clocks();

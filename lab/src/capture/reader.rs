@@ -241,8 +241,8 @@ pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
 }
 
 impl<C: CaptureConsumer> Reader<C> {
-    /// A reader of rings that are open, which begin to be filled: at once, since a thread that waits
-    /// for a CPU would begin too late for what its starter does next.
+    /// A reader of rings that are open, which begin to be filled: at once, for its thread may wait
+    /// for a CPU while the starter goes on.
     pub(super) fn new(plan: &CapturePlan, rings: Rings, consumer: C, gauge: Arc<Gauge>) -> Self {
         let root = Root::live();
         let (cpus, shares_cpu) = reader_cpus(&root, &plan.measured);

@@ -50,6 +50,38 @@ pub struct BlameCounts {
     pub timeline: TimelineCounts,
 }
 
+/// Something in a recording that is not as it should be. Lost records, holes and releases that are
+/// not known have figures of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingFlaw {
+    /// The number of times that it was met, above 0.
+    pub count: u64,
+    /// What there were so many of, and what that costs, in words.
+    pub words: &'static str,
+}
+
+impl BlameCounts {
+    /// What was not as it should be; nothing of a recording without a flaw.
+    pub fn flaws(&self) -> impl Iterator<Item = RecordingFlaw> {
+        let flaws = [
+            (self.refused, "events with instants that cannot be, left out"),
+            (self.disordered, "events behind a later one, which count as of then"),
+            (self.beyond_cpus, "events of CPUs with too high a number, left out"),
+            (self.timeline.unclosed, "interrupts without a recorded end"),
+            (self.timeline.unopened, "interrupts without a recorded beginning"),
+            (self.timeline.too_deep, "interrupts nested too deep, which count as the one outside"),
+            (self.unfollowed, "threads without room to be followed"),
+            (self.displaced_timers, "timers without room, whose wakes may have no release"),
+            (self.clock_steps, "expiries on a clock that was set meanwhile"),
+            (self.early, "wakes before their release, by an inexact offset of a clock"),
+            (self.condensed, "waits longer than what is kept, of whose beginning sums are left"),
+            (self.uncounted, "sums without room, so that the shares of small causes are too low"),
+        ];
+        let is_met = |&(count, _): &(u64, &str)| count > 0;
+        flaws.into_iter().filter(is_met).map(|(count, words)| RecordingFlaw { count, words })
+    }
+}
+
 /// All followed threads, as a live view shows them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopSnapshot {

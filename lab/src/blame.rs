@@ -55,9 +55,9 @@ use crate::experiment::{
 use crate::load::LoadSpec;
 
 pub use blamed::{
-    Blamed, BlamedCause, BlamedLargest, BlamedLoss, BlamedPart, BlamedRun, BlamedSender,
-    BlamedStop, BlamedWake, CaptureEvidence, CountedWake, CountedWork, CulpritOwner, FigureBounds,
-    MissingEvent, RecordingPrice, WakeStretch,
+    Blamed, BlamedCause, BlamedFlaw, BlamedLargest, BlamedLoss, BlamedPart, BlamedRun,
+    BlamedSender, BlamedStop, BlamedWake, CaptureEvidence, CountedWake, CountedWork, CulpritOwner,
+    FigureBounds, MissingEvent, RecordingPrice, WakeStretch,
 };
 pub use coincidence::{BlamedCounters, CountedRise, CountedThread};
 pub use kept::{EventForm, KeptCapture, KeptCounts};

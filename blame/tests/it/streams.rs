@@ -486,6 +486,8 @@ fn cpus_beyond_the_bound_are_counted() {
     scenario.event(scenario.release, 1, TraceKind::SoftirqEntry(1));
     let outcome = scenario.run(BlameConfig { bounds, ..config() });
     assert_eq!((outcome.counts.beyond_cpus, outcome.table.wakes), (1, 5));
+    let flaws: Vec<_> = outcome.counts.flaws().map(|flaw| (flaw.count, flaw.words)).collect();
+    assert_eq!(flaws, [(1, "events of CPUs with too high a number, left out")]);
 }
 
 #[test]

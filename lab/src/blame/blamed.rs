@@ -7,7 +7,9 @@ use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_blame::cause::CauseKind;
 use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
-use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
+use punctual_blame::outcome::{
+    BlameOutcome, LatenessBounds, RecordingFlaw, ThreadOutcome, ThreadSnapshot,
+};
 use punctual_blame::programs::ProgramOwner;
 use punctual_blame::table::{CauseRow, CauseTable};
 use punctual_blame::unseen::UnseenWakes;
@@ -51,6 +53,9 @@ pub struct Blamed {
     pub holes: u64,
     /// Timers that were programmed before the beginning, so that their wakes have no release.
     pub unknown_releases: u64,
+    /// What else was not as it should be in the recording; empty where nothing was.
+    #[serde(default)]
+    pub flaws: Vec<BlamedFlaw>,
     /// The wake that ended the recording, as `--stop-over` asks; null where none did.
     pub stopped_by: Option<BlamedStop>,
     /// The part of the recording that was kept; null where nothing was to be.
@@ -58,6 +63,15 @@ pub struct Blamed {
     /// The reason for which no events were recorded, and what was used instead; null where events
     /// were.
     pub fallback: Option<String>,
+}
+
+/// Something in a recording that was not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedFlaw {
+    /// The number of times that it was met.
+    pub count: u64,
+    /// What there were so many of, and what that costs, in words.
+    pub words: String,
 }
 
 /// The wake that ended a recording.
@@ -467,6 +481,10 @@ pub struct CaptureEvidence {
     pub unseen_cpus: u32,
     /// True where the reader had to run on a measured CPU.
     pub shares_cpu: bool,
+    /// The kernel's answer where it refused real-time priority to the reader, which a busy machine
+    /// can then keep from reading; null where it has it.
+    #[serde(default)]
+    pub reader_refused: Option<String>,
     /// Events that this kernel does not have, with the evidence that is missing without them.
     pub missing: Vec<MissingEvent>,
 }
@@ -486,6 +504,12 @@ impl MissingEvent {
     }
 }
 
+impl BlamedFlaw {
+    fn of(flaw: RecordingFlaw) -> Self {
+        Self { count: flaw.count, words: flaw.words.to_owned() }
+    }
+}
+
 impl CaptureEvidence {
     pub(crate) fn of(tally: &CaptureTally, missing: Vec<MissingEvent>, begun_ns: u64) -> Self {
         let took_ns = tally.ended_ns.saturating_sub(tally.began_ns.min(begun_ns));
@@ -499,6 +523,7 @@ impl CaptureEvidence {
             reader_cpu_share: (took_ns > 0).then(|| tally.reader_cpu_ns as f64 / took_ns as f64),
             unseen_cpus: tally.unseen_cpus + tally.offline_cpus,
             shares_cpu: tally.shares_cpu,
+            reader_refused: tally.policy_refused.map(|why| why.to_string()),
             missing,
         }
     }
@@ -532,6 +557,7 @@ impl Blamed {
             lost: outcome.counts.timeline.lost_events,
             holes: outcome.counts.timeline.holes,
             unknown_releases: outcome.counts.unknown_releases,
+            flaws: outcome.counts.flaws().map(BlamedFlaw::of).collect(),
             stopped_by: None,
             kept: None,
             fallback: None,

@@ -385,6 +385,7 @@ impl CoincidenceBook {
             lost: 0,
             holes: 0,
             unknown_releases: 0,
+            flaws: Vec::new(),
             stopped_by: None,
             kept: None,
             fallback: Some(fallback.to_string()),

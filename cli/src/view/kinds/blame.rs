@@ -587,6 +587,12 @@ fn evidence_words(evidence: &CaptureEvidence) -> String {
     if evidence.shares_cpu {
         text += ", on the CPU that was measured: there is no other";
     }
+    if let Some(why) = &evidence.reader_refused {
+        text += &format!(", without real-time priority ({why}): a busy machine may keep it away");
+    }
+    if evidence.damaged > 0 {
+        text += &format!("; {} records were not understood", format::count(evidence.damaged));
+    }
     let missing = evidence.missing.len();
     if missing > 0 {
         text += &format!(
@@ -625,11 +631,16 @@ fn kept_words(kept: &KeptCounts) -> String {
     text
 }
 
-/// Gaps of the recording, a sentence each: records lost, CPUs not seen, threads left out.
+/// Gaps of the recording, a sentence each: records lost, what else is not as it should be, CPUs
+/// not seen, threads left out.
 fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
     let lost = (blame.lost > 0).then(|| {
         format!("{} records were lost: wakes that they touch are marked", format::count(blame.lost))
     });
+    let flaws =
+        blame.flaws.iter().map(|flaw| format!("{} ({})", flaw.words, format::count(flaw.count)));
+    let flaws = flaws.collect::<Vec<_>>().join("; ");
+    let flaws = (!flaws.is_empty()).then(|| format!("not as it should be: {flaws}"));
     let unseen = blame.evidence.as_ref().is_some_and(|evidence| evidence.unseen_cpus > 0);
     let unseen = unseen.then(|| "some CPUs were not seen: they came or went".to_owned());
     let more = (blame.more_runs > 0)
@@ -645,12 +656,13 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
             run.name,
         )
     });
-    [lost, unseen, more].into_iter().flatten().chain(blind)
+    [lost, flaws, unseen, more].into_iter().flatten().chain(blind)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_lab::blame::BlamedFlaw;
 
     #[test]
     fn a_figure_that_is_only_bounded_is_shown_as_its_bound() {
@@ -788,6 +800,7 @@ mod tests {
             lost: 3,
             holes: 0,
             unknown_releases: 0,
+            flaws: Vec::new(),
             stopped_by: None,
             kept: None,
             fallback: None,
@@ -828,6 +841,42 @@ mod tests {
             assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
             assert_eq!(page.contains("What helps"), causes > 0, "{page}");
         }
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_a_line() {
+        let flaw = |count, words: &str| BlamedFlaw { count, words: words.to_owned() };
+        let flaws = vec![flaw(1_200, "events of the future"), flaw(2, "timers without room")];
+        let said: Vec<String> = gaps(&Blamed { flaws, ..blamed(0) }).map(|s| spaced(&s)).collect();
+        let expected = [
+            "3 records were lost: wakes that they touch are marked",
+            "not as it should be: events of the future (1 200); timers without room (2)",
+        ];
+        assert_eq!(said[..2], expected);
+    }
+
+    #[test]
+    fn a_recording_names_what_its_reader_lacks() {
+        let evidence = CaptureEvidence {
+            events: 10,
+            bytes: 100,
+            lost: 0,
+            damaged: 4,
+            fullest_bytes: 0,
+            ring_bytes: 0,
+            reader_cpu_share: None,
+            unseen_cpus: 0,
+            shares_cpu: false,
+            reader_refused: Some("Operation not permitted".to_owned()),
+            missing: Vec::new(),
+        };
+        let words = spaced(&evidence_words(&evidence));
+        assert_eq!(
+            words,
+            "10 events of the kernel, 0 lost, read with - of a CPU, without real-time priority \
+             (Operation not permitted): a busy machine may keep it away; 4 records were not \
+             understood"
+        );
     }
 
     #[test]

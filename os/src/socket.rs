@@ -263,6 +263,45 @@ pub fn force_send_buffer(socket: c_int, bytes: c_int) -> Result<(), Errno> {
     Errno::check(result.into()).map(drop)
 }
 
+/// Steps of a filter that [`slow_arrivals`] sets: net.core.optmem_max of Linux before 6.7 has room
+/// for some 2 500 instructions.
+const SLOW_STEPS: u16 = 2_000;
+
+/// `setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, …)`: the soft interrupt that hands a datagram
+/// to this socket computes for some microseconds first (2 000 instructions of classic BPF, half of
+/// them divisions). Each is accepted whole.
+///
+/// Errors: `ENOMEM` where net.core.optmem_max has no room, `EBADF`, `ENOTSOCK`.
+///
+/// # Real-time: setup only
+pub fn slow_arrivals(socket: c_int) -> Result<(), Errno> {
+    let step = |code: u32, k: u32| libc::sock_filter {
+        code: u16::try_from(code).unwrap_or(u16::MAX),
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    let multiply = step(libc::BPF_ALU | libc::BPF_MUL | libc::BPF_K, 0x9e37_79b1);
+    let divide = step(libc::BPF_ALU | libc::BPF_DIV | libc::BPF_K, 3);
+    let mut steps = [multiply; SLOW_STEPS as usize + 2];
+    steps[0] = step(libc::BPF_LD | libc::BPF_IMM, 0xffff_fff1);
+    steps.iter_mut().skip(2).step_by(2).for_each(|step| *step = divide);
+    steps[SLOW_STEPS as usize + 1] = step(libc::BPF_RET | libc::BPF_K, u32::MAX);
+    let program = libc::sock_fprog { len: SLOW_STEPS + 2, filter: steps.as_mut_ptr() };
+    // SAFETY: the kernel copies the program, whose steps live until then, and are as many as it
+    // says.
+    let result = unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    Errno::check(result.into()).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,6 +321,22 @@ mod tests {
             Err(why) => panic!("{why}"),
         }
         assert_eq!(force_send_buffer(-1, 1), Err(Errno(libc::EBADF)));
+    }
+
+    #[test]
+    fn a_datagram_that_is_worked_on_first_arrives_whole() {
+        let [near, far] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("one"));
+        match slow_arrivals(far.as_raw_fd()) {
+            Ok(()) => {}
+            // An emulator of user mode, or a kernel with less room.
+            Err(Errno(libc::ENOPROTOOPT | libc::ENOMEM)) => return,
+            Err(why) => panic!("{why}"),
+        }
+        near.send_to(b"hello", far.local_addr().expect("bound")).expect("sent");
+        far.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("a timeout");
+        let mut bytes = [0; 8];
+        assert_eq!(far.recv(&mut bytes).expect("received"), 5);
+        assert_eq!(slow_arrivals(-1), Err(Errno(libc::EBADF)));
     }
 
     #[test]

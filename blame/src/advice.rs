@@ -48,6 +48,7 @@ pub const ADVISED_RULES: &[&str] = &[
     "risks.debug_kernel",
     "scheduler.preempt",
     "scheduler.preempt_rt",
+    "scheduler.timer_migration",
     "throttling.fair_server",
     "throttling.rt_runtime",
     "watchdogs.nmi",
@@ -85,6 +86,7 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::Softirq => soft_irq(cause),
         CauseKind::Nmi => (nmi(context), Some("watchdogs.nmi")),
         CauseKind::Ipi => ipi(cause, context),
+        CauseKind::Moved => (MOVED.to_owned(), Some("scheduler.timer_migration")),
         CauseKind::OtherTimers => other_timers(cause, context),
         CauseKind::HigherPriority => higher(cause, context),
         CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
@@ -120,6 +122,9 @@ const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again sho
      them off.";
 const FREQUENCY: &str = "The governor lets the CPU become slower: `performance` keeps it fast, at \
      the price of power.";
+const MOVED: &str = "Pin the thread to one CPU before its loop (sched_setaffinity, taskset, a \
+     cpuset of one), and leave it there; on a CPU of nohz_full kernel.timer_migration = 0 keeps \
+     its timers on it.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
     "Both are ordinary threads: give the late one a real-time policy (SCHED_FIFO).";
@@ -457,6 +462,7 @@ mod tests {
             LateCause::Nmi,
             LateCause::Ipi { sender: Some(task) },
             LateCause::Ipi { sender: None },
+            LateCause::Moved,
             LateCause::OtherTimers { function: 0x400, armer: TaskName::default() },
             LateCause::OtherTimers { function: 0x10, armer: task },
             LateCause::OtherTimers { function: 0x10, armer: TaskName::default() },

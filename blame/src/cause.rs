@@ -36,6 +36,8 @@ pub enum CauseKind {
     Nmi,
     /// Another CPU interrupted.
     Ipi,
+    /// It was woken on, or moved to, another CPU than the one of its timer.
+    Moved,
     /// Timers of others expired first.
     OtherTimers,
     /// A thread above ran.
@@ -70,7 +72,7 @@ pub enum CauseKind {
 
 impl CauseKind {
     /// Every kind.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::NormalPath,
         Self::TimerSlack,
         Self::IdleExit,
@@ -83,6 +85,7 @@ impl CauseKind {
         Self::Softirq,
         Self::Nmi,
         Self::Ipi,
+        Self::Moved,
         Self::OtherTimers,
         Self::HigherPriority,
         Self::EqualPriority,
@@ -116,6 +119,7 @@ impl CauseKind {
             Self::Softirq => "softirq",
             Self::Nmi => "nmi",
             Self::Ipi => "ipi",
+            Self::Moved => "moved",
             Self::OtherTimers => "other-timers",
             Self::HigherPriority => "higher-priority",
             Self::EqualPriority => "equal-priority",
@@ -215,6 +219,9 @@ pub enum LateCause {
         /// The thread that sent it, where that was recorded.
         sender: Option<TaskName>,
     },
+    /// The way to another CPU than the one of its timer: an interrupt there, and the exit of that
+    /// CPU from its idle state.
+    Moved,
     /// Timers of others expired first.
     OtherTimers {
         /// The start of the function that they call; 0 where it is not known.
@@ -304,6 +311,7 @@ impl LateCause {
             Self::Softirq { .. } => CauseKind::Softirq,
             Self::Nmi => CauseKind::Nmi,
             Self::Ipi { .. } => CauseKind::Ipi,
+            Self::Moved => CauseKind::Moved,
             Self::OtherTimers { .. } => CauseKind::OtherTimers,
             Self::HigherPriority { .. } => CauseKind::HigherPriority,
             Self::EqualPriority { .. } => CauseKind::EqualPriority,
@@ -494,6 +502,7 @@ impl LateCause {
             Self::Nmi => "NMI".to_owned(),
             Self::Ipi { sender: Some(sender) } => format!("interrupts sent by {}", who(sender)),
             Self::Ipi { sender: None } => "interrupts sent by an unrecorded CPU".to_owned(),
+            Self::Moved => "moved to another CPU than its timer's".to_owned(),
             Self::OtherTimers { function: called, armer } if armer == TaskName::default() => {
                 format!("timers of the kernel: {}", function(called))
             }
@@ -591,6 +600,10 @@ pub enum RuleId {
     Slack,
     /// The interrupt that brings its waking to its CPU.
     OwnIpi,
+    /// The way to another CPU than the one of its timer.
+    Moved,
+    /// The same, where a switch on that CPU was not recorded.
+    MovedUnseen,
     /// An interrupt with a name.
     Interrupt,
     /// The kernel's own part of the way, longer in proportion to a lower frequency.
@@ -684,6 +697,8 @@ impl RuleId {
             Self::Stopped => "stopped",
             Self::Slack => "slack",
             Self::OwnIpi => "own-ipi",
+            Self::Moved => "moved",
+            Self::MovedUnseen => "moved-unseen",
             Self::Interrupt => "interrupt",
             Self::SlowClock => "slow-clock",
             Self::CallbackStallConfirmed => "callback-stall-confirmed",

@@ -1,6 +1,6 @@
 //! The release of a thread: the event by which it is due to run, and when that was.
 
-use punctual_trace::event::{CodeAddress, Tid, Vector};
+use punctual_trace::event::{CodeAddress, Tid};
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::Activity;
@@ -51,7 +51,7 @@ impl ReleaseAnchor {
     pub(crate) fn may_bring(self, activity: &Activity) -> bool {
         let Some(waker) = self.waker() else { return false };
         match activity {
-            Activity::Ipi { vector: Vector::Reschedule | Vector::CallFunctionSingle, sender } => {
+            Activity::Ipi { sender, .. } if activity.is_for_one_cpu() => {
                 sender.is_none_or(|sender| sender.tid == waker)
             }
             _ => false,

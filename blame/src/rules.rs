@@ -9,7 +9,9 @@ use punctual_trace::event::TaskName;
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
 use crate::machine::CapturedMachine;
-use crate::normal::{awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
+use crate::normal::{
+    awaits_own_ipi, ipi_beside, is_beside_ipi, moved_to, moving_ipi, own_ipi as own_ipi_of,
+};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::release::ReleaseAnchor;
@@ -66,10 +68,12 @@ const fn rule(
 
 /// All rules, in their order.
 const RULES: &[Rule] = &[
+    rule(RuleId::MovedUnseen, Certainty::Weak, moved_unseen),
     rule(RuleId::Unseen, Certainty::Open, unseen),
     rule(RuleId::Stopped, Certainty::Certain, stopped),
     rule(RuleId::Slack, Certainty::Certain, slack),
     rule(RuleId::OwnIpi, Certainty::Certain, own_ipi),
+    rule(RuleId::Moved, Certainty::Fair, moved),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
     rule(RuleId::SlowClock, Certainty::Fair, slow_clock),
     rule(RuleId::CallbackStallConfirmed, Certainty::Strong, callback_stall_confirmed),
@@ -245,6 +249,31 @@ fn slack(scene: &Scene<'_>) -> Option<LateCause> {
 fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
     let own = own_ipi_of(&scene.wake.window, scene.wake.activation.anchor);
     (own == Some(scene.index)).then_some(LateCause::NormalPath)
+}
+
+/// The CPU that it was woken on, or moved to, idles until an interrupt brings it there.
+fn moved(scene: &Scene<'_>) -> Option<LateCause> {
+    let (window, index) = (&scene.wake.window, scene.index);
+    let arrival = moved_to(window, scene.wake.activation.anchor).filter(|&to| index >= to)?;
+    let ipi = moving_ipi(window, arrival);
+    let is_way = scene.part.phase == WakePhase::Ready
+        && match scene.part.activity {
+            Activity::Idle { .. } => !scene.part.is_passed_over,
+            Activity::Ipi { .. } => ipi == Some(index),
+            Activity::Task { task, .. } => {
+                scene.is_below(task)
+                    && ipi.is_some_and(|ipi| ipi.abs_diff(index) == 1)
+                    && is_beside_ipi(window, index)
+            }
+            _ => false,
+        };
+    is_way.then_some(LateCause::Moved)
+}
+
+/// The same where an idle CPU records nothing.
+fn moved_unseen(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_unseen = scene.part.is_hole && matches!(scene.part.activity, Activity::Idle { .. });
+    is_unseen.then(|| moved(scene)).flatten()
 }
 
 fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {

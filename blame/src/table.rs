@@ -340,6 +340,9 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         CauseKind::InterruptsOff => {
             format!("the timer found the end of the section in {touched}")
         }
+        CauseKind::Moved => {
+            format!("its timer was on another CPU, or it waited there, in {touched}")
+        }
         CauseKind::Frequency => slow_clock(cause, sum),
         CauseKind::HostOrFirmware if booked.rule == RuleId::OwnStall => {
             format!("its own code ran, but more than half of its CPU time is missing, in {touched}")

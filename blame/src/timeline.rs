@@ -101,6 +101,12 @@ impl Activity {
     pub(crate) const fn is_from_other_cpu(&self) -> bool {
         matches!(self, Self::Ipi { .. } | Self::Call { .. })
     }
+
+    /// Returns true where another CPU interrupted this one alone, as the waking of a thread does.
+    pub(crate) const fn is_for_one_cpu(&self) -> bool {
+        let Self::Ipi { vector, .. } = self else { return false };
+        matches!(vector, Vector::Reschedule | Vector::CallFunctionSingle)
+    }
 }
 
 /// An instant on a CPU.

@@ -380,11 +380,11 @@ fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
         | (Injection::InterruptsOff, CauseKind::InterruptsOff)
         | (Injection::Timers, CauseKind::OtherTimers)
         | (Injection::Stop, CauseKind::Stopped)
-        | (
-            Injection::Protection | Injection::Barriers | Injection::Moves | Injection::Datagrams,
-            CauseKind::Ipi,
-        ) => is_named,
+        | (Injection::Protection | Injection::Barriers | Injection::Datagrams, CauseKind::Ipi) => {
+            is_named
+        }
         (Injection::Throttling, CauseKind::Throttled)
+        | (Injection::Moves, CauseKind::Moved)
         | (Injection::Firmware, CauseKind::HostOrFirmware) => true,
         (Injection::Stop, _) => followed == Some(CauseKind::Stopped),
         (Injection::OwnFaults | Injection::OwnOverrun, kind) => is_own(followed.unwrap_or(kind)),

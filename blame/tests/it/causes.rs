@@ -503,7 +503,7 @@ fn a_choice_within_three_microseconds_of_the_wake_means_nothing() {
         scenario.switch(release + 8 * US, 0, 1, idle());
         scenario.switch(release + 200 * US, 0, 0, servo());
     });
-    only_cause(&outcome, CauseKind::IdleExit);
+    only_cause(&outcome, CauseKind::Moved);
 }
 
 #[test]
@@ -947,6 +947,37 @@ fn a_thread_that_moves_while_it_is_ready() {
     assert_eq!((row.time_ns, row.cpu), (12 * 200 * US, Some(1)));
     let hogs = outcome.table.rows.iter().find(|row| row.cause.culprit() == Some(hog()));
     assert_eq!(hogs.map(|row| (row.wakes, row.time_ns)), Some((0, 12 * 50 * US)));
+}
+
+fn woken_elsewhere(rest: impl Fn(&mut Scenario, u64)) -> BlameOutcome {
+    disturbed(|scenario| {
+        scenario.wake_elsewhere(&rest);
+    })
+}
+
+#[test]
+fn a_wake_on_another_cpu_than_its_timers_is_a_move() {
+    let outcome = woken_elsewhere(|scenario, release| {
+        scenario.event(release + 130 * US, 1, TraceKind::VectorEntry(Vector::Reschedule));
+        scenario.event(release + 133 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
+        scenario.switch(release + 150 * US, 1, 0, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::Moved);
+    assert_eq!((row.rule, row.cpu), (RuleId::Moved, Some(1)));
+    assert_eq!(row.advice.rule, Some("scheduler.timer_migration"));
+    let time_ns = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::Moved);
+    let time_ns: u64 = time_ns.map(|part| part.length_ns()).sum();
+    assert!(time_ns > 130 * US && time_ns <= 142 * US, "{time_ns}");
+}
+
+#[test]
+fn who_runs_on_the_other_cpu_keeps_its_time() {
+    let outcome = woken_elsewhere(|scenario, release| {
+        scenario.switch(release + 20 * US, 1, 0, hog());
+        scenario.switch(release + 220 * US, 1, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.time_ns, 12 * 200 * US);
 }
 
 #[test]

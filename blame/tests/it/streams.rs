@@ -456,6 +456,29 @@ fn few_late_wakes_leave_it_undecided() {
 }
 
 #[test]
+fn a_move_to_an_idle_cpu_that_records_nothing_is_less_sure() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        scenario.wake_elsewhere(|scenario, release| {
+            scenario.switch(release + 150 * US, 1, 0, cat());
+            scenario.event(release + 160 * US, 1, TraceKind::VectorEntry(Vector::Reschedule));
+            scenario.event(release + 163 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
+            scenario.switch(release + 165 * US, 1, 0, servo());
+        });
+    }
+    let is_hidden = |event: &TraceEvent| (event.tid, event.cpu) == (0, 1);
+    let outcome = run(&without(scenario.sorted(), is_hidden), config());
+    let row = outcome.table.rows.iter().find(|row| row.cause == LateCause::Moved).expect("moved");
+    // In the first one that CPU has no event yet: who its first shows is taken to have run.
+    assert_eq!(row.wakes, 11);
+    assert!(row.confidence < Certainty::Weak.confidence(), "{row:?}");
+    let moved = outcome.worst.iter().filter(|wake| wake.main == LateCause::Moved);
+    let has_it = |wake: &LateWake| wake.parts.iter().any(|part| part.rule == RuleId::MovedUnseen);
+    assert!(moved.count() == 11 && outcome.worst.iter().filter(|wake| has_it(wake)).count() == 11);
+}
+
+#[test]
 fn early_wakes_are_counted_and_not_late() {
     let mut scenario = Scenario::new();
     scenario.normals(30);

@@ -42,6 +42,8 @@ pub(crate) struct CauseSum {
     pub(crate) by_waker: u64,
     /// Of the two causes without events: wakes that have the other one too.
     beside: u64,
+    /// The most that both together took of one of those wakes, ns.
+    both_ns: u64,
     /// Its stretches without an event.
     pub(crate) stalls: StallSums,
 }
@@ -57,6 +59,7 @@ impl CauseSum {
         self.followed += from.followed;
         self.by_waker += from.by_waker;
         self.beside += from.beside;
+        self.both_ns = self.both_ns.max(from.both_ns);
         self.stalls.merge(&from.stalls);
     }
 
@@ -139,6 +142,17 @@ pub(crate) struct WorstWake {
     pub(crate) cause: LateCause,
     /// The time of that, ns.
     pub(crate) time_ns: u64,
+    /// The time of both causes without events, ns.
+    silent_ns: u64,
+}
+
+impl WorstWake {
+    /// Both causes without events are this one.
+    fn rename(&mut self, to: LateCause) {
+        if self.cause.is_without_events() || self.silent_ns > self.time_ns {
+            (self.cause, self.time_ns) = (to, self.silent_ns);
+        }
+    }
 }
 
 /// A place in the spread of lateness: on which side of the absolute threshold, and the bucket.
@@ -236,8 +250,12 @@ impl LatePart {
             let sum = &mut renamed.sum;
             sum.touched = sum.touched.saturating_sub(std::mem::take(&mut sum.beside));
             sum.inferred = sum.inferred.min(sum.touched);
+            sum.worst_ns = sum.worst_ns.max(sum.both_ns);
         }
         self.add(renamed);
+        if let Some(worst) = &mut self.worst {
+            worst.rename(to);
+        }
     }
 
     /// What could be CPUs that did not run.
@@ -260,9 +278,6 @@ impl LatePart {
             silent.sum.trust_ns = silent.sum.time_ns as f64 * Certainty::Fair.confidence();
             silent.rule = RuleId::CountedInterrupts;
         });
-        if let Some(worst) = &mut self.worst {
-            worst.cause = worst.cause.confirmed();
-        }
     }
 
     /// Moves the time of CPUs that did not run to time without an event: for no more than chance
@@ -272,9 +287,6 @@ impl LatePart {
             stop.sum.trust_ns = stop.sum.time_ns as f64 * Certainty::Weak.confidence();
             stop.rule = stop.rule.unconfirmed();
         });
-        if let Some(worst) = &mut self.worst {
-            worst.cause = worst.cause.unconfirmed();
-        }
     }
 }
 
@@ -477,14 +489,22 @@ impl Ledger {
         let total = self.totals.entry(cell).or_default();
         total.wakes += 1;
         total.no_single += u64::from(main == LateCause::NoSingle);
+        let silent = || sums.iter().filter(|(cause, _)| cause.is_without_events());
+        let (is_both, silent_ns) = (silent().count() > 1, silent().map(|(_, ns)| ns).sum());
         let is_latest = self.worst.is_none_or(|worst| wake.least_ns() > worst.least_ns);
         let longest = sums.iter().find(|(cause, _)| cause.is_nameable());
         if let Some(&(cause, time_ns)) = longest.filter(|_| is_latest) {
             let (release_ns, least_ns) = (wake.activation.release_ns, wake.least_ns());
-            let worst = WorstWake { cell, release_ns, least_ns, lateness_ns, cause, time_ns };
-            self.worst = Some(worst);
+            self.worst = Some(WorstWake {
+                cell,
+                release_ns,
+                least_ns,
+                lateness_ns,
+                cause,
+                time_ns,
+                silent_ns,
+            });
         }
-        let is_both = sums.iter().filter(|(cause, _)| cause.is_without_events()).count() > 1;
         let sound = if wake.activation.is_whole { 1.0 } else { sound(parts, lateness_ns) };
         for (cause, time_ns) in sums {
             let of_cause =
@@ -502,6 +522,7 @@ impl Ledger {
                 followed: u64::from(of_cause().any(|part| facts.has_root(&part))),
                 by_waker: u64::from(waker.is_some() && of_cause().any(is_wakers)),
                 beside: u64::from(is_both && cause.is_without_events()),
+                both_ns: if is_both && cause.is_without_events() { silent_ns } else { 0 },
                 ..CauseSum::default()
             };
             sum.examine(wake, of_cause());
@@ -604,4 +625,43 @@ fn sound(parts: &[WakePart], lateness_ns: u64) -> f64 {
     let is_open = |part: &&WakePart| matches!(part.cause, LateCause::Unexplained(_));
     let open_ns: u64 = parts.iter().filter(is_open).map(WakePart::length_ns).sum();
     BROKEN * (1.0 - open_ns as f64 / lateness_ns.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::tests::part;
+    use crate::release::Activation;
+    use crate::timeline::Moment;
+    use crate::wake::Run;
+    use punctual_trace::event::TaskName;
+
+    #[test]
+    fn the_latest_wake_has_the_time_of_both_causes_without_events() {
+        // As rows have it, without its number.
+        let hog = TaskName { kernel_priority: 3, ..TaskName::default() };
+        let late = |host_ns, no_event_ns| {
+            let parts = [
+                part(120, LateCause::HigherPriority { task: hog }),
+                part(host_ns, LateCause::HostOrFirmware),
+                part(no_event_ns, LateCause::NoEvent),
+            ];
+            let at_ns = parts.iter().map(WakePart::length_ns).sum();
+            let run = Run::new(Moment { cpu: 0, at_ns }, TaskName::default());
+            let wake = Wake::new(0, TaskName::default(), Activation::unseen(0), run);
+            let mut ledger = Ledger::new(8);
+            ledger.add(&wake, &parts, 0);
+            ledger.late(Selection::Over)
+        };
+        let worst = |late: &LatePart| late.worst.map(|worst| (worst.cause, worst.time_ns));
+        let silent = |late: &LatePart| {
+            late.without_events().map(|booked| (booked.cause, booked.sum)).next().expect("one")
+        };
+        let mut late = late(100, 80);
+        assert_eq!(worst(&late), Some((LateCause::HigherPriority { task: hog }, 120)));
+        late.give_to_firmware();
+        assert_eq!(worst(&late), Some((LateCause::HostOrFirmware, 180)));
+        let (cause, sum) = silent(&late);
+        assert_eq!((cause, sum.worst_ns, sum.touched), (LateCause::HostOrFirmware, 180, 1));
+    }
 }

@@ -26,6 +26,7 @@ pub mod baseline;
 pub mod capture;
 pub mod choose;
 pub mod cmdline;
+pub mod counts;
 pub mod cpulist;
 pub mod explain;
 pub mod fact;

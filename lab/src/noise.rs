@@ -5,7 +5,6 @@
 //! rests between them; whatever comes between two reads is a gap. Gaps on all CPUs at once, the
 //! host's steal, interrupts and the firmware's are counted apart. Runs threads, never prints.
 
-use std::collections::HashMap;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -27,8 +26,9 @@ use punctual_engine::quiet::{Gap, Spun, spin};
 use punctual_engine::safety::is_real_time;
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
+use punctual_host::counts::{CountTable, RisenCount, StealTicks};
 use punctual_host::facts::SmiCount;
-use punctual_host::root::{Read, Root};
+use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Usage};
@@ -38,8 +38,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentOutcome, ExperimentProgress, Loading, Lookout, RingEnds, Risk, StealTicks, Taken,
-    keep_to, usage_since,
+    ExperimentOutcome, ExperimentProgress, Loading, Lookout, RingEnds, Risk, Taken, keep_to,
+    usage_since,
 };
 use crate::load::LoadSpec;
 
@@ -839,18 +839,16 @@ const KINDS_MAX: usize = 5;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Accounts {
     steal: StealTicks,
-    /// By kind and CPU.
-    interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
+    interrupts: Option<CountTable>,
     smi: Option<SmiCount>,
 }
 
 impl Accounts {
     /// Reads them; the firmware's of `smi_cpu`, where the machine counts them.
     pub(crate) fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
-        let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
         Self {
             steal: StealTicks::read(root),
-            interrupts: text(root.read("/proc/interrupts")).and_then(|text| interrupts(&text)),
+            interrupts: CountTable::read(root, "/proc/interrupts"),
             smi: smi_cpu.and_then(|cpu| SmiCount::read(root, cpu)),
         }
     }
@@ -862,46 +860,17 @@ impl Accounts {
 
     /// The interrupts of a CPU since `before`, and the kinds that came most often.
     pub(crate) fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
-        let (now, then) = (self.interrupts.as_ref()?, before.interrupts.as_ref()?);
-        let difference = |name: &String, counts: &HashMap<u32, u64>| {
-            let earlier = then.get(name).and_then(|counts| counts.get(&cpu)).unwrap_or(&0);
-            let count = counts.get(&cpu)?.saturating_sub(*earlier);
-            (count > 0).then(|| Interrupt { name: name.clone(), count })
-        };
-        let mut kinds: Vec<Interrupt> =
-            now.iter().filter_map(|(name, counts)| difference(name, counts)).collect();
-        kinds.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-        let sum = kinds.iter().map(|kind| kind.count).sum();
-        kinds.truncate(KINDS_MAX);
-        Some((sum, kinds))
+        let risen = self.interrupts.as_ref()?.risen(before.interrupts.as_ref()?, cpu)?;
+        let sum = risen.iter().map(|kind| kind.count).sum();
+        let most_often = risen.into_iter().take(KINDS_MAX);
+        let kinds = most_often.map(|RisenCount { name, count }| Interrupt { name, count });
+        Some((sum, kinds.collect()))
     }
 
     /// The firmware's interrupts since `before`.
     fn smi(&self, before: &Self) -> Option<u64> {
         Some(self.smi?.since(before.smi?))
     }
-}
-
-/// By kind and CPU: a head that names the online CPUs, then a line a kind (proc_interrupts(5)).
-fn interrupts(text: &str) -> Option<HashMap<String, HashMap<u32, u64>>> {
-    let mut lines = text.lines();
-    let head = lines.next()?.split_ascii_whitespace();
-    let cpus: Vec<u32> =
-        head.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
-    let line = |line: &str| {
-        let (label, rest) = line.split_once(':')?;
-        let mut words = rest.split_ascii_whitespace().peekable();
-        let mut counts = HashMap::new();
-        for &cpu in &cpus {
-            // Lines of all CPUs together have fewer.
-            let Some(count) = words.peek().and_then(|word| word.parse().ok()) else { break };
-            words.next();
-            counts.insert(cpu, count);
-        }
-        let name = std::iter::once(label.trim()).chain(words).collect::<Vec<_>>().join(" ");
-        (counts.len() == cpus.len()).then_some((name, counts))
-    };
-    Some(lines.filter_map(line).collect())
 }
 
 /// Overlaps within this of each other in the tick's period are at one place, ns.
@@ -1139,29 +1108,6 @@ mod tests {
         }
     }
 
-    fn table(timer: u64) -> String {
-        format!(
-            "           CPU0       CPU2       \n  1:          0          9   IO-APIC   1-edge      \
-             i8042\nLOC:       {timer}        200   Local timer interrupts\nERR:          0\n"
-        )
-    }
-
-    #[test]
-    fn interrupts_are_told_by_cpu_and_kind_the_most_frequent_first() {
-        let at = |timer, keys: &str| {
-            let text = table(timer).replace("          9 ", keys);
-            Accounts { interrupts: interrupts(&text), ..Accounts::default() }
-        };
-        let (before, after) = (at(100, "          9 "), at(350, "         12 "));
-        let (sum, kinds) = after.interrupts(&before, 0).expect("counted");
-        let timer = Interrupt { name: "LOC Local timer interrupts".to_owned(), count: 250 };
-        assert_eq!((sum, kinds), (250, vec![timer]));
-        let (sum, kinds) = after.interrupts(&before, 2).expect("counted");
-        assert_eq!((sum, kinds[0].name.as_str()), (3, "1 IO-APIC 1-edge i8042"));
-        assert_eq!(after.interrupts(&before, 1).expect("counted"), (0, vec![]));
-        assert_eq!(interrupts("no head\n"), None);
-    }
-
     #[test]
     fn this_machine_counts() {
         let root = Root::live();
@@ -1170,13 +1116,6 @@ mod tests {
         let cpu = punctual_os::affinity::get(0).expect("own").iter().next().expect("one");
         assert!(after.steal_ns(&before, cpu).is_some());
         assert_eq!(after.smi(&before), None);
-    }
-
-    proptest! {
-        #[test]
-        fn anything_can_be_read(text in ".*(\n.*){0,4}") {
-            let _ = interrupts(&text);
-        }
     }
 
     fn gaps(pairs: &[(u64, i64)]) -> Vec<Gap> {

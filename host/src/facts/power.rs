@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::virtualization::Virtualization;
 use super::{MachineFacts, Source};
+use crate::counts::StealTicks;
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::root::{Listing, Read, Root};
@@ -45,16 +46,10 @@ impl Power {
     pub(crate) fn collect(source: &Source<'_>, virtualization: &Virtualization) -> Self {
         Self {
             power_source: supply(source),
-            steal_ticks: source.parsed("/proc/stat", steal),
+            steal_ticks: source.parsed("/proc/stat", |text| StealTicks::parse(text).total()),
             smi_count: smi_count(source, virtualization),
         }
     }
-}
-
-/// The eighth number of the line of all CPUs (proc_stat(5)).
-fn steal(stat: &str) -> Option<u64> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    line.split_ascii_whitespace().nth(7)?.parse().ok()
 }
 
 fn supply(source: &Source<'_>) -> Fact<PowerSource> {

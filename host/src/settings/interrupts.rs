@@ -1,6 +1,7 @@
 //! IrqTable: where each may go, where it goes, how often it came on which CPU. Reads
 //! `/proc/interrupts` and `/proc/irq` through the source.
 
+use crate::counts::{CountTable, CountedKind};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::facts::Source;
@@ -87,24 +88,11 @@ pub(super) fn counts(source: &Source<'_>) -> Fact<Counts> {
     source.parsed("/proc/interrupts", parse)
 }
 
-/// The first line names the CPUs, each other line has a count for each of them.
 fn parse(text: &str) -> Option<Counts> {
-    let mut lines = text.lines();
-    let cpus: Option<Vec<u32>> = lines
-        .next()?
-        .split_ascii_whitespace()
-        .map(|word| word.strip_prefix("CPU")?.parse().ok())
-        .collect();
-    let cpus = cpus?;
-    let line = |line: &str| {
-        let (number, rest) = line.split_once(':')?;
-        let mut words = rest.split_ascii_whitespace();
-        let counts: Option<BTreeMap<u32, u64>> =
-            cpus.iter().map(|cpu| Some((*cpu, words.next()?.parse().ok()?))).collect();
-        let name = words.collect::<Vec<_>>().join(" ");
-        Some((number.trim().parse().ok()?, (counts?, name)))
+    let numbered = |(kind, by_cpu): (CountedKind, BTreeMap<u32, u64>)| {
+        Some((kind.label().parse().ok()?, (by_cpu, kind.description().to_owned())))
     };
-    Some(lines.filter_map(line).collect())
+    Some(CountTable::parse(text)?.into_kinds().filter_map(numbered).collect())
 }
 
 pub(super) fn read(source: &Source<'_>) -> Fact<IrqTable> {

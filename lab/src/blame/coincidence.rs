@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use punctual_blame::config::LateThreshold;
 use punctual_blame::share::wilson;
+use punctual_host::counts::RisenCount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -566,12 +567,10 @@ pub struct CountedThread {
 
 impl BlamedCounters {
     fn of(delta: &CounterDelta) -> Self {
-        let shown = |rises: &Option<Vec<crate::capture::counters::CounterRise>>| {
+        let shown = |rises: &Option<Vec<RisenCount>>| {
             let rises = rises.as_ref()?.iter().take(SHOWN_RISES);
-            let rise = |rise: &crate::capture::counters::CounterRise| CountedRise {
-                name: rise.name.clone(),
-                count: rise.count,
-            };
+            let rise =
+                |rise: &RisenCount| CountedRise { name: rise.name.clone(), count: rise.count };
             Some(rises.map(rise).collect())
         };
         let others = delta.others.iter().take(SHOWN_RISES).map(|thread| CountedThread {
@@ -596,12 +595,12 @@ mod tests {
     use super::*;
     use punctual_host::threads::ThreadTimes;
 
-    use crate::capture::counters::{CounterRise, ThreadRise};
+    use crate::capture::counters::ThreadRise;
 
     const MS: u64 = 1_000_000;
 
-    fn rise(name: &str, count: u64) -> CounterRise {
-        CounterRise { name: name.to_owned(), count }
+    fn rise(name: &str, count: u64) -> RisenCount {
+        RisenCount { name: name.to_owned(), count }
     }
 
     fn thread(tid: i32, run_ns: u64) -> ThreadRise {

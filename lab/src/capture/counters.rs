@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use punctual_engine::spawn;
-use punctual_host::root::{Read, Root};
+use punctual_host::counts::{CountTable, RisenCount, StealTicks};
+use punctual_host::root::Root;
 use punctual_host::threads::{RunningThread, ThreadTimes};
 use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -29,8 +30,6 @@ const THREADS_NS: u64 = 1_000_000_000;
 const KEPT: usize = 1_000;
 /// The most threads whose CPU time is read each time.
 const COUNTED_MAX: usize = 64;
-/// The most kinds of interrupts.
-const KINDS_MAX: usize = 512;
 
 /// The thread whose late wakes are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +40,6 @@ pub struct CounterPlan {
     pub pid: i32,
     /// Its number.
     pub tid: i32,
-}
-
-/// A counter that rose.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterRise {
-    /// As the kernel's file has it: `LOC Local timer interrupts`, `NET_RX`.
-    pub name: String,
-    /// Its rise.
-    pub count: u64,
 }
 
 /// Another thread that ran.
@@ -73,9 +63,9 @@ pub struct CounterDelta {
     /// The second read, ns on CLOCK_MONOTONIC.
     pub to_ns: u64,
     /// Interrupts of the CPU, those that came most often first.
-    pub interrupts: Option<Vec<CounterRise>>,
+    pub interrupts: Option<Vec<RisenCount>>,
     /// Its soft interrupts, likewise.
-    pub softirqs: Option<Vec<CounterRise>>,
+    pub softirqs: Option<Vec<RisenCount>>,
     /// Time that the host took of the CPU, in steps of 10 ms: what is shorter is not in it.
     pub steal_ticks: Option<u64>,
     /// The measured thread. One that computes all the time and has less run time than time passed
@@ -89,29 +79,26 @@ pub struct CounterDelta {
 #[derive(Clone, Debug, Default)]
 struct Snapshot {
     at_ns: u64,
-    interrupts: Option<Vec<CounterRise>>,
-    softirqs: Option<Vec<CounterRise>>,
-    steal_ticks: Option<u64>,
+    cpu: u32,
+    interrupts: Option<CountTable>,
+    softirqs: Option<CountTable>,
+    steal: StealTicks,
     own: Option<ThreadTimes>,
     others: Vec<ThreadRise>,
 }
 
 impl Snapshot {
     fn take(root: &Root, plan: &CounterPlan, threads: &[RunningThread]) -> Self {
-        let text = |path: &str| match root.read(path) {
-            Read::Text(text) => Some(text),
-            Read::Absent | Read::Unreadable { .. } => None,
-        };
         let others = threads.iter().filter_map(|thread| {
             let (times, name) = (thread.times(root)?, thread.name.clone());
             Some(ThreadRise { pid: thread.pid, tid: thread.tid, name, times })
         });
-        let column = |path: &str| column(&text(path)?, plan.cpu);
         Self {
             at_ns: now_ns(ClockId::Monotonic),
-            interrupts: column("/proc/interrupts"),
-            softirqs: column("/proc/softirqs"),
-            steal_ticks: text("/proc/stat").and_then(|text| steal(&text, plan.cpu)),
+            cpu: plan.cpu,
+            interrupts: CountTable::read(root, "/proc/interrupts"),
+            softirqs: CountTable::read(root, "/proc/softirqs"),
+            steal: StealTicks::read(root),
             own: ThreadTimes::of(root, plan.pid, plan.tid),
             others: others.collect(),
         }
@@ -125,60 +112,19 @@ impl Snapshot {
         };
         let mut others: Vec<ThreadRise> = self.others.iter().filter_map(thread).collect();
         others.sort_by_key(|thread| std::cmp::Reverse(thread.times.run_ns));
-        let both = |now: &Option<Vec<CounterRise>>, then: &Option<Vec<CounterRise>>| {
-            Some(rises(now.as_ref()?, then.as_ref()?))
+        let risen = |now: &Option<CountTable>, then: &Option<CountTable>| {
+            now.as_ref()?.risen(then.as_ref()?, self.cpu)
         };
-        let steal = self.steal_ticks.zip(before.steal_ticks);
         CounterDelta {
             from_ns: before.at_ns,
             to_ns: self.at_ns,
-            interrupts: both(&self.interrupts, &before.interrupts),
-            softirqs: both(&self.softirqs, &before.softirqs),
-            steal_ticks: steal.map(|(now, then)| now.saturating_sub(then)),
+            interrupts: risen(&self.interrupts, &before.interrupts),
+            softirqs: risen(&self.softirqs, &before.softirqs),
+            steal_ticks: self.steal.since(&before.steal, self.cpu),
             own: self.own.zip(before.own).map(|(now, then)| now.since(&then)),
             others,
         }
     }
-}
-
-/// The counters that rose, most first.
-fn rises(now: &[CounterRise], then: &[CounterRise]) -> Vec<CounterRise> {
-    let mut rises: Vec<CounterRise> = now
-        .iter()
-        .filter_map(|now| {
-            let before =
-                then.iter().find(|then| then.name == now.name).map_or(0, |then| then.count);
-            let count = now.count.saturating_sub(before);
-            (count > 0).then(|| CounterRise { name: now.name.clone(), count })
-        })
-        .collect();
-    rises.sort_by_key(|rise| std::cmp::Reverse(rise.count));
-    rises
-}
-
-/// The column of a CPU: a head that names the CPUs, then a line a kind with its description
-/// (proc_interrupts(5), proc_softirqs(5)). Of kinds that have none, such as ERR, nothing.
-fn column(text: &str, cpu: u32) -> Option<Vec<CounterRise>> {
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next()?.split_whitespace().collect();
-    let name = format!("CPU{cpu}");
-    let place = head.iter().position(|&cpu| cpu == name)?;
-    let row = |line: &str| {
-        let (kind, rest) = line.split_once(':')?;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let count = words.get(place)?.parse().ok()?;
-        let description = words.get(head.len()..).unwrap_or_default().join(" ");
-        let name = format!("{} {description}", kind.trim());
-        Some(CounterRise { name: name.trim_end().to_owned(), count })
-    };
-    Some(lines.filter_map(row).take(KINDS_MAX).collect())
-}
-
-/// The eighth number of the line of a CPU (proc_stat(5)).
-fn steal(text: &str, cpu: u32) -> Option<u64> {
-    let name = format!("cpu{cpu}");
-    let line = text.lines().find(|line| line.split(' ').next() == Some(name.as_str()))?;
-    line.split_whitespace().nth(8)?.parse().ok()
 }
 
 /// Threads whose last CPU is this one, but for the measured one.
@@ -284,30 +230,24 @@ impl Drop for CounterWatch {
 mod tests {
     use super::*;
 
-    const INTERRUPTS: &str = "           CPU0       CPU2\n\
-        \x20 1:          9         10   IO-APIC   1-edge      i8042\n\
-        LOC:        100        200   Local timer interrupts\nERR:          0\n";
-
-    fn rise(name: &str, count: u64) -> CounterRise {
-        CounterRise { name: name.to_owned(), count }
+    fn rise(name: &str, count: u64) -> RisenCount {
+        RisenCount { name: name.to_owned(), count }
     }
 
-    #[test]
-    fn the_column_of_a_cpu_is_found_by_its_name() {
-        let timer = "LOC Local timer interrupts";
-        let expected = vec![rise("1 IO-APIC 1-edge i8042", 10), rise(timer, 200)];
-        assert_eq!(column(INTERRUPTS, 2), Some(expected));
-        assert_eq!(column(INTERRUPTS, 1), None);
-        assert_eq!(column("", 0), None);
-        let softirqs = "     CPU0\n NET_RX:   7\nbad line\n RCU: x\n";
-        assert_eq!(column(softirqs, 0), Some(vec![rise("NET_RX", 7)]));
-    }
-
-    #[test]
-    fn steal_is_read_from_its_line() {
-        let stat = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 80 9 10\ncpu11 0\n";
-        assert_eq!(steal(stat, 1), Some(80));
-        assert_eq!((steal(stat, 11), steal(stat, 2)), (None, None));
+    /// The files of a machine with CPU 1, as [`Root`] reads them.
+    fn counted(count: u64) -> (Option<CountTable>, StealTicks) {
+        let name = format!("punctual-counters-{}-{count}", std::process::id());
+        let tree = std::env::temp_dir().join(name);
+        let proc = tree.join("proc");
+        std::fs::create_dir_all(&proc).expect("writable");
+        let table = format!("  CPU1\nLOC: {count}\nRES: {}\nSPU: 4\n", 3 * count);
+        std::fs::write(proc.join("interrupts"), table).expect("writable");
+        std::fs::write(proc.join("stat"), format!("cpu1 1 2 3 4 5 6 7 {count}\n"))
+            .expect("writable");
+        let root = Root::captured(&tree).expect("readable");
+        let read = (CountTable::read(&root, "/proc/interrupts"), StealTicks::read(&root));
+        std::fs::remove_dir_all(&tree).expect("it was made here");
+        read
     }
 
     fn snapshot(at_ns: u64, count: u64) -> Snapshot {
@@ -317,11 +257,13 @@ mod tests {
             name: format!("t{tid}"),
             times: ThreadTimes { run_ns, wait_ns: 0, slices: 1 },
         };
+        let (interrupts, steal) = counted(count);
         Snapshot {
             at_ns,
-            interrupts: Some(vec![rise("LOC", count), rise("RES", 3 * count), rise("ERR", 4)]),
+            cpu: 1,
+            interrupts,
             softirqs: None,
-            steal_ticks: Some(count),
+            steal,
             own: Some(ThreadTimes { run_ns: 10 * count, wait_ns: count, slices: count }),
             others: vec![thread(7, count), thread(8, 5 * count), thread(9, 4)],
         }

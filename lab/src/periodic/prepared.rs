@@ -27,6 +27,7 @@ use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::{WarmUp, is_learning, strategy};
+use punctual_host::counts::StealTicks;
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -39,8 +40,8 @@ use super::{
     RunOutcome, Stream,
 };
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, RingEnds, StealTicks,
-    keep_to, usage_since, watchdog,
+    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, RingEnds, keep_to,
+    usage_since, watchdog,
 };
 use crate::others::{Census, OthersOnCpu, Witness};
 

@@ -201,6 +201,11 @@ fn kib(meminfo: &str, name: &str) -> Option<u64> {
 /// Where the CPUs are described.
 pub(crate) const CPUS: &str = "/sys/devices/system/cpu";
 
+/// The CPUs that are online; none where the kernel does not say.
+pub fn online_cpus(root: &Root) -> CpuList {
+    parsed(root, &format!("{CPUS}/online"), cpu_list).value().cloned().unwrap_or_default()
+}
+
 /// The root and what was read of it once for all.
 pub(crate) struct Source<'r> {
     pub root: &'r Root,
@@ -214,14 +219,14 @@ pub(crate) struct Source<'r> {
 
 impl<'r> Source<'r> {
     pub(crate) fn new(root: &'r Root) -> Self {
-        let online = parsed(root, &format!("{CPUS}/online"), cpu_list);
+        let online = online_cpus(root);
         Self {
             root,
             cpuinfo: text(root, "/proc/cpuinfo").map(|text| CpuInfo::parse(&text)),
             command_line: text(root, "/proc/cmdline").map(|text| CommandLine::parse(&text)),
             config: KernelConfig::find(root),
             cgroups: Cgroups::find(root),
-            online: online.value().cloned().unwrap_or_else(|| CpuList::single(0)),
+            online: if online.is_empty() { CpuList::single(0) } else { online },
         }
     }
 

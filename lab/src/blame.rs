@@ -32,9 +32,8 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
-use punctual_host::CpuList;
-use punctual_host::facts::{IdleState, SmiCount};
-use punctual_host::root::{self, Listing, Root};
+use punctual_host::facts::{IdleState, SmiCount, online_cpus};
+use punctual_host::root::{Listing, Root};
 use punctual_host::threads::RunningProcess;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
@@ -119,7 +118,7 @@ impl RecordedMachine {
             smi_count: None,
             idle_exits_us: IdleState::exits_us(&Root::live()),
             files: kernel_files(&Root::live()),
-            cpus: online_cpus(&Root::live()),
+            cpus: online_cpus(&Root::live()).iter().collect(),
             clock_offsets_ns: ClockOffsets::take().all_ns(),
         };
         BlameConfig { machine, event_driven: true, ..BlameConfig::default() }
@@ -143,14 +142,6 @@ impl RecordedMachine {
         let before = before?;
         self.smi_count().map(|now| now.since(before))
     }
-}
-
-/// The CPUs that are online; none where that may not be read.
-fn online_cpus(root: &Root) -> Vec<u32> {
-    let root::Read::Text(list) = root.read("/sys/devices/system/cpu/online") else {
-        return Vec::new();
-    };
-    CpuList::parse(list.trim(), u32::MAX).map_or_else(|_| Vec::new(), |cpus| cpus.iter().collect())
 }
 
 /// The files that advice may name, as far as the machine has them and this user may see them.

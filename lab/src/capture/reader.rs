@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_host::facts::online_cpus;
 use punctual_host::root::Root;
 use punctual_host::threads::RunningProcess;
 use punctual_os::Errno;
@@ -22,7 +23,7 @@ use punctual_trace::perf_stream::{PerfStream, StreamItem};
 use super::followed::{FollowedThread, ThreadTarget, find_threads};
 use super::offsets::ClockOffsets;
 use super::processes::ProcessBook;
-use super::rings::{CpuRing, Rings, online};
+use super::rings::{CpuRing, Rings};
 use super::{CaptureConsumer, CaptureItem, CapturePlan, EventSet};
 
 /// The time between two looks at the rings, ns.
@@ -234,7 +235,7 @@ impl Follow {
 /// measured.
 pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
     let mut every_cpu = CpuMask::EMPTY;
-    online(root).into_iter().for_each(|cpu| every_cpu.insert(cpu));
+    online_cpus(root).iter().for_each(|cpu| every_cpu.insert(cpu));
     let first = affinity::get(std::process::id().cast_signed()).unwrap_or(every_cpu);
     let without = |cpus: CpuMask| cpus.without(measured.iter().copied());
     without(first).or_else(|| without(every_cpu)).map_or((every_cpu, true), |cpus| (cpus, false))
@@ -359,11 +360,11 @@ impl<C: CaptureConsumer> Reader<C> {
 
     /// Counts the CPUs that are offline, or online and not recorded.
     fn count_cpus(&mut self) {
-        let online = online(&self.follow.root);
+        let online = online_cpus(&self.follow.root);
         if online.is_empty() {
             return;
         }
-        let is_on = |cpu: &u32| online.binary_search(cpu).is_ok();
+        let is_on = |cpu: &u32| online.contains(*cpu);
         let recorded: Vec<u32> = self.rings.cpus().collect();
         let gone = recorded.iter().filter(|cpu| !is_on(cpu)).count();
         let unseen = online.iter().filter(|cpu| !recorded.contains(cpu)).count();
@@ -550,7 +551,7 @@ mod tests {
     #[test]
     fn a_reader_keeps_off_the_measured_cpus_where_there_are_others() {
         let root = Root::live();
-        let online = online(&root);
+        let online: Vec<u32> = online_cpus(&root).iter().collect();
         let (anywhere, shares) = reader_cpus(&root, &[]);
         assert!(anywhere.count() > 0 && !shares);
         let (cpus, shares) = reader_cpus(&root, &online[..1]);

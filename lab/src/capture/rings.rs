@@ -3,7 +3,7 @@
 //! A dummy event owns the ring of a CPU and leads the events that write into it, so that one
 //! interruption begins all. Filters are set before that.
 
-use punctual_host::cpulist::{CpuList, MAX_CPUS};
+use punctual_host::facts::online_cpus;
 use punctual_host::root::{Read, Root};
 use punctual_os::Errno;
 use punctual_os::descriptor::{self, DescriptorLimit};
@@ -113,7 +113,7 @@ impl Rings {
     ) -> Result<Self, CaptureRefused> {
         let cpus = match &plan.cpus {
             Some(cpus) => cpus.clone(),
-            None => online(root),
+            None => online_cpus(root).iter().collect(),
         };
         let mut opening = Opening::new(root, plan, events, cpus.len());
         let limit = opening.make_room(cpus.len())?;
@@ -203,13 +203,6 @@ impl Rings {
     pub(super) fn cpus(&self) -> impl Iterator<Item = u32> {
         self.cpus.iter().map(|cpu| cpu.cpu)
     }
-}
-
-/// The CPUs that are online; none where the kernel does not say.
-pub(super) fn online(root: &Root) -> Vec<u32> {
-    let Read::Text(text) = root.read("/sys/devices/system/cpu/online") else { return Vec::new() };
-    let list = CpuList::parse(text.trim(), MAX_CPUS - 1);
-    list.map(|list| list.iter().collect()).unwrap_or_default()
 }
 
 /// A capture as it is opened.

@@ -168,7 +168,7 @@ mod tests {
     fn table(timer: u64, keys: u64) -> CountTable {
         let text = format!(
             "           CPU0       CPU2       \n  1:          0     {keys}   IO-APIC   1-edge      \
-             i8042\nLOC:     {timer}        200   Local timer interrupts\nERR:          0\nbad line\n"
+             i8042\nLOC:     {timer}        200   Local timer interrupts\nERR:          0\nno\n"
         );
         CountTable::parse(&text).expect("a head")
     }

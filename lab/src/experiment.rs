@@ -7,7 +7,7 @@
 
 mod blocks;
 mod loading;
-mod safety;
+pub(crate) mod safety;
 mod standing;
 
 use std::error::Error;

@@ -993,9 +993,9 @@ impl OverlapTally {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use punctual_host::facts::MachineFacts;
 
     use crate::experiment::judge;
+    use crate::experiment::safety::tests::guest;
 
     fn noise(duty: f64) -> NoiseExperiment {
         NoiseExperiment {
@@ -1009,19 +1009,6 @@ mod tests {
             tick_hz: None,
             smi_cpu: None,
         }
-    }
-
-    /// The captured guest: two CPUs.
-    fn guest(runtime_us: i64) -> MachineFacts {
-        let tree =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
-        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
-        let fact = facts.limits.rt_throttling.clone();
-        facts.limits.rt_throttling = fact.map(|mut throttling| {
-            throttling.runtime_us = runtime_us;
-            throttling
-        });
-        facts
     }
 
     #[test]

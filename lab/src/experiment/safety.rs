@@ -87,7 +87,7 @@ pub(super) fn cpus_taken(taken: &[Taken], facts: &MachineFacts) -> Vec<CpuTaken>
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use punctual::RtThread;
     use punctual_host::fact::Fact;
     use punctual_host::root::Root;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// The captured guest: two CPUs, throttling at 95 %; or without throttling.
-    fn guest(runtime_us: i64) -> MachineFacts {
+    pub(crate) fn guest(runtime_us: i64) -> MachineFacts {
         let tree =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
         let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));

@@ -32,8 +32,9 @@ use punctual_trace::symbols::Symbols;
 
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{EventSet, FastLoop, FollowedThread, kernel_symbols};
+use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, Taken, cpu_of, demand,
 };
 use crate::load::LoadSpec;

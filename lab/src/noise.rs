@@ -36,12 +36,13 @@ use punctual_os::{process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentOutcome, ExperimentProgress, Loading, Lookout, RingEnds, Risk, Taken, keep_to,
-    usage_since,
+    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    ExperimentOutcome, ExperimentProgress, Loading, RingEnds, Risk, Taken, keep_to, usage_since,
 };
 use crate::load::LoadSpec;
+use crate::lookout::Lookout;
 
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;

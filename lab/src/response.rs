@@ -29,8 +29,9 @@ use punctual_os::{events, process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, Loading,
 };
 use crate::load::{LoadSpec, Polygons};

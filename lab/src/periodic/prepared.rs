@@ -39,10 +39,11 @@ use super::{
     ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PREPARED, PeriodicPlan,
     RunOutcome, Stream,
 };
+use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, RingEnds, keep_to,
-    usage_since, watchdog,
+    BackgroundLoads, ExperimentEnd, ExperimentProgress, RingEnds, keep_to, usage_since, watchdog,
 };
+use crate::lookout::Lookout;
 use crate::others::{Census, OthersOnCpu, Witness};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.

@@ -64,7 +64,8 @@ impl WakeBegin {
 
     /// Returns true where a part of it is unexplained for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
-        self.sums.have(LateCause::Unexplained(reason))
+        let is_hole = reason == Unexplained::Hole && self.sums.have_rule(RuleId::MovedUnseen);
+        is_hole || self.sums.have(LateCause::Unexplained(reason))
     }
 
     /// Its parts, from the release on. Whether its thread was throttled shows in the end alone.

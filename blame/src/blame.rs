@@ -1084,6 +1084,10 @@ impl Blame {
             counts.timeline.lost_events =
                 counts.timeline.lost_events.saturating_add(seen.lost_events);
         }
+        if self.config.recall.is_some() {
+            // Windows of late wakes begin and end within interrupts.
+            (counts.timeline.unclosed, counts.timeline.unopened) = (0, 0);
+        }
         counts.displaced_timers = self.timers.displaced();
         counts.unfollowed = self.threads.unfollowed();
         counts.clock_steps = self.bases.steps();

@@ -149,7 +149,7 @@ pub(crate) struct WorstWake {
 impl WorstWake {
     /// Both causes without events are this one.
     fn rename(&mut self, to: LateCause) {
-        if self.cause.is_without_events() || self.silent_ns > self.time_ns {
+        if self.cause.is_without_events() {
             (self.cause, self.time_ns) = (to, self.silent_ns);
         }
     }
@@ -657,11 +657,21 @@ mod tests {
         let silent = |late: &LatePart| {
             late.without_events().map(|booked| (booked.cause, booked.sum)).next().expect("one")
         };
-        let mut late = late(100, 80);
-        assert_eq!(worst(&late), Some((LateCause::HigherPriority { task: hog }, 120)));
-        late.give_to_firmware();
-        assert_eq!(worst(&late), Some((LateCause::HostOrFirmware, 180)));
-        let (cause, sum) = silent(&late);
-        assert_eq!((cause, sum.worst_ns, sum.touched), (LateCause::HostOrFirmware, 180, 1));
+        let host = LateCause::HostOrFirmware;
+        let mut firmware = late(100, 130);
+        assert_eq!(worst(&firmware), Some((LateCause::NoEvent, 130)));
+        firmware.give_to_firmware();
+        assert_eq!(worst(&firmware), Some((host, 230)));
+        let mut chance = late(130, 100);
+        chance.take_back_stops();
+        assert_eq!(worst(&chance), Some((LateCause::NoEvent, 230)));
+        for (late, cause) in [(firmware, host), (chance, LateCause::NoEvent)] {
+            let (only, sum) = silent(&late);
+            assert_eq!((only, sum.worst_ns, sum.touched), (cause, 230, 1));
+        }
+        // What is judged for one of its other causes stays so.
+        let mut hung = late(100, 80);
+        hung.give_to_firmware();
+        assert_eq!(worst(&hung), Some((LateCause::HigherPriority { task: hog }, 120)));
     }
 }

@@ -119,28 +119,37 @@ pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
     (anchor.may_bring(&piece.activity) && piece.length_ns() < IPI_GAP_NS).then_some(index)
 }
 
-/// The first piece in which a thread is ready on another CPU than right before: its timer's, or the
-/// one that it was ready on; `None` where it has stayed.
-pub(crate) fn moved_to(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
-    let is_move = |pieces: &[Piece]| {
-        let [before, behind] = pieces else { return false };
-        let was_due = match before.phase {
-            WakePhase::Ready => true,
-            WakePhase::Delivery => matches!(anchor, ReleaseAnchor::Timer { .. }),
-            _ => false,
-        };
-        was_due && behind.phase == WakePhase::Ready && before.cpu != behind.cpu
-    };
-    window.pieces.windows(2).position(is_move).map(|before| before + 1)
+/// The way of a thread that its timer released to another CPU than that of its timer, or than the
+/// one that it was ready on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MovedWay {
+    /// The first piece on the other CPU.
+    pub(crate) from: usize,
+    /// The interrupt that brings it there: the first one behind the move that may be it, where it
+    /// is as short as such a one is.
+    pub(crate) ipi: Option<usize>,
 }
 
-/// The interrupt that brings a moved thread to its new CPU: the first one behind the move that may
-/// be it, where it is as short as such a one is.
-pub(crate) fn moving_ipi(window: &Window, moved_to: usize) -> Option<usize> {
-    let behind = &window.pieces[moved_to..];
-    let ipi = behind.iter().position(|piece| piece.activity.is_from_other_cpu())?;
-    let is_it = behind[ipi].activity.is_for_one_cpu() && behind[ipi].length_ns() < IPI_GAP_NS;
-    is_it.then_some(moved_to + ipi)
+impl MovedWay {
+    /// The first way in a window; `None` of a thread that stayed, or that no timer released: where
+    /// another thread or an interrupt wakes it, its CPU is chosen anew each time.
+    pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
+        if !matches!(anchor, ReleaseAnchor::Timer { .. }) {
+            return None;
+        }
+        let is_due = |piece: &Piece| matches!(piece.phase, WakePhase::Delivery | WakePhase::Ready);
+        let is_move = |pieces: &[Piece]| {
+            let [before, behind] = pieces else { return false };
+            is_due(before) && behind.phase == WakePhase::Ready && before.cpu != behind.cpu
+        };
+        let from = window.pieces.windows(2).position(is_move)? + 1;
+        let mut behind = window.pieces.iter().enumerate().skip(from);
+        let ipi = behind.find(|(_, piece)| piece.activity.is_from_other_cpu());
+        let is_short = |&(_, piece): &(usize, &Piece)| {
+            piece.activity.is_for_one_cpu() && piece.length_ns() < IPI_GAP_NS
+        };
+        Some(Self { from, ipi: ipi.filter(is_short).map(|(index, _)| index) })
+    }
 }
 
 /// Returns true where the thread is ready in a piece, and its [`own_ipi`] comes right behind that.

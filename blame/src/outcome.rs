@@ -70,7 +70,7 @@ impl BlameCounts {
             (self.timeline.unclosed, "interrupts without a recorded end"),
             (self.timeline.unopened, "interrupts without a recorded beginning"),
             (self.timeline.too_deep, "interrupts nested too deep, which count as the one outside"),
-            (self.unfollowed, "threads without room to be followed"),
+            (self.unfollowed, "times that a thread was met without room to be followed"),
             (self.displaced_timers, "timers without room, whose wakes may have no release"),
             (self.clock_steps, "expiries on a clock that was set meanwhile"),
             (self.early, "wakes before their release, by an inexact offset of a clock"),

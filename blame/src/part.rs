@@ -108,6 +108,11 @@ impl PartSums {
         self.parts.iter().any(|part| part.cause == cause)
     }
 
+    /// Returns true where this rule booked one of them.
+    pub(crate) fn have_rule(&self, rule: RuleId) -> bool {
+        self.parts.iter().any(|part| part.rule == rule)
+    }
+
     /// The sums as parts that follow each other without a gap, from an instant on, ns.
     pub(crate) fn laid(&self, from_ns: u64) -> impl Iterator<Item = WakePart> + '_ {
         let mut at_ns = from_ns;

@@ -9,9 +9,7 @@ use punctual_trace::event::TaskName;
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
 use crate::machine::CapturedMachine;
-use crate::normal::{
-    awaits_own_ipi, ipi_beside, is_beside_ipi, moved_to, moving_ipi, own_ipi as own_ipi_of,
-};
+use crate::normal::{MovedWay, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::release::ReleaseAnchor;
@@ -35,6 +33,8 @@ pub(crate) struct Scene<'a> {
     /// The part of that piece that is judged.
     part: Piece,
     kernel: Kernel<'a>,
+    /// The way of its thread to another CPU.
+    moved: Option<MovedWay>,
 }
 
 /// A stretch of the kernel's own that took longer since its CPU was slower.
@@ -54,6 +54,9 @@ struct Rule {
 
 /// A switch takes less than this, ns.
 const SWITCH_NS: u64 = 3_000;
+/// A moved thread's CPU that idles for longer than this was woken late for another reason: most take
+/// less than a tenth of it, ns.
+const MOVED_IDLE_NS: u64 = 1_000_000;
 /// A stretch inside the timer interrupt, or its own timer's function, this much longer than usual
 /// stood still, ns.
 const TIMER_STALL_NS: u64 = 10_000;
@@ -110,7 +113,12 @@ const RULES: &[Rule] = &[
 impl<'a> Scene<'a> {
     /// A part of the piece at `index` of the window of a wake.
     pub(crate) const fn new(wake: &'a Wake, index: usize, part: Piece, kernel: Kernel<'a>) -> Self {
-        Self { wake, index, part, kernel }
+        Self { wake, index, part, kernel, moved: None }
+    }
+
+    /// With the way of the wake's thread to another CPU, where it was moved.
+    pub(crate) const fn with_move(self, moved: Option<MovedWay>) -> Self {
+        Self { moved, ..self }
     }
 
     /// Books the part by the first rule that fits.
@@ -253,26 +261,43 @@ fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
 
 /// The CPU that it was woken on, or moved to, idles until an interrupt brings it there.
 fn moved(scene: &Scene<'_>) -> Option<LateCause> {
+    let MovedWay { from, ipi } = scene.moved?;
     let (window, index) = (&scene.wake.window, scene.index);
-    let arrival = moved_to(window, scene.wake.activation.anchor).filter(|&to| index >= to)?;
-    let ipi = moving_ipi(window, arrival);
-    let is_way = scene.part.phase == WakePhase::Ready
-        && match scene.part.activity {
-            Activity::Idle { .. } => !scene.part.is_passed_over,
-            Activity::Ipi { .. } => ipi == Some(index),
-            Activity::Task { task, .. } => {
-                scene.is_below(task)
-                    && ipi.is_some_and(|ipi| ipi.abs_diff(index) == 1)
-                    && is_beside_ipi(window, index)
-            }
-            _ => false,
-        };
+    if index < from || scene.part.phase != WakePhase::Ready || scene.part.is_passed_over {
+        return None;
+    }
+    let is_free = |piece: &Piece| match piece.activity {
+        Activity::Idle { .. } => true,
+        Activity::Task { task, .. } => scene.is_below(task),
+        _ => false,
+    };
+    let is_way = match scene.part.activity {
+        // What took longer stood still, or was woken late, for another reason.
+        Activity::Idle { .. } => {
+            window.pieces[index].length_ns() < MOVED_IDLE_NS
+                && slow_clock(scene).is_none()
+                && idle_stall(scene).is_none()
+                && confirmed(scene).is_none()
+        }
+        Activity::Ipi { .. } => {
+            ipi == Some(index) && (index == from || is_free(&window.pieces[index - 1]))
+        }
+        Activity::Task { .. } => {
+            is_free(&scene.part)
+                && ipi.is_some_and(|ipi| ipi.abs_diff(index) == 1)
+                && is_beside_ipi(window, index)
+        }
+        _ => false,
+    };
     is_way.then_some(LateCause::Moved)
 }
 
-/// The same where an idle CPU records nothing.
+/// The same where an idle CPU records nothing, up to the first instant at which the thread itself
+/// may have run.
 fn moved_unseen(scene: &Scene<'_>) -> Option<LateCause> {
-    let is_unseen = scene.part.is_hole && matches!(scene.part.activity, Activity::Idle { .. });
+    let is_unseen = scene.part.is_hole
+        && matches!(scene.part.activity, Activity::Idle { .. })
+        && scene.part.to_ns <= scene.wake.run.from_ns;
     is_unseen.then(|| moved(scene)).flatten()
 }
 

@@ -7,6 +7,7 @@ use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
+use punctual_blame::table::CauseRow;
 use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
@@ -503,7 +504,9 @@ fn a_choice_within_three_microseconds_of_the_wake_means_nothing() {
         scenario.switch(release + 8 * US, 0, 1, idle());
         scenario.switch(release + 200 * US, 0, 0, servo());
     });
-    only_cause(&outcome, CauseKind::Moved);
+    assert_eq!((outcome.table.late, outcome.table.rows[0].cause), (12, LateCause::Moved));
+    let is_throttled = |row: &CauseRow| row.cause.kind() == CauseKind::Throttled;
+    assert!(!outcome.table.rows.iter().any(is_throttled), "{}", outcome.table.sentence);
 }
 
 #[test]
@@ -949,35 +952,75 @@ fn a_thread_that_moves_while_it_is_ready() {
     assert_eq!(hogs.map(|row| (row.wakes, row.time_ns)), Some((0, 12 * 50 * US)));
 }
 
-fn woken_elsewhere(rest: impl Fn(&mut Scenario, u64)) -> BlameOutcome {
-    disturbed(|scenario| {
-        scenario.wake_elsewhere(&rest);
-    })
+fn woken_elsewhere(
+    config: BlameConfig,
+    late_ns: u64,
+    rest: impl Fn(&mut Scenario, u64),
+) -> BlameOutcome {
+    disturbed_on(config, |scenario| scenario.wake_elsewhere(late_ns, &rest))
+}
+
+/// The interrupt that brings a waking to CPU 1.
+fn reschedule(scenario: &mut Scenario, at_ns: u64) {
+    scenario.event(at_ns, 1, TraceKind::VectorEntry(Vector::Reschedule));
+    scenario.event(at_ns + 3 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
 }
 
 #[test]
 fn a_wake_on_another_cpu_than_its_timers_is_a_move() {
-    let outcome = woken_elsewhere(|scenario, release| {
-        scenario.event(release + 130 * US, 1, TraceKind::VectorEntry(Vector::Reschedule));
-        scenario.event(release + 133 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
-        scenario.switch(release + 150 * US, 1, 0, servo());
+    let outcome = woken_elsewhere(config(), 150 * US, |scenario, release| {
+        reschedule(scenario, release + 130 * US);
     });
     let row = only_cause(&outcome, CauseKind::Moved);
-    assert_eq!((row.rule, row.cpu), (RuleId::Moved, Some(1)));
-    assert_eq!(row.advice.rule, Some("scheduler.timer_migration"));
-    let time_ns = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::Moved);
-    let time_ns: u64 = time_ns.map(|part| part.length_ns()).sum();
+    assert_eq!((row.rule, row.cpu, row.advice.rule), (RuleId::Moved, Some(1), None));
+    assert!(row.advice.text.contains("Pin the thread"), "{}", row.advice.text);
+    let moved = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::Moved);
+    let time_ns: u64 = moved.map(|part| part.length_ns()).sum();
     assert!(time_ns > 130 * US && time_ns <= 142 * US, "{time_ns}");
 }
 
 #[test]
 fn who_runs_on_the_other_cpu_keeps_its_time() {
-    let outcome = woken_elsewhere(|scenario, release| {
+    let outcome = woken_elsewhere(config(), 260 * US, |scenario, release| {
         scenario.switch(release + 20 * US, 1, 0, hog());
-        scenario.switch(release + 220 * US, 1, 1, servo());
+        // Of somebody else, though for this CPU alone.
+        let vector = Vector::CallFunctionSingle;
+        scenario.event(release + 100 * US, 1, TraceKind::VectorEntry(vector));
+        scenario.event(release + 140 * US, 1, TraceKind::VectorExit(vector));
+        scenario.switch(release + 259 * US, 1, 1, idle());
     });
     let row = only_cause(&outcome, CauseKind::HigherPriority);
-    assert_eq!(row.time_ns, 12 * 200 * US);
+    assert_eq!(row.time_ns, 12 * 199 * US);
+    let ipi = outcome.table.rows.iter().find(|row| row.cause.kind() == CauseKind::Ipi);
+    assert_eq!(ipi.map(|row| row.time_ns), Some(12 * 40 * US));
+}
+
+#[test]
+fn a_cpu_that_stands_still_behind_a_move_is_no_move() {
+    let outcome = woken_elsewhere(config(), 4 * MS, |_, _| {});
+    only_cause(&outcome, CauseKind::IdleExit);
+    let metal = config_of(|machine| {
+        (machine.platform, machine.idle_exits_us) = (Platform::Metal, vec![0, 2]);
+    });
+    let outcome = woken_elsewhere(metal, 400 * US, |_, _| {});
+    only_cause(&outcome, CauseKind::NoEvent);
+}
+
+#[test]
+fn a_cpu_that_is_chosen_for_a_thread_that_another_wakes_is_no_move() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        let late_ns = if cycle < 40 { 6 * US } else { 96 * US };
+        scenario.switch(at - 10 * US, 0, 0, cat());
+        scenario.wake(at, 0, servo(), 0);
+        let moved = TraceKind::Migrate { task: servo(), from_cpu: 0, to_cpu: 1 };
+        scenario.event(at + 1, 0, moved).switch(at + US, 0, 1, idle());
+        scenario.switch(at + late_ns, 1, 0, servo()).switch(at + 150 * US, 1, 1, idle());
+    }
+    let outcome = scenario.run(config());
+    only_cause(&outcome, CauseKind::IdleExit);
 }
 
 #[test]

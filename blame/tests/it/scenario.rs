@@ -270,17 +270,19 @@ impl Scenario {
         self.switch(at_ns + 8_000, 0, 0, servo())
     }
 
-    /// The servo's timer on CPU 0 wakes it on CPU 1, where `rest` happens, up to the switch to it.
-    /// It goes home for the next cycle.
-    pub(crate) fn wake_elsewhere(&mut self, rest: impl Fn(&mut Self, u64)) {
+    /// The servo's timer on CPU 0 wakes it on CPU 1, where `rest` happens before it runs that late;
+    /// it goes home for the next cycle.
+    pub(crate) fn wake_elsewhere(&mut self, late_ns: u64, rest: impl Fn(&mut Self, u64)) {
         let release = self.sleep(idle());
         self.fire(release + 5 * US);
         let moved = TraceKind::Migrate { task: servo(), from_cpu: 0, to_cpu: 1 };
         self.event(release + 8 * US, 0, moved).timer_exit(release + 10 * US, 0);
         rest(self, release);
-        self.switch(release + 270 * US, 1, 0, idle());
+        let run = release + late_ns;
+        self.switch(run, 1, 0, servo()).switch(run + 50 * US, 1, 0, idle());
         let home = TraceKind::Migrate { task: servo(), from_cpu: 1, to_cpu: 0 };
-        self.event(release + 271 * US, 1, home).switch(release + 272 * US, 0, 1, servo());
+        self.event(run + 51 * US, 1, home).switch(run + 52 * US, 0, 1, servo());
+        self.release += late_ns / MS * PERIOD;
     }
 
     /// A cycle that is on time: 5 µs until the interrupt, 14 µs in all.

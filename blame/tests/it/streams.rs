@@ -460,11 +460,10 @@ fn a_move_to_an_idle_cpu_that_records_nothing_is_less_sure() {
     let mut scenario = Scenario::new();
     scenario.normals(40);
     for _ in 0..12 {
-        scenario.wake_elsewhere(|scenario, release| {
+        scenario.wake_elsewhere(165 * US, |scenario, release| {
             scenario.switch(release + 150 * US, 1, 0, cat());
             scenario.event(release + 160 * US, 1, TraceKind::VectorEntry(Vector::Reschedule));
             scenario.event(release + 163 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
-            scenario.switch(release + 165 * US, 1, 0, servo());
         });
     }
     let is_hidden = |event: &TraceEvent| (event.tid, event.cpu) == (0, 1);

@@ -1,15 +1,15 @@
 //! Counts that the kernel keeps for each CPU: interrupts, soft interrupts, time that the host took.
 //!
 //! From /proc/interrupts, /proc/softirqs and /proc/stat (proc_interrupts(5), proc_softirqs(5),
-//! proc_stat(5)). They only rise, and a CPU that is offline has none; what cannot be read is
-//! unknown, not zero.
+//! proc_stat(5)). They only rise. A CPU that is offline has none, but for soft interrupts, whose
+//! table names every possible one; what cannot be read is unknown, not zero.
 
 use std::collections::BTreeMap;
 
 use crate::root::{Read, Root};
 
-/// Kinds of a table that are kept: a machine with many network cards has some 2 000.
-const KINDS_MAX: usize = 4_096;
+/// A table of more kinds is none: a machine with many network cards has some 2 000.
+const KINDS_MAX: usize = 1 << 16;
 /// One step of /proc/stat: USER_HZ is 100 on every architecture in use (proc_stat(5)).
 const STEP_NS: u64 = 10_000_000;
 
@@ -45,6 +45,17 @@ impl CountTable {
         Self::parse(&text)
     }
 
+    /// Of a table the counts of this CPU that are above 0: little is kept of a large machine.
+    pub fn read_for(root: &Root, path: &str, cpu: u32) -> Option<Self> {
+        let Self { cpus, kinds } = Self::read(root, path)?;
+        let column = cpus.iter().position(|&named| named == cpu)?;
+        let counts = |kind: CountedKind| {
+            let counts = vec![kind.counts[column]];
+            (counts[0] > 0).then_some(CountedKind { counts, ..kind })
+        };
+        Some(Self { cpus: vec![cpu], kinds: kinds.into_iter().filter_map(counts).collect() })
+    }
+
     /// A head that names the online CPUs, then a line a kind; of kinds that are not counted by CPU,
     /// such as ERR, nothing.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -52,6 +63,9 @@ impl CountTable {
         let head = lines.next()?.split_ascii_whitespace();
         let cpus: Vec<u32> =
             head.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
+        if cpus.is_empty() {
+            return None;
+        }
         let kind = |line: &str| {
             let (label, rest) = line.split_once(':')?;
             let mut words = rest.split_ascii_whitespace();
@@ -61,8 +75,8 @@ impl CountTable {
             let label = label.trim().to_owned();
             (counts.len() == cpus.len()).then_some(CountedKind { label, description, counts })
         };
-        let kinds = lines.filter_map(kind).take(KINDS_MAX).collect();
-        Some(Self { cpus, kinds })
+        let kinds: Vec<_> = lines.filter_map(kind).take(KINDS_MAX + 1).collect();
+        (kinds.len() <= KINDS_MAX).then_some(Self { cpus, kinds })
     }
 
     /// The kinds with what each came to on each CPU, in the order of the file.
@@ -182,8 +196,8 @@ mod tests {
         assert_eq!(risen(2), Some(vec![rise("1 IO-APIC 1-edge i8042", 3)]));
         assert_eq!(risen(1), None, "it is offline");
         let other = CountTable { kinds: Vec::new(), ..before.clone() };
-        let all = after.risen(&other, 2).expect("a column");
-        assert_eq!(all[0], rise("LOC Local timer interrupts", 200), "new since");
+        let new = after.risen(&other, 2).expect("a column");
+        assert_eq!(new[0], rise("LOC Local timer interrupts", 200), "new since");
         assert_eq!(before.risen(&after, 0), Some(Vec::new()), "none falls");
     }
 
@@ -221,7 +235,12 @@ mod tests {
         let cpu = table.cpus[0];
         assert!(StealTicks::read(&root).since_ns(&steal, cpu).is_some());
         let later = CountTable::read(&root, "/proc/interrupts").expect("as before");
-        assert!(later.risen(&table, cpu).is_some());
+        let risen = later.risen(&table, cpu).expect("a column");
+        let column = |path| CountTable::read_for(&root, path, cpu).expect("as before");
+        let (one, other) = (column("/proc/interrupts"), column("/proc/interrupts"));
+        assert!(other.risen(&one, cpu).is_some() && one.kinds.len() <= table.kinds.len());
+        assert!(risen.iter().all(|rise| rise.count > 0));
+        assert!(column("/proc/softirqs").kinds.iter().all(|kind| kind.description.is_empty()));
     }
 
     proptest! {

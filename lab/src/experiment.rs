@@ -7,7 +7,7 @@
 
 mod blocks;
 mod loading;
-pub(crate) mod safety;
+mod safety;
 mod standing;
 
 use std::error::Error;

@@ -449,10 +449,14 @@ impl Injector {
                 timed_alone(|_| backlog.discard())
             }
             Prepared::Timers(timers) => expire_at_once(timers, &victim),
-            Prepared::Datagrams(pair) => timed(|start| {
-                send_and_receive(pair, start + length_ns, start + 2 * length_ns);
-                Ok(())
-            }),
+            Prepared::Datagrams(pair) => {
+                let mut end_ns = 0;
+                let interval = timed(|start| {
+                    end_ns = send_and_receive(pair, start, length_ns);
+                    Ok(())
+                })?;
+                Ok(InjectedInterval { end_ns, ..interval })
+            }
             Prepared::Stops => {
                 process::suspend(victim.pid)?;
                 let _goes_on = GoesOn(victim.pid);
@@ -480,7 +484,10 @@ impl Injector {
                 affinity::set(victim.tid, before)?;
                 // Its timer is on the other CPU until it has run again.
                 let bound_ns = now_ns(ClockId::Monotonic) + HOME_NS_MAX;
-                while slices_of(&victim) == slices && now_ns(ClockId::Monotonic) < bound_ns {
+                while slices.is_some()
+                    && slices_of(&victim) == slices
+                    && now_ns(ClockId::Monotonic) < bound_ns
+                {
                     let _early = sleep_until_ns(now_ns(ClockId::Monotonic) + HOME_NS);
                 }
                 slept
@@ -520,20 +527,24 @@ fn slices_of(victim: &Victim) -> Option<u64> {
     ThreadTimes::of(&Root::live(), victim.pid, victim.tid).map(|times| times.slices)
 }
 
-/// Sends datagrams until `until_ns`, always some ahead of what is received, so that the loop's CPU
-/// has no pause; then receives the rest, no longer than until `bound_ns`.
-fn send_and_receive(pair: &SocketPair, until_ns: u64, bound_ns: u64) {
+/// Sends datagrams for so long, always some ahead of what is received, so that the loop's CPU
+/// has no pause; then receives the rest, no longer than that again. Returns when the last one had
+/// come, ns.
+fn send_and_receive(pair: &SocketPair, start_ns: u64, length_ns: u64) -> u64 {
+    let (until_ns, bound_ns) = (start_ns + length_ns, start_ns + 2 * length_ns);
     // Those of a disturbance that was broken off.
     while pair.receiver.recv(&mut [0; 64]).is_ok() {}
-    let (mut on_the_way, mut looked_ns) = (0, 0);
+    let (mut on_the_way, mut looked_ns, mut came_ns) = (0, 0, start_ns);
     while (looked_ns < until_ns || on_the_way > 0) && looked_ns < bound_ns {
         looked_ns = now_ns(ClockId::Monotonic);
         if looked_ns < until_ns && on_the_way < DATAGRAMS_AHEAD {
             on_the_way += u32::from(pair.sender.send(&[0x55; 64]).is_ok());
-        } else {
-            on_the_way -= u32::from(pair.receiver.recv(&mut [0; 64]).is_ok()).min(on_the_way);
+        } else if pair.receiver.recv(&mut [0; 64]).is_ok() {
+            on_the_way = on_the_way.saturating_sub(1);
+            came_ns = looked_ns;
         }
     }
+    came_ns
 }
 
 /// Fills the queue of a socket on the other CPU, and closes it on the loop's. A local one: the

@@ -36,6 +36,8 @@ pub mod saturation;
 mod serial_line;
 mod starvation;
 pub mod tasks;
+#[cfg(test)]
+mod testing;
 pub mod timer;
 pub mod top;
 pub mod tuning;

@@ -996,7 +996,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::experiment::judge;
-    use crate::experiment::safety::tests::guest;
+    use crate::testing::guest;
 
     fn noise(duty: f64) -> NoiseExperiment {
         NoiseExperiment {
@@ -1094,6 +1094,26 @@ mod tests {
                 assert!((0.4..0.6).contains(&share), "{every_ms} ms at {phase_ms}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn the_sum_of_interrupts_has_the_kinds_that_are_not_named_too() {
+        let tree = std::env::temp_dir().join(format!("punctual-noise-{}", std::process::id()));
+        let accounts = |factor: u64| {
+            let rows = (1..=7).map(|kind| format!("I{kind}: {}\n", kind * factor));
+            let table = "  CPU3\n".to_owned() + &rows.collect::<String>();
+            std::fs::create_dir_all(tree.join("proc")).expect("writable");
+            std::fs::write(tree.join("proc/interrupts"), table).expect("writable");
+            let accounts = Accounts::read(&Root::captured(&tree).expect("readable"), None);
+            std::fs::remove_dir_all(&tree).expect("it was made here");
+            accounts
+        };
+        let (before, after) = (accounts(1), accounts(11));
+        let (sum, kinds) = after.interrupts(&before, 3).expect("counted");
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+        assert_eq!((sum, names), (280, vec!["I7", "I6", "I5", "I4", "I3"]));
+        assert!(after.interrupts(&before, 1).is_none(), "it is offline");
+        assert!(after.steal_ns(&before, 3).is_none());
     }
 
     #[test]

@@ -96,8 +96,8 @@ impl Snapshot {
         Self {
             at_ns: now_ns(ClockId::Monotonic),
             cpu: plan.cpu,
-            interrupts: CountTable::read(root, "/proc/interrupts"),
-            softirqs: CountTable::read(root, "/proc/softirqs"),
+            interrupts: CountTable::read_for(root, "/proc/interrupts", plan.cpu),
+            softirqs: CountTable::read_for(root, "/proc/softirqs", plan.cpu),
             steal: StealTicks::read(root),
             own: ThreadTimes::of(root, plan.pid, plan.tid),
             others: others.collect(),
@@ -229,6 +229,7 @@ impl Drop for CounterWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
 
     fn rise(name: &str, count: u64) -> RisenCount {
         RisenCount { name: name.to_owned(), count }
@@ -236,7 +237,9 @@ mod tests {
 
     /// The files of a machine with CPU 1, as [`Root`] reads them.
     fn counted(count: u64) -> (Option<CountTable>, StealTicks) {
-        let name = format!("punctual-counters-{}-{count}", std::process::id());
+        static TREES: AtomicU32 = AtomicU32::new(0);
+        let number = TREES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("punctual-counters-{}-{number}", std::process::id());
         let tree = std::env::temp_dir().join(name);
         let proc = tree.join("proc");
         std::fs::create_dir_all(&proc).expect("writable");

@@ -87,13 +87,13 @@ pub(super) fn cpus_taken(taken: &[Taken], facts: &MachineFacts) -> Vec<CpuTaken>
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use punctual::RtThread;
     use punctual_host::fact::Fact;
-    use punctual_host::root::Root;
 
     use super::*;
     use crate::periodic::{PeriodicPlan, Stream, WaitKind};
+    use crate::testing::guest;
 
     fn stream(cpu: u32, period_ns: u64, wait: WaitKind) -> Stream {
         Stream {
@@ -112,19 +112,6 @@ pub(crate) mod tests {
             cold: 0,
         };
         plan.demands()
-    }
-
-    /// The captured guest: two CPUs, throttling at 95 %; or without throttling.
-    pub(crate) fn guest(runtime_us: i64) -> MachineFacts {
-        let tree =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
-        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
-        let fact = facts.limits.rt_throttling.clone();
-        facts.limits.rt_throttling = fact.map(|mut throttling| {
-            throttling.runtime_us = runtime_us;
-            throttling
-        });
-        facts
     }
 
     #[test]

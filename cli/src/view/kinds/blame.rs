@@ -7,8 +7,8 @@
 use punctual_document::text;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Section, Table, numbers, words};
 use punctual_lab::blame::{
-    Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, CountedWake,
-    CountedWork, KeptCounts, RecordingPrice, WakeStretch,
+    Blamed, BlamedCause, BlamedFlaw, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence,
+    CountedWake, CountedWork, KeptCounts, RecordingPrice, WakeStretch,
 };
 use punctual_lab::periodic::RecordedWhere;
 use punctual_report::measured::BlameBody;
@@ -637,10 +637,9 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
     let lost = (blame.lost > 0).then(|| {
         format!("{} records were lost: wakes that they touch are marked", format::count(blame.lost))
     });
-    let flaws =
-        blame.flaws.iter().map(|flaw| format!("{} ({})", flaw.words, format::count(flaw.count)));
-    let flaws = flaws.collect::<Vec<_>>().join("; ");
-    let flaws = (!flaws.is_empty()).then(|| format!("not as it should be: {flaws}"));
+    let flaw = |flaw: &BlamedFlaw| format!("{} ({})", flaw.words, format::count(flaw.count));
+    let flaws: Vec<String> = blame.flaws.iter().map(flaw).collect();
+    let flawed = (!flaws.is_empty()).then(|| format!("not as it should be: {}", flaws.join("; ")));
     let unseen = blame.evidence.as_ref().is_some_and(|evidence| evidence.unseen_cpus > 0);
     let unseen = unseen.then(|| "some CPUs were not seen: they came or went".to_owned());
     let more = (blame.more_runs > 0)
@@ -656,13 +655,12 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
             run.name,
         )
     });
-    [lost, flaws, unseen, more].into_iter().flatten().chain(blind)
+    [lost, flawed, unseen, more].into_iter().flatten().chain(blind)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_lab::blame::BlamedFlaw;
 
     #[test]
     fn a_figure_that_is_only_bounded_is_shown_as_its_bound() {

@@ -33,6 +33,7 @@ struct Scenario {
     system: Root,
     /// Its processor, as QEMU names it.
     cpu: &'static str,
+    clock: GuestClock,
     /// Parameters of the kernel.
     append: &'static str,
     /// A driver of ours, beside this file as `NAME.c`: built for each kernel in memory, and not
@@ -49,6 +50,26 @@ struct Scenario {
     by_name_alone: bool,
     /// Judges what each boot printed; the error says what the guest did not do.
     judge: fn(&[Console]) -> Result<(), String>,
+}
+
+/// The clock of a guest.
+#[derive(Clone, Copy)]
+enum GuestClock {
+    /// The host's: its timers are late where the emulator is, by milliseconds while it computes.
+    Host,
+    /// Its own instructions, 2 ns each, and the host's while it idles: its timers are exact however
+    /// busy the host is. One CPU runs at a time, some ten times as slowly.
+    Instructions,
+}
+
+impl GuestClock {
+    /// The arguments of QEMU that set it.
+    const fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Host => &["-accel", "tcg,thread=multi"],
+            Self::Instructions => &["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=on"],
+        }
+    }
 }
 
 /// The system that a guest boots into.
@@ -72,6 +93,7 @@ impl Scenario {
         summary: "",
         system: Root::Disk,
         cpu: "max",
+        clock: GuestClock::Host,
         append: "",
         own_driver: None,
         programs: &[],
@@ -275,6 +297,7 @@ impl Place<'_> {
             devices,
             append: scenario.append,
             cpu: scenario.cpu,
+            clock: scenario.clock,
             standstills: scenario.standstills,
             patience: scenario.patience(),
         }
@@ -306,6 +329,7 @@ impl Place<'_> {
                 devices: &[],
                 append: &append,
                 cpu: scenario.cpu,
+                clock: scenario.clock,
                 standstills: scenario.standstills,
                 patience: scenario.patience(),
             }
@@ -710,6 +734,7 @@ struct Guest<'a> {
     append: &'a str,
     /// Its processor, as QEMU names it.
     cpu: &'a str,
+    clock: GuestClock,
     /// The step during which it stands still now and then.
     standstills: Option<&'a str>,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
@@ -734,7 +759,8 @@ impl Guest<'_> {
             qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
         }
         qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", self.cpu, "-m", "1G", "-smp", "2"]);
+        qemu.args(self.clock.args());
+        qemu.args(["-cpu", self.cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);

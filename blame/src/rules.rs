@@ -54,8 +54,8 @@ struct Rule {
 
 /// A switch takes less than this, ns.
 const SWITCH_NS: u64 = 3_000;
-/// A moved thread's CPU that idles for longer than this was woken late for another reason: most take
-/// less than a tenth of it, ns.
+/// A moved thread's CPU that idles for longer than this was woken late for another reason, ns: most
+/// take less than a tenth of it.
 const MOVED_IDLE_NS: u64 = 1_000_000;
 /// A stretch inside the timer interrupt, or its own timer's function, this much longer than usual
 /// stood still, ns.

@@ -107,16 +107,6 @@ pub(super) const ALL: &[Scenario] = &[
         ..Scenario::DEFAULT
     },
     Scenario {
-        name: "faulted",
-        summary: "whether blame names a loop's own page faults",
-        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
-        programs: &[Program::Confusion],
-        steps: &[FAULTED],
-        by_name_alone: true,
-        judge: named_by,
-        ..Scenario::DEFAULT
-    },
-    Scenario {
         name: "tune",
         summary: "a Debian with GRUB: settings applied, four boots, everything as before",
         system: Root::Disk,
@@ -329,12 +319,6 @@ step disturbed confusion slow=20 2 smi
 const DISTURBED: &str = "cd /root
 dmesg -n 1
 step disturbed confusion slow=2 1 higher equal stop overrun
-";
-
-/// All times 20 times as long: the emulator's timers are late while it computes.
-const FAULTED: &str = "cd /root
-dmesg -n 1
-step disturbed confusion slow=20 1 faults
 ";
 
 /// What stops a thread that runs looks like its own work where no CPU time is missing, as in an

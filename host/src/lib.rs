@@ -13,6 +13,7 @@
 //! | [`fact`] | a value with its origin, or the reason why there is none |
 //! | [`facts`] | everything that is known about the machine, one file a group |
 //! | [`cpulist`], [`cmdline`] | the kernel's own grammars |
+//! | [`counts`] | interrupts and steal by CPU |
 //! | [`mod@choose`] | which CPU to measure on, which one helps, which cores loops get |
 //! | [`mod@explain`] | a refused attempt plus the facts: why, and what to do |
 //! | [`mod@baseline`] | which facts a baseline is about, their digest, what changed |

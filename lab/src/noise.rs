@@ -996,7 +996,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::experiment::judge;
-    use crate::testing::guest;
+    use crate::testing::{Tree, guest};
 
     fn noise(duty: f64) -> NoiseExperiment {
         NoiseExperiment {
@@ -1098,15 +1098,11 @@ mod tests {
 
     #[test]
     fn the_sum_of_interrupts_has_the_kinds_that_are_not_named_too() {
-        let tree = std::env::temp_dir().join(format!("punctual-noise-{}", std::process::id()));
         let accounts = |factor: u64| {
             let rows = (1..=7).map(|kind| format!("I{kind}: {}\n", kind * factor));
             let table = "  CPU3\n".to_owned() + &rows.collect::<String>();
-            std::fs::create_dir_all(tree.join("proc")).expect("writable");
-            std::fs::write(tree.join("proc/interrupts"), table).expect("writable");
-            let accounts = Accounts::read(&Root::captured(&tree).expect("readable"), None);
-            std::fs::remove_dir_all(&tree).expect("it was made here");
-            accounts
+            let tree = Tree::new(&[("proc/interrupts", &table)]);
+            Accounts::read(&tree.root(), None)
         };
         let (before, after) = (accounts(1), accounts(11));
         let (sum, kinds) = after.interrupts(&before, 3).expect("counted");

@@ -78,6 +78,7 @@ mod tests {
     use punctual_host::rules;
 
     use super::*;
+    use crate::testing::Tree;
 
     #[test]
     fn advice_names_rules_that_tune_has() {
@@ -88,16 +89,10 @@ mod tests {
 
     #[test]
     fn advice_may_name_the_files_that_a_machine_has() {
-        let dir = std::env::temp_dir().join(format!("punctual-files-{}", std::process::id()));
         let own = ["proc/irq/9/smp_affinity_list", "sys/kernel/debug/sched/preempt"];
-        for file in own {
-            let file = dir.join(file);
-            std::fs::create_dir_all(file.parent().expect("a directory")).expect("ours");
-            std::fs::write(file, "").expect("ours");
-        }
-        std::fs::create_dir_all(dir.join("sys/kernel/debug/sched/fair_server/cpu0")).expect("ours");
-        let files = kernel_files(&Root::captured(&dir).expect("a machine"));
-        std::fs::remove_dir_all(&dir).expect("ours");
+        let folder = "sys/kernel/debug/sched/fair_server/cpu0/none";
+        let tree = Tree::new(&[own[0], own[1], folder].map(|path| (path, "")));
+        let files = kernel_files(&tree.root());
         assert_eq!(files, KernelFiles::new(own.map(|file| format!("/{file}"))));
     }
 }

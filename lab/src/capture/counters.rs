@@ -229,28 +229,18 @@ impl Drop for CounterWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
+    use crate::testing::Tree;
 
     fn rise(name: &str, count: u64) -> RisenCount {
         RisenCount { name: name.to_owned(), count }
     }
 
-    /// The files of a machine with CPU 1, as [`Root`] reads them.
     fn counted(count: u64) -> (Option<CountTable>, StealTicks) {
-        static TREES: AtomicU32 = AtomicU32::new(0);
-        let number = TREES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("punctual-counters-{}-{number}", std::process::id());
-        let tree = std::env::temp_dir().join(name);
-        let proc = tree.join("proc");
-        std::fs::create_dir_all(&proc).expect("writable");
         let table = format!("  CPU1\nLOC: {count}\nRES: {}\nSPU: 4\n", 3 * count);
-        std::fs::write(proc.join("interrupts"), table).expect("writable");
-        std::fs::write(proc.join("stat"), format!("cpu1 1 2 3 4 5 6 7 {count}\n"))
-            .expect("writable");
-        let root = Root::captured(&tree).expect("readable");
-        let read = (CountTable::read(&root, "/proc/interrupts"), StealTicks::read(&root));
-        std::fs::remove_dir_all(&tree).expect("it was made here");
-        read
+        let stat = format!("cpu1 1 2 3 4 5 6 7 {count}\n");
+        let tree = Tree::new(&[("proc/interrupts", &table), ("proc/stat", &stat)]);
+        let root = tree.root();
+        (CountTable::read_for(&root, "/proc/interrupts", 1), StealTicks::read(&root))
     }
 
     fn snapshot(at_ns: u64, count: u64) -> Snapshot {

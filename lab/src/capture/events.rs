@@ -170,34 +170,8 @@ fn format_of(
 mod tests {
     use super::*;
     use punctual_host::tracefs::TracefsRefused;
-    use std::path::PathBuf;
 
-    /// A tree with these files, removed when dropped.
-    struct Tree(PathBuf);
-
-    impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Self {
-            let name = format!("punctual-events-{name}-{}", std::process::id());
-            let tree = Self(std::env::temp_dir().join(name));
-            std::fs::create_dir_all(&tree.0).expect("writable");
-            for (path, text) in files {
-                let path = tree.0.join(path);
-                std::fs::create_dir_all(path.parent().expect("it has one")).expect("writable");
-                std::fs::write(path, text).expect("writable");
-            }
-            tree
-        }
-
-        fn root(&self) -> Root {
-            Root::captured(&self.0).expect("readable")
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            std::fs::remove_dir_all(&self.0).expect("it was made here");
-        }
-    }
+    use crate::testing::Tree;
 
     fn format(name: &str, id: u32) -> String {
         format!(
@@ -209,7 +183,7 @@ mod tests {
 
     #[test]
     fn without_tracefs_the_way_out_is_told() {
-        let tree = Tree::new("none", &[]);
+        let tree = Tree::new(&[]);
         let refused = KernelEvents::find(&tree.root(), &CapturePlan::new(EventSet::Full));
         let why = refused.expect_err("there is none");
         assert_eq!(why, CaptureRefused::Tracefs(TracefsRefused::NotMounted));
@@ -225,10 +199,8 @@ mod tests {
         let [softirq_path, timer_path, bad_path] =
             ["irq/softirq_entry", "irq_vectors/local_timer_entry", "irq/softirq_exit"]
                 .map(|event| format!("{events}/{event}/format"));
-        let tree = Tree::new(
-            "some",
-            &[(&softirq_path, &softirq), (&timer_path, &timer), (&bad_path, "ID: no\n")],
-        );
+        let tree =
+            Tree::new(&[(&softirq_path, &softirq), (&timer_path, &timer), (&bad_path, "ID: no\n")]);
         let plan = CapturePlan::new(EventSet::Full).following(&[5, 6]);
         let found = KernelEvents::find(&tree.root(), &plan).expect("in debugfs");
         let ids: Vec<u64> = found.events.iter().map(|event| event.id).collect();

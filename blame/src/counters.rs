@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The latest readings of a CPU that are remembered.
 const READINGS: usize = 1_024;
 
-/// Recorded by two events of perf, a switch and its reading are a fraction of a microsecond apart,
-/// ns.
-const SAME_NS: u64 = 2_000;
+/// A switch and its reading, which are recorded by two events of perf one behind the other, are no
+/// farther apart, ns: a slow processor takes several µs for both.
+const SAME_NS: u64 = 20_000;
 
 /// The counts of a stretch; `None` of a counter that was not recorded, or did not count then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn a_stretch_begins_with_the_last_reading_before_it() {
         let mut book = CounterBook::default();
-        (1..=4).for_each(|step| book.read(step * 10_000, counts(step * 100, None)));
-        assert_eq!(cycles(book.since(25_000, 40_000)), Some(200));
-        assert_eq!(cycles(book.since(20_000, 40_200)), Some(200));
-        assert_eq!(book.since(9_000, 40_000), None, "nothing was read before");
-        assert_eq!(book.since(25_000, 43_000), None, "nothing was read then");
-        book.read(50_000, ProcessorCounts { instructions: Some(4), ..ProcessorCounts::default() });
-        assert_eq!(book.since(25_000, 50_000), None, "another counter");
+        (1..=4).for_each(|step| book.read(step * 100_000, counts(step * 100, None)));
+        assert_eq!(cycles(book.since(250_000, 400_000)), Some(200));
+        assert_eq!(cycles(book.since(200_000, 400_000 + SAME_NS)), Some(200), "a slow processor");
+        assert_eq!(book.since(90_000, 400_000), None, "nothing was read before");
+        assert_eq!(book.since(250_000, 400_001 + SAME_NS), None, "nothing was read then");
+        book.read(500_000, ProcessorCounts { instructions: Some(4), ..ProcessorCounts::default() });
+        assert_eq!(book.since(250_000, 500_000), None, "another counter");
         book.forget();
-        assert_eq!(book.at(50_000), None);
+        assert_eq!(book.at(500_000), None);
         for step in 0..10_000 {
             book.read(step, counts(step, None));
         }

@@ -197,18 +197,7 @@ fn receive_message(
 ///
 /// # Real-time: setup only
 pub fn stamp_arrivals(socket: c_int) -> Result<(), Errno> {
-    let on: c_int = 1;
-    // SAFETY: `on` is readable for the length that is stated.
-    let result = unsafe {
-        libc::setsockopt(
-            socket,
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
-            size_of::<c_int>() as libc::socklen_t,
-        )
-    };
-    Errno::check(result.into()).map(drop)
+    set_number(socket, libc::SO_TIMESTAMPNS, 1)
 }
 
 /// One datagram: its length and the stamp of its arrival.
@@ -250,13 +239,18 @@ fn stamp(content: &[u8]) -> Option<u64> {
 ///
 /// # Real-time: setup only
 pub fn force_send_buffer(socket: c_int, bytes: c_int) -> Result<(), Errno> {
-    // SAFETY: reads one int, which outlives the call.
+    set_number(socket, libc::SO_SNDBUFFORCE, bytes)
+}
+
+/// `setsockopt(socket, SOL_SOCKET, option, value)` of an option that is a number.
+fn set_number(socket: c_int, option: c_int, value: c_int) -> Result<(), Errno> {
+    // SAFETY: `value` is readable for the length that is stated.
     let result = unsafe {
         libc::setsockopt(
             socket,
             libc::SOL_SOCKET,
-            libc::SO_SNDBUFFORCE,
-            (&raw const bytes).cast(),
+            option,
+            (&raw const value).cast(),
             size_of::<c_int>() as libc::socklen_t,
         )
     };

@@ -1007,6 +1007,25 @@ fn a_cpu_that_stands_still_behind_a_move_is_no_move() {
 }
 
 #[test]
+fn a_slower_cpu_behind_a_move_is_the_frequency() {
+    let frequency = |khz| TraceKind::Frequency { cpu: 1, khz };
+    let mut scenario = Scenario::new();
+    scenario.event(MS, 1, frequency(3_200_000));
+    // Its timer is always on the other CPU: 22 µs until that has left its idle state.
+    (0..40).for_each(|_| scenario.wake_elsewhere(30 * US, |_, _| {}));
+    for _ in 0..12 {
+        scenario.wake_elsewhere(92 * US, |scenario, release| {
+            scenario.event(release - 400 * US, 1, frequency(800_000));
+        });
+        let release = scenario.release;
+        scenario.event(release - 960 * US, 1, frequency(3_200_000));
+    }
+    let row_of = |outcome: &BlameOutcome| outcome.table.rows[0].cause.kind();
+    let outcome = scenario.run(config());
+    assert_eq!(row_of(&outcome), CauseKind::Frequency, "{}", outcome.table.sentence);
+}
+
+#[test]
 fn a_cpu_that_is_chosen_for_a_thread_that_another_wakes_is_no_move() {
     let mut scenario = Scenario::new();
     for cycle in 0..52_u64 {

@@ -24,9 +24,9 @@ use punctual_host::root::Root;
 use punctual_host::rules::Inputs;
 use punctual_host::settings::{KernelSettings, WatchedSettings};
 use punctual_lab::blame::RecordedMachine;
-use punctual_lab::clock_facts::ClockFacts;
 use punctual_lab::experiment::{
-    self as lab, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment, Observer, Setting,
+    self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
+    Observer, Setting,
 };
 use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{LibraryLoop, Stream};

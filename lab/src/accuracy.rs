@@ -25,9 +25,9 @@ use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, cpu_of, demand, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, cpu_of, demand,
+    on_one_thread,
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;

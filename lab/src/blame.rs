@@ -32,9 +32,8 @@ use punctual_trace::symbols::Symbols;
 
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{EventSet, FastLoop, FollowedThread, kernel_symbols};
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, Taken, cpu_of, demand,
 };
 use crate::load::LoadSpec;

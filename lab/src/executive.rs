@@ -21,9 +21,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan};
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand,
+    on_one_thread,
 };
 use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;

@@ -19,7 +19,7 @@ use std::{io, thread};
 use punctual::RtThread;
 use punctual_core::ring::{self, Drain, Ring, RingView, SplitRing};
 use punctual_core::time::{Period, Span};
-use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::clocks::{self, CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::monitor::{Force, WatchedProgress, watch};
 use punctual_engine::safety::is_real_time;
@@ -31,7 +31,6 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
-use crate::clock_facts::ClockFacts;
 use crate::load::{Launcher, LoadReport, LoadSpec};
 use crate::starvation::StarvationWatch;
 
@@ -422,6 +421,33 @@ pub(crate) fn usage_since(before: Usage) -> Usage {
         involuntary_switches: after
             .involuntary_switches
             .saturating_sub(before.involuntary_switches),
+    }
+}
+
+/// The clock that took the stamps of an experiment.
+#[derive(Clone, Debug)]
+pub struct ClockFacts {
+    /// `tsc`, `cntvct` or `vdso`.
+    pub name: &'static str,
+    /// The reason for which stamps are not the counter's, where they are not.
+    pub untrusted: Option<String>,
+    /// The counter's rate over the whole experiment.
+    pub rate: Option<CounterRate>,
+    /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW over the whole experiment.
+    pub slew: Option<Slew>,
+    /// The cost of its stamps.
+    pub cost: StampCost,
+    /// The trial of the processor's timed pauses.
+    pub pauses: PauseTrial,
+}
+
+impl ClockFacts {
+    /// Of this clock, whose stamps cost that much.
+    pub fn of(clock: &MachineClock, cost: StampCost, slew: Option<Slew>) -> Self {
+        let untrusted = clocks::mistrust(clock).map(ToString::to_string);
+        let (rate, pauses) = (clocks::counter_rate(clock), clocks::pause_trial(clock));
+        let name = clock.name();
+        Self { name, untrusted, rate, slew, cost, pauses }
     }
 }
 

@@ -5,20 +5,19 @@
 //! their answers. [`periodic`]: loops on this machine's clock, idle and under load. [`noise`]: gaps
 //! in a thread that spins. [`executive`]: what releasing, dispatching and waiting cost, compared
 //! with the ways of others ([`baseline`]). [`blame`]: why wakes were late. [`capture`]: what the
-//! kernel tells of a machine meanwhile. [`clock_facts`]: which clock took the stamps. [`cost`]:
-//! what recording costs. [`inject`]: known disturbances. [`load`]: what makes the machine busy
-//! meanwhile. [`processor`]: what a processor counts of itself. [`quiet`]: the phase away from the
-//! tick. [`response`]: how fast threads answer a stimulus. [`saturation`]: the highest frequency
-//! that they serve. [`tasks`]: the file that names the tasks of a supervisor. [`timer`]: how late
-//! timers reach a thread. [`top`]: real-time threads as they run. [`tuning`]: settings changed and
-//! put back. [`waits`]: the ways to wait, by name. [`work`]: how long a fixed piece of work takes.
+//! kernel tells of a machine meanwhile. [`cost`]: what recording costs. [`inject`]: known
+//! disturbances. [`load`]: what makes the machine busy meanwhile. [`processor`]: what a processor
+//! counts of itself. [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer
+//! a stimulus. [`saturation`]: the highest frequency that they serve. [`tasks`]: the file that
+//! names the tasks of a supervisor. [`timer`]: how late timers reach a thread. [`top`]: real-time
+//! threads as they run. [`tuning`]: settings changed and put back. [`waits`]: the ways to wait, by
+//! name. [`work`]: how long a fixed piece of work takes.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
 pub mod baseline;
 pub mod blame;
 pub mod capture;
-pub mod clock_facts;
 pub mod cost;
 pub mod executive;
 pub mod experiment;

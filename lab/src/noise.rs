@@ -36,9 +36,8 @@ use punctual_os::{process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, Loading, RingEnds, Risk, Taken, keep_to, usage_since,
 };
 use crate::load::LoadSpec;

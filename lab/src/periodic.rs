@@ -32,11 +32,11 @@ use punctual_os::threads::Usage;
 
 use causes::{LoopRecorder, ReadyLoops};
 
-use crate::clock_facts::ClockFacts;
 use crate::cost::RecordCost;
 use crate::experiment::{
-    BackgroundLoads, ConditionChanges, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentOutcome, ExperimentProgress, Loading, LoopSoFar, Risk, RunSoFar, Taken,
+    BackgroundLoads, ClockFacts, ConditionChanges, Context, Demand, Experiment, ExperimentEnd,
+    ExperimentError, ExperimentOutcome, ExperimentProgress, Loading, LoopSoFar, Risk, RunSoFar,
+    Taken,
 };
 pub use crate::experiment::{ConditionBlock, interleave, round, split};
 use crate::load::LoadSpec;

@@ -29,9 +29,8 @@ use punctual_os::{events, process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, Loading,
 };
 use crate::load::{LoadSpec, Polygons};

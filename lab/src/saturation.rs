@@ -20,9 +20,9 @@ use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome, Loading,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome,
+    Loading,
 };
 use crate::load::{LoadSpec, Polygons};
 use crate::response::{Competitor, Ran, ResponseExperiment, SourceName, Times};

@@ -32,10 +32,9 @@ use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, cpu_of,
-    demand, on_one_thread,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome,
+    cpu_of, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 use crate::noise::Accounts;

@@ -23,9 +23,8 @@ use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentOutcome, ExperimentProgress, cpu_of, demand, on_one_thread,
 };
 use crate::load::LoadSpec;

@@ -14,10 +14,9 @@ use punctual_core::time::Span;
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
-use punctual_lab::clock_facts::ClockFacts;
 use punctual_lab::experiment::{
-    self, BackgroundLoads as _, Context, Demand, Experiment, ExperimentError, ExperimentOutcome,
-    Setting, on_one_thread,
+    self, BackgroundLoads as _, ClockFacts, Context, Demand, Experiment, ExperimentError,
+    ExperimentOutcome, Setting, on_one_thread,
 };
 use punctual_lab::load::{
     Launcher, LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,

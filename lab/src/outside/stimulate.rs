@@ -18,10 +18,9 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use super::frame::{Frame, FrameKind, LinkEvent, VERSION};
 use super::link::{Arrival, Link, LinkName};
 use super::{Loopback, Others, StimulateOutcome};
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome, demand,
-    on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, ExperimentOutcome,
+    demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 

@@ -39,9 +39,9 @@ use super::{
     ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PREPARED, PeriodicPlan,
     RunOutcome, Stream,
 };
-use crate::clock_facts::ClockFacts;
 use crate::experiment::{
-    BackgroundLoads, ExperimentEnd, ExperimentProgress, RingEnds, keep_to, usage_since, watchdog,
+    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, RingEnds, keep_to, usage_since,
+    watchdog,
 };
 use crate::lookout::Lookout;
 use crate::others::{Census, OthersOnCpu, Witness};

@@ -16,11 +16,10 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
-use punctual_lab::clock_facts::ClockFacts;
 use punctual_lab::executive::DesignName;
 use punctual_lab::experiment::{
-    Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand, on_measuring_thread,
-    on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, ExperimentOutcome, demand,
+    on_measuring_thread, on_one_thread,
 };
 use punctual_lab::load::LoadSpec;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};

@@ -85,7 +85,7 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::Softirq => soft_irq(cause),
         CauseKind::Nmi => (nmi(context), Some("watchdogs.nmi")),
         CauseKind::Ipi => ipi(cause, context),
-        CauseKind::Moved => (MOVED.to_owned(), None),
+        CauseKind::Migration => (MIGRATION.to_owned(), None),
         CauseKind::OtherTimers => other_timers(cause, context),
         CauseKind::HigherPriority => higher(cause, context),
         CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
@@ -121,7 +121,7 @@ const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again sho
      them off.";
 const FREQUENCY: &str = "The governor lets the CPU become slower: `performance` keeps it fast, at \
      the price of power.";
-const MOVED: &str = "Pin the thread to one CPU before its loop (sched_setaffinity, taskset, a \
+const MIGRATION: &str = "Pin the thread to one CPU before its loop (sched_setaffinity, taskset, a \
      cpuset of one), and leave it there; on a CPU of nohz_full kernel.timer_migration = 0 keeps \
      its timers on it.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
@@ -461,7 +461,7 @@ mod tests {
             LateCause::Nmi,
             LateCause::Ipi { sender: Some(task) },
             LateCause::Ipi { sender: None },
-            LateCause::Moved,
+            LateCause::Migration,
             LateCause::OtherTimers { function: 0x400, armer: TaskName::default() },
             LateCause::OtherTimers { function: 0x10, armer: task },
             LateCause::OtherTimers { function: 0x10, armer: TaskName::default() },

@@ -64,7 +64,7 @@ impl WakeBegin {
 
     /// Returns true where a part of it is unexplained for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
-        let is_hole = reason == Unexplained::Hole && self.sums.have_rule(RuleId::MovedUnseen);
+        let is_hole = reason == Unexplained::Hole && self.sums.have_rule(RuleId::MigrationUnseen);
         is_hole || self.sums.have(LateCause::Unexplained(reason))
     }
 

@@ -36,8 +36,8 @@ pub enum CauseKind {
     Nmi,
     /// Another CPU interrupted.
     Ipi,
-    /// It was woken on, or moved to, another CPU than the one of its timer.
-    Moved,
+    /// It was woken on, or migrated to, another CPU than the one of its timer.
+    Migration,
     /// Timers of others expired first.
     OtherTimers,
     /// A thread above ran.
@@ -85,7 +85,7 @@ impl CauseKind {
         Self::Softirq,
         Self::Nmi,
         Self::Ipi,
-        Self::Moved,
+        Self::Migration,
         Self::OtherTimers,
         Self::HigherPriority,
         Self::EqualPriority,
@@ -119,7 +119,7 @@ impl CauseKind {
             Self::Softirq => "softirq",
             Self::Nmi => "nmi",
             Self::Ipi => "ipi",
-            Self::Moved => "moved",
+            Self::Migration => "migration",
             Self::OtherTimers => "other-timers",
             Self::HigherPriority => "higher-priority",
             Self::EqualPriority => "equal-priority",
@@ -221,7 +221,7 @@ pub enum LateCause {
     },
     /// The way to another CPU than the one of its timer: an interrupt there, and the exit of that
     /// CPU from its idle state.
-    Moved,
+    Migration,
     /// Timers of others expired first.
     OtherTimers {
         /// The start of the function that they call; 0 where it is not known.
@@ -311,7 +311,7 @@ impl LateCause {
             Self::Softirq { .. } => CauseKind::Softirq,
             Self::Nmi => CauseKind::Nmi,
             Self::Ipi { .. } => CauseKind::Ipi,
-            Self::Moved => CauseKind::Moved,
+            Self::Migration => CauseKind::Migration,
             Self::OtherTimers { .. } => CauseKind::OtherTimers,
             Self::HigherPriority { .. } => CauseKind::HigherPriority,
             Self::EqualPriority { .. } => CauseKind::EqualPriority,
@@ -502,7 +502,7 @@ impl LateCause {
             Self::Nmi => "NMI".to_owned(),
             Self::Ipi { sender: Some(sender) } => format!("interrupts sent by {}", who(sender)),
             Self::Ipi { sender: None } => "interrupts sent by an unrecorded CPU".to_owned(),
-            Self::Moved => "moved to another CPU than its timer's".to_owned(),
+            Self::Migration => "migrated to another CPU than its timer's".to_owned(),
             Self::OtherTimers { function: called, armer } if armer == TaskName::default() => {
                 format!("timers of the kernel: {}", function(called))
             }
@@ -601,9 +601,9 @@ pub enum RuleId {
     /// The interrupt that brings its waking to its CPU.
     OwnIpi,
     /// The way to another CPU than the one of its timer.
-    Moved,
+    Migration,
     /// The same, where a switch on that CPU was not recorded.
-    MovedUnseen,
+    MigrationUnseen,
     /// An interrupt with a name.
     Interrupt,
     /// The kernel's own part of the way, longer in proportion to a lower frequency.
@@ -697,8 +697,8 @@ impl RuleId {
             Self::Stopped => "stopped",
             Self::Slack => "slack",
             Self::OwnIpi => "own-ipi",
-            Self::Moved => "moved",
-            Self::MovedUnseen => "moved-unseen",
+            Self::Migration => "migration",
+            Self::MigrationUnseen => "migration-unseen",
             Self::Interrupt => "interrupt",
             Self::SlowClock => "slow-clock",
             Self::CallbackStallConfirmed => "callback-stall-confirmed",

@@ -489,8 +489,10 @@ impl Ledger {
         let total = self.totals.entry(cell).or_default();
         total.wakes += 1;
         total.no_single += u64::from(main == LateCause::NoSingle);
-        let silent = || sums.iter().filter(|(cause, _)| cause.is_without_events());
-        let (is_both, silent_ns) = (silent().count() > 1, silent().map(|(_, ns)| ns).sum());
+        let silent = sums.iter().filter(|(cause, _)| cause.is_without_events());
+        let (silent, silent_ns) =
+            silent.fold((0, 0), |(causes, total_ns), (_, ns)| (causes + 1, total_ns + ns));
+        let is_both = silent > 1;
         let is_latest = self.worst.is_none_or(|worst| wake.least_ns() > worst.least_ns);
         let longest = sums.iter().find(|(cause, _)| cause.is_nameable());
         if let Some(&(cause, time_ns)) = longest.filter(|_| is_latest) {

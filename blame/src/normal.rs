@@ -119,19 +119,19 @@ pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
     (anchor.may_bring(&piece.activity) && piece.length_ns() < IPI_GAP_NS).then_some(index)
 }
 
-/// The way of a thread that its timer released to another CPU than that of its timer, or than the
-/// one that it was ready on.
+/// The migration of a thread that its timer released: to another CPU than that of its timer, or
+/// than the one that it was ready on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MovedWay {
+pub(crate) struct Migration {
     /// The first piece on the other CPU.
     pub(crate) from: usize,
-    /// The interrupt that brings it there: the first one behind the move that may be it, where it
+    /// The interrupt that brings it there: the first one behind it that may be that, where it
     /// is as short as such a one is.
     pub(crate) ipi: Option<usize>,
 }
 
-impl MovedWay {
-    /// The first way in a window; `None` of a thread that stayed, or that no timer released: where
+impl Migration {
+    /// The first one in a window; `None` of a thread that stayed, or that no timer released: where
     /// another thread or an interrupt wakes it, its CPU is chosen anew each time.
     pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
         if !matches!(anchor, ReleaseAnchor::Timer { .. }) {

@@ -9,7 +9,7 @@ use punctual_trace::event::TaskName;
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
 use crate::machine::CapturedMachine;
-use crate::normal::{MovedWay, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
+use crate::normal::{Migration, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::release::ReleaseAnchor;
@@ -33,8 +33,8 @@ pub(crate) struct Scene<'a> {
     /// The part of that piece that is judged.
     part: Piece,
     kernel: Kernel<'a>,
-    /// The way of its thread to another CPU.
-    moved: Option<MovedWay>,
+    /// The migration of its thread.
+    migration: Option<Migration>,
 }
 
 /// A stretch of the kernel's own that took longer since its CPU was slower.
@@ -54,9 +54,9 @@ struct Rule {
 
 /// A switch takes less than this, ns.
 const SWITCH_NS: u64 = 3_000;
-/// A moved thread's CPU that idles for longer than this was woken late for another reason, ns: most
-/// take less than a tenth of it.
-const MOVED_IDLE_NS: u64 = 1_000_000;
+/// A migrated thread's CPU that idles for longer was woken late for another reason, ns: most take
+/// less than a tenth of it.
+const MIGRATION_IDLE_NS: u64 = 1_000_000;
 /// A stretch inside the timer interrupt, or its own timer's function, this much longer than usual
 /// stood still, ns.
 const TIMER_STALL_NS: u64 = 10_000;
@@ -71,12 +71,12 @@ const fn rule(
 
 /// All rules, in their order.
 const RULES: &[Rule] = &[
-    rule(RuleId::MovedUnseen, Certainty::Weak, moved_unseen),
+    rule(RuleId::MigrationUnseen, Certainty::Weak, migration_unseen),
     rule(RuleId::Unseen, Certainty::Open, unseen),
     rule(RuleId::Stopped, Certainty::Certain, stopped),
     rule(RuleId::Slack, Certainty::Certain, slack),
     rule(RuleId::OwnIpi, Certainty::Certain, own_ipi),
-    rule(RuleId::Moved, Certainty::Fair, moved),
+    rule(RuleId::Migration, Certainty::Fair, migration),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
     rule(RuleId::SlowClock, Certainty::Fair, slow_clock),
     rule(RuleId::CallbackStallConfirmed, Certainty::Strong, callback_stall_confirmed),
@@ -113,12 +113,12 @@ const RULES: &[Rule] = &[
 impl<'a> Scene<'a> {
     /// A part of the piece at `index` of the window of a wake.
     pub(crate) const fn new(wake: &'a Wake, index: usize, part: Piece, kernel: Kernel<'a>) -> Self {
-        Self { wake, index, part, kernel, moved: None }
+        Self { wake, index, part, kernel, migration: None }
     }
 
-    /// With the way of the wake's thread to another CPU, where it was moved.
-    pub(crate) const fn with_move(self, moved: Option<MovedWay>) -> Self {
-        Self { moved, ..self }
+    /// With the migration of the wake's thread, where there was one.
+    pub(crate) const fn with_migration(self, migration: Option<Migration>) -> Self {
+        Self { migration, ..self }
     }
 
     /// Books the part by the first rule that fits.
@@ -259,9 +259,9 @@ fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
     (own == Some(scene.index)).then_some(LateCause::NormalPath)
 }
 
-/// The CPU that it was woken on, or moved to, idles until an interrupt brings it there.
-fn moved(scene: &Scene<'_>) -> Option<LateCause> {
-    let MovedWay { from, ipi } = scene.moved?;
+/// The CPU that it was woken on, or migrated to, idles until an interrupt brings it there.
+fn migration(scene: &Scene<'_>) -> Option<LateCause> {
+    let Migration { from, ipi } = scene.migration?;
     let (window, index) = (&scene.wake.window, scene.index);
     if index < from || scene.part.phase != WakePhase::Ready || scene.part.is_passed_over {
         return None;
@@ -274,7 +274,7 @@ fn moved(scene: &Scene<'_>) -> Option<LateCause> {
     let is_way = match scene.part.activity {
         // What took longer stood still, or was woken late, for another reason.
         Activity::Idle { .. } => {
-            window.pieces[index].length_ns() < MOVED_IDLE_NS
+            window.pieces[index].length_ns() < MIGRATION_IDLE_NS
                 && slow_clock(scene).is_none()
                 && idle_stall(scene).is_none()
                 && confirmed(scene).is_none()
@@ -289,16 +289,16 @@ fn moved(scene: &Scene<'_>) -> Option<LateCause> {
         }
         _ => false,
     };
-    is_way.then_some(LateCause::Moved)
+    is_way.then_some(LateCause::Migration)
 }
 
 /// The same where an idle CPU records nothing, up to the first instant at which the thread itself
 /// may have run.
-fn moved_unseen(scene: &Scene<'_>) -> Option<LateCause> {
+fn migration_unseen(scene: &Scene<'_>) -> Option<LateCause> {
     let is_unseen = scene.part.is_hole
         && matches!(scene.part.activity, Activity::Idle { .. })
         && scene.part.to_ns <= scene.wake.run.from_ns;
-    is_unseen.then(|| moved(scene)).flatten()
+    is_unseen.then(|| migration(scene)).flatten()
 }
 
 fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {

@@ -340,7 +340,7 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         CauseKind::InterruptsOff => {
             format!("the timer found the end of the section in {touched}")
         }
-        CauseKind::Moved => {
+        CauseKind::Migration => {
             format!("its timer was on another CPU, or it waited there, in {touched}")
         }
         CauseKind::Frequency => slow_clock(cause, sum),

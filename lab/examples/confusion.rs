@@ -384,7 +384,7 @@ fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
             is_named
         }
         (Injection::Throttling, CauseKind::Throttled)
-        | (Injection::Moves, CauseKind::Moved)
+        | (Injection::Moves, CauseKind::Migration)
         | (Injection::Firmware, CauseKind::HostOrFirmware) => true,
         (Injection::Stop, _) => followed == Some(CauseKind::Stopped),
         (Injection::OwnFaults | Injection::OwnOverrun, kind) => is_own(followed.unwrap_or(kind)),

@@ -504,7 +504,7 @@ fn a_choice_within_three_microseconds_of_the_wake_means_nothing() {
         scenario.switch(release + 8 * US, 0, 1, idle());
         scenario.switch(release + 200 * US, 0, 0, servo());
     });
-    assert_eq!((outcome.table.late, outcome.table.rows[0].cause), (12, LateCause::Moved));
+    assert_eq!((outcome.table.late, outcome.table.rows[0].cause), (12, LateCause::Migration));
     let is_throttled = |row: &CauseRow| row.cause.kind() == CauseKind::Throttled;
     assert!(!outcome.table.rows.iter().any(is_throttled), "{}", outcome.table.sentence);
 }
@@ -971,10 +971,10 @@ fn a_wake_on_another_cpu_than_its_timers_is_a_move() {
     let outcome = woken_elsewhere(config(), 150 * US, |scenario, release| {
         reschedule(scenario, release + 130 * US);
     });
-    let row = only_cause(&outcome, CauseKind::Moved);
-    assert_eq!((row.rule, row.cpu, row.advice.rule), (RuleId::Moved, Some(1), None));
+    let row = only_cause(&outcome, CauseKind::Migration);
+    assert_eq!((row.rule, row.cpu, row.advice.rule), (RuleId::Migration, Some(1), None));
     assert!(row.advice.text.contains("Pin the thread"), "{}", row.advice.text);
-    let moved = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::Moved);
+    let moved = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::Migration);
     let time_ns: u64 = moved.map(|part| part.length_ns()).sum();
     assert!(time_ns > 130 * US && time_ns <= 142 * US, "{time_ns}");
 }

@@ -468,12 +468,14 @@ fn a_move_to_an_idle_cpu_that_records_nothing_is_less_sure() {
     }
     let is_hidden = |event: &TraceEvent| (event.tid, event.cpu) == (0, 1);
     let outcome = run(&without(scenario.sorted(), is_hidden), config());
-    let row = outcome.table.rows.iter().find(|row| row.cause == LateCause::Moved).expect("moved");
+    let row =
+        outcome.table.rows.iter().find(|row| row.cause == LateCause::Migration).expect("moved");
     // In the first one that CPU has no event yet: who its first shows is taken to have run.
     assert_eq!(row.wakes, 11);
     assert!(row.confidence < Certainty::Weak.confidence(), "{row:?}");
-    let moved = outcome.worst.iter().filter(|wake| wake.main == LateCause::Moved);
-    let has_it = |wake: &LateWake| wake.parts.iter().any(|part| part.rule == RuleId::MovedUnseen);
+    let moved = outcome.worst.iter().filter(|wake| wake.main == LateCause::Migration);
+    let has_it =
+        |wake: &LateWake| wake.parts.iter().any(|part| part.rule == RuleId::MigrationUnseen);
     assert!(moved.count() == 11 && outcome.worst.iter().filter(|wake| has_it(wake)).count() == 11);
 }
 

@@ -19,7 +19,8 @@ const STEP: usize = 2;
 /// Fewer characters of words than this are no use.
 const WORDS_MIN: usize = 20;
 
-/// Lines of a page that is read at once, and rows that a table keeps however long the rest is.
+/// Lines of a page that is read at once, and rows that a table keeps however long the rest is: half
+/// of them where it has few.
 const LINES: usize = 40;
 const ROWS_MIN: usize = 6;
 
@@ -30,8 +31,9 @@ pub fn rendered(blocks: &[Block]) -> Styled {
         _ => None,
     };
     let mut rows = blocks.iter().filter_map(fitted).max().unwrap_or(0);
+    let least = ROWS_MIN.min(rows.div_ceil(2));
     let mut page = sequence(blocks, rows);
-    while rows > ROWS_MIN && page.lines() > LINES {
+    while rows > least && page.lines() > LINES {
         rows -= 1;
         page = sequence(blocks, rows);
     }
@@ -387,6 +389,23 @@ mod tests {
         let page = rendered(&[table.lined().into()]).to_string();
         assert!(page.starts_with("place    empty  why\n/proc/a         long long"), "{page}");
         assert_eq!(page.lines().count(), 3, "{page}");
+    }
+
+    #[test]
+    fn a_table_of_few_rows_is_shortened_too_where_the_rest_is_long() {
+        let rows = || (0..9).map(|n| vec![format!("row {n}")]).collect();
+        let shown = |lines_beside: usize| {
+            let last = Table::new("Trials", [words("trial")], rows()).fitted(1, vec![5, 6, 7, 8]);
+            let rest = Block::Drawing("beside it\n".repeat(lines_beside));
+            let page = rendered(&[rest, last.into()]).to_string();
+            (page.matches("row ").count(), page.lines().count(), page)
+        };
+        // An empty line, a caption, heads, four rows, and what is left out.
+        assert_eq!((shown(32).0, shown(32).1), (4, 40));
+        let (rows, lines, page) = shown(34);
+        assert_eq!((rows, lines), (2, 40), "{page}");
+        assert!(page.contains("row 5\n  row 6\n  7 more rows are"), "{page}");
+        assert_eq!(shown(50).0, 2, "half of them stay");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! defaults; [`RtThread::check`] refuses what cannot be before anything is touched.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -341,32 +343,34 @@ pub fn run_before<R: Send + 'static>(
     run: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<Option<R>> {
     let (cpu, policy) = (thread.cpu, thread.policy());
-    let (mine, known) = mpsc::channel();
-    let (done, result) = mpsc::channel();
-    let thread = spawn::plain(name, move || {
-        // Whoever gave up needs neither number nor result.
-        let _unneeded = mine.send(process::tid());
-        let session = ThreadSession::enter(cpu, policy);
-        let found = run();
-        // Before it is answered: whoever has the answer waits for the end of this thread.
-        drop(session);
-        let _unneeded = done.send(found);
+    let tid = Arc::new(AtomicI32::new(0));
+    let (over, is_over) = mpsc::channel::<()>();
+    let thread = spawn::plain(name, {
+        let tid = Arc::clone(&tid);
+        move || {
+            tid.store(process::tid(), Ordering::Relaxed);
+            let session = ThreadSession::enter(cpu, policy);
+            let found = run();
+            // Before it is over: whoever waits for that waits for the end of this thread next.
+            drop(session);
+            drop(over);
+            found
+        }
     })?;
-    let found = result.recv_timeout(bound);
+    let is_in_time = is_over.recv_timeout(bound) != Err(RecvTimeoutError::Timeout);
     // A thread that waits for a CPU stays there while it may run there.
     let elsewhere = affinity::get(0).ok().map(|cpus| cpus.without(cpu).unwrap_or(cpus));
-    let mut tid = None;
-    let mut is_late = matches!(found, Err(RecvTimeoutError::Timeout));
+    let mut is_late = !is_in_time;
     // More than once: it may say its number, and take its CPU and its policy, after the first time.
     while is_late {
-        tid = tid.or_else(|| known.try_recv().ok());
-        if let Some(tid) = tid {
-            give_way(tid, elsewhere.as_ref());
+        match tid.load(Ordering::Relaxed) {
+            0 => {} // It has not run yet.
+            tid => give_way(tid, elsewhere.as_ref()),
         }
-        is_late = matches!(result.recv_timeout(GIVE_WAY_AGAIN), Err(RecvTimeoutError::Timeout));
+        is_late = is_over.recv_timeout(GIVE_WAY_AGAIN) == Err(RecvTimeoutError::Timeout);
     }
-    let _ended = thread.join();
-    Ok(found.ok())
+    let found = thread.join().ok();
+    Ok(found.filter(|_| is_in_time))
 }
 
 /// Takes its real-time policy from a thread that others keep from its CPU, and lets it run on
@@ -381,8 +385,7 @@ pub fn give_way(tid: i32, cpus: Option<&CpuMask>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use punctual_os::clock::{ClockId, now_ns};
     use punctual_testkit::skip;

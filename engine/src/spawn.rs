@@ -23,7 +23,7 @@ pub fn plain<R: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<JoinHandle<R>> {
-    builder(name).spawn(run).map_err(|why| refused("thread", name, why))
+    builder(name).spawn(boxed(run)).map_err(|why| refused("thread", name, why))
 }
 
 /// As [`plain`], with so much stack.
@@ -37,7 +37,7 @@ pub fn with_stack<R: Send + 'static>(
     bytes: usize,
     run: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<JoinHandle<R>> {
-    let started = builder(name).stack_size(bytes).spawn(run);
+    let started = builder(name).stack_size(bytes).spawn(boxed(run));
     started.map_err(|why| refused("thread", name, why))
 }
 
@@ -53,7 +53,13 @@ pub fn scoped<'scope, R: Send + 'scope>(
     name: &str,
     run: impl FnOnce() -> R + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, R>> {
-    builder(name).spawn_scoped(scope, run).map_err(|why| refused("thread", name, why))
+    builder(name).spawn_scoped(scope, boxed(run)).map_err(|why| refused("thread", name, why))
+}
+
+/// What a thread runs, behind one type for all that answer alike: the standard library compiles
+/// some thousand lines of its own for each type that it starts.
+fn boxed<'run, R>(run: impl FnOnce() -> R + Send + 'run) -> Box<dyn FnOnce() -> R + Send + 'run> {
+    Box::new(run)
 }
 
 /// A thread that the process which started it joins. A child that fork(2) made has none of its

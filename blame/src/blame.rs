@@ -674,6 +674,8 @@ impl Blame {
                     && let ThreadState::Ready(_) = self.threads[place].state()
                 {
                     self.settle(place, now.at_ns, None);
+                    // That CPU's scheduler has not chosen yet.
+                    self.threads[place].wait_from(now.at_ns);
                     self.set_state(place, ThreadState::Ready(*to_cpu));
                 }
             }

@@ -447,7 +447,7 @@ impl Thread {
         if self.activation.is_none() {
             self.activation = Some(Activation::unseen(at_ns));
         }
-        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        self.wait_from(at_ns);
     }
 
     /// It did not wait when the recording began; returns true where it was taken to.
@@ -526,8 +526,13 @@ impl Thread {
 
     /// It is ready from now on.
     pub(crate) const fn wake(&mut self, at_ns: u64) {
-        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        self.wait_from(at_ns);
         self.end_arm();
+    }
+
+    /// It waits for a CPU from now on, whose scheduler has not passed it over.
+    pub(crate) const fn wait_from(&mut self, at_ns: u64) {
+        (self.ready_ns, self.is_passed_over) = (at_ns, false);
     }
 
     /// It runs no more; `stopper` is the thread whose signal stopped it, where that was seen.
@@ -537,7 +542,7 @@ impl Thread {
         state: ThreadState,
         stopper: Option<TaskName>,
     ) {
-        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        self.wait_from(at_ns);
         if matches!(state, ThreadState::Sleeping | ThreadState::Blocked)
             && let Some(since_ns) = self.works_since_ns.take()
         {

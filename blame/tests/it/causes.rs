@@ -952,6 +952,30 @@ fn a_thread_that_moves_while_it_is_ready() {
     assert_eq!(hogs.map(|row| (row.wakes, row.time_ns)), Some((0, 12 * 50 * US)));
 }
 
+#[test]
+fn a_thread_that_was_passed_over_waits_anew_where_it_is_moved_to() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        // Throttled on its timer's CPU.
+        scenario.switch(release + 11 * US, 0, 0, cat());
+        let moved = TraceKind::Migrate { task: servo(), from_cpu: 0, to_cpu: 1 };
+        scenario.event(release + 31 * US, 1, moved);
+        scenario.event(release + 145 * US, 1, TraceKind::VectorEntry(Vector::Reschedule));
+        scenario.event(release + 148 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
+        scenario.switch(release + 160 * US, 1, 0, servo());
+        scenario.switch(release + 270 * US, 1, 0, idle());
+        let home = TraceKind::Migrate { task: servo(), from_cpu: 1, to_cpu: 0 };
+        scenario.event(release + 271 * US, 1, home);
+        scenario.switch(release + 272 * US, 0, 1, servo());
+    });
+    only_cause(&outcome, CauseKind::Migration);
+    let kinds = [CauseKind::Throttled, CauseKind::FairServer];
+    let throttled = outcome.worst[0].parts.iter().filter(|part| kinds.contains(&part.cause.kind()));
+    let cpus: Vec<u32> = throttled.map(|part| part.cpu).collect();
+    assert!(!cpus.is_empty() && cpus.iter().all(|&cpu| cpu == 0), "{cpus:?}");
+}
+
 fn woken_elsewhere(
     config: BlameConfig,
     late_ns: u64,

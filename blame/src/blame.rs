@@ -424,8 +424,9 @@ impl Blame {
     /// Marks threads that wait for a CPU, while one below them runs.
     fn pass_over(&mut self, chosen: Chosen, now: Moment) {
         let Chosen { runner, is_since_ready } = chosen;
+        let called_ns = self.known_cpu(now.cpu).map_or(0, |cpu| cpu.timeline.called_ns());
         for place in 0..self.threads.len() {
-            if self.threads[place].is_below(runner, now) {
+            if self.threads[place].is_below(runner, now, called_ns) {
                 self.settle(place, now.at_ns, None);
                 self.threads[place].pass_over(is_since_ready);
             }
@@ -675,7 +676,7 @@ impl Blame {
                 {
                     self.settle(place, now.at_ns, None);
                     // That CPU's scheduler has not chosen yet.
-                    self.threads[place].wait_from(now.at_ns);
+                    self.threads[place].come_to(now, *to_cpu);
                     self.set_state(place, ThreadState::Ready(*to_cpu));
                 }
             }
@@ -854,7 +855,7 @@ impl Blame {
             }
             let target = self.threads[place].last_cpu();
             self.release(place, now, expiry);
-            self.make_ready(place, target, now.at_ns);
+            self.make_ready(place, target, now);
         }
     }
 
@@ -884,8 +885,8 @@ impl Blame {
         self.settle(place, now.at_ns, Some(now.cpu));
     }
 
-    fn make_ready(&mut self, place: usize, target: u32, at_ns: u64) {
-        self.threads[place].wake(at_ns);
+    fn make_ready(&mut self, place: usize, target: u32, now: Moment) {
+        self.threads[place].wake(now, target);
         self.set_state(place, ThreadState::Ready(target));
     }
 
@@ -938,7 +939,7 @@ impl Blame {
                 self.release_by(place, now, cause);
             }
         }
-        self.make_ready(place, target, now.at_ns);
+        self.make_ready(place, target, now);
         // Where neither interrupts of the timer nor ends of its functions are recorded, a function
         // is taken to end with the waking.
         if is_timer

@@ -27,6 +27,9 @@ const PENDING_OF_THREAD: u64 = 64;
 const STEP: u64 = 64;
 /// A wake may be chosen this long after it without that meaning anything, ns.
 const CHOICE_NS: u64 = 3_000;
+/// A CPU to which another one sent a thread knows of it after this, ns, where no interrupt says so:
+/// one that polls needs none, and one that a host stops is late by as long.
+const SENT_NS: u64 = 1_000_000;
 
 /// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +125,8 @@ pub(crate) struct Thread {
     /// The instant since which it is ready, or ran last, ns.
     ready_ns: u64,
     is_passed_over: bool,
+    /// Another CPU sent it to the one that it waits for.
+    is_sent: bool,
     stop_sender: Option<TaskName>,
     syscall: Option<u32>,
     is_in_fault: bool,
@@ -173,6 +178,7 @@ impl Thread {
             last: None,
             ready_ns: at_ns,
             is_passed_over: false,
+            is_sent: false,
             stop_sender: None,
             syscall: None,
             is_in_fault: false,
@@ -524,15 +530,22 @@ impl Thread {
         self.period_ns.unwrap_or(u64::MAX)
     }
 
-    /// It is ready from now on.
-    pub(crate) const fn wake(&mut self, at_ns: u64) {
-        self.wait_from(at_ns);
+    /// It is ready from now on, for the CPU `target`.
+    pub(crate) const fn wake(&mut self, now: Moment, target: u32) {
+        self.come_to(now, target);
         self.end_arm();
     }
 
-    /// It waits for a CPU from now on, whose scheduler has not passed it over.
-    pub(crate) const fn wait_from(&mut self, at_ns: u64) {
-        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+    /// It waits for the CPU `target` from now on, whose scheduler has not passed it over: where
+    /// another CPU sends it there, it knows of it only once it is interrupted.
+    pub(crate) const fn come_to(&mut self, now: Moment, target: u32) {
+        self.wait_from(now.at_ns);
+        self.is_sent = now.cpu != target;
+    }
+
+    /// It waits for its CPU from now on.
+    const fn wait_from(&mut self, at_ns: u64) {
+        (self.ready_ns, self.is_passed_over, self.is_sent) = (at_ns, false, false);
     }
 
     /// It runs no more; `stopper` is the thread whose signal stopped it, where that was seen.
@@ -558,12 +571,16 @@ impl Thread {
     }
 
     /// Returns true where it waits for this CPU, on which one below it runs, and was not passed
-    /// over yet.
-    pub(crate) fn is_below(&self, runner: TaskName, now: Moment) -> bool {
+    /// over yet. Another CPU interrupted this one last at `called_ns`.
+    pub(crate) fn is_below(&self, runner: TaskName, now: Moment, called_ns: u64) -> bool {
         let priority = self.task.kernel_priority;
         let is_behind = runner.tid == 0 || runner.kernel_priority > priority;
         let is_waiting = self.state == ThreadState::Ready(now.cpu) && !self.is_passed_over;
-        is_behind && is_waiting && priority < 100 && now.at_ns >= self.ready_ns + CHOICE_NS
+        let known_ns = match self.is_sent && called_ns < self.ready_ns {
+            true => self.ready_ns + SENT_NS,
+            false => self.ready_ns + CHOICE_NS,
+        };
+        is_behind && is_waiting && priority < 100 && now.at_ns >= known_ns
     }
 
     /// It is passed over from now on, or was since it became ready.

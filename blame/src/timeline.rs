@@ -223,6 +223,8 @@ pub(crate) struct CpuTimeline {
     visit_ns: u64,
     /// The end of the last interrupt of the present visit, ns; `None` after a switch.
     interrupt_end_ns: Option<u64>,
+    /// When another CPU interrupted it last, ns; 0 before the first time.
+    called_ns: u64,
     device: ShortName,
     segments: Ring<Segment>,
     chains: Ring<ChainRecord>,
@@ -253,6 +255,7 @@ impl CpuTimeline {
             last_ns: at_ns,
             visit_ns: at_ns,
             interrupt_end_ns: None,
+            called_ns: 0,
             device: ShortName::default(),
             segments: Ring::new(segments),
             chains: Ring::new(chains),
@@ -299,6 +302,11 @@ impl CpuTimeline {
     /// Every followed thread has taken over what concerns it.
     pub(crate) const fn set_taken(&mut self) {
         self.taken = self.segments.written();
+    }
+
+    /// When another CPU interrupted it last, ns; 0 before the first time.
+    pub(crate) const fn called_ns(&self) -> u64 {
+        self.called_ns
     }
 
     /// Returns true where followed threads wait for this CPU.
@@ -469,6 +477,7 @@ impl CpuTimeline {
                     self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
                 }
                 Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
+                    self.called_ns = event.at_ns;
                     self.push(Activity::Ipi { vector, sender }, is_flagged);
                 }
             },
@@ -495,6 +504,7 @@ impl CpuTimeline {
             TraceKind::SoftirqExit(ended) => self
                 .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
             TraceKind::CallEntry { function, .. } => {
+                self.called_ns = event.at_ns;
                 self.push(Activity::Call { function, sender }, is_flagged);
             }
             TraceKind::CallExit { .. } => {

@@ -976,6 +976,34 @@ fn a_thread_that_was_passed_over_waits_anew_where_it_is_moved_to() {
     assert!(!cpus.is_empty() && cpus.iter().all(|&cpu| cpu == 0), "{cpus:?}");
 }
 
+#[test]
+fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
+    let throttled = |outcome: &BlameOutcome| -> u64 {
+        let kinds = [CauseKind::Throttled, CauseKind::FairServer];
+        let parts = outcome.worst[0].parts.iter();
+        parts.filter(|part| kinds.contains(&part.cause.kind())).map(|part| part.length_ns()).sum()
+    };
+    let below = task("below", 300, 98);
+    let before = woken_elsewhere(config(), 260 * US, |scenario, release| {
+        scenario.switch(release + 20 * US, 1, 1, below);
+        reschedule(scenario, release + 250 * US);
+    });
+    assert_eq!(throttled(&before), 0, "{}", before.table.sentence);
+    only_cause(&before, CauseKind::NotPreempted);
+    // Where it has, and runs the other one all the same, it does.
+    let behind = woken_elsewhere(config(), 260 * US, |scenario, release| {
+        reschedule(scenario, release + 20 * US);
+        scenario.switch(release + 30 * US, 1, 1, below);
+    });
+    assert_eq!(throttled(&behind), 230 * US, "{}", behind.table.sentence);
+    only_cause(&behind, CauseKind::Throttled);
+    // And where nothing says that it has, for a millisecond.
+    let unseen = woken_elsewhere(config(), 3 * MS, |scenario, release| {
+        scenario.switch(release + 1_100 * US, 1, 1, below);
+    });
+    assert_eq!(throttled(&unseen), 1_900 * US, "{}", unseen.table.sentence);
+}
+
 fn woken_elsewhere(
     config: BlameConfig,
     late_ns: u64,

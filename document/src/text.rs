@@ -19,9 +19,10 @@ const STEP: usize = 2;
 /// Fewer characters of words than this are no use.
 const WORDS_MIN: usize = 20;
 
-/// Lines of a page that is read at once, and rows that a table keeps however long the rest is: half
-/// of them where it has few.
+/// Lines of a page that is read at once.
 const LINES: usize = 40;
+/// The rows that a fitted table keeps however long the rest is. Where the page comes to fit by it,
+/// one of fewer rows than twice as many keeps half of them, but two.
 const ROWS_MIN: usize = 6;
 
 /// Blocks as lines. Tables that are fitted have as many rows as the page has room for.
@@ -31,13 +32,17 @@ pub fn rendered(blocks: &[Block]) -> Styled {
         _ => None,
     };
     let mut rows = blocks.iter().filter_map(fitted).max().unwrap_or(0);
-    let least = ROWS_MIN.min(rows.div_ceil(2));
+    let (kept, least) = (ROWS_MIN.min(rows), ROWS_MIN.min(rows.div_ceil(2).max(2)));
     let mut page = sequence(blocks, rows);
     while rows > least && page.lines() > LINES {
         rows -= 1;
         page = sequence(blocks, rows);
     }
-    page
+    match page.lines() > LINES && rows < kept {
+        // It is too long whatever is left out.
+        true => sequence(blocks, kept),
+        false => page,
+    }
 }
 
 /// The order of the rows of a brief that may be shortened.
@@ -405,7 +410,7 @@ mod tests {
         let (rows, lines, page) = shown(34);
         assert_eq!((rows, lines), (2, 40), "{page}");
         assert!(page.contains("row 5\n  row 6\n  7 more rows are"), "{page}");
-        assert_eq!(shown(50).0, 2, "half of them stay");
+        assert_eq!(shown(35).0, 4, "where the page is too long all the same, all of them stay");
     }
 
     #[test]

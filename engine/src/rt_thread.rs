@@ -344,20 +344,20 @@ pub fn run_before<R: Send + 'static>(
 ) -> io::Result<Option<R>> {
     let (cpu, policy) = (thread.cpu, thread.policy());
     let tid = Arc::new(AtomicI32::new(0));
-    let (over, is_over) = mpsc::channel::<()>();
+    let (running, ended) = mpsc::channel::<()>();
     let thread = spawn::plain(name, {
         let tid = Arc::clone(&tid);
         move || {
             tid.store(process::tid(), Ordering::Relaxed);
             let session = ThreadSession::enter(cpu, policy);
             let found = run();
-            // Before it is over: whoever waits for that waits for the end of this thread next.
+            // First: whoever hears that it ended waits for this thread next.
             drop(session);
-            drop(over);
+            drop(running);
             found
         }
     })?;
-    let is_in_time = is_over.recv_timeout(bound) != Err(RecvTimeoutError::Timeout);
+    let is_in_time = ended.recv_timeout(bound) != Err(RecvTimeoutError::Timeout);
     // A thread that waits for a CPU stays there while it may run there.
     let elsewhere = affinity::get(0).ok().map(|cpus| cpus.without(cpu).unwrap_or(cpus));
     let mut is_late = !is_in_time;
@@ -367,7 +367,7 @@ pub fn run_before<R: Send + 'static>(
             0 => {} // It has not run yet.
             tid => give_way(tid, elsewhere.as_ref()),
         }
-        is_late = is_over.recv_timeout(GIVE_WAY_AGAIN) == Err(RecvTimeoutError::Timeout);
+        is_late = ended.recv_timeout(GIVE_WAY_AGAIN) == Err(RecvTimeoutError::Timeout);
     }
     let found = thread.join().ok();
     Ok(found.filter(|_| is_in_time))
@@ -416,6 +416,8 @@ mod tests {
         let before = RtThread::cpu(cpu).fifo(1);
         let found = |bound| run_before(&before, "before", bound, || 5).expect("a thread");
         assert_eq!(found(20 * LONG), Some(5));
+        let panics = || -> u32 { panic!("on purpose") };
+        assert_eq!(run_before(&before, "panics", 20 * LONG, panics).expect("a thread"), None);
         // A thread above it, which runs for longer than it is waited for.
         let is_over = Arc::new(AtomicBool::new(false));
         let (started, waiting) = mpsc::channel();

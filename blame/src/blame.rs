@@ -24,7 +24,7 @@ use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
-use crate::thread::{Thread, ThreadState};
+use crate::thread::{Chosen, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{FinishedWake, Run, Wake, WindowChain};
@@ -397,11 +397,12 @@ impl Blame {
         {
             return;
         }
-        let Some(current) = cpu.timeline.current() else { return };
+        let (called_ns, current) = (cpu.timeline.called_ns(), cpu.timeline.current());
+        let Some(runner) = current else { return };
         // The scheduler has chosen, and nobody asks it to choose again: it leaves those out that
         // wait although they are above.
-        let chosen = Chosen { runner: current, is_since_ready: true };
-        self.pass_over(chosen, now);
+        let is_deaf = event.context.are_interrupts_off();
+        self.pass_over(&Chosen { runner, is_since_ready: true, called_ns, is_deaf }, now);
     }
 
     /// Takes in that the timer's interrupt found a thread running, before it does anything: no
@@ -413,22 +414,22 @@ impl Blame {
         if is_asked || !timeline.is_awaited() || timeline.is_interrupted() {
             return;
         }
-        let Some(runner) = timeline.current() else { return };
+        let (called_ns, current) = (timeline.called_ns(), timeline.current());
+        let Some(runner) = current else { return };
         // A request from another CPU may still be on its way.
         if let Some(settled_ns) = now.at_ns.checked_sub(REQUEST_NS) {
             let settled = Moment { at_ns: settled_ns, ..now };
-            self.pass_over(Chosen { runner, is_since_ready: true }, settled);
+            let chosen = Chosen { runner, is_since_ready: true, called_ns, is_deaf: false };
+            self.pass_over(&chosen, settled);
         }
     }
 
     /// Marks threads that wait for a CPU, while one below them runs.
-    fn pass_over(&mut self, chosen: Chosen, now: Moment) {
-        let Chosen { runner, is_since_ready } = chosen;
-        let called_ns = self.known_cpu(now.cpu).map_or(0, |cpu| cpu.timeline.called_ns());
+    fn pass_over(&mut self, chosen: &Chosen, now: Moment) {
         for place in 0..self.threads.len() {
-            if self.threads[place].is_below(runner, now, called_ns) {
+            if self.threads[place].is_below(chosen, now) {
                 self.settle(place, now.at_ns, None);
-                self.threads[place].pass_over(is_since_ready);
+                self.threads[place].pass_over(chosen);
             }
         }
     }
@@ -1054,8 +1055,9 @@ impl Blame {
         cpu.steal.begin(next.tid, now.at_ns);
         cpu.expiring = None;
         if cpu.timeline.is_awaited() {
-            let chosen = Chosen { runner: next, is_since_ready: false };
-            self.pass_over(chosen, now);
+            let called_ns = cpu.timeline.called_ns();
+            let chosen = Chosen { runner: next, is_since_ready: false, called_ns, is_deaf: false };
+            self.pass_over(&chosen, now);
         }
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             cpu.timeline.switch(next, mode);
@@ -1143,12 +1145,4 @@ impl Blame {
             self.complete(place, Run { is_waiting: true, ..run });
         }
     }
-}
-
-/// The thread that the scheduler chose while others wait for its CPU.
-#[derive(Debug, Clone, Copy)]
-struct Chosen {
-    runner: TaskName,
-    /// True where it ran already when the others became ready, and was not chosen just now.
-    is_since_ready: bool,
 }

@@ -27,8 +27,21 @@ const PENDING_OF_THREAD: u64 = 64;
 const STEP: u64 = 64;
 /// A wake may be chosen this long after it without that meaning anything, ns.
 const CHOICE_NS: u64 = 3_000;
+/// The thread that the scheduler of a CPU chose while others wait for that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) runner: TaskName,
+    /// True where it ran already when the others became ready, and was not chosen just now.
+    pub(crate) is_since_ready: bool,
+    /// When another CPU interrupted this one last, ns.
+    pub(crate) called_ns: u64,
+    /// Interrupts are off: one from another CPU may wait.
+    pub(crate) is_deaf: bool,
+}
+
 /// A CPU to which another one sent a thread knows of it after this, ns, where no interrupt says so:
-/// one that polls needs none, and one that a host stops is late by as long.
+/// one that polls needs none, of AArch64 those that wake are not recorded, and a CPU that a host
+/// stops is late by as long.
 const SENT_NS: u64 = 1_000_000;
 
 /// The state of a thread.
@@ -122,7 +135,7 @@ pub(crate) struct Thread {
     begin: Option<WakeBegin>,
     condensed: u64,
     last: Option<LastWake>,
-    /// The instant since which it is ready, or ran last, ns.
+    /// The instant since which it waits for its present CPU, or ran last, ns.
     ready_ns: u64,
     is_passed_over: bool,
     /// Another CPU sent it to the one that it waits for.
@@ -570,24 +583,32 @@ impl Thread {
         }
     }
 
-    /// Returns true where it waits for this CPU, on which one below it runs, and was not passed
-    /// over yet. Another CPU interrupted this one last at `called_ns`.
-    pub(crate) fn is_below(&self, runner: TaskName, now: Moment, called_ns: u64) -> bool {
-        let priority = self.task.kernel_priority;
-        let is_behind = runner.tid == 0 || runner.kernel_priority > priority;
-        let is_waiting = self.state == ThreadState::Ready(now.cpu) && !self.is_passed_over;
-        let known_ns = match self.is_sent && called_ns < self.ready_ns {
-            true => self.ready_ns + SENT_NS,
-            false => self.ready_ns + CHOICE_NS,
-        };
-        is_behind && is_waiting && priority < 100 && now.at_ns >= known_ns
+    /// The instant from which on its CPU knows that it waits, ns; another CPU interrupted that one
+    /// last at `called_ns`.
+    fn known_ns(&self, called_ns: u64) -> u64 {
+        match (self.is_sent, called_ns < self.ready_ns) {
+            (false, _) => self.ready_ns,
+            (true, false) => called_ns,
+            (true, true) => self.ready_ns + SENT_NS,
+        }
     }
 
-    /// It is passed over from now on, or was since it became ready.
-    pub(crate) fn pass_over(&mut self, is_since_ready: bool) {
+    /// Returns true where it waits for the CPU of a choice, which knows of it and runs one below
+    /// it, and was not passed over yet.
+    pub(crate) fn is_below(&self, chosen: &Chosen, now: Moment) -> bool {
+        let priority = self.task.kernel_priority;
+        let is_behind = chosen.runner.tid == 0 || chosen.runner.kernel_priority > priority;
+        let is_waiting = self.state == ThreadState::Ready(now.cpu) && !self.is_passed_over;
+        let is_due = now.at_ns >= self.known_ns(chosen.called_ns) + CHOICE_NS;
+        let may_come = self.is_sent && chosen.called_ns < self.ready_ns && chosen.is_deaf;
+        is_behind && is_waiting && priority < 100 && is_due && !may_come
+    }
+
+    /// It is passed over from now on, or was since its CPU knows of it.
+    pub(crate) fn pass_over(&mut self, chosen: &Chosen) {
         self.is_passed_over = true;
-        if is_since_ready {
-            self.past.mark_passed_over(self.ready_ns);
+        if chosen.is_since_ready {
+            self.past.mark_passed_over(self.known_ns(chosen.called_ns));
         }
     }
 

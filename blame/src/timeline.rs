@@ -477,7 +477,7 @@ impl CpuTimeline {
                     self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
                 }
                 Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
-                    self.called_ns = event.at_ns;
+                    self.called_ns = self.last_ns;
                     self.push(Activity::Ipi { vector, sender }, is_flagged);
                 }
             },
@@ -503,8 +503,11 @@ impl CpuTimeline {
             }
             TraceKind::SoftirqExit(ended) => self
                 .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
-            TraceKind::CallEntry { function, .. } => {
-                self.called_ns = event.at_ns;
+            TraceKind::CallEntry { request, function } => {
+                // Without a request it is this CPU's own.
+                if request != 0 {
+                    self.called_ns = self.last_ns;
+                }
                 self.push(Activity::Call { function, sender }, is_flagged);
             }
             TraceKind::CallExit { .. } => {

@@ -997,6 +997,30 @@ fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
     });
     assert_eq!(throttled(&behind), 230 * US, "{}", behind.table.sentence);
     only_cause(&behind, CauseKind::Throttled);
+    // From then on: who ran there before it heard was not chosen over it.
+    let read = TraceKind::SyscallEntry { number: 0 };
+    let since = woken_elsewhere(config(), 360 * US, |scenario, release| {
+        scenario.switch(release - 500 * US, 1, 0, below);
+        reschedule(scenario, release + 100 * US);
+        scenario.event(release + 120 * US, 1, read.clone());
+    });
+    assert_eq!(throttled(&since), 257 * US, "{}", since.table.sentence);
+    // Not where its interrupts are off, so that one from another CPU may wait.
+    let deaf = woken_elsewhere(config(), 3 * MS, |scenario, release| {
+        scenario.switch(release - 500 * US, 1, 0, below);
+        scenario.event(release + 1_500 * US, 1, read.clone()).interrupts_off();
+        reschedule(scenario, release + 2_980 * US);
+    });
+    assert_eq!(throttled(&deaf), 0, "{}", deaf.table.sentence);
+    // A function that it calls itself says nothing.
+    let own = TraceKind::CallEntry { request: 0, function: 7 };
+    let called = woken_elsewhere(config(), 360 * US, |scenario, release| {
+        scenario.event(release + 20 * US, 1, own.clone());
+        scenario.event(release + 21 * US, 1, TraceKind::CallExit { request: 0 });
+        scenario.switch(release + 40 * US, 1, 1, below);
+        reschedule(scenario, release + 350 * US);
+    });
+    assert_eq!(throttled(&called), 0, "{}", called.table.sentence);
     // And where nothing says that it has, for a millisecond.
     let unseen = woken_elsewhere(config(), 3 * MS, |scenario, release| {
         scenario.switch(release + 1_100 * US, 1, 1, below);

@@ -163,6 +163,12 @@ impl Scenario {
         self
     }
 
+    /// Interrupts were off at the last event.
+    pub(crate) fn interrupts_off(&mut self) -> &mut Self {
+        self.events.last_mut().expect("an event").context.flags |= 0x01;
+        self
+    }
+
     pub(crate) fn switch(
         &mut self,
         at_ns: u64,

@@ -1,6 +1,7 @@
 //! Holds what attribution answers against disturbances that are known: `confusion [slow=TIMES]
 //! [ROUNDS] [KIND]…`, as root. Of each kind a 1 kHz loop of SCHED_FIFO 90 on the first CPU is
-//! disturbed for six seconds while its wakes are recorded; the disturber's own log is the truth.
+//! disturbed for six seconds while its wakes are recorded; the disturber's own log is the truth, or
+//! the loop's, where it disturbs itself or wakes on another CPU than its timer's.
 //! Where the machine itself makes wakes late by 100 µs and more, as an emulator does, periods,
 //! disturbances and what counts as late are TIMES as long, 20 at most (what the kernel itself is
 //! slow at less so), and a round of 20 takes 30 s.
@@ -97,13 +98,15 @@ impl TimeScale {
         Duration::from_secs(if self.times == 1 { 10 } else { 60 })
     }
 
-    /// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs.
+    /// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs. A move
+    /// costs less than what a host makes late, so that an exact clock alone shows it, and no more
+    /// where the loop is slower.
     const fn late_ns(self, kind: Injection) -> u64 {
-        self.times
-            * match kind {
-                Injection::Protection | Injection::Barriers => 40_000,
-                _ => 100_000,
-            }
+        match kind {
+            Injection::Protection | Injection::Barriers => 40_000 * self.times,
+            Injection::Moves if self.times > 1 => 60_000,
+            _ => 100_000 * self.times,
+        }
     }
 
     /// From how much of it on a wake is disturbed, ns.
@@ -136,7 +139,14 @@ impl TimeScale {
 /// Returns true where a computing thread beside it leaves the log true: where the disturbance is no
 /// more than SCHED_OTHER would wait for it within its own interval.
 const fn bears_company(kind: Injection) -> bool {
-    !matches!(kind, Injection::LongSystemCall | Injection::InterruptsOff | Injection::Timers)
+    !matches!(
+        kind,
+        Injection::LongSystemCall
+            | Injection::InterruptsOff
+            | Injection::Timers
+            // It would wait for that thread to be preempted, not for its CPU to hear of the move.
+            | Injection::Moves
+    )
 }
 
 fn victim(pid: i32) -> Result<Victim, String> {
@@ -147,7 +157,7 @@ fn victim(pid: i32) -> Result<Victim, String> {
 }
 
 /// The loop, in a process of its own. It says so when it begins, and in the end when it disturbed
-/// itself.
+/// itself, or woke on another CPU than it had gone to sleep on.
 fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
     let victim = victim(process::tid())?;
     let mut own = match kind.is_own() {
@@ -170,7 +180,12 @@ fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
     let end_ns = due_ns + scale.cycles() * period_ns;
     let mut cycle = 0_u64;
     while due_ns < end_ns {
+        let cpu = affinity::current_cpu();
         let _early = sleep_until_ns(due_ns);
+        if kind == Injection::Moves && affinity::current_cpu() != cpu {
+            let end_ns = now_ns(ClockId::Monotonic);
+            intervals.push(InjectedInterval { start_ns: due_ns, end_ns, cpu: victim.cpu });
+        }
         cycle += 1;
         due_ns += period_ns;
         // A release that is gone is left out, or a stall would count once for each. Of a loop that
@@ -343,9 +358,10 @@ fn disturb(
     let end =
         |(company, running): (Option<Company>, Option<RunningInjection>), victim, rest: &str| {
             drop(company);
-            match running {
-                Some(running) => running.end().map_err(|why| why.to_string()),
-                None => Ok(own_log(kind, victim, rest)),
+            let ended = running.map(RunningInjection::end).transpose();
+            match ended.map_err(|why| why.to_string())? {
+                Some(log) if kind != Injection::Moves => Ok(log),
+                _ => Ok(own_log(kind, victim, rest)),
             }
         };
     observe(kind, scale, begin, end)
@@ -471,9 +487,10 @@ fn show(wake: &LateWake, covered_ns: u64, symbols: &SymbolMap) {
     );
     for part in wake.parts.iter().filter(|part| part.length_ns() >= 3_000).take(12) {
         println!(
-            "    {:>6.1} +{:>6.1} us {:?} {}: {}",
+            "    {:>6.1} +{:>6.1} us CPU {} {:?} {}: {}",
             (part.from_ns - wake.release_ns) as f64 / 1e3,
             part.length_ns() as f64 / 1e3,
+            part.cpu,
             part.phase,
             part.rule.word(),
             part.cause.name(symbols)

@@ -18,8 +18,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use punctual_engine::spawn;
-use punctual_host::root::Root;
-use punctual_host::threads::ThreadTimes;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
@@ -325,10 +323,6 @@ const NS_A_FAULT: u64 = 500;
 /// of the requested one, 125 us of 2 ms. The loop takes the CPU for less; what a host takes counts
 /// as the disturber's, which makes a right answer wrong.
 const PAUSE_PARTS: u64 = 16;
-/// Between two looks at whether a loop that was moved back has run, and the longest time of them,
-/// ns.
-const HOME_NS: u64 = 50_000;
-const HOME_NS_MAX: u64 = 50_000_000;
 /// A real-time priority below that of a loop.
 const BELOW: u8 = 1;
 
@@ -480,16 +474,7 @@ impl Injector {
             Prepared::Moves(before) => timed(|start| {
                 affinity::set(victim.tid, &CpuMask::one(victim.other_cpu))?;
                 let slept = sleep_until_ns(start + length_ns);
-                let slices = slices_of(&victim);
                 affinity::set(victim.tid, before)?;
-                // Its timer is on the other CPU until it has run again.
-                let bound_ns = now_ns(ClockId::Monotonic) + HOME_NS_MAX;
-                while slices.is_some()
-                    && slices_of(&victim) == slices
-                    && now_ns(ClockId::Monotonic) < bound_ns
-                {
-                    let _early = sleep_until_ns(now_ns(ClockId::Monotonic) + HOME_NS);
-                }
                 slept
             }),
             Prepared::UsesUp(group) => group.use_up(victim.cpu, length_ns / PAUSE_PARTS),
@@ -520,11 +505,6 @@ fn compute(until_ns: u64) {
     while now_ns(ClockId::Monotonic) < until_ns {
         std::hint::spin_loop();
     }
-}
-
-/// Times that the loop got a CPU; `None` where the kernel does not count them.
-fn slices_of(victim: &Victim) -> Option<u64> {
-    ThreadTimes::of(&Root::live(), victim.pid, victim.tid).map(|times| times.slices)
 }
 
 /// Sends datagrams for so long, always some ahead of what is received, so that the loop's CPU

@@ -157,6 +157,9 @@ pub(crate) struct Thread {
     unmatched: u64,
     /// The lateness up to which a wake is on time, ns; worked out anew now and then.
     on_time_ns: u64,
+    /// The lateness, ns, and the times of its first wakes: which of them are on time shows when
+    /// there are some.
+    first: Vec<(u64, WakeTimes)>,
     /// The lateness beyond which a wake is late in the end, ns, where it is set for this thread
     /// alone.
     threshold_ns: Option<u64>,
@@ -206,6 +209,7 @@ impl Thread {
             has_ended: false,
             unmatched: 0,
             on_time_ns: 0,
+            first: Vec::new(),
             threshold_ns: None,
             timer_releases: 0,
             period_ns: None,
@@ -634,9 +638,31 @@ impl Thread {
             self.period_ns = self.pace.period_ns();
             self.on_time_ns = self.on_time_ns(config);
         }
-        if wake.least_ns() <= self.on_time_ns && is_whole && !wake.is_censored() && !wake.is_open()
-        {
-            self.normals.learn(WakeTimes::new(&wake.window, anchor));
+        if !is_whole || wake.is_censored() || wake.is_open() {
+            return;
+        }
+        let times = WakeTimes::new(&wake.window, anchor);
+        if self.normals.is_ready() || count > PENDING_OF_THREAD {
+            self.learn_first();
+            if wake.least_ns() <= self.on_time_ns {
+                self.normals.learn(times);
+            }
+            return;
+        }
+        self.first.push((wake.least_ns(), times));
+        let is_on_time = |(lateness_ns, _): &&(u64, WakeTimes)| *lateness_ns <= self.on_time_ns;
+        let on_time = self.first.iter().filter(is_on_time).count() as u64;
+        if on_time >= NEEDED || count == PENDING_OF_THREAD {
+            self.learn_first();
+        }
+    }
+
+    /// Learns from those of its first wakes that are on time, by what is known now.
+    pub(crate) fn learn_first(&mut self) {
+        for (lateness_ns, times) in std::mem::take(&mut self.first) {
+            if lateness_ns <= self.on_time_ns {
+                self.normals.learn(times);
+            }
         }
     }
 

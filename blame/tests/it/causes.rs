@@ -1028,6 +1028,22 @@ fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
     assert_eq!(throttled(&unseen), 1_900 * US, "{}", unseen.table.sentence);
 }
 
+#[test]
+fn the_first_wakes_are_no_measure_where_they_are_late() {
+    for late in [LateThreshold::Above(50 * US), LateThreshold::Quantile(0.9)] {
+        let mut scenario = Scenario::new();
+        for _ in 0..3 {
+            scenario.wake_elsewhere(600 * US, |scenario, release| {
+                reschedule(scenario, release + 580 * US);
+            });
+        }
+        scenario.normals(40);
+        let outcome = scenario.run(BlameConfig { late, ..config() });
+        let causes: Vec<_> = outcome.worst.iter().map(|wake| wake.main.kind()).collect();
+        assert!(causes.iter().take(3).all(|&kind| kind == CauseKind::Migration), "{causes:?}");
+    }
+}
+
 fn woken_elsewhere(
     config: BlameConfig,
     late_ns: u64,

@@ -93,7 +93,10 @@ fn tests(clone: &Path, args: &[String]) -> Result<Outcome, String> {
 }
 
 /// The target, as Rust names it.
-const TARGET: &str = "aarch64-unknown-linux-gnu";
+pub(crate) const TARGET: &str = "aarch64-unknown-linux-gnu";
+/// The linker, and the variable by which cargo takes it.
+pub(crate) const LINKER: &str = "aarch64-linux-gnu-gcc";
+pub(crate) const LINKER_VARIABLE: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER";
 
 // Cargo runs in the Debian system so that AArch64 programs start like any other: in a user
 // namespace of its own the kernel lets a handler for foreign programs be registered for that
@@ -166,7 +169,6 @@ fn start(places: &Places, args: &[&str]) -> Result<Child, String> {
 
 /// The environment variables of cargo and the tests.
 fn environment() -> Vec<(&'static str, String)> {
-    let linker = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER";
     vec![
         ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
         ("HOME", "/root".to_owned()),
@@ -179,7 +181,7 @@ fn environment() -> Vec<(&'static str, String)> {
         ("CARGO_NET_OFFLINE", "true".to_owned()),
         // Half the time of a build, and nobody debugs here.
         ("CARGO_PROFILE_DEV_DEBUG", "0".to_owned()),
-        (linker, "aarch64-linux-gnu-gcc".to_owned()),
+        (LINKER_VARIABLE, LINKER.to_owned()),
         ("RUST_BACKTRACE", "1".to_owned()),
         // Far quicker where each instruction is emulated; overflow is checked all the same.
         ("CARGO_PROFILE_DEV_OPT_LEVEL", "1".to_owned()),

@@ -4,14 +4,15 @@
 //! holds the command, the tests and a script; what the script printed is judged. Times under
 //! emulation mean nothing, so none is judged. Packages are kept in the user's cache (about 1 GB,
 //! 1.7 GB more for drivers of ours, see [`System`]); nothing is installed but, with `--install`,
-//! mmdebstrap. What a guest printed is in `target/vm/SCENARIO-KERNEL….log`.
+//! mmdebstrap, and for guests of AArch64 what builds for them. What a guest printed is in
+//! `target/vm/SCENARIO-KERNEL….log`.
 
 mod archive;
 mod programs;
 mod scenarios;
 mod sources;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{debian, process, workspace};
+use crate::{arm64, debian, process, workspace};
 use archive::Archive;
 use programs::{BuiltPrograms, Program};
 
@@ -57,8 +58,8 @@ struct Scenario {
 enum GuestClock {
     /// The host's: its timers are late where the emulator is, by milliseconds while it computes.
     Host,
-    /// Its own instructions, 2 ns each, and the host's while it idles: its timers are exact however
-    /// busy the host is. One CPU runs at a time, some ten times as slowly.
+    /// Its own instructions, 2 ns each, and where all CPUs idle it jumps to the next timer: its
+    /// timers are exact however busy the host is. One CPU runs at a time, some ten times as slowly.
     Instructions,
 }
 
@@ -67,8 +68,66 @@ impl GuestClock {
     const fn args(self) -> &'static [&'static str] {
         match self {
             Self::Host => &["-accel", "tcg,thread=multi"],
-            Self::Instructions => &["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=on"],
+            Self::Instructions => &["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off"],
         }
+    }
+}
+
+/// The processors of guests.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Machine {
+    /// As this machine's.
+    Amd64,
+    /// Its emulator has the counters of a processor, which [`GuestClock::Instructions`] feeds: a
+    /// cycle is 1 ns, an instruction 2.
+    Arm64,
+}
+
+impl Machine {
+    /// The packages of its emulator: of the first release whose QEMU has a card with a clock that
+    /// keeps time.
+    const fn emulator(self) -> Packages {
+        let include = match self {
+            Self::Amd64 => "base-files,qemu-system-x86,busybox-static,xz-utils",
+            Self::Arm64 => "base-files,qemu-system-arm,xz-utils",
+        };
+        Packages { suite: "trixie", include, machine: Self::Amd64 }
+    }
+
+    /// Starts its emulator, of this system.
+    fn emulate(self, emulator: &System) -> Command {
+        match self {
+            Self::Amd64 => {
+                let mut qemu = emulator.program("qemu-system-x86_64");
+                for firmware in ["qemu", "seabios"] {
+                    qemu.arg("-L").arg(emulator.path("usr/share").join(firmware));
+                }
+                qemu.arg("-L").arg(emulator.path("usr/lib/ipxe/qemu"));
+                qemu
+            }
+            Self::Arm64 => {
+                let mut qemu = emulator.program("qemu-system-aarch64");
+                qemu.args(["-machine", "virt,gic-version=3"]);
+                qemu
+            }
+        }
+    }
+
+    /// The console of its kernel.
+    const fn console(self) -> &'static str {
+        match self {
+            Self::Amd64 => "ttyS0",
+            Self::Arm64 => "ttyAMA0",
+        }
+    }
+
+    /// The first program that is missing here of those that make its guests.
+    fn lacking(self) -> Option<&'static str> {
+        let programs: &[&str] = match self {
+            Self::Amd64 => &["mmdebstrap", "strip", "ldd", "mke2fs", "cc", "unshare"],
+            Self::Arm64 => &[arm64::LINKER, programs::STRIP],
+        };
+        programs.iter().copied().find(|program| !process::on_path(program))
     }
 }
 
@@ -104,6 +163,16 @@ impl Scenario {
         judge: |_| Err("nothing judges it".to_owned()),
     };
 
+    /// The processors of its guests.
+    fn machines(&self) -> Vec<Machine> {
+        match self.system {
+            Root::Memory { guests, .. } => {
+                guests.iter().filter_map(|(name, _)| Some(Kernel::named(name)?.machine)).collect()
+            }
+            Root::Disk => vec![Machine::Amd64],
+        }
+    }
+
     /// The most time that a guest of it may take.
     fn patience(&self) -> Duration {
         if self.by_name_alone { 3 * PATIENCE } else { PATIENCE }
@@ -124,18 +193,29 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         rest => (false, rest),
     };
     let scenarios = named(names)?;
+    let mut machines: Vec<Machine> = scenarios.iter().flat_map(|one| one.machines()).collect();
+    machines.sort_unstable();
+    machines.dedup();
     if install {
         crate::packages::install_one("mmdebstrap")?;
+        if machines.contains(&Machine::Arm64) {
+            programs::install_arm64()?;
+        }
     }
-    if let Some(lack) = lacking() {
-        return Err(format!("needs {lack} (`cargo xtask vm --install` gets mmdebstrap)"));
+    if let Some(lack) = lacking().or_else(|| machines.iter().find_map(|one| one.lacking())) {
+        let names = names.join(" ");
+        return Err(format!("needs {lack} (`cargo xtask vm --install {names}` gets packages)"));
     }
     let clone = workspace::root();
     let kept = clone.join("target/vm");
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    let emulator = System::of(&EMULATOR)?;
-    let programs = BuiltPrograms::build(&clone, &kept)?;
-    let place = Place { kept: &kept, emulator: &emulator, programs: &programs };
+    let workbench = |machine: Machine| {
+        let emulator = System::of(&machine.emulator())?;
+        let programs = BuiltPrograms::build(machine, &clone, &kept)?;
+        Ok((machine, Workbench { emulator, programs }))
+    };
+    let workbenches = machines.into_iter().map(workbench).collect::<Result<_, String>>()?;
+    let place = Place { kept: &kept, workbenches };
     // Systems on a disk share its image: one after the other, in the first lane.
     let (mut on_disk, mut in_memory) = (Vec::new(), VecDeque::new());
     for scenario in &scenarios {
@@ -175,14 +255,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// The first requirement that this machine lacks; `None` when nothing.
+/// The first requirement of the suite's guests that this machine lacks; `None` when nothing.
 pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
     }
-    ["mmdebstrap", "strip", "ldd", "mke2fs", "cc", "unshare"]
-        .into_iter()
-        .find(|program| !process::on_path(program))
+    Machine::Amd64.lacking()
 }
 
 /// The scenarios of these names; without one all that the suite runs.
@@ -250,35 +328,45 @@ impl GuestBoot<'_> {
     }
 }
 
+/// What guests of one processor are made with.
+struct Workbench {
+    emulator: System,
+    programs: BuiltPrograms,
+}
+
 /// Where guests are made.
 struct Place<'a> {
     kept: &'a Path,
-    emulator: &'a System,
-    programs: &'a BuiltPrograms,
+    workbenches: BTreeMap<Machine, Workbench>,
 }
 
 impl Place<'_> {
+    fn workbench(&self, machine: Machine) -> Result<&Workbench, String> {
+        self.workbenches.get(&machine).ok_or_else(|| "no workbench for its processor".to_owned())
+    }
+
     /// Boots a guest into memory and judges it.
     fn boot(&self, scenario: &Scenario, system: MemorySystem, log: &Path) -> Result<(), String> {
         let MemorySystem { kernel, devices, drivers } = system;
-        let known = KERNELS.iter().find(|known| known.name == kernel);
-        let known = known.ok_or_else(|| format!("no kernel {kernel}"))?;
-        let kernel = match scenario.own_driver {
-            None => System::of(&known.packages(IMAGE))?,
-            Some(_) => System::of(&known.packages(WORKSHOP))?,
-        };
+        let known = Kernel::named(kernel).ok_or_else(|| format!("no kernel {kernel}"))?;
+        let Workbench { emulator, programs } = self.workbench(known.machine)?;
+        let kernel = System::of(&known.packages(scenario.own_driver.is_some()))?;
         let mut archive = Archive::default();
         let init = init(scenario.steps.first().unwrap_or(&""));
         archive.add("/init", init.as_bytes());
-        archive.add("/bin/busybox", &self.emulator.read("usr/bin/busybox")?);
+        let system_of_shell = match known.machine {
+            Machine::Amd64 => emulator,
+            Machine::Arm64 => &kernel,
+        };
+        archive.add("/bin/busybox", &system_of_shell.read("usr/bin/busybox")?);
         for (number, driver) in drivers.iter().enumerate() {
-            let bytes = kernel.driver(self.emulator, driver)?;
+            let bytes = kernel.driver(emulator, driver)?;
             archive.add(&format!("/drivers/{number}.ko"), &bytes);
         }
         if let Some(name) = scenario.own_driver {
             archive.add(&format!("/{name}.ko"), &kernel.built_driver(name)?);
         }
-        for (path, bytes) in self.programs.files(scenario.programs, true)? {
+        for (path, bytes) in programs.files(scenario.programs, true)? {
             archive.add(&path, &bytes);
         }
         let image = log.with_extension("image");
@@ -289,7 +377,8 @@ impl Place<'_> {
         let outside =
             outside.map(|port| Outside { program: &program, runs: scenario.outside, port });
         let console = Guest {
-            emulator: self.emulator,
+            machine: known.machine,
+            emulator,
             outside: outside.as_ref(),
             kernel: &kernel.kernel()?,
             initrd: &image,
@@ -313,7 +402,8 @@ impl Place<'_> {
         let root = self.kept.join("root.ext4");
         // Keeps the holes.
         process::run(Command::new("cp").arg("--sparse=always").arg(&disk.root).arg(&root))?;
-        let programs = self.programs.files(scenario.programs, false)?;
+        let Workbench { emulator, programs } = self.workbench(Machine::Amd64)?;
+        let programs = programs.files(scenario.programs, false)?;
         let (mut consoles, mut append) = (Vec::new(), scenario.append.to_owned());
         let mut log = self.kept.join(scenario.name);
         for (boot, steps) in scenario.steps.iter().enumerate() {
@@ -321,7 +411,8 @@ impl Place<'_> {
             let carrier = carrier(self.kept, &steps, &programs)?;
             log = self.kept.join(format!("{}-{boot}.log", scenario.name));
             let console = Guest {
-                emulator: self.emulator,
+                machine: Machine::Amd64,
+                emulator,
                 outside: None,
                 kernel: &disk.kernel,
                 initrd: &disk.initrd,
@@ -366,17 +457,15 @@ fn shown(why: &str, log: &Path) -> String {
 struct Packages {
     suite: &'static str,
     include: &'static str,
+    machine: Machine,
 }
-
-/// The emulator: the first release whose QEMU has a card with a clock that keeps time.
-const EMULATOR: Packages =
-    Packages { suite: "trixie", include: "base-files,qemu-system-x86,busybox-static,xz-utils" };
 
 /// A kernel with PREEMPT_RT, as Debian builds it.
 struct Kernel {
-    /// Its version as people name it.
+    /// Its version as people name it, and its processor where that is not this one.
     name: &'static str,
     suite: &'static str,
+    machine: Machine,
 }
 
 /// The packages of a kernel alone.
@@ -384,18 +473,31 @@ const IMAGE: &str = "base-files,linux-image-rt-amd64";
 /// The packages of a kernel, of the same version, for which drivers can be built: 0.5 to 0.7 GB.
 const WORKSHOP: &str = "base-files,linux-headers-rt-amd64,linux-image-rt-amd64,dash,coreutils,\
                         sed,grep,mawk,make,findutils";
+/// The packages of a kernel of AArch64, and of a shell for it.
+const IMAGE_ARM64: &str = "base-files,linux-image-rt-arm64,busybox-static";
 
 impl Kernel {
-    const fn packages(&self, include: &'static str) -> Packages {
-        Packages { suite: self.suite, include }
+    fn named(name: &str) -> Option<&'static Self> {
+        KERNELS.iter().find(|known| known.name == name)
+    }
+
+    const fn packages(&self, with_workshop: bool) -> Packages {
+        let include = match (self.machine, with_workshop) {
+            (Machine::Amd64, false) => IMAGE,
+            (Machine::Amd64, true) => WORKSHOP,
+            (Machine::Arm64, _) => IMAGE_ARM64,
+        };
+        Packages { suite: self.suite, include, machine: self.machine }
     }
 }
 
-/// One of each age: the oldest that is supported, the stable one, the newest.
-const KERNELS: [Kernel; 3] = [
-    Kernel { name: "6.1", suite: "bookworm" },
-    Kernel { name: "6.12", suite: "trixie" },
-    Kernel { name: "7.2", suite: "sid" },
+/// One of each age: the oldest that is supported, the stable one, the newest; and one of another
+/// processor.
+const KERNELS: [Kernel; 4] = [
+    Kernel { name: "6.1", suite: "bookworm", machine: Machine::Amd64 },
+    Kernel { name: "6.12", suite: "trixie", machine: Machine::Amd64 },
+    Kernel { name: "7.2", suite: "sid", machine: Machine::Amd64 },
+    Kernel { name: "6.12-arm64", suite: "trixie", machine: Machine::Arm64 },
 ];
 
 /// Packages, unpacked in a folder.
@@ -409,7 +511,7 @@ struct System(PathBuf);
 impl System {
     /// Unpacks the packages unless they lie in the cache.
     fn of(packages: &Packages) -> Result<Self, String> {
-        let Packages { suite, include } = packages;
+        let Packages { suite, include, machine } = packages;
         let short = include.split(',').nth(1).unwrap_or(include);
         let at = cache()?.join(format!("{suite}-{short}"));
         let stamp = at.with_extension("made");
@@ -422,6 +524,9 @@ impl System {
             let mut mmdebstrap = Command::new("mmdebstrap");
             mmdebstrap.args(["--quiet", "--variant=extract", "--format=directory"]);
             mmdebstrap.arg(format!("--include={include}"));
+            if *machine == Machine::Arm64 {
+                mmdebstrap.arg("--architectures=arm64");
+            }
             debian::unpack(&mut mmdebstrap, suite, &new)?;
             if at.exists() {
                 fs::remove_dir_all(&at).map_err(failed)?;
@@ -720,6 +825,7 @@ const CABLE: &str = "netdev=near";
 /// ended. The first process runs the steps of a script, each between two lines that [`Console`]
 /// finds again.
 struct Guest<'a> {
+    machine: Machine,
     emulator: &'a System,
     kernel: &'a Path,
     initrd: &'a Path,
@@ -753,18 +859,15 @@ impl Guest<'_> {
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
         let (first, second) = (File::create(log).map_err(failed)?, log.with_extension("steps"));
         let errors = first.try_clone().map_err(failed)?;
-        let mut qemu = self.emulator.program("qemu-system-x86_64");
+        let mut qemu = self.machine.emulate(self.emulator);
         qemu.args(["-chardev", "null,id=null0", "-chardev", "null,id=null1"]);
-        for firmware in ["qemu", "seabios"] {
-            qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
-        }
-        qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
         qemu.args(self.clock.args());
         qemu.args(["-cpu", self.cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);
-        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 quiet {}", self.append));
+        let console = self.machine.console();
+        qemu.arg("-append").arg(format!("console={console} panic=-1 quiet {}", self.append));
         for disk in self.disks {
             qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", disk.display()));
         }
@@ -982,7 +1085,7 @@ mod tests {
             let Root::Memory { guests, .. } = scenario.system else { continue };
             assert_eq!(scenario.steps.len(), 1, "{}: memory does not stay", scenario.name);
             for (kernel, _) in guests {
-                assert!(KERNELS.iter().any(|known| known.name == *kernel), "{kernel}");
+                assert!(Kernel::named(kernel).is_some(), "{kernel}");
             }
         }
         assert!(named(&["none".to_owned()]).is_err_and(|why| why.contains("follow")));

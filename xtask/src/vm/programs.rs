@@ -1,7 +1,8 @@
 //! The command and the tests that guests run, as cargo builds them, and what they load.
 //!
 //! Runs cargo, strip and ldd. With debugging information the programs take 350 MB, and a guest of
-//! 1 GiB cannot unpack them: guests get copies without it.
+//! 1 GiB cannot unpack them: guests get copies without it. For AArch64 there is the command alone,
+//! which loads nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,19 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::process;
+use super::Machine;
+use crate::{arm64, process};
+
+/// What takes debugging information off programs for AArch64.
+pub(super) const STRIP: &str = "aarch64-linux-gnu-strip";
+
+/// Gets what builds programs for AArch64: the linker, the library it links, Rust's target.
+pub(super) fn install_arm64() -> Result<(), String> {
+    for package in ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] {
+        crate::packages::install_one(package)?;
+    }
+    process::run(Command::new("rustup").args(["target", "add", arm64::TARGET]))
+}
 
 /// The programs that may be wanted in a guest.
 #[derive(Clone, Copy)]
@@ -63,6 +76,7 @@ impl Program {
 
 /// The programs as they were built, for guests that boot one beside the other.
 pub(crate) struct BuiltPrograms {
+    machine: Machine,
     /// The text that cargo printed, line by line.
     lines: String,
     /// Where copies without debugging information are.
@@ -72,13 +86,31 @@ pub(crate) struct BuiltPrograms {
 }
 
 impl BuiltPrograms {
-    /// Builds all tests as `cargo xtask test` does, so that nothing is built twice.
-    pub(crate) fn build(clone: &Path, kept: &Path) -> Result<Self, String> {
-        let args = ["test", "--workspace", "--no-run", "--locked"];
-        let mut cargo = process::cargo(clone, &args);
+    /// Builds all tests as `cargo xtask test` does, so that nothing is built twice; for another
+    /// processor the command.
+    pub(super) fn build(machine: Machine, clone: &Path, kept: &Path) -> Result<Self, String> {
+        let mut kept = kept.to_owned();
+        let mut cargo = match machine {
+            Machine::Amd64 => {
+                process::cargo(clone, &["test", "--workspace", "--no-run", "--locked"])
+            }
+            Machine::Arm64 => {
+                kept.push("arm64");
+                let package = Program::Command.target().package;
+                let args = ["build", "--locked", "--package", package, "--target", arm64::TARGET];
+                let mut cargo = process::cargo(clone, &args);
+                cargo.env(arm64::LINKER_VARIABLE, arm64::LINKER);
+                // Before those of this target alone.
+                cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+                let flags = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
+                cargo.env(flags, "-C target-feature=+crt-static");
+                cargo
+            }
+        };
+        fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
         let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
         let lines = String::from_utf8_lossy(&lines).into_owned();
-        Ok(Self { lines, kept: kept.to_owned(), stripped: Mutex::default() })
+        Ok(Self { machine, lines, kept, stripped: Mutex::default() })
     }
 
     /// The programs, where each is to be in the guest, and with `libraries` what they load.
@@ -92,7 +124,7 @@ impl BuiltPrograms {
             let built = executable(&self.lines, program.target())?;
             let bytes = self.stripped(program.target().name, &built)?;
             files.push((program.path().to_owned(), bytes.clone()));
-            if !libraries {
+            if !libraries || self.machine == Machine::Arm64 {
                 continue;
             }
             if matches!(program, Program::Command) {
@@ -115,15 +147,19 @@ impl BuiltPrograms {
         if let Some(bytes) = stripped.get(name) {
             return Ok(bytes.clone());
         }
-        let bytes = strip(built, &self.kept.join(name))?;
+        let tool = match self.machine {
+            Machine::Amd64 => "strip",
+            Machine::Arm64 => STRIP,
+        };
+        let bytes = strip(tool, built, &self.kept.join(name))?;
         stripped.insert(name, bytes.clone());
         Ok(bytes)
     }
 }
 
 /// A copy without debugging information.
-fn strip(program: &Path, copy: &Path) -> Result<Vec<u8>, String> {
-    let mut strip = Command::new("strip");
+fn strip(tool: &str, program: &Path, copy: &Path) -> Result<Vec<u8>, String> {
+    let mut strip = Command::new(tool);
     process::run(strip.arg("--strip-debug").arg("-o").arg(copy).arg(program))?;
     fs::read(copy).map_err(|error| format!("{}: {error}", copy.display()))
 }

@@ -2,6 +2,8 @@
 //!
 //! Data and judgements of printed text; starts nothing.
 
+use serde_json::Value;
+
 use super::programs::Program;
 use super::{Console, GuestClock, Root, Scenario, first_console, has, sources};
 
@@ -97,13 +99,25 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "disturbed",
-        summary: "which of four known disturbances blame names, of wakes that they made late",
+        summary: "which of five known disturbances blame names, of wakes that they made late",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         clock: GuestClock::Instructions,
         programs: &[Program::Confusion],
         steps: &[DISTURBED],
         by_name_alone: true,
-        judge: named_by,
+        judge: disturbed,
+        ..Scenario::DEFAULT
+    },
+    Scenario {
+        name: "counters",
+        summary: "what a processor counted around late wakes, by a kernel's driver, on AArch64",
+        system: Root::Memory { guests: &[("6.12-arm64", &[])], drivers: &[] },
+        cpu: "max,pauth-impdef=on",
+        clock: GuestClock::Instructions,
+        programs: &[Program::Command],
+        steps: &[COUNTERS],
+        by_name_alone: true,
+        judge: counted,
         ..Scenario::DEFAULT
     },
     Scenario {
@@ -316,10 +330,52 @@ kill $smi
 step disturbed confusion slow=20 2 smi
 ";
 
+/// Where a move makes a wake late, it is by the time until the other CPU hears of it. A CPU of the
+/// emulator waits for the end of its neighbour's turn: the slower the loop, the shorter that is.
 const DISTURBED: &str = "cd /root
 dmesg -n 1
 step disturbed confusion slow=2 1 higher equal stop overrun
+step moved confusion slow=4 1 moves
 ";
+
+/// That the latest wakes have what their processor counted, and that its readings are put together
+/// with their own switches: the emulator's processor has a cycle each nanosecond and an instruction
+/// every two, but none where it idles.
+const COUNTERS: &str = "cd /root
+dmesg -n 1
+step facts punctual facts
+step check punctual check -q --duration 1s --results /root/results
+step blame punctual blame --cpu 1 --period 10ms --duration 6s --over p90 --json -
+";
+
+fn counted(consoles: &[Console]) -> Result<(), String> {
+    let console = first_console(consoles)?;
+    has("facts", console.ok("facts")?, "aarch64")?;
+    let (_, verdict) = console.step("check")?;
+    println!("  check: {}", verdict.trim().lines().next_back().unwrap_or_default());
+    console.ok("blame")?;
+    let result = console.result("blame")?;
+    let latest = result["worst"].as_array().ok_or("blame kept no wake")?;
+    let counts = |wake: &Value| -> Option<(u64, u64)> {
+        let cycle = &wake["processor"]["cycle"];
+        Some((cycle["cycles"].as_u64()?, cycle["instructions"].as_u64()?))
+    };
+    let counted: Vec<(u64, u64)> = latest.iter().filter_map(counts).collect();
+    // What runs between two readings of one switch is some hundred of them.
+    let is_right =
+        |(cycles, instructions): &&(u64, u64)| cycles.abs_diff(2 * instructions) * 100 <= *cycles;
+    let (wakes, right) = (latest.len(), counted.iter().filter(is_right).count());
+    println!("  {} of {wakes} wakes have counts, {right} of these the right ones", counted.len());
+    // Between a switch and its reading the emulator may turn to the other CPU.
+    let are_most = right * 100 >= wakes * RIGHT_MIN_PERCENT as usize;
+    match right == counted.len() && are_most && wakes >= COUNTED_MIN {
+        true => Ok(()),
+        false => Err(format!("cycles and instructions of {wakes} wakes: {counted:?}")),
+    }
+}
+
+/// The wakes below which nothing is known of their counts.
+const COUNTED_MIN: usize = 10;
 
 /// What stops a thread that runs looks like its own work where no CPU time is missing, as in an
 /// emulator, whose clock runs on.
@@ -422,6 +478,11 @@ impl<'p> Disturbed<'p> {
     fn is_wrong(&self) -> bool {
         self.mostly < DISTURBED_MIN || self.right * 100 < self.mostly * RIGHT_MIN_PERCENT
     }
+}
+
+fn disturbed(consoles: &[Console]) -> Result<(), String> {
+    named_by(consoles)?;
+    are_named(first_console(consoles)?.ok("moved")?)
 }
 
 /// That each disturbance is named as the main cause of the wakes that it mostly made late.

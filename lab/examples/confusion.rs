@@ -99,12 +99,11 @@ impl TimeScale {
     }
 
     /// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs. A move
-    /// costs less than what a host makes late, so that an exact clock alone shows it, and no more
-    /// where the loop is slower.
+    /// costs less than what a host makes late, so that an exact clock alone shows it.
     const fn late_ns(self, kind: Injection) -> u64 {
         match kind {
             Injection::Protection | Injection::Barriers => 40_000 * self.times,
-            Injection::Moves if self.times > 1 => 60_000,
+            Injection::Moves if self.times > 1 => 40_000 * self.times,
             _ => 100_000 * self.times,
         }
     }

@@ -203,8 +203,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         }
     }
     if let Some(lack) = lacking().or_else(|| machines.iter().find_map(|one| one.lacking())) {
-        let names = names.join(" ");
-        return Err(format!("needs {lack} (`cargo xtask vm --install {names}` gets packages)"));
+        let install = [&["cargo xtask vm --install".to_owned()], names].concat().join(" ");
+        return Err(format!("needs {lack} (`{install}` gets packages)"));
     }
     let clone = workspace::root();
     let kept = clone.join("target/vm");

@@ -335,7 +335,7 @@ step disturbed confusion slow=20 2 smi
 const DISTURBED: &str = "cd /root
 dmesg -n 1
 step disturbed confusion slow=2 1 higher equal stop overrun
-step moved confusion slow=4 1 moves
+step moved confusion slow=4 5 moves
 ";
 
 /// That the latest wakes have what their processor counted, and that its readings are put together

@@ -397,12 +397,15 @@ impl Blame {
         {
             return;
         }
-        let (called_ns, current) = (cpu.timeline.called_ns(), cpu.timeline.current());
+        let (last_ipi_ns, current) = (cpu.timeline.last_ipi_ns(), cpu.timeline.current());
         let Some(runner) = current else { return };
         // The scheduler has chosen, and nobody asks it to choose again: it leaves those out that
         // wait although they are above.
-        let is_deaf = event.context.are_interrupts_off();
-        self.pass_over(&Chosen { runner, is_since_ready: true, called_ns, is_deaf }, now);
+        let are_interrupts_off = event.context.are_interrupts_off();
+        self.pass_over(
+            &Chosen { runner, is_since_ready: true, last_ipi_ns, are_interrupts_off },
+            now,
+        );
     }
 
     /// Takes in that the timer's interrupt found a thread running, before it does anything: no
@@ -414,12 +417,13 @@ impl Blame {
         if is_asked || !timeline.is_awaited() || timeline.is_interrupted() {
             return;
         }
-        let (called_ns, current) = (timeline.called_ns(), timeline.current());
+        let (last_ipi_ns, current) = (timeline.last_ipi_ns(), timeline.current());
         let Some(runner) = current else { return };
         // A request from another CPU may still be on its way.
         if let Some(settled_ns) = now.at_ns.checked_sub(REQUEST_NS) {
             let settled = Moment { at_ns: settled_ns, ..now };
-            let chosen = Chosen { runner, is_since_ready: true, called_ns, is_deaf: false };
+            let chosen =
+                Chosen { runner, is_since_ready: true, last_ipi_ns, are_interrupts_off: false };
             self.pass_over(&chosen, settled);
         }
     }
@@ -677,7 +681,7 @@ impl Blame {
                 {
                     self.settle(place, now.at_ns, None);
                     // That CPU's scheduler has not chosen yet.
-                    self.threads[place].come_to(now, *to_cpu);
+                    self.threads[place].queue_on(now, *to_cpu);
                     self.set_state(place, ThreadState::Ready(*to_cpu));
                 }
             }
@@ -1055,8 +1059,13 @@ impl Blame {
         cpu.steal.begin(next.tid, now.at_ns);
         cpu.expiring = None;
         if cpu.timeline.is_awaited() {
-            let called_ns = cpu.timeline.called_ns();
-            let chosen = Chosen { runner: next, is_since_ready: false, called_ns, is_deaf: false };
+            let last_ipi_ns = cpu.timeline.last_ipi_ns();
+            let chosen = Chosen {
+                runner: next,
+                is_since_ready: false,
+                last_ipi_ns,
+                are_interrupts_off: false,
+            };
             self.pass_over(&chosen, now);
         }
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {

@@ -145,7 +145,7 @@ impl Court {
 
     /// Judges all that still waits.
     pub(crate) fn settle_all(&mut self, threads: &mut [Thread], known: Known<'_>) {
-        threads.iter_mut().for_each(Thread::learn_first);
+        threads.iter_mut().for_each(Thread::learn_early);
         while let Some(wake) = self.pending.pop_front() {
             self.judge(wake, threads, known);
         }

@@ -34,15 +34,15 @@ pub(crate) struct Chosen {
     /// True where it ran already when the others became ready, and was not chosen just now.
     pub(crate) is_since_ready: bool,
     /// When another CPU interrupted this one last, ns.
-    pub(crate) called_ns: u64,
-    /// Interrupts are off: one from another CPU may wait.
-    pub(crate) is_deaf: bool,
+    pub(crate) last_ipi_ns: u64,
+    /// An interrupt from another CPU may be pending.
+    pub(crate) are_interrupts_off: bool,
 }
 
-/// A CPU to which another one sent a thread knows of it after this, ns, where no interrupt says so:
-/// one that polls needs none, of AArch64 those that wake are not recorded, and a CPU that a host
-/// stops is late by as long.
-const SENT_NS: u64 = 1_000_000;
+/// A thread that another CPU queues is taken to have arrived after this, ns, where no interrupt
+/// from another CPU shows it: an idle CPU that polls needs none, on AArch64 they are not recorded,
+/// and a CPU that a host stops takes it late by as long.
+const REMOTE_NS: u64 = 1_000_000;
 
 /// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,8 +138,8 @@ pub(crate) struct Thread {
     /// The instant since which it waits for its present CPU, or ran last, ns.
     ready_ns: u64,
     is_passed_over: bool,
-    /// Another CPU sent it to the one that it waits for.
-    is_sent: bool,
+    /// Another CPU queued it on the one that it waits for (the kernel's remote wakeup).
+    is_remote: bool,
     stop_sender: Option<TaskName>,
     syscall: Option<u32>,
     is_in_fault: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Thread {
     on_time_ns: u64,
     /// The lateness, ns, and the times of its first wakes: which of them are on time shows when
     /// there are some.
-    first: Vec<(u64, WakeTimes)>,
+    early: Vec<(u64, WakeTimes)>,
     /// The lateness beyond which a wake is late in the end, ns, where it is set for this thread
     /// alone.
     threshold_ns: Option<u64>,
@@ -194,7 +194,7 @@ impl Thread {
             last: None,
             ready_ns: at_ns,
             is_passed_over: false,
-            is_sent: false,
+            is_remote: false,
             stop_sender: None,
             syscall: None,
             is_in_fault: false,
@@ -209,7 +209,7 @@ impl Thread {
             has_ended: false,
             unmatched: 0,
             on_time_ns: 0,
-            first: Vec::new(),
+            early: Vec::new(),
             threshold_ns: None,
             timer_releases: 0,
             period_ns: None,
@@ -549,20 +549,20 @@ impl Thread {
 
     /// It is ready from now on, for the CPU `target`.
     pub(crate) const fn wake(&mut self, now: Moment, target: u32) {
-        self.come_to(now, target);
+        self.queue_on(now, target);
         self.end_arm();
     }
 
     /// It waits for the CPU `target` from now on, whose scheduler has not passed it over: where
-    /// another CPU sends it there, it knows of it only once it is interrupted.
-    pub(crate) const fn come_to(&mut self, now: Moment, target: u32) {
+    /// another CPU queues it there, it arrives with that one's interrupt.
+    pub(crate) const fn queue_on(&mut self, now: Moment, target: u32) {
         self.wait_from(now.at_ns);
-        self.is_sent = now.cpu != target;
+        self.is_remote = now.cpu != target;
     }
 
     /// It waits for its CPU from now on.
     const fn wait_from(&mut self, at_ns: u64) {
-        (self.ready_ns, self.is_passed_over, self.is_sent) = (at_ns, false, false);
+        (self.ready_ns, self.is_passed_over, self.is_remote) = (at_ns, false, false);
     }
 
     /// It runs no more; `stopper` is the thread whose signal stopped it, where that was seen.
@@ -587,32 +587,33 @@ impl Thread {
         }
     }
 
-    /// The instant from which on its CPU knows that it waits, ns; another CPU interrupted that one
-    /// last at `called_ns`.
-    fn known_ns(&self, called_ns: u64) -> u64 {
-        match (self.is_sent, called_ns < self.ready_ns) {
+    /// The instant at which it arrived in the queue of its CPU, ns; another CPU interrupted that
+    /// one last at `last_ipi_ns`.
+    fn arrived_ns(&self, last_ipi_ns: u64) -> u64 {
+        match (self.is_remote, last_ipi_ns < self.ready_ns) {
             (false, _) => self.ready_ns,
-            (true, false) => called_ns,
-            (true, true) => self.ready_ns + SENT_NS,
+            (true, false) => last_ipi_ns,
+            (true, true) => self.ready_ns + REMOTE_NS,
         }
     }
 
-    /// Returns true where it waits for the CPU of a choice, which knows of it and runs one below
+    /// Returns true where it has arrived in the queue of the CPU of a choice, which runs one below
     /// it, and was not passed over yet.
     pub(crate) fn is_below(&self, chosen: &Chosen, now: Moment) -> bool {
         let priority = self.task.kernel_priority;
         let is_behind = chosen.runner.tid == 0 || chosen.runner.kernel_priority > priority;
         let is_waiting = self.state == ThreadState::Ready(now.cpu) && !self.is_passed_over;
-        let is_due = now.at_ns >= self.known_ns(chosen.called_ns) + CHOICE_NS;
-        let may_come = self.is_sent && chosen.called_ns < self.ready_ns && chosen.is_deaf;
-        is_behind && is_waiting && priority < 100 && is_due && !may_come
+        let is_due = now.at_ns >= self.arrived_ns(chosen.last_ipi_ns) + CHOICE_NS;
+        let may_be_pending =
+            self.is_remote && chosen.last_ipi_ns < self.ready_ns && chosen.are_interrupts_off;
+        is_behind && is_waiting && priority < 100 && is_due && !may_be_pending
     }
 
-    /// It is passed over from now on, or was since its CPU knows of it.
+    /// It is passed over from now on, or was since it arrived.
     pub(crate) fn pass_over(&mut self, chosen: &Chosen) {
         self.is_passed_over = true;
         if chosen.is_since_ready {
-            self.past.mark_passed_over(self.known_ns(chosen.called_ns));
+            self.past.mark_passed_over(self.arrived_ns(chosen.last_ipi_ns));
         }
     }
 
@@ -641,25 +642,25 @@ impl Thread {
         if !is_whole || wake.is_censored() || wake.is_open() {
             return;
         }
-        let times = WakeTimes::new(&wake.window, anchor);
+        let times = || WakeTimes::new(&wake.window, anchor);
         if self.normals.is_ready() || count > PENDING_OF_THREAD {
-            self.learn_first();
+            self.learn_early();
             if wake.least_ns() <= self.on_time_ns {
-                self.normals.learn(times);
+                self.normals.learn(times());
             }
             return;
         }
-        self.first.push((wake.least_ns(), times));
+        self.early.push((wake.least_ns(), times()));
         let is_on_time = |(lateness_ns, _): &&(u64, WakeTimes)| *lateness_ns <= self.on_time_ns;
-        let on_time = self.first.iter().filter(is_on_time).count() as u64;
+        let on_time = self.early.iter().filter(is_on_time).count() as u64;
         if on_time >= NEEDED || count == PENDING_OF_THREAD {
-            self.learn_first();
+            self.learn_early();
         }
     }
 
-    /// Learns from those of its first wakes that are on time, by what is known now.
-    pub(crate) fn learn_first(&mut self) {
-        for (lateness_ns, times) in std::mem::take(&mut self.first) {
+    /// Learns from those of its early wakes that are on time, by what is known now.
+    pub(crate) fn learn_early(&mut self) {
+        for (lateness_ns, times) in std::mem::take(&mut self.early) {
             if lateness_ns <= self.on_time_ns {
                 self.normals.learn(times);
             }

@@ -224,7 +224,7 @@ pub(crate) struct CpuTimeline {
     /// The end of the last interrupt of the present visit, ns; `None` after a switch.
     interrupt_end_ns: Option<u64>,
     /// When another CPU interrupted it last, ns; 0 before the first time.
-    called_ns: u64,
+    last_ipi_ns: u64,
     device: ShortName,
     segments: Ring<Segment>,
     chains: Ring<ChainRecord>,
@@ -255,7 +255,7 @@ impl CpuTimeline {
             last_ns: at_ns,
             visit_ns: at_ns,
             interrupt_end_ns: None,
-            called_ns: 0,
+            last_ipi_ns: 0,
             device: ShortName::default(),
             segments: Ring::new(segments),
             chains: Ring::new(chains),
@@ -305,8 +305,8 @@ impl CpuTimeline {
     }
 
     /// When another CPU interrupted it last, ns; 0 before the first time.
-    pub(crate) const fn called_ns(&self) -> u64 {
-        self.called_ns
+    pub(crate) const fn last_ipi_ns(&self) -> u64 {
+        self.last_ipi_ns
     }
 
     /// Returns true where followed threads wait for this CPU.
@@ -477,7 +477,7 @@ impl CpuTimeline {
                     self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
                 }
                 Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
-                    self.called_ns = self.last_ns;
+                    self.last_ipi_ns = self.last_ns;
                     self.push(Activity::Ipi { vector, sender }, is_flagged);
                 }
             },
@@ -506,7 +506,7 @@ impl CpuTimeline {
             TraceKind::CallEntry { request, function } => {
                 // Without a request it is this CPU's own.
                 if request != 0 {
-                    self.called_ns = self.last_ns;
+                    self.last_ipi_ns = self.last_ns;
                 }
                 self.push(Activity::Call { function, sender }, is_flagged);
             }

@@ -977,7 +977,7 @@ fn a_thread_that_was_passed_over_waits_anew_where_it_is_moved_to() {
 }
 
 #[test]
-fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
+fn a_thread_that_has_not_arrived_is_not_passed_over() {
     let throttled = |outcome: &BlameOutcome| -> u64 {
         let kinds = [CauseKind::Throttled, CauseKind::FairServer];
         let parts = outcome.worst[0].parts.iter();
@@ -990,14 +990,14 @@ fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
     });
     assert_eq!(throttled(&before), 0, "{}", before.table.sentence);
     only_cause(&before, CauseKind::NotPreempted);
-    // Where it has, and runs the other one all the same, it does.
+    // Where it has, and the CPU runs the other one all the same, it is.
     let behind = woken_elsewhere(config(), 260 * US, |scenario, release| {
         reschedule(scenario, release + 20 * US);
         scenario.switch(release + 30 * US, 1, 1, below);
     });
     assert_eq!(throttled(&behind), 230 * US, "{}", behind.table.sentence);
     only_cause(&behind, CauseKind::Throttled);
-    // From then on: who ran there before it heard was not chosen over it.
+    // From then on: who ran there before was not chosen over it.
     let read = TraceKind::SyscallEntry { number: 0 };
     let since = woken_elsewhere(config(), 360 * US, |scenario, release| {
         scenario.switch(release - 500 * US, 1, 0, below);
@@ -1005,14 +1005,14 @@ fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
         scenario.event(release + 120 * US, 1, read.clone());
     });
     assert_eq!(throttled(&since), 257 * US, "{}", since.table.sentence);
-    // Not where its interrupts are off, so that one from another CPU may wait.
+    // Not where interrupts are off, so that one from another CPU may wait.
     let deaf = woken_elsewhere(config(), 3 * MS, |scenario, release| {
         scenario.switch(release - 500 * US, 1, 0, below);
         scenario.event(release + 1_500 * US, 1, read.clone()).interrupts_off();
         reschedule(scenario, release + 2_980 * US);
     });
     assert_eq!(throttled(&deaf), 0, "{}", deaf.table.sentence);
-    // A function that it calls itself says nothing.
+    // A function that the CPU calls itself brings nothing.
     let own = TraceKind::CallEntry { request: 0, function: 7 };
     let called = woken_elsewhere(config(), 360 * US, |scenario, release| {
         scenario.event(release + 20 * US, 1, own.clone());
@@ -1021,7 +1021,7 @@ fn a_cpu_that_has_not_heard_of_a_thread_does_not_pass_it_over() {
         reschedule(scenario, release + 350 * US);
     });
     assert_eq!(throttled(&called), 0, "{}", called.table.sentence);
-    // And where nothing says that it has, for a millisecond.
+    // And where nothing shows it for a millisecond.
     let unseen = woken_elsewhere(config(), 3 * MS, |scenario, release| {
         scenario.switch(release + 1_100 * US, 1, 1, below);
     });

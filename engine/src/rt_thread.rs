@@ -351,7 +351,7 @@ pub fn run_before<R: Send + 'static>(
             tid.store(process::tid(), Ordering::Relaxed);
             let session = ThreadSession::enter(cpu, policy);
             let found = run();
-            // First: whoever hears that it ended waits for this thread next.
+            // First: whoever sees that it ended waits for this thread next.
             drop(session);
             drop(running);
             found

@@ -143,7 +143,7 @@ const fn bears_company(kind: Injection) -> bool {
         Injection::LongSystemCall
             | Injection::InterruptsOff
             | Injection::Timers
-            // It would wait for that thread to be preempted, not for its CPU to hear of the move.
+            // It would wait for that thread to be preempted, not for the interrupt of the move.
             | Injection::Moves
     )
 }

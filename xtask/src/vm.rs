@@ -75,15 +75,15 @@ impl GuestClock {
 
 /// The processors of guests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Machine {
-    /// As this machine's.
+enum Architecture {
+    /// x86-64, as this machine is.
     Amd64,
     /// Its emulator has the counters of a processor, which [`GuestClock::Instructions`] feeds: a
     /// cycle is 1 ns, an instruction 2.
     Arm64,
 }
 
-impl Machine {
+impl Architecture {
     /// The packages of its emulator: of the first release whose QEMU has a card with a clock that
     /// keeps time.
     const fn emulator(self) -> Packages {
@@ -91,7 +91,7 @@ impl Machine {
             Self::Amd64 => "base-files,qemu-system-x86,busybox-static,xz-utils",
             Self::Arm64 => "base-files,qemu-system-arm,xz-utils",
         };
-        Packages { suite: "trixie", include, machine: Self::Amd64 }
+        Packages { suite: "trixie", include, architecture: Self::Amd64 }
     }
 
     /// Starts its emulator, of this system.
@@ -164,12 +164,13 @@ impl Scenario {
     };
 
     /// The processors of its guests.
-    fn machines(&self) -> Vec<Machine> {
+    fn architectures(&self) -> Vec<Architecture> {
         match self.system {
-            Root::Memory { guests, .. } => {
-                guests.iter().filter_map(|(name, _)| Some(Kernel::named(name)?.machine)).collect()
-            }
-            Root::Disk => vec![Machine::Amd64],
+            Root::Memory { guests, .. } => guests
+                .iter()
+                .filter_map(|(name, _)| Some(Kernel::named(name)?.architecture))
+                .collect(),
+            Root::Disk => vec![Architecture::Amd64],
         }
     }
 
@@ -193,28 +194,29 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         rest => (false, rest),
     };
     let scenarios = named(names)?;
-    let mut machines: Vec<Machine> = scenarios.iter().flat_map(|one| one.machines()).collect();
-    machines.sort_unstable();
-    machines.dedup();
+    let mut architectures: Vec<Architecture> =
+        scenarios.iter().flat_map(|one| one.architectures()).collect();
+    architectures.sort_unstable();
+    architectures.dedup();
     if install {
         crate::packages::install_one("mmdebstrap")?;
-        if machines.contains(&Machine::Arm64) {
+        if architectures.contains(&Architecture::Arm64) {
             programs::install_arm64()?;
         }
     }
-    if let Some(lack) = lacking().or_else(|| machines.iter().find_map(|one| one.lacking())) {
+    if let Some(lack) = lacking().or_else(|| architectures.iter().find_map(|one| one.lacking())) {
         let install = [&["cargo xtask vm --install".to_owned()], names].concat().join(" ");
         return Err(format!("needs {lack} (`{install}` gets packages)"));
     }
     let clone = workspace::root();
     let kept = clone.join("target/vm");
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    let workbench = |machine: Machine| {
-        let emulator = System::of(&machine.emulator())?;
-        let programs = BuiltPrograms::build(machine, &clone, &kept)?;
-        Ok((machine, Workbench { emulator, programs }))
+    let workbench = |architecture: Architecture| {
+        let emulator = System::of(&architecture.emulator())?;
+        let programs = BuiltPrograms::build(architecture, &clone, &kept)?;
+        Ok((architecture, Workbench { emulator, programs }))
     };
-    let workbenches = machines.into_iter().map(workbench).collect::<Result<_, String>>()?;
+    let workbenches = architectures.into_iter().map(workbench).collect::<Result<_, String>>()?;
     let place = Place { kept: &kept, workbenches };
     // Systems on a disk share its image: one after the other, in the first lane.
     let (mut on_disk, mut in_memory) = (Vec::new(), VecDeque::new());
@@ -260,7 +262,7 @@ pub(crate) fn lacking() -> Option<&'static str> {
     if !cfg!(target_arch = "x86_64") {
         return Some("x86-64, whose kernels and emulator these are");
     }
-    Machine::Amd64.lacking()
+    Architecture::Amd64.lacking()
 }
 
 /// The scenarios of these names; without one all that the suite runs.
@@ -337,26 +339,28 @@ struct Workbench {
 /// Where guests are made.
 struct Place<'a> {
     kept: &'a Path,
-    workbenches: BTreeMap<Machine, Workbench>,
+    workbenches: BTreeMap<Architecture, Workbench>,
 }
 
 impl Place<'_> {
-    fn workbench(&self, machine: Machine) -> Result<&Workbench, String> {
-        self.workbenches.get(&machine).ok_or_else(|| "no workbench for its processor".to_owned())
+    fn workbench(&self, architecture: Architecture) -> Result<&Workbench, String> {
+        self.workbenches
+            .get(&architecture)
+            .ok_or_else(|| "no workbench for its processor".to_owned())
     }
 
     /// Boots a guest into memory and judges it.
     fn boot(&self, scenario: &Scenario, system: MemorySystem, log: &Path) -> Result<(), String> {
         let MemorySystem { kernel, devices, drivers } = system;
         let known = Kernel::named(kernel).ok_or_else(|| format!("no kernel {kernel}"))?;
-        let Workbench { emulator, programs } = self.workbench(known.machine)?;
+        let Workbench { emulator, programs } = self.workbench(known.architecture)?;
         let kernel = System::of(&known.packages(scenario.own_driver.is_some()))?;
         let mut archive = Archive::default();
         let init = init(scenario.steps.first().unwrap_or(&""));
         archive.add("/init", init.as_bytes());
-        let system_of_shell = match known.machine {
-            Machine::Amd64 => emulator,
-            Machine::Arm64 => &kernel,
+        let system_of_shell = match known.architecture {
+            Architecture::Amd64 => emulator,
+            Architecture::Arm64 => &kernel,
         };
         archive.add("/bin/busybox", &system_of_shell.read("usr/bin/busybox")?);
         for (number, driver) in drivers.iter().enumerate() {
@@ -377,7 +381,7 @@ impl Place<'_> {
         let outside =
             outside.map(|port| Outside { program: &program, runs: scenario.outside, port });
         let console = Guest {
-            machine: known.machine,
+            architecture: known.architecture,
             emulator,
             outside: outside.as_ref(),
             kernel: &kernel.kernel()?,
@@ -402,7 +406,7 @@ impl Place<'_> {
         let root = self.kept.join("root.ext4");
         // Keeps the holes.
         process::run(Command::new("cp").arg("--sparse=always").arg(&disk.root).arg(&root))?;
-        let Workbench { emulator, programs } = self.workbench(Machine::Amd64)?;
+        let Workbench { emulator, programs } = self.workbench(Architecture::Amd64)?;
         let programs = programs.files(scenario.programs, false)?;
         let (mut consoles, mut append) = (Vec::new(), scenario.append.to_owned());
         let mut log = self.kept.join(scenario.name);
@@ -411,7 +415,7 @@ impl Place<'_> {
             let carrier = carrier(self.kept, &steps, &programs)?;
             log = self.kept.join(format!("{}-{boot}.log", scenario.name));
             let console = Guest {
-                machine: Machine::Amd64,
+                architecture: Architecture::Amd64,
                 emulator,
                 outside: None,
                 kernel: &disk.kernel,
@@ -457,7 +461,7 @@ fn shown(why: &str, log: &Path) -> String {
 struct Packages {
     suite: &'static str,
     include: &'static str,
-    machine: Machine,
+    architecture: Architecture,
 }
 
 /// A kernel with PREEMPT_RT, as Debian builds it.
@@ -465,7 +469,7 @@ struct Kernel {
     /// Its version as people name it, and its processor where that is not this one.
     name: &'static str,
     suite: &'static str,
-    machine: Machine,
+    architecture: Architecture,
 }
 
 /// The packages of a kernel alone.
@@ -482,22 +486,22 @@ impl Kernel {
     }
 
     const fn packages(&self, with_workshop: bool) -> Packages {
-        let include = match (self.machine, with_workshop) {
-            (Machine::Amd64, false) => IMAGE,
-            (Machine::Amd64, true) => WORKSHOP,
-            (Machine::Arm64, _) => IMAGE_ARM64,
+        let include = match (self.architecture, with_workshop) {
+            (Architecture::Amd64, false) => IMAGE,
+            (Architecture::Amd64, true) => WORKSHOP,
+            (Architecture::Arm64, _) => IMAGE_ARM64,
         };
-        Packages { suite: self.suite, include, machine: self.machine }
+        Packages { suite: self.suite, include, architecture: self.architecture }
     }
 }
 
 /// One of each age: the oldest that is supported, the stable one, the newest; and one of another
 /// processor.
 const KERNELS: [Kernel; 4] = [
-    Kernel { name: "6.1", suite: "bookworm", machine: Machine::Amd64 },
-    Kernel { name: "6.12", suite: "trixie", machine: Machine::Amd64 },
-    Kernel { name: "7.2", suite: "sid", machine: Machine::Amd64 },
-    Kernel { name: "6.12-arm64", suite: "trixie", machine: Machine::Arm64 },
+    Kernel { name: "6.1", suite: "bookworm", architecture: Architecture::Amd64 },
+    Kernel { name: "6.12", suite: "trixie", architecture: Architecture::Amd64 },
+    Kernel { name: "7.2", suite: "sid", architecture: Architecture::Amd64 },
+    Kernel { name: "6.12-arm64", suite: "trixie", architecture: Architecture::Arm64 },
 ];
 
 /// Packages, unpacked in a folder.
@@ -511,7 +515,7 @@ struct System(PathBuf);
 impl System {
     /// Unpacks the packages unless they lie in the cache.
     fn of(packages: &Packages) -> Result<Self, String> {
-        let Packages { suite, include, machine } = packages;
+        let Packages { suite, include, architecture } = packages;
         let short = include.split(',').nth(1).unwrap_or(include);
         let at = cache()?.join(format!("{suite}-{short}"));
         let stamp = at.with_extension("made");
@@ -524,7 +528,7 @@ impl System {
             let mut mmdebstrap = Command::new("mmdebstrap");
             mmdebstrap.args(["--quiet", "--variant=extract", "--format=directory"]);
             mmdebstrap.arg(format!("--include={include}"));
-            if *machine == Machine::Arm64 {
+            if *architecture == Architecture::Arm64 {
                 mmdebstrap.arg("--architectures=arm64");
             }
             debian::unpack(&mut mmdebstrap, suite, &new)?;
@@ -825,7 +829,7 @@ const CABLE: &str = "netdev=near";
 /// ended. The first process runs the steps of a script, each between two lines that [`Console`]
 /// finds again.
 struct Guest<'a> {
-    machine: Machine,
+    architecture: Architecture,
     emulator: &'a System,
     kernel: &'a Path,
     initrd: &'a Path,
@@ -859,14 +863,14 @@ impl Guest<'_> {
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
         let (first, second) = (File::create(log).map_err(failed)?, log.with_extension("steps"));
         let errors = first.try_clone().map_err(failed)?;
-        let mut qemu = self.machine.emulate(self.emulator);
+        let mut qemu = self.architecture.emulate(self.emulator);
         qemu.args(["-chardev", "null,id=null0", "-chardev", "null,id=null1"]);
         qemu.args(self.clock.args());
         qemu.args(["-cpu", self.cpu, "-m", "1G", "-smp", "2"]);
         qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         qemu.arg("-serial").arg(format!("file:{}", second.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);
-        let console = self.machine.console();
+        let console = self.architecture.console();
         qemu.arg("-append").arg(format!("console={console} panic=-1 quiet {}", self.append));
         for disk in self.disks {
             qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", disk.display()));

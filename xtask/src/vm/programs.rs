@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::Machine;
+use super::Architecture;
 use crate::{arm64, process};
 
 /// What takes debugging information off programs for AArch64.
@@ -76,7 +76,7 @@ impl Program {
 
 /// The programs as they were built, for guests that boot one beside the other.
 pub(crate) struct BuiltPrograms {
-    machine: Machine,
+    architecture: Architecture,
     /// The text that cargo printed, line by line.
     lines: String,
     /// Where copies without debugging information are.
@@ -88,13 +88,17 @@ pub(crate) struct BuiltPrograms {
 impl BuiltPrograms {
     /// Builds all tests as `cargo xtask test` does, so that nothing is built twice; for another
     /// processor the command.
-    pub(super) fn build(machine: Machine, clone: &Path, kept: &Path) -> Result<Self, String> {
+    pub(super) fn build(
+        architecture: Architecture,
+        clone: &Path,
+        kept: &Path,
+    ) -> Result<Self, String> {
         let mut kept = kept.to_owned();
-        let mut cargo = match machine {
-            Machine::Amd64 => {
+        let mut cargo = match architecture {
+            Architecture::Amd64 => {
                 process::cargo(clone, &["test", "--workspace", "--no-run", "--locked"])
             }
-            Machine::Arm64 => {
+            Architecture::Arm64 => {
                 kept.push("arm64");
                 let package = Program::Command.target().package;
                 let args = ["build", "--locked", "--package", package, "--target", arm64::TARGET];
@@ -110,7 +114,7 @@ impl BuiltPrograms {
         fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
         let lines = process::output(cargo.arg("--message-format=json-render-diagnostics"))?;
         let lines = String::from_utf8_lossy(&lines).into_owned();
-        Ok(Self { machine, lines, kept, stripped: Mutex::default() })
+        Ok(Self { architecture, lines, kept, stripped: Mutex::default() })
     }
 
     /// The programs, where each is to be in the guest, and with `libraries` what they load.
@@ -124,7 +128,7 @@ impl BuiltPrograms {
             let built = executable(&self.lines, program.target())?;
             let bytes = self.stripped(program.target().name, &built)?;
             files.push((program.path().to_owned(), bytes.clone()));
-            if !libraries || self.machine == Machine::Arm64 {
+            if !libraries || self.architecture == Architecture::Arm64 {
                 continue;
             }
             if matches!(program, Program::Command) {
@@ -147,9 +151,9 @@ impl BuiltPrograms {
         if let Some(bytes) = stripped.get(name) {
             return Ok(bytes.clone());
         }
-        let tool = match self.machine {
-            Machine::Amd64 => "strip",
-            Machine::Arm64 => STRIP,
+        let tool = match self.architecture {
+            Architecture::Amd64 => "strip",
+            Architecture::Arm64 => STRIP,
         };
         let bytes = strip(tool, built, &self.kept.join(name))?;
         stripped.insert(name, bytes.clone());

@@ -330,7 +330,7 @@ kill $smi
 step disturbed confusion slow=20 2 smi
 ";
 
-/// Where a move makes a wake late, it is by the time until the other CPU hears of it. A CPU of the
+/// Where a move makes a wake late, it is by the time until the other CPU is interrupted. One of the
 /// emulator waits for the end of its neighbour's turn: the slower the loop, the shorter that is.
 const DISTURBED: &str = "cd /root
 dmesg -n 1

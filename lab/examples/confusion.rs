@@ -32,6 +32,7 @@ use punctual_blame::config::{
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::part::WakePart;
+use punctual_blame::past::WakePhase;
 use punctual_blame::symbols::SymbolMap;
 use punctual_engine::spawn;
 use punctual_host::facts::{IdleState, SmiCount};
@@ -122,12 +123,16 @@ impl TimeScale {
             // does in the kernel takes some times as long by itself.
             Injection::OwnFaults => 200 * self.times.div_ceil(3),
             Injection::LongSystemCall => 300,
+            Injection::Moves => self.period_ns() / 1_000,
             _ => 300 * self.times,
         }
     }
 
     fn plan(self, kind: Injection, victim: Victim) -> Result<InjectionPlan, String> {
-        let every_ns = 5_100_000 * self.times;
+        let every_ns = match kind {
+            Injection::Moves => 5 * self.period_ns(),
+            _ => 5_100_000 * self.times,
+        };
         let times = u32::try_from(INJECTIONS.min(INJECTIONS_NS / every_ns)).unwrap_or(u32::MAX);
         let length = Duration::from_micros(self.length_us(kind));
         InjectionPlan::new(kind, victim, times, (Duration::from_nanos(every_ns), length))
@@ -175,7 +180,8 @@ fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|why| why.to_string())?;
     scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).map_err(|why| why.to_string())?;
-    let mut due_ns = now_ns(ClockId::Monotonic) + 2 * period_ns;
+    // Between multiples of its period: a tick comes there, and so does a move.
+    let mut due_ns = now_ns(ClockId::Monotonic).next_multiple_of(period_ns) + 3 * period_ns / 2;
     let end_ns = due_ns + scale.cycles() * period_ns;
     let mut cycle = 0_u64;
     while due_ns < end_ns {
@@ -431,8 +437,17 @@ struct Counts {
     instead: BTreeMap<CauseKind, u64>,
 }
 
+/// What the log covers of a wake, ns. A move takes nothing of it before its timer has woken it: the
+/// loop itself does not know when that was, its records do.
 fn covered_ns(wake: &LateWake, log: &InjectionLog) -> u64 {
-    let within = |interval: &InjectedInterval| interval.overlap_ns(wake.release_ns, wake.ran_ns);
+    let from_ns = match log.kind {
+        Injection::Moves => {
+            let ready = wake.parts.iter().find(|part| part.phase == WakePhase::Ready);
+            ready.map_or(wake.ran_ns, |part| part.from_ns)
+        }
+        _ => wake.release_ns,
+    };
+    let within = |interval: &InjectedInterval| interval.overlap_ns(from_ns, wake.ran_ns);
     log.intervals.iter().map(within).sum()
 }
 

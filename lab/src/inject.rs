@@ -56,7 +56,8 @@ pub enum Injection {
     Protection,
     /// Memory barriers on all CPUs of a process, again and again, by interrupts.
     Barriers,
-    /// The loop's thread is moved to another CPU and back.
+    /// The loop's thread is moved to another CPU and back, at multiples of the interval: a loop
+    /// that is released between those of its period is asleep then.
     Moves,
     /// A thread below the loop uses up the real-time budget of the control group that both are in.
     Throttling,
@@ -241,6 +242,17 @@ impl InjectionPlan {
             return refuse(format!("the loop's priority {}: 1 to 97", victim.priority));
         }
         Ok(Self { kind, victim, times, every_ns, length_ns })
+    }
+
+    /// When each disturbance begins, ns on CLOCK_MONOTONIC: in the first half of its interval, so
+    /// that all phases of a loop are met alike. A move begins with it, at a multiple of its length.
+    fn begins_ns(&self, now_ns: u64) -> impl Iterator<Item = u64> {
+        let every_ns = self.every_ns;
+        let is_move = self.kind == Injection::Moves;
+        let from_ns = if is_move { now_ns.next_multiple_of(every_ns.max(1)) } else { now_ns };
+        let place_ns =
+            move |index| if is_move { index * every_ns } else { spread_ns(index, every_ns) };
+        (0..u64::from(self.times)).map(move |index| from_ns + place_ns(index))
     }
 
     /// The budget of a group that shall stand still for about the length of a disturbance.
@@ -669,10 +681,9 @@ fn repeat(plan: &InjectionPlan, stop: &AtomicBool) -> Result<InjectionLog, Injec
         intervals: Vec::with_capacity(usize::try_from(plan.times).unwrap_or(0)),
         failed: 0,
     };
-    let begin_ns = now_ns(ClockId::Monotonic);
-    for index in 0..u64::from(plan.times) {
+    for begin_ns in plan.begins_ns(now_ns(ClockId::Monotonic)) {
         // A signal that ends a sleep early does no harm.
-        let _early = sleep_until_ns(begin_ns + place_ns(index, plan.every_ns));
+        let _early = sleep_until_ns(begin_ns);
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -684,9 +695,9 @@ fn repeat(plan: &InjectionPlan, stop: &AtomicBool) -> Result<InjectionLog, Injec
     Ok(log)
 }
 
-/// Where disturbance `index` begins, ns after the beginning: in the first half of its interval, at
-/// multiples of the golden ratio there, so that all phases of a loop are met alike.
-fn place_ns(index: u64, every_ns: u64) -> u64 {
+/// Where disturbance `index` begins, ns after the first interval's beginning: in the first half of
+/// its own, at multiples of the golden ratio there.
+fn spread_ns(index: u64, every_ns: u64) -> u64 {
     // 2⁶⁴ / φ: the products are spread evenly (Knuth, The Art of Computer Programming 3, 6.4).
     let fraction = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let offset = (u128::from(every_ns / 2) * u128::from(fraction)) >> 32;
@@ -749,14 +760,23 @@ mod tests {
         let every_ns = 5_000_000;
         let mut phases = [0; 8];
         for index in 0..4_000 {
-            let place = place_ns(index, every_ns);
+            let place = spread_ns(index, every_ns);
             assert_eq!(place / every_ns, index);
             let within = place % every_ns;
             assert!(within < every_ns / 2);
             phases[usize::try_from(within * 16 / every_ns).expect("small")] += 1;
         }
         assert!(phases.iter().all(|&count| (480..=520).contains(&count)), "{phases:?}");
-        assert!(place_ns(20_000, 60_000_000_000) > 0, "the longest do not overflow");
+        assert!(spread_ns(20_000, 60_000_000_000) > 0, "the longest do not overflow");
+    }
+
+    #[test]
+    fn a_move_begins_with_its_interval() {
+        let begins: Vec<u64> = plan(Injection::Moves, 3).begins_ns(4_000_001).collect();
+        assert_eq!(begins, [8_000_000, 12_000_000, 16_000_000]);
+        assert!(plan(Injection::Stop, 0).begins_ns(1).next().is_none());
+        let at_once = InjectionPlan { every_ns: 0, ..plan(Injection::Moves, 2) };
+        assert!(at_once.begins_ns(7).eq([7, 7]));
     }
 
     #[test]

@@ -150,6 +150,14 @@ impl Migration {
         };
         Some(Self { from, ipi: ipi.filter(is_short).map(|(index, _)| index) })
     }
+
+    /// Returns true where its interrupt is still on the way in a piece, whatever else interrupts
+    /// there first, and for no longer than that takes.
+    pub(crate) fn is_on_its_way(self, window: &Window, index: usize) -> bool {
+        let from_ns = window.pieces[self.from].from_ns;
+        let ipi = self.ipi.filter(|&ipi| (self.from..ipi).contains(&index));
+        ipi.is_some_and(|ipi| window.pieces[ipi].from_ns - from_ns < IPI_GAP_NS)
+    }
 }
 
 /// Returns true where the thread is ready in a piece, and its [`own_ipi`] comes right behind that.

@@ -261,7 +261,7 @@ fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
 
 /// The CPU that it was woken on, or migrated to, idles until an interrupt brings it there.
 fn migration(scene: &Scene<'_>) -> Option<LateCause> {
-    let Migration { from, ipi } = scene.migration?;
+    let migration @ Migration { from, ipi } = scene.migration?;
     let (window, index) = (&scene.wake.window, scene.index);
     if index < from || scene.part.phase != WakePhase::Ready || scene.part.is_passed_over {
         return None;
@@ -283,9 +283,10 @@ fn migration(scene: &Scene<'_>) -> Option<LateCause> {
             ipi == Some(index) && (index == from || is_free(&window.pieces[index - 1]))
         }
         Activity::Task { .. } => {
+            let is_beside = ipi.is_some_and(|ipi| ipi.abs_diff(index) == 1);
             is_free(&scene.part)
-                && ipi.is_some_and(|ipi| ipi.abs_diff(index) == 1)
-                && is_beside_ipi(window, index)
+                && (migration.is_on_its_way(window, index)
+                    || is_beside && is_beside_ipi(window, index))
         }
         _ => false,
     };

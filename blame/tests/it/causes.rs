@@ -977,6 +977,23 @@ fn a_thread_that_was_passed_over_waits_anew_where_it_is_moved_to() {
 }
 
 #[test]
+fn what_runs_until_the_interrupt_of_a_move_comes_has_not_kept_it() {
+    let below = task("below", 300, 98);
+    let parts = |came: u64| {
+        let outcome = woken_elsewhere(config(), 260 * US, |scenario, release| {
+            scenario.switch(release - 500 * US, 1, 0, below);
+            scenario.timer_entry(release + 20 * US, 1).timer_exit(release + 30 * US, 1);
+            reschedule(scenario, release + came);
+        });
+        let kinds = outcome.worst[0].parts.iter().map(|part| part.cause.kind());
+        kinds.filter(|&kind| kind != CauseKind::NormalPath).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(40 * US).first(), Some(&CauseKind::Migration));
+    // It takes no longer than that: the one that ran on was in its way.
+    assert_eq!(parts(240 * US).first(), Some(&CauseKind::NotPreempted));
+}
+
+#[test]
 fn a_thread_that_has_not_arrived_is_not_passed_over() {
     let throttled = |outcome: &BlameOutcome| -> u64 {
         let kinds = [CauseKind::Throttled, CauseKind::FairServer];

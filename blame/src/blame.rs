@@ -672,6 +672,9 @@ impl Blame {
                 self.tasks.see(previous);
                 self.tasks.see(next);
                 self.correct(now, previous);
+                if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+                    cpu.timeline.leave(event.context);
+                }
                 self.leave(now, previous, *previous_state);
                 self.enter(now, previous, next);
             }

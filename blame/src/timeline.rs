@@ -4,7 +4,7 @@
 //! the label: it pushes or pops a frame, or another thread runs.
 
 use punctual_trace::event::{
-    CodeAddress, ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector,
+    CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind, Vector,
 };
 
 use crate::ring::Ring;
@@ -218,6 +218,8 @@ pub(crate) struct CpuTimeline {
     mode: TaskMode,
     idle_state: Option<u32>,
     stack: Vec<Frame>,
+    /// Threads that were preempted while they served soft interrupts, the last one at the end.
+    broken_off: Vec<Tid>,
     first_ns: u64,
     last_ns: u64,
     visit_ns: u64,
@@ -251,6 +253,7 @@ impl CpuTimeline {
             mode: TaskMode::Code,
             idle_state: None,
             stack: Vec::with_capacity(DEPTH),
+            broken_off: Vec::with_capacity(DEPTH),
             first_ns: at_ns,
             last_ns: at_ns,
             visit_ns: at_ns,
@@ -428,6 +431,20 @@ impl CpuTimeline {
         }
     }
 
+    /// The thread that runs makes way for another one, in this context. With PREEMPT_RT it may be
+    /// preempted while it serves soft interrupts: these end without a beginning once it is back.
+    pub(crate) fn leave(&mut self, context: ContextFlags) {
+        let Some(current) = self.current else { return };
+        self.broken_off.retain(|&tid| tid != current.tid);
+        if context.is_soft_interrupt() {
+            if self.broken_off.len() == DEPTH {
+                self.broken_off.remove(0);
+            }
+            self.broken_off.push(current.tid);
+            self.stack.clear();
+        }
+    }
+
     /// Another thread runs from now on.
     pub(crate) fn switch(&mut self, next: TaskName, mode: TaskMode) {
         if !self.stack.is_empty() {
@@ -561,7 +578,10 @@ impl CpuTimeline {
                     self.interrupt_end_ns = Some(self.last_ns);
                 }
             }
-            None => self.counts.unopened += 1,
+            None => {
+                let goes_on = |current: TaskName| self.broken_off.contains(&current.tid);
+                self.counts.unopened += u64::from(!self.current.is_some_and(goes_on));
+            }
         }
     }
 
@@ -706,6 +726,40 @@ mod tests {
         cpu.close(170);
         let task = Activity::Task { task: task(7), mode: TaskMode::Code };
         assert_eq!(labels(&cpu), [(100, 150, task), (150, 160, IRQ), (160, 170, task)]);
+    }
+
+    #[test]
+    fn soft_interrupts_that_were_preempted_are_no_flaw() {
+        let softirq = Activity::Softirq { number: 8, device: ShortName::default() };
+        let serving = ContextFlags { flags: 0x10, preempt_depth: 0 };
+        let mut cpu = cpu();
+        let counts = |cpu: &CpuTimeline| (cpu.counts().unclosed, cpu.counts().unopened);
+        // Twice, before it ends.
+        cpu.push(softirq, true);
+        for _ in 0..2 {
+            cpu.leave(serving);
+            cpu.switch(task(3), TaskMode::Code);
+            cpu.leave(ContextFlags::default());
+            cpu.switch(task(7), TaskMode::Code);
+        }
+        cpu.pop(|frame| *frame == softirq);
+        assert_eq!(counts(&cpu), (0, 0));
+        // Behind that it is none of its own any more.
+        cpu.leave(ContextFlags::default());
+        cpu.switch(task(7), TaskMode::Code);
+        cpu.pop(|frame| *frame == softirq);
+        assert_eq!(counts(&cpu), (0, 1));
+        // Only so many threads are kept in mind.
+        for tid in 10..30 {
+            cpu.switch(task(tid), TaskMode::Code);
+            cpu.leave(serving);
+        }
+        assert_eq!(cpu.broken_off.len(), DEPTH);
+        cpu.switch(task(29), TaskMode::Code);
+        cpu.pop(|frame| *frame == softirq);
+        cpu.switch(task(10), TaskMode::Code);
+        cpu.pop(|frame| *frame == softirq);
+        assert_eq!(counts(&cpu), (0, 2));
     }
 
     #[test]

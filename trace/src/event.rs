@@ -123,6 +123,12 @@ impl ContextFlags {
         self.flags & (0x08 | 0x10) != 0
     }
 
+    /// Returns true where a soft interrupt is served.
+    #[must_use]
+    pub const fn is_soft_interrupt(self) -> bool {
+        self.flags & 0x10 != 0
+    }
+
     /// Returns true where interrupts are off.
     #[must_use]
     pub const fn are_interrupts_off(self) -> bool {

@@ -7,7 +7,7 @@
 use crate::begin::WakeBegin;
 use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
-use crate::normal::{Migration, WakeTimes};
+use crate::normal::{WakePath, WakeTimes};
 use crate::part::WakePart;
 use crate::past::Piece;
 use crate::rules::{Kernel, Scene};
@@ -31,10 +31,10 @@ pub(crate) fn account_until(
 ) -> Vec<WakePart> {
     let pieces = &wake.window.pieces;
     let mut parts: Vec<WakePart> = Vec::with_capacity(pieces.len());
-    let migration = Migration::find(&wake.window, wake.activation.anchor);
+    let path = WakePath::find(&wake.window, wake.activation.anchor);
     for (index, piece) in pieces.iter().enumerate().take_while(|(_, piece)| piece.to_ns <= to_ns) {
         for part in split(*piece, wake) {
-            let scene = Scene::new(wake, index, part, kernel).with_migration(migration);
+            let scene = Scene::new((wake, path), (index, part), kernel);
             let normal_ns = match scene.usual_ns_of_slowed() {
                 Some(usual_ns) if !part.activity.is_task_or_idle() => {
                     let usual_to_ns = piece.from_ns + usual_ns;
@@ -50,10 +50,7 @@ pub(crate) fn account_until(
             }
             if normal_ns < part.length_ns() {
                 let rest = Piece { from_ns: normal_to_ns, ..part };
-                add(
-                    &mut parts,
-                    Scene::new(wake, index, rest, kernel).with_migration(migration).judge(),
-                );
+                add(&mut parts, scene.with_part(rest).judge());
             }
         }
     }

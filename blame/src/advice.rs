@@ -87,6 +87,7 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::Ipi => ipi(cause, context),
         CauseKind::Migration => (MIGRATION.to_owned(), None),
         CauseKind::OtherTimers => other_timers(cause, context),
+        CauseKind::TimerThread => (timer_thread(cause), None),
         CauseKind::HigherPriority => higher(cause, context),
         CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
         CauseKind::FairShare => (FAIR_SHARE.to_owned(), None),
@@ -349,6 +350,18 @@ fn other_timers(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     }
 }
 
+fn timer_thread(cause: &LateCause) -> String {
+    let LateCause::TimerThread { task, served_by } = *cause else { return String::new() };
+    // The kernel counts real-time priorities down from 98.
+    let above = 100_i32.saturating_sub(task.kernel_priority).clamp(2, 99);
+    format!(
+        "With PREEMPT_RT a thread of the kernel serves timerfds and POSIX timers: raise it above \
+         the other one{}, lower that, or wait by clock_nanosleep() with a real-time policy, whose \
+         timers need none.",
+        of_thread(served_by, &format!("chrt -f -p {above}"))
+    )
+}
+
 fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     let Some(task) = cause.culprit() else { return (String::new(), None) };
     if task.name.as_bytes().starts_with(b"irq/") {
@@ -463,6 +476,7 @@ mod tests {
             LateCause::Ipi { sender: None },
             LateCause::Migration,
             LateCause::OtherTimers { function: 0x400, armer: TaskName::default() },
+            LateCause::TimerThread { task, served_by: task },
             LateCause::OtherTimers { function: 0x10, armer: task },
             LateCause::OtherTimers { function: 0x10, armer: TaskName::default() },
             LateCause::HigherPriority { task },

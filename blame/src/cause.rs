@@ -40,6 +40,8 @@ pub enum CauseKind {
     Migration,
     /// Timers of others expired first.
     OtherTimers,
+    /// The kernel's thread that serves its timer waited for another one.
+    TimerThread,
     /// A thread above ran.
     HigherPriority,
     /// A thread of the same priority ran.
@@ -72,7 +74,7 @@ pub enum CauseKind {
 
 impl CauseKind {
     /// Every kind.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::NormalPath,
         Self::TimerSlack,
         Self::IdleExit,
@@ -87,6 +89,7 @@ impl CauseKind {
         Self::Ipi,
         Self::Migration,
         Self::OtherTimers,
+        Self::TimerThread,
         Self::HigherPriority,
         Self::EqualPriority,
         Self::FairShare,
@@ -121,6 +124,7 @@ impl CauseKind {
             Self::Ipi => "ipi",
             Self::Migration => "migration",
             Self::OtherTimers => "other-timers",
+            Self::TimerThread => "timer-thread",
             Self::HigherPriority => "higher-priority",
             Self::EqualPriority => "equal-priority",
             Self::FairShare => "fair-share",
@@ -229,6 +233,13 @@ pub enum LateCause {
         /// The thread that programmed them; empty where they are the kernel's own.
         armer: TaskName,
     },
+    /// Its timer is served by a thread of the kernel (PREEMPT_RT), and another one ran before that.
+    TimerThread {
+        /// The one that ran.
+        task: TaskName,
+        /// The kernel's, `ktimers/N`.
+        served_by: TaskName,
+    },
     /// A thread above ran.
     HigherPriority {
         /// That thread.
@@ -313,6 +324,7 @@ impl LateCause {
             Self::Ipi { .. } => CauseKind::Ipi,
             Self::Migration => CauseKind::Migration,
             Self::OtherTimers { .. } => CauseKind::OtherTimers,
+            Self::TimerThread { .. } => CauseKind::TimerThread,
             Self::HigherPriority { .. } => CauseKind::HigherPriority,
             Self::EqualPriority { .. } => CauseKind::EqualPriority,
             Self::FairShare { .. } => CauseKind::FairShare,
@@ -336,6 +348,7 @@ impl LateCause {
         match *self {
             Self::HostOrInterruptsOff { task, .. } => (task != TaskName::default()).then_some(task),
             Self::InterruptsOff { task, .. }
+            | Self::TimerThread { task, .. }
             | Self::HigherPriority { task }
             | Self::EqualPriority { task }
             | Self::FairShare { task }
@@ -352,6 +365,7 @@ impl LateCause {
         match self {
             Self::HostOrInterruptsOff { task, .. }
             | Self::InterruptsOff { task, .. }
+            | Self::TimerThread { task, .. }
             | Self::HigherPriority { task }
             | Self::EqualPriority { task }
             | Self::FairShare { task }
@@ -507,6 +521,9 @@ impl LateCause {
                 format!("timers of the kernel: {}", function(called))
             }
             Self::OtherTimers { armer, .. } => format!("timers of {}", who(armer)),
+            Self::TimerThread { task, served_by } => {
+                format!("{} ran before {}, which serves its timer", who(task), Who(served_by))
+            }
             Self::HigherPriority { task } => format!("{} ran above", who(task)),
             Self::EqualPriority { task } => format!("{} ran at the same priority", who(task)),
             Self::FairShare { task } => format!("{} had its turn", who(task)),
@@ -624,6 +641,8 @@ pub enum RuleId {
     TimerStall,
     /// The timer interrupt.
     TimerInterrupt,
+    /// Another thread ran before the kernel's that serves the timer.
+    TimerThread,
     /// A short gap beside an interrupt from another CPU.
     IpiGap,
     /// Idle for longer than leaving its state takes, and the CPU did not run.
@@ -709,6 +728,7 @@ impl RuleId {
             Self::TimerStallConfirmed => "timer-stall-confirmed",
             Self::TimerStall => "timer-stall",
             Self::TimerInterrupt => "timer-interrupt",
+            Self::TimerThread => "timer-thread",
             Self::IpiGap => "ipi-gap",
             Self::IdleStallConfirmed => "idle-stall-confirmed",
             Self::IdleStall => "idle-stall",

@@ -1,6 +1,7 @@
 //! The baseline: the time that each part of the way from a release to the first instruction takes
 //! in wakes that are on time.
 
+use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::past::{Piece, WakePhase, Window};
@@ -133,7 +134,7 @@ pub(crate) struct Migration {
 impl Migration {
     /// The first one in a window; `None` of a thread that stayed, or that no timer released: where
     /// another thread or an interrupt wakes it, its CPU is chosen anew each time.
-    pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
+    fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
         if !matches!(anchor, ReleaseAnchor::Timer { .. }) {
             return None;
         }
@@ -157,6 +158,78 @@ impl Migration {
         let from_ns = window.pieces[self.from].from_ns;
         let ipi = self.ipi.filter(|&ipi| (self.from..ipi).contains(&index));
         ipi.is_some_and(|ipi| window.pieces[ipi].from_ns - from_ns < IPI_GAP_NS)
+    }
+}
+
+/// What is not on the way of every wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WakePath {
+    pub(crate) migration: Option<Migration>,
+    pub(crate) timer_thread: Option<TimerThread>,
+}
+
+impl WakePath {
+    pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Self {
+        Self {
+            migration: Migration::find(window, anchor),
+            timer_thread: TimerThread::find(window, anchor),
+        }
+    }
+}
+
+/// The kernel's thread that serves the timer of a wake: with PREEMPT_RT it serves each timer but
+/// those that a real-time thread sleeps by (`HRTIMER_MODE_SOFT`, kernel/time/hrtimer.c), so that a
+/// thread above it delays the timer of one that is above both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimerThread {
+    /// The first piece behind the interrupt that wakes it.
+    from: usize,
+    /// The piece in which it begins to serve.
+    to: usize,
+    thread: TaskName,
+}
+
+impl TimerThread {
+    /// HRTIMER_SOFTIRQ of include/linux/interrupt.h.
+    const SOFTIRQ: u8 = 8;
+    /// The names of such threads; the second one serves what the first has not.
+    const NAMES: [&[u8]; 2] = [b"ktimers/", b"ksoftirqd/"];
+
+    /// `None` of a timer whose function runs in its interrupt.
+    fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
+        let ReleaseAnchor::Timer { timer: own, .. } = anchor else { return None };
+        let is_own = |piece: &Piece| match piece.activity {
+            Activity::TimerCallback { timer, .. } => timer == own,
+            _ => false,
+        };
+        let pieces = &window.pieces;
+        let before = &pieces[..pieces.iter().position(is_own)?];
+        let is_function = |piece: &Piece| matches!(piece.activity, Activity::TimerCallback { .. });
+        let calls = before.iter().rposition(|piece| !is_function(piece))?;
+        let runs = before.iter().rposition(|piece| piece.activity.is_task_or_idle())?;
+        let Activity::Task { task: thread, .. } = before[runs].activity else { return None };
+        let is_thread = Self::NAMES.iter().any(|name| thread.name.as_bytes().starts_with(name));
+        // One that was preempted while it served goes on without another entry.
+        let serves = calls == runs
+            || matches!(before[calls].activity, Activity::Softirq { number: Self::SOFTIRQ, .. });
+        if !is_thread || !serves {
+            return None;
+        }
+        let first = before.iter().position(|piece| match piece.activity {
+            Activity::TimerInterrupt => true,
+            Activity::Task { task, .. } => task.tid == thread.tid,
+            _ => false,
+        });
+        // Where it runs before an interrupt has come it was on its way already: until it is done
+        // none comes for its timers (`softirq_activated`).
+        let wakes = |&index: &usize| before[index].activity == Activity::TimerInterrupt;
+        let from = first.filter(wakes).map_or(0, |interrupt| interrupt + 1);
+        Some(Self { from, to: runs + 1, thread })
+    }
+
+    /// The thread that a piece waits for, before it serves.
+    pub(crate) fn awaited(self, index: usize) -> Option<TaskName> {
+        (self.from..self.to).contains(&index).then_some(self.thread)
     }
 }
 

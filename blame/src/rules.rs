@@ -9,7 +9,9 @@ use punctual_trace::event::TaskName;
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
 use crate::machine::CapturedMachine;
-use crate::normal::{Migration, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
+use crate::normal::{
+    Migration, WakePath, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of,
+};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
 use crate::release::ReleaseAnchor;
@@ -33,8 +35,7 @@ pub(crate) struct Scene<'a> {
     /// The part of that piece that is judged.
     part: Piece,
     kernel: Kernel<'a>,
-    /// The migration of its thread.
-    migration: Option<Migration>,
+    path: WakePath,
 }
 
 /// A stretch of the kernel's own that took longer since its CPU was slower.
@@ -87,6 +88,7 @@ const RULES: &[Rule] = &[
     rule(RuleId::TimerStallConfirmed, Certainty::Strong, timer_stall_confirmed),
     rule(RuleId::TimerStall, Certainty::Weak, timer_stall),
     rule(RuleId::TimerInterrupt, Certainty::Certain, timer_interrupt),
+    rule(RuleId::TimerThread, Certainty::Certain, timer_thread),
     rule(RuleId::IpiGap, Certainty::Fair, ipi_gap),
     rule(RuleId::IdleStallConfirmed, Certainty::Strong, idle_stall_confirmed),
     rule(RuleId::IdleStall, Certainty::Weak, idle_stall),
@@ -111,14 +113,18 @@ const RULES: &[Rule] = &[
 ];
 
 impl<'a> Scene<'a> {
-    /// A part of the piece at `index` of the window of a wake.
-    pub(crate) const fn new(wake: &'a Wake, index: usize, part: Piece, kernel: Kernel<'a>) -> Self {
-        Self { wake, index, part, kernel, migration: None }
+    /// A part of the piece at `index` of the window of a wake that came this way.
+    pub(crate) const fn new(
+        (wake, path): (&'a Wake, WakePath),
+        (index, part): (usize, Piece),
+        kernel: Kernel<'a>,
+    ) -> Self {
+        Self { wake, index, part, kernel, path }
     }
 
-    /// With the migration of the wake's thread, where there was one.
-    pub(crate) const fn with_migration(self, migration: Option<Migration>) -> Self {
-        Self { migration, ..self }
+    /// Another part of the same piece.
+    pub(crate) const fn with_part(self, part: Piece) -> Self {
+        Self { part, ..self }
     }
 
     /// Books the part by the first rule that fits.
@@ -167,6 +173,12 @@ impl<'a> Scene<'a> {
             }
         };
         own || armer.tid != 0 && armer.tid == self.wake.task.tid
+    }
+
+    /// The kernel code that a thread which runs is in.
+    fn place_of(&self, task: TaskName) -> KernelPlace {
+        let chain = self.wake.chain_near(self.index, task.tid, self.part.cpu);
+        chain.map_or(KernelPlace::Unknown, |chain| chain.place)
     }
 
     /// Returns true where a thread is below the waiting one.
@@ -261,7 +273,7 @@ fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
 
 /// The CPU that it was woken on, or migrated to, idles until an interrupt brings it there.
 fn migration(scene: &Scene<'_>) -> Option<LateCause> {
-    let migration @ Migration { from, ipi } = scene.migration?;
+    let migration @ Migration { from, ipi } = scene.path.migration?;
     let (window, index) = (&scene.wake.window, scene.index);
     if index < from || scene.part.phase != WakePhase::Ready || scene.part.is_passed_over {
         return None;
@@ -391,6 +403,22 @@ fn timer_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn timer_interrupt(scene: &Scene<'_>) -> Option<LateCause> {
     (scene.part.activity == Activity::TimerInterrupt).then_some(LateCause::NormalPath)
+}
+
+fn timer_thread(scene: &Scene<'_>) -> Option<LateCause> {
+    let Activity::Task { task, .. } = scene.part.activity else { return None };
+    let served_by = scene.path.timer_thread?.awaited(scene.index)?;
+    if scene.part.phase != WakePhase::Delivery {
+        return None;
+    }
+    // Itself on its way, or the one that it interrupts.
+    if task.tid == served_by.tid || scene.part.length_ns() < SWITCH_NS {
+        return Some(LateCause::NormalPath);
+    }
+    Some(match task.kernel_priority > served_by.kernel_priority {
+        true => LateCause::NotPreempted { task, place: scene.place_of(task) },
+        false => LateCause::TimerThread { task, served_by },
+    })
 }
 
 fn ipi_gap(scene: &Scene<'_>) -> Option<LateCause> {
@@ -525,9 +553,7 @@ fn passed_over(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn not_preempted(scene: &Scene<'_>) -> Option<LateCause> {
     let task = scene.ready_behind().filter(|task| task.tid != 0)?;
-    let chain = scene.wake.chain_near(scene.index, task.tid, scene.part.cpu);
-    let place = chain.map_or(KernelPlace::Unknown, |chain| chain.place);
-    Some(LateCause::NotPreempted { task, place })
+    Some(LateCause::NotPreempted { task, place: scene.place_of(task) })
 }
 
 fn follows(scene: &Scene<'_>) -> Option<LateCause> {

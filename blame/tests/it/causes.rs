@@ -408,6 +408,117 @@ fn the_kernels_own_timers_name_nobody() {
     assert_eq!(row.advice.rule, Some("isolation.nohz_full"));
 }
 
+/// PREEMPT_RT's thread that serves timers: FIFO 1.
+fn ktimers() -> TaskName {
+    task("ktimers/0", 20, 98)
+}
+
+/// The servo sleeps by a timer that the kernel's thread serves; these run one after the other from
+/// the timer's interrupt on, each for 50 us, before that thread gets the CPU.
+fn served_by_a_thread(scenario: &mut Scenario, before: &[TaskName]) {
+    let release = scenario.sleep(idle());
+    scenario.timer_entry(release + 5 * US, 0).timer_exit(release + 7 * US, 0);
+    let mut at = release + 8 * US;
+    for &task in before {
+        scenario.switch(at, 0, 0, task);
+        at += 50 * US;
+    }
+    scenario.switch(at, 0, 0, ktimers());
+    scenario.event(at + US, 0, TraceKind::SoftirqEntry(8));
+    scenario.expire(at + 2 * US, 0, TIMER, TIMERFD);
+    scenario.wake(at + 3 * US, 0, servo(), 0);
+    scenario.event(at + 4 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+    scenario.event(at + 5 * US, 0, TraceKind::SoftirqExit(8));
+    scenario.switch(at + 6 * US, 0, 0, servo());
+}
+
+#[test]
+fn a_thread_above_the_timers_own_keeps_the_timer() {
+    let mut scenario = Scenario::new();
+    let (between, other) = (task("between", 203, 49), task("other", 204, 60));
+    for _ in 0..40 {
+        served_by_a_thread(&mut scenario, &[]);
+    }
+    for _ in 0..12 {
+        served_by_a_thread(&mut scenario, &[between, other, between]);
+    }
+    let outcome = scenario.run(config());
+    let row = only_cause(&outcome, CauseKind::TimerThread);
+    let cause = LateCause::TimerThread { task: between, served_by: ktimers() };
+    // A microsecond until that thread serves is usual.
+    assert_eq!((row.cause, row.time_ns), (cause, 12 * 99 * US));
+    assert_eq!(
+        row.cause.name(&symbols()),
+        "between (priority 50, 203) ran before ktimers/0 (priority 1, 20), which serves its timer"
+    );
+    assert!(row.advice.text.contains("`chrt -f -p 51 20`"), "{}", row.advice.text);
+    let others = outcome.table.rows.iter().find(|row| row.cause.culprit() == Some(other));
+    assert_eq!(others.map(|row| row.time_ns), Some(12 * 50 * US));
+}
+
+#[test]
+fn a_timers_thread_that_is_preempted_while_it_serves_goes_on() {
+    let outcome = disturbed(|scenario| {
+        let between = task("between", 203, 49);
+        let release = scenario.sleep(idle());
+        scenario.timer_entry(release + 5 * US, 0).timer_exit(release + 7 * US, 0);
+        scenario.switch(release + 8 * US, 0, 0, ktimers());
+        scenario.event(release + 9 * US, 0, TraceKind::SoftirqEntry(8));
+        scenario.timer_entry(release + 10 * US, 0).timer_exit(release + 12 * US, 0);
+        scenario.switch(release + 13 * US, 0, 256, between);
+        scenario.switch(release + 113 * US, 0, 0, ktimers());
+        scenario.expire(release + 114 * US, 0, TIMER, TIMERFD);
+        scenario.wake(release + 115 * US, 0, servo(), 0);
+        scenario.event(release + 116 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.event(release + 117 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.switch(release + 118 * US, 0, 0, servo());
+    });
+    assert_eq!(only_cause(&outcome, CauseKind::TimerThread).time_ns, 12 * 100 * US);
+}
+
+#[test]
+fn a_timers_thread_that_is_on_its_way_gets_no_interrupt() {
+    let outcome = disturbed(|scenario| {
+        let between = task("between", 203, 49);
+        let release = scenario.sleep(between);
+        scenario.switch(release + 100 * US, 0, 0, ktimers());
+        scenario.timer_entry(release + 104 * US, 0).timer_exit(release + 106 * US, 0);
+        scenario.event(release + 107 * US, 0, TraceKind::SoftirqEntry(8));
+        scenario.expire(release + 108 * US, 0, TIMER, TIMERFD);
+        scenario.wake(release + 109 * US, 0, servo(), 0);
+        scenario.event(release + 110 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.event(release + 111 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.switch(release + 112 * US, 0, 0, servo());
+    });
+    // What is usual until the interrupt comes is not its.
+    assert_eq!(only_cause(&outcome, CauseKind::TimerThread).time_ns, 12 * 95 * US);
+}
+
+#[test]
+fn a_timers_thread_waits_for_one_below_that_is_not_preempted() {
+    let outcome = disturbed(|scenario| served_by_a_thread(scenario, &[cat(), cat()]));
+    let row = only_cause(&outcome, CauseKind::NotPreempted);
+    assert_eq!((row.cause.culprit(), row.time_ns), (Some(cat()), 12 * 100 * US));
+}
+
+#[test]
+fn who_runs_until_the_interrupt_has_not_kept_the_timers_thread() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.timer_entry(release + 105 * US, 0).timer_exit(release + 107 * US, 0);
+        scenario.switch(release + 108 * US, 0, 0, ktimers());
+        scenario.event(release + 109 * US, 0, TraceKind::SoftirqEntry(8));
+        scenario.expire(release + 110 * US, 0, TIMER, TIMERFD);
+        scenario.wake(release + 111 * US, 0, servo(), 0);
+        scenario.event(release + 112 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.event(release + 113 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.switch(release + 114 * US, 0, 0, servo());
+    });
+    let kinds = outcome.worst[0].parts.iter().map(|part| part.cause.kind());
+    assert!(kinds.clone().all(|kind| kind != CauseKind::TimerThread));
+    assert!(kinds.clone().any(|kind| kind == CauseKind::HostOrInterruptsOff));
+}
+
 #[test]
 fn a_timer_interrupt_that_stands_still() {
     for (longer, kind) in [(9, None), (50, Some(CauseKind::NoEvent))] {

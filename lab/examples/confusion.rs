@@ -42,12 +42,13 @@ use punctual_lab::capture::{
     kernel_symbols,
 };
 use punctual_lab::inject::{
-    InjectedInterval, Injection, InjectionLog, InjectionPlan, Injector, RunningInjection, Victim,
+    GapWatch, InjectedInterval, Injection, InjectionLog, InjectionPlan, Injector, RunningInjection,
+    Victim,
 };
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::{memory, process};
+use punctual_os::{Errno, events, memory, process};
 use punctual_trace::event::ShortName;
 
 const PRIORITY: u8 = 90;
@@ -124,6 +125,8 @@ impl TimeScale {
             Injection::OwnFaults => 200 * self.times.div_ceil(3),
             Injection::LongSystemCall => 300,
             Injection::Moves => self.period_ns() / 1_000,
+            // The least that counts as one.
+            Injection::Standstill => 15_000,
             _ => 300 * self.times,
         }
     }
@@ -173,6 +176,11 @@ fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
         memory::lock_all().map_err(|why| format!("memory cannot be locked: {why}"))?;
     }
     affinity::set(0, &CpuMask::one(victim.cpu)).map_err(|why| why.to_string())?;
+    let text = |why: Errno| why.to_string();
+    let timer = match kind == Injection::TimerThread {
+        true => Some(events::timer().map_err(text)?),
+        false => None,
+    };
     let period_ns = scale.period_ns();
     let mut intervals = Vec::with_capacity(scale.cycles() as usize);
     println!("begins");
@@ -186,7 +194,14 @@ fn run_loop(kind: Injection, scale: TimeScale) -> Result<(), String> {
     let mut cycle = 0_u64;
     while due_ns < end_ns {
         let cpu = affinity::current_cpu();
-        let _early = sleep_until_ns(due_ns);
+        match &timer {
+            Some(timer) => {
+                events::arm(timer, due_ns, 0).and_then(|()| events::take(timer)).map_err(text)?;
+            }
+            None => {
+                let _early = sleep_until_ns(due_ns);
+            }
+        }
         if kind == Injection::Moves && affinity::current_cpu() != cpu {
             let end_ns = now_ns(ClockId::Monotonic);
             intervals.push(InjectedInterval { start_ns: due_ns, end_ns, cpu: victim.cpu });
@@ -398,15 +413,18 @@ fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
         (Injection::HigherPriority, CauseKind::HigherPriority)
         | (Injection::EqualPriority, CauseKind::EqualPriority)
         | (Injection::LongSystemCall, CauseKind::NotPreempted)
-        | (Injection::InterruptsOff, CauseKind::InterruptsOff)
+        | (Injection::InterruptsOff | Injection::Driver, CauseKind::InterruptsOff)
         | (Injection::Timers, CauseKind::OtherTimers)
+        | (Injection::TimerThread, CauseKind::TimerThread)
         | (Injection::Stop, CauseKind::Stopped)
         | (Injection::Protection | Injection::Barriers | Injection::Datagrams, CauseKind::Ipi) => {
             is_named
         }
         (Injection::Throttling, CauseKind::Throttled)
         | (Injection::Moves, CauseKind::Migration)
-        | (Injection::Firmware, CauseKind::HostOrFirmware) => true,
+        | (Injection::Firmware, CauseKind::HostOrFirmware)
+        // In a virtual machine an exit from idle that takes long is the host's.
+        | (Injection::Standstill, CauseKind::HostOrFirmware | CauseKind::IdleExit) => true,
         (Injection::Stop, _) => followed == Some(CauseKind::Stopped),
         (Injection::OwnFaults | Injection::OwnOverrun, kind) => is_own(followed.unwrap_or(kind)),
         (Injection::Datagrams, _) => {
@@ -455,8 +473,7 @@ fn count(round: &Round<InjectionLog>, scale: TimeScale, counts: &mut Counts) {
     let Round { outcome, facts, log, .. } = round;
     counts.wakes += outcome.table.wakes;
     counts.injected += log.intervals.len() as u64;
-    let length = |interval: &InjectedInterval| interval.end_ns - interval.start_ns;
-    counts.injected_ns += log.intervals.iter().map(length).sum::<u64>();
+    counts.injected_ns += log.intervals.iter().map(InjectedInterval::length_ns).sum::<u64>();
     counts.late += outcome.table.late;
     counts.lost += facts.lost;
     counts.holes += facts.holes;
@@ -544,68 +561,31 @@ fn print(name: &str, counts: &Counts) {
     }
 }
 
-/// A companion looks away for so long of each [`SPIN_NS`] and this, ns: so does the reader get its
-/// CPU.
-const AWAY_NS: u64 = 2_000_000;
-/// A companion spins for so long, ns.
-const SPIN_NS: u64 = 8_000_000;
-/// Two reads of a companion's clock that lie further apart are a gap, ns: an interrupt takes less.
-const GAP_NS: u64 = 20_000;
+/// A part of which a companion's gaps tell something, ns: they are as long.
+const WATCHED_NS: u64 = 20_000;
 
-/// The stretches in which a companion spun, and the gaps that it saw in them.
-#[derive(Default)]
-struct CompanionLog {
-    spans: Vec<InjectedInterval>,
-    gaps: Vec<InjectedInterval>,
+/// True where a companion spun all the time of a part, and saw a gap over more than half of it;
+/// `None` where it did not spin.
+fn saw_gap(watch: &GapWatch, part: &WakePart) -> Option<bool> {
+    let overlap_ns = |interval: &InjectedInterval| interval.overlap_ns(part.from_ns, part.to_ns);
+    let is_watched = watch.spans().iter().any(|span| overlap_ns(span) == part.length_ns());
+    is_watched.then(|| watch.gaps().iter().any(|gap| overlap_ns(gap) * 2 > part.length_ns()))
 }
 
-impl CompanionLog {
-    /// Spins on this CPU until `ends`, ten seconds at most.
-    fn spin(cpu: u32, ends: &AtomicBool) -> Self {
-        let mut log = Self::default();
-        let until_ns = now_ns(ClockId::Monotonic) + 10_000_000_000;
-        let interval = |start_ns, end_ns| InjectedInterval { start_ns, end_ns, cpu };
-        let mut start_ns = now_ns(ClockId::Monotonic);
-        while !ends.load(Ordering::Relaxed) && start_ns < until_ns {
-            let mut last_ns = start_ns;
-            while last_ns < start_ns + SPIN_NS {
-                let read_ns = now_ns(ClockId::Monotonic);
-                if read_ns - last_ns >= GAP_NS {
-                    log.gaps.push(interval(last_ns, read_ns));
-                }
-                last_ns = read_ns;
-            }
-            log.spans.push(interval(start_ns, last_ns));
-            let _early = sleep_until_ns(last_ns + AWAY_NS);
-            start_ns = now_ns(ClockId::Monotonic);
-        }
-        log
-    }
-
-    /// True where it spun all the time of a part; `None` where it did not.
-    fn saw_gap(&self, part: &WakePart) -> Option<bool> {
-        let is_in =
-            |span: &InjectedInterval| span.overlap_ns(part.from_ns, part.to_ns) == part.length_ns();
-        self.spans.iter().any(is_in).then(|| {
-            let in_gap = |gap: &InjectedInterval| gap.overlap_ns(part.from_ns, part.to_ns);
-            self.gaps.iter().any(|gap| in_gap(gap) * 2 > part.length_ns())
-        })
-    }
-
-    /// The probability that it sees a gap over half of such a part by chance.
-    fn chance(&self, part: &WakePart) -> f64 {
-        let sum = |intervals: &[InjectedInterval], least_ns: u64| -> u64 {
-            let lengths = intervals.iter().map(|interval| interval.end_ns - interval.start_ns);
-            lengths.filter(|&length_ns| length_ns >= least_ns).sum()
-        };
-        sum(&self.gaps, part.length_ns() / 2) as f64 / sum(&self.spans, 0).max(1) as f64
-    }
+/// The probability that a companion sees a gap over half of such a part by chance.
+fn chance(watch: &GapWatch, part: &WakePart) -> f64 {
+    let lengths_ns = |intervals: &[InjectedInterval], least_ns: u64| -> u64 {
+        let lengths = intervals.iter().map(InjectedInterval::length_ns);
+        lengths.filter(|&length_ns| length_ns >= least_ns).sum()
+    };
+    let gaps_ns = lengths_ns(watch.gaps(), part.length_ns() / 2);
+    gaps_ns as f64 / lengths_ns(watch.spans(), 0).max(1) as f64
 }
 
 /// A companion that spins.
 struct Companion {
     ends: Arc<AtomicBool>,
-    thread: JoinHandle<Result<CompanionLog, String>>,
+    thread: JoinHandle<Result<GapWatch, String>>,
 }
 
 impl Companion {
@@ -616,12 +596,13 @@ impl Companion {
         let thread = spawn::plain("companion", move || {
             affinity::set(0, &CpuMask::one(cpu)).map_err(|why| why.to_string())?;
             scheduler::set(0, SchedPolicy::Fifo(2)).map_err(|why| why.to_string())?;
-            Ok(CompanionLog::spin(cpu, &seen))
+            let until_ns = now_ns(ClockId::Monotonic) + 10_000_000_000;
+            Ok(GapWatch::run(cpu, until_ns, |_| seen.load(Ordering::Relaxed)))
         });
         Ok(Self { ends, thread: thread.map_err(|why| why.to_string())? })
     }
 
-    fn end(self) -> Result<CompanionLog, String> {
+    fn end(self) -> Result<GapWatch, String> {
         self.ends.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the companion panicked".to_owned())?
     }
@@ -650,15 +631,15 @@ fn compare_with_companion(rounds: usize) -> Result<(), String> {
         for part in round.outcome.worst.iter().flat_map(|wake| &wake.parts) {
             let is_host =
                 matches!(part.cause.kind(), CauseKind::HostOrFirmware | CauseKind::NoEvent);
-            if !is_host || part.length_ns() < GAP_NS {
+            if !is_host || part.length_ns() < WATCHED_NS {
                 continue;
             }
             let count = counts.entry(part.rule.word()).or_default();
             count.parts += 1;
-            if let Some(is_coincident) = round.log.saw_gap(part) {
+            if let Some(is_coincident) = saw_gap(&round.log, part) {
                 count.watched += 1;
                 count.coincident += u64::from(is_coincident);
-                count.by_chance += round.log.chance(part);
+                count.by_chance += chance(&round.log, part);
             }
         }
     }

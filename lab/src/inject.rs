@@ -2,10 +2,12 @@
 //!
 //! For tests of what attribution answers: a loop is disturbed, and the answer is held against the
 //! log. Every injection is bounded in time and number, runs in a named thread of its own, or in the
-//! loop's own where the loop disturbs itself, and puts back what it changed. One kind belongs into
-//! a guest, and is refused elsewhere: firmware that takes the CPU.
+//! loop's own where the loop disturbs itself, and puts back what it changed. Three kinds belong
+//! into a guest: what firmware and a driver do, which is refused elsewhere, and a machine that
+//! stands still, which somebody else must make.
 
-mod firmware;
+mod driver;
+mod gaps;
 mod group;
 
 use std::fmt;
@@ -27,7 +29,8 @@ use punctual_os::signal::Backlog;
 use punctual_os::{Errno, events, memory, process, socket};
 
 use crate::load::network::{self, SocketPair};
-use firmware::ManagementInterrupts;
+use driver::GuestDriver;
+pub use gaps::GapWatch;
 use group::{BudgetGroup, GroupBudget};
 
 /// A kind of disturbance.
@@ -63,11 +66,19 @@ pub enum Injection {
     Throttling,
     /// The firmware takes the loop's CPU, by a system management interrupt.
     Firmware,
+    /// A driver keeps interrupts off on the loop's CPU.
+    Driver,
+    /// A SCHED_FIFO thread computes, below the loop and above the kernel's thread that serves
+    /// timers with PREEMPT_RT: a loop that waits by a timerfd is late. On other kernels it disturbs
+    /// nobody.
+    TimerThread,
+    /// The whole machine stands still: its host does that, and a thread on another CPU sees it.
+    Standstill,
 }
 
 impl Injection {
     /// Each of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::HigherPriority,
         Self::EqualPriority,
         Self::LongSystemCall,
@@ -82,6 +93,9 @@ impl Injection {
         Self::Moves,
         Self::Throttling,
         Self::Firmware,
+        Self::Driver,
+        Self::TimerThread,
+        Self::Standstill,
     ];
 
     /// Its name, one word.
@@ -101,6 +115,9 @@ impl Injection {
             Self::Moves => "moves",
             Self::Throttling => "throttling",
             Self::Firmware => "smi",
+            Self::Driver => "driver",
+            Self::TimerThread => "ktimers",
+            Self::Standstill => "standstill",
         }
     }
 
@@ -116,7 +133,7 @@ impl Injection {
 
     /// Returns true where it takes the loop's CPU by a real-time policy.
     const fn is_real_time(self) -> bool {
-        matches!(self, Self::HigherPriority | Self::EqualPriority)
+        matches!(self, Self::HigherPriority | Self::EqualPriority | Self::TimerThread)
     }
 }
 
@@ -273,6 +290,11 @@ pub struct InjectedInterval {
 }
 
 impl InjectedInterval {
+    /// Its length, ns.
+    pub const fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
     /// Overlap of this interval with a window, ns.
     pub fn overlap_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.end_ns.min(to_ns).saturating_sub(self.start_ns.max(from_ns))
@@ -290,7 +312,7 @@ pub struct InjectionLog {
     pub name: String,
     /// Each, in order.
     pub intervals: Vec<InjectedInterval>,
-    /// Those that the kernel refused.
+    /// Those that the kernel refused, or that did not come.
     pub failed: u32,
 }
 
@@ -308,7 +330,8 @@ enum Prepared {
     Barriers,
     Moves(Box<CpuMask>),
     UsesUp(BudgetGroup),
-    Manages(ManagementInterrupts),
+    Drives(GuestDriver),
+    Watches,
 }
 
 /// Queued signals that keep interrupts off for about a third of a millisecond [measured: 40 ns a
@@ -337,6 +360,8 @@ const NS_A_FAULT: u64 = 500;
 const PAUSE_PARTS: u64 = 16;
 /// A real-time priority below that of a loop.
 const BELOW: u8 = 1;
+/// One above that of a thread that reads events beside it, and gets its CPU now and then.
+const ABOVE_READER: u8 = 2;
 
 /// Does a disturbance when told to.
 #[derive(Debug)]
@@ -370,6 +395,11 @@ impl Injector {
             Injection::EqualPriority => {
                 pin(victim.cpu)?;
                 policy(SchedPolicy::Fifo(victim.priority))?;
+                Prepared::Computes
+            }
+            Injection::TimerThread => {
+                pin(victim.cpu)?;
+                policy(SchedPolicy::Fifo(victim.priority.div_ceil(2)))?;
                 Prepared::Computes
             }
             Injection::LongSystemCall => Prepared::Closes,
@@ -423,7 +453,17 @@ impl Injector {
             }
             Injection::Firmware => {
                 pin(victim.other_cpu)?;
-                Prepared::Manages(ManagementInterrupts::find()?)
+                Prepared::Drives(GuestDriver::find("smi", "firmware")?)
+            }
+            Injection::Driver => {
+                pin(victim.cpu)?;
+                policy(SchedPolicy::Fifo(BELOW))?;
+                Prepared::Drives(GuestDriver::find("irqs_off", "disturbed")?)
+            }
+            Injection::Standstill => {
+                pin(victim.other_cpu)?;
+                policy(SchedPolicy::Fifo(ABOVE_READER))?;
+                Prepared::Watches
             }
         };
         Ok(Self { plan: *plan, prepared, _companion: companion })
@@ -434,7 +474,7 @@ impl Injector {
     /// # Errors
     /// The kernel's refusal; nothing of it is left then.
     pub fn once(&mut self) -> Result<InjectedInterval, Errno> {
-        let InjectionPlan { victim, length_ns, .. } = self.plan;
+        let InjectionPlan { victim, every_ns, length_ns, .. } = self.plan;
         match &mut self.prepared {
             Prepared::Computes => timed(|until| {
                 compute(until + length_ns);
@@ -490,7 +530,16 @@ impl Injector {
                 slept
             }),
             Prepared::UsesUp(group) => group.use_up(victim.cpu, length_ns / PAUSE_PARTS),
-            Prepared::Manages(interrupts) => interrupts.once(victim.cpu, length_ns),
+            Prepared::Drives(driver) => driver.once(victim.cpu, length_ns),
+            Prepared::Watches => {
+                let until_ns = now_ns(ClockId::Monotonic) + every_ns;
+                let stood = |watch: &GapWatch| {
+                    watch.gaps().iter().find(|gap| gap.length_ns() >= length_ns).copied()
+                };
+                let is_over = |watch: &GapWatch| stood(watch).is_some();
+                let watch = GapWatch::run(victim.other_cpu, until_ns, is_over);
+                stood(&watch).ok_or(Errno::AGAIN)
+            }
         }
     }
 }
@@ -892,10 +941,27 @@ mod tests {
     }
 
     #[test]
-    fn firmware_is_refused_where_no_driver_can_take_the_cpus() {
-        let refused = Injector::prepare(&plan(Injection::Firmware, 1)).map(drop);
-        let why = refused.expect_err("no guest has these tests").to_string();
-        assert!(why.contains("smi") && !why.contains('\n'), "{why}");
+    fn what_takes_a_driver_is_refused_where_it_is_not() {
+        for (kind, driver) in [(Injection::Firmware, "smi"), (Injection::Driver, "irqs_off")] {
+            if kind == Injection::Driver && !skip::need_fifo() {
+                continue;
+            }
+            let running = RunningInjection::start(plan(kind, 1)).expect("a thread");
+            let why = running.wait().expect_err("no guest has these tests").to_string();
+            assert!(why.contains(driver) && !why.contains('\n'), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_does_not_stand_still_is_found_to_run() {
+        if !skip::need("root", skip::is_root()) || !skip::need("CPUs 0 and 1", two_cpus()) {
+            return;
+        }
+        let times = (Duration::from_millis(30), Duration::from_millis(50));
+        let plan = InjectionPlan::new(Injection::Standstill, victim(), 2, times).expect("bounded");
+        let log = RunningInjection::start(plan).expect("a thread").wait().expect("two CPUs");
+        assert_eq!(log.intervals.len() + log.failed as usize, 2);
+        assert!(log.intervals.iter().all(|gap| gap.cpu == 1 && gap.length_ns() >= 50_000_000));
     }
 
     #[test]

@@ -45,8 +45,8 @@ struct Scenario {
     outside: &'static [(&'static str, &'static str)],
     /// Lines of a shell for each boot, most of them `step NAME COMMAND…`.
     steps: &'static [&'static str],
-    /// The step during which the whole machine stands still now and then.
-    standstills: Option<&'static str>,
+    /// The steps during which the whole machine stands still now and then.
+    standstills: &'static [&'static str],
     /// True where only its name runs it: the suite has no time for it.
     by_name_alone: bool,
     /// Judges what each boot printed; the error says what the guest did not do.
@@ -158,7 +158,7 @@ impl Scenario {
         programs: &[],
         outside: &[],
         steps: &[],
-        standstills: None,
+        standstills: &[],
         by_name_alone: false,
         judge: |_| Err("nothing judges it".to_owned()),
     };
@@ -845,8 +845,8 @@ struct Guest<'a> {
     /// Its processor, as QEMU names it.
     cpu: &'a str,
     clock: GuestClock,
-    /// The step during which it stands still now and then.
-    standstills: Option<&'a str>,
+    /// The steps during which it stands still now and then.
+    standstills: &'a [&'a str],
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
     patience: Duration,
 }
@@ -895,7 +895,7 @@ impl Guest<'_> {
         let mut child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
         let end = Instant::now() + self.patience;
         let printed = self.outside.map(|outside| outside.run(&line, &mut child, end));
-        let mut standstills = Standstills { step: self.standstills, count: 0 };
+        let mut standstills = Standstills { steps: self.standstills, count: 0 };
         wait(child, end, |guest| standstills.look(guest, &[log, &second]))?;
         let mut bytes = fs::read(log).map_err(failed)?;
         bytes.extend(fs::read(&second).map_err(failed)?);
@@ -966,8 +966,8 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// All CPUs of a guest stand still, as in a host that stalls or firmware that took over.
 struct Standstills<'a> {
-    /// Only during this step.
-    step: Option<&'a str>,
+    /// Only during these steps.
+    steps: &'a [&'a str],
     count: u32,
 }
 
@@ -977,15 +977,19 @@ impl Standstills<'_> {
     /// The step that prints their number.
     const STEP: &'static str = "standstills";
 
-    /// Once, where the step has begun and has not ended, by what the guest printed to its ports.
+    /// Once, where one of them has begun and has not ended, by what the guest printed to its ports.
     fn look(&mut self, guest: &Child, ports: &[&Path]) -> Result<(), String> {
-        let Some(step) = self.step else { return Ok(()) };
+        if self.steps.is_empty() {
+            return Ok(());
+        }
         // The emulator makes the files once it runs.
         let printed: Vec<u8> =
             ports.iter().flat_map(|port| fs::read(port).unwrap_or_default()).collect();
         let printed = String::from_utf8_lossy(&printed).replace('\r', "");
         let has = |line: String| printed.contains(&line);
-        if has(format!("step: {step}\n")) && !has(format!("ended: {step} ")) {
+        let goes_on =
+            |step: &&str| has(format!("step: {step}\n")) && !has(format!("ended: {step} "));
+        if self.steps.iter().any(goes_on) {
             let signal = |name: &str| {
                 process::run(Command::new("kill").args([name, &guest.id().to_string()]))
             };

@@ -1,43 +1,94 @@
 // SPDX-License-Identifier: MIT
 /*
- * Keeps interrupts off on CPU 1 for a while, again and again, in a thread of the kernel.
+ * Keeps interrupts off for a while: on CPU 1 again and again, in a thread of the kernel, and on the
+ * CPU of whoever writes to the parameter take_us; took has when that was, ns of CLOCK_MONOTONIC.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
 
-static unsigned int length_us = 10000;
+/* The longest of them, us. */
+#define LONGEST_US 50000
+
+static unsigned int length_us;
 module_param(length_us, uint, 0);
-MODULE_PARM_DESC(length_us, "how long, in [1, 50000] us");
+MODULE_PARM_DESC(length_us, "how long on CPU 1, in [1, 50000] us; 0 for never");
 
 static unsigned int every_ms = 90;
 module_param(every_ms, uint, 0);
 MODULE_PARM_DESC(every_ms, "the time between two, in [1, 1000] ms");
 
 static struct task_struct *keeper;
+static DEFINE_MUTEX(one_by_one);
+static u64 start_ns, end_ns;
 
-static int keep(void *unused)
+static noinline void keep(unsigned int us, u64 *from_ns, u64 *to_ns)
 {
-	while (!kthread_should_stop()) {
-		unsigned long flags;
-		u64 end_ns;
+	unsigned long flags;
 
-		local_irq_save(flags);
-		end_ns = ktime_get_ns() + length_us * 1000ull;
-		while (ktime_get_ns() < end_ns)
-			cpu_relax();
-		local_irq_restore(flags);
+	local_irq_save(flags);
+	*from_ns = ktime_get_ns();
+	do {
+		cpu_relax();
+		*to_ns = ktime_get_ns();
+	} while (*to_ns < *from_ns + us * 1000ull);
+	local_irq_restore(flags);
+}
+
+static int keep_again(void *unused)
+{
+	u64 from_ns, to_ns;
+
+	while (!kthread_should_stop()) {
+		keep(length_us, &from_ns, &to_ns);
 		msleep(every_ms);
 	}
 	return 0;
 }
 
+static int take(const char *text, const struct kernel_param *param)
+{
+	unsigned int us;
+	int failed = kstrtouint(text, 0, &us);
+
+	if (failed)
+		return failed;
+	if (us < 1 || us > LONGEST_US)
+		return -EINVAL;
+	mutex_lock(&one_by_one);
+	keep(us, &start_ns, &end_ns);
+	mutex_unlock(&one_by_one);
+	return 0;
+}
+
+static int took(char *text, const struct kernel_param *param)
+{
+	int length;
+
+	mutex_lock(&one_by_one);
+	length = sprintf(text, "%llu %llu\n", start_ns, end_ns);
+	mutex_unlock(&one_by_one);
+	return length;
+}
+
+static const struct kernel_param_ops take_ops = { .set = take };
+module_param_cb(take_us, &take_ops, NULL, 0200);
+MODULE_PARM_DESC(take_us, "keeps interrupts off on this CPU for so long, in [1, 50000] us");
+
+static const struct kernel_param_ops took_ops = { .get = took };
+module_param_cb(took, &took_ops, NULL, 0444);
+MODULE_PARM_DESC(took, "from when to when that was, ns of CLOCK_MONOTONIC");
+
 static int __init irqs_off_init(void)
 {
-	if (length_us < 1 || length_us > 50000 || every_ms < 1 || every_ms > 1000)
+	if (length_us > LONGEST_US || every_ms < 1 || every_ms > 1000)
 		return -EINVAL;
-	keeper = kthread_create(keep, NULL, "irqs-kept-off");
+	if (!length_us)
+		return 0;
+	keeper = kthread_create(keep_again, NULL, "irqs-kept-off");
 	if (IS_ERR(keeper))
 		return PTR_ERR(keeper);
 	kthread_bind(keeper, 1);
@@ -47,7 +98,8 @@ static int __init irqs_off_init(void)
 
 static void __exit irqs_off_exit(void)
 {
-	kthread_stop(keeper);
+	if (keeper)
+		kthread_stop(keeper);
 }
 
 module_init(irqs_off_init);

@@ -71,9 +71,9 @@ pub(super) const ALL: &[Scenario] = &[
         summary: "why it was late: others starve, interrupts off, and a host that stood still",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         own_driver: Some("irqs_off"),
-        programs: &[Program::Command],
+        programs: &[Program::Command, Program::Confusion],
         steps: &[CAUSES],
-        standstills: Some("stood"),
+        standstills: &["stood", "disturbed"],
         by_name_alone: true,
         judge: explained,
         ..Scenario::DEFAULT
@@ -92,15 +92,16 @@ pub(super) const ALL: &[Scenario] = &[
         append: "memmap=64K$0x30000 memmap=4K$0x80000 nox2apic tsc=reliable",
         programs: &[Program::Command, Program::Confusion, Program::Inject],
         steps: &[FIRMWARE],
-        standstills: Some("stood"),
+        standstills: &["stood"],
         by_name_alone: true,
         judge: stopped_by_firmware,
         ..Scenario::DEFAULT
     },
     Scenario {
         name: "disturbed",
-        summary: "which of five known disturbances blame names, of wakes that they made late",
+        summary: "which of seven known disturbances blame names, of wakes that they made late",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
+        own_driver: Some("irqs_off"),
         clock: GuestClock::Instructions,
         programs: &[Program::Confusion],
         steps: &[DISTURBED],
@@ -291,7 +292,7 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
 /// their share, at the loop's cost. The upper one takes turns with the kernel's own threads of its
 /// priority. Then the kernel's detector of hardware latencies switches interrupts off for 10 ms of
 /// each 100 ms, and after it a driver of ours. Then nothing runs, and the machine stands still now
-/// and then.
+/// and then: while a user looks for causes, and where they are held against a log.
 const CAUSES: &str = "cd /root
 dmesg -n 1
 spin='while :; do :; done'
@@ -313,6 +314,7 @@ insmod /irqs_off.ko length_us=10000 every_ms=90
 step kept blame --over 4ms
 rmmod irqs_off
 step stood blame --over 15ms
+step disturbed confusion slow=20 1 standstill
 ";
 
 /// Nothing runs, and the machine stands still now and then. Then the firmware takes all CPUs: for
@@ -334,7 +336,8 @@ step disturbed confusion slow=20 2 smi
 /// emulator waits for the end of its neighbour's turn: the slower the loop, the shorter that is.
 const DISTURBED: &str = "cd /root
 dmesg -n 1
-step disturbed confusion slow=2 1 higher equal stop overrun
+insmod /irqs_off.ko
+step disturbed confusion slow=2 1 higher equal stop overrun driver ktimers
 step moved confusion slow=4 5 moves
 ";
 
@@ -393,7 +396,8 @@ fn explained(consoles: &[Console]) -> Result<(), String> {
             ("kept", &["interrupts off in keep of irqs-kept-off"]),
             ("stood", &["host took the CPU", "host woke the idle CPU late", OWN]),
         ],
-    )
+    )?;
+    named_by(consoles)
 }
 
 fn stopped_by_firmware(consoles: &[Console]) -> Result<(), String> {

@@ -493,7 +493,10 @@ impl CpuTimeline {
                     let name = ShortName::new(b"platform");
                     self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
                 }
-                Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
+                Vector::Reschedule
+                | Vector::CallFunction
+                | Vector::CallFunctionSingle
+                | Vector::OtherCpu => {
                     self.last_ipi_ns = self.last_ns;
                     self.push(Activity::Ipi { vector, sender }, is_flagged);
                 }

@@ -44,6 +44,7 @@ use punctual_trace::encode::own_formats;
 use punctual_trace::format::EventFormat;
 use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
 use punctual_trace::perf_stream::{PerfSource, PerfStream, StreamItem};
+use punctual_trace::reasons::IpiReasons;
 use punctual_trace::symbols::Symbols;
 use punctual_trace::write::ndjson::NdjsonWriter;
 
@@ -76,6 +77,7 @@ const OWN: &[Own] = &[
     ("trace_capture", trace_capture),
     ("trace_format", trace_format),
     ("trace_kallsyms", trace_kallsyms),
+    ("trace_reasons", trace_reasons),
     ("trace_ring", trace_ring),
 ];
 
@@ -216,6 +218,15 @@ fn trace_kallsyms(data: &[u8]) {
         if let Some(symbol) = symbols.find(address) {
             assert!(symbol.offset <= address && !symbol.name.is_empty());
         }
+    }
+}
+
+/// A line that is a reason by itself is one among others too.
+fn trace_reasons(data: &[u8]) {
+    let whole = IpiReasons::parse(data);
+    for line in data.split(|&byte| byte == b'\n').take(100) {
+        let is_none = IpiReasons::parse(line) == IpiReasons::default();
+        assert!(is_none || whole != IpiReasons::default());
     }
 }
 

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::event::{CodeAddress, ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 use crate::format::{EventFormat, Field, FieldPlacement};
+use crate::reasons::IpiReasons;
 
 /// Most words of 64 CPUs that are read of a set of CPUs: 8192 CPUs, the kernel's own bound.
 const MASK_WORDS_MAX: usize = 128;
@@ -36,6 +37,8 @@ pub(crate) enum Shape {
     SoftirqExit,
     IpiSendCpu,
     IpiSendMask,
+    IpiEntry,
+    IpiExit,
     CallQueued,
     CallEntry,
     CallExit,
@@ -152,6 +155,8 @@ pub(crate) const RECIPES: &[Recipe] = &[
     recipe("ipi", "ipi_send_cpu", Shape::IpiSendCpu, &["cpu", "?callback"]),
     recipe("ipi", "ipi_send_cpumask", Shape::IpiSendMask, &["cpumask", "?callback"]),
     recipe("ipi", "ipi_raise", Shape::IpiSendMask, &["target_cpus", "?callback"]),
+    recipe("ipi", "ipi_entry", Shape::IpiEntry, &["reason"]),
+    recipe("ipi", "ipi_exit", Shape::IpiExit, &["reason"]),
     recipe("csd", "csd_queue_cpu", Shape::CallQueued, &["cpu", "csd", "func"]),
     recipe("csd", "csd_function_entry", Shape::CallEntry, &["csd", "func"]),
     recipe("csd", "csd_function_exit", Shape::CallExit, &["csd"]),
@@ -178,6 +183,8 @@ pub(crate) trait FieldValues {
     fn number(&self, part: usize) -> Option<u64>;
     fn name(&self, part: usize) -> Option<ShortName>;
     fn cpus(&self, part: usize) -> Option<Box<[u64]>>;
+    /// The vector of the reason for which another CPU interrupts, where that is known.
+    fn vector(&self, part: usize) -> Option<Vector>;
 }
 
 impl Shape {
@@ -232,6 +239,8 @@ impl Shape {
                 targets: values.cpus(0)?,
                 callback: values.number(1).unwrap_or(0),
             },
+            Self::IpiEntry => TraceKind::VectorEntry(values.vector(0).unwrap_or(Vector::OtherCpu)),
+            Self::IpiExit => TraceKind::VectorExit(values.vector(0).unwrap_or(Vector::OtherCpu)),
             Self::CallQueued => TraceKind::CallQueued {
                 target_cpu: small(values, 0)?,
                 request: values.number(1)?,
@@ -416,6 +425,7 @@ impl Row {
 struct Parts<'a> {
     row: &'a Row,
     raw: &'a [u8],
+    reasons: &'a IpiReasons,
 }
 
 impl FieldValues for Parts<'_> {
@@ -438,6 +448,10 @@ impl FieldValues for Parts<'_> {
         });
         Some(words.collect())
     }
+
+    fn vector(&self, part: usize) -> Option<Vector> {
+        self.reasons.vector(self.number(part)?)
+    }
 }
 
 /// The instant and the CPU of a record, which stand beside its bytes.
@@ -456,6 +470,7 @@ pub struct Decoder {
     place_of: Vec<u8>,
     rows: Vec<Row>,
     unusable: Vec<UnusableFormat>,
+    reasons: IpiReasons,
 }
 
 impl Decoder {
@@ -464,7 +479,12 @@ impl Decoder {
     pub fn new<'a>(formats: impl IntoIterator<Item = &'a EventFormat>) -> Self {
         let formats: Vec<_> = formats.into_iter().collect();
         let has_waking = formats.iter().any(|format| format.name() == "sched_waking");
-        let mut decoder = Self { place_of: Vec::new(), rows: Vec::new(), unusable: Vec::new() };
+        let mut decoder = Self {
+            place_of: Vec::new(),
+            rows: Vec::new(),
+            unusable: Vec::new(),
+            reasons: IpiReasons::default(),
+        };
         for (place, recipe) in RECIPES.iter().enumerate() {
             if has_waking && recipe.name.starts_with("sched_wakeup") {
                 continue;
@@ -479,6 +499,13 @@ impl Decoder {
             }
         }
         decoder
+    }
+
+    /// With the reasons of that kernel: without them, an interrupt from another CPU that has no
+    /// vector of its own is [`Vector::OtherCpu`].
+    #[must_use]
+    pub fn with_reasons(self, reasons: IpiReasons) -> Self {
+        Self { reasons, ..self }
     }
 
     fn add(&mut self, id: u16, row: Row) {
@@ -539,7 +566,7 @@ impl Decoder {
             let (bytes, needed) = (raw.len(), row.bytes_min);
             return Some(Err(DecodeError::TooShort { bytes, needed }));
         }
-        let parts = Parts { row, raw };
+        let parts = Parts { row, raw, reasons: &self.reasons };
         let Some(kind) = row.shape.event(&parts) else {
             let id = usize::from(u16::from_le_bytes([low, high]));
             return Some(Err(DecodeError::Outside { id }));
@@ -594,8 +621,9 @@ mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     use super::{DecodeError, Decoder, PARTS_MAX, RECIPES, RecordPlace, one_cpu};
-    use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind};
+    use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector};
     use crate::format::EventFormat;
+    use crate::reasons::IpiReasons;
 
     const PLACE: RecordPlace = RecordPlace { at_ns: 5, cpu: 1 };
 
@@ -696,6 +724,25 @@ mod tests {
         assert_eq!(kind, TraceKind::IpiSend { targets: Box::from([5, 1]), callback: 9 });
         assert_eq!(one_cpu(64), Some(Box::from([0, 1])));
         assert_eq!(one_cpu(8192), None);
+    }
+
+    #[test]
+    fn an_interrupt_from_another_cpu_has_the_vector_of_its_reason() {
+        let fields = [("const char * reason", 8, false)];
+        let formats =
+            [("ipi_entry", 3), ("ipi_exit", 4)].map(|(name, id)| format("ipi", name, id, &fields));
+        let reasons = IpiReasons::parse(b"0xffff94d498d22268 : \"Rescheduling interrupts\"\n");
+        let without = Decoder::new(&formats);
+        let with = without.clone().with_reasons(reasons);
+        for (decoder, reason, vector) in [
+            (&with, 0xffff_94d4_98d2_2268u64, Vector::Reschedule),
+            (&with, 0xffff_94d4_98d2_2269, Vector::OtherCpu),
+            (&without, 0xffff_94d4_98d2_2268, Vector::OtherCpu),
+        ] {
+            let kind = |id: u16| decoded(decoder, &record(id, &[&reason.to_le_bytes()])).kind;
+            assert_eq!(kind(3), TraceKind::VectorEntry(vector));
+            assert_eq!(kind(4), TraceKind::VectorExit(vector));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! any kernel. What an event does not keep of a record is 0 in it.
 
 use crate::decode::{PARTS_MAX, RECIPES, Shape};
-use crate::event::{ShortName, TaskName, TraceEvent, TraceKind};
+use crate::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 use crate::format::{EventFormat, Field, FieldPlacement};
 
 /// The value of one field.
@@ -73,6 +73,9 @@ fn taken_apart(kind: &TraceKind) -> Option<(Shape, Parts<'_>)> {
                 small(*to_cpu),
             ]),
         ),
+        // The other reasons have an event of their own, as on x86.
+        TraceKind::VectorEntry(Vector::OtherCpu) => (Shape::IpiEntry, nothing),
+        TraceKind::VectorExit(Vector::OtherCpu) => (Shape::IpiExit, nothing),
         TraceKind::VectorEntry(vector) => (Shape::VectorEntry(*vector), nothing),
         TraceKind::VectorExit(vector) => (Shape::VectorExit(*vector), nothing),
         TraceKind::IrqEntry { irq, name } => {
@@ -308,7 +311,7 @@ fn own_format(name: &str, id: u16, fields: &[&str]) -> String {
     let (mut printed, mut values) = (String::new(), String::new());
     for field in fields.iter().map(|field| field.trim_start_matches('?')) {
         let (kind, size, is_signed, shown) = match field {
-            "hrtimer" | "csd" => ("void *", 8, false, "%p"),
+            "hrtimer" | "csd" | "reason" => ("void *", 8, false, "%p"),
             "function" | "func" | "callback" => ("void *", 8, false, "%ps"),
             "cpumask" | "target_cpus" => ("__data_loc cpumask_t", 4, false, "%s"),
             "expires" | "softexpires" | "now" | "next_event" | "delta_ns" => {
@@ -416,6 +419,7 @@ pub(crate) mod tests {
             Just(Vector::CallFunctionSingle),
             Just(Vector::IrqWork),
             Just(Vector::Platform),
+            Just(Vector::OtherCpu),
         ]
     }
 

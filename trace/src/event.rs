@@ -178,6 +178,8 @@ pub enum Vector {
     IrqWork,
     /// Thermal, error, spurious and the other vectors of the processor.
     Platform,
+    /// Another CPU asks for something that was not recorded.
+    OtherCpu,
 }
 
 impl Vector {
@@ -191,6 +193,7 @@ impl Vector {
             Self::CallFunctionSingle => "call_function_single",
             Self::IrqWork => "irq_work",
             Self::Platform => "platform",
+            Self::OtherCpu => "other_cpu",
         }
     }
 }
@@ -312,9 +315,9 @@ pub enum TraceKind {
         /// The CPU that it moves to.
         to_cpu: u32,
     },
-    /// `irq_vectors:*_entry`.
+    /// `irq_vectors:*_entry`; on AArch64 `ipi:ipi_entry`.
     VectorEntry(Vector),
-    /// `irq_vectors:*_exit`.
+    /// `irq_vectors:*_exit`; on AArch64 `ipi:ipi_exit`.
     VectorExit(Vector),
     /// `irq:irq_handler_entry`.
     IrqEntry {

@@ -12,6 +12,7 @@ pub mod format;
 pub mod merge;
 pub mod perf_record;
 pub mod perf_stream;
+pub mod reasons;
 pub mod symbols;
 pub mod wanted;
 pub mod write;

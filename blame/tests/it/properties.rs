@@ -104,6 +104,7 @@ fn any_vector() -> impl Strategy<Value = Vector> {
         Just(Vector::CallFunctionSingle),
         Just(Vector::IrqWork),
         Just(Vector::Platform),
+        Just(Vector::OtherCpu),
     ]
 }
 

@@ -11,7 +11,8 @@ use std::mem;
 use super::lines::Lines;
 use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
 use crate::decode::{FieldValues, PARTS_MAX, RECIPES, Recipe, Shape};
-use crate::event::{ContextFlags, ShortName, Tid, TraceEvent, TraceKind};
+use crate::event::{ContextFlags, ShortName, Tid, TraceEvent, TraceKind, Vector};
+use crate::reasons::vector_named;
 use crate::symbols::Symbols;
 use crate::write::text::CLOCK;
 
@@ -412,6 +413,7 @@ struct TextParts {
     numbers: [Option<u64>; PARTS_MAX],
     names: [Option<ShortName>; PARTS_MAX],
     cpus: Option<Box<[u64]>>,
+    vector: Option<Vector>,
 }
 
 impl FieldValues for TextParts {
@@ -426,6 +428,10 @@ impl FieldValues for TextParts {
     fn cpus(&self, _part: usize) -> Option<Box<[u64]>> {
         self.cpus.clone()
     }
+
+    fn vector(&self, _part: usize) -> Option<Vector> {
+        self.vector
+    }
 }
 
 impl TextParts {
@@ -433,6 +439,11 @@ impl TextParts {
         match recipe.shape {
             Shape::Switch if !fields.contains("prev_pid=") => return Self::of_switch(fields),
             Shape::Waking if !fields.contains("pid=") => return Self::of_waking(fields),
+            // `(Rescheduling interrupts)`
+            Shape::IpiEntry | Shape::IpiExit => {
+                let vector = vector_named(fields.trim_matches(['(', ')']));
+                return Self { vector, ..Self::default() };
+            }
             _ => {}
         }
         let mut parts = Self::default();
@@ -604,7 +615,7 @@ mod tests {
 
     use super::{Head, TextReader, parse_cpus, parse_flags, parse_state, split_at_time};
     use crate::capture::{CaptureFormat, CaptureReader, Untold};
-    use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind};
+    use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
     fn read(text: &str) -> (Vec<TraceEvent>, TextReader<&[u8]>) {
         let mut reader = TextReader::new(text.as_bytes());
@@ -782,6 +793,25 @@ mod tests {
         assert_eq!(
             kind("local_timer_entry: vector=236").clone(),
             kinds(&format!("{head}local_timer_entry: vector=236"))[0]
+        );
+    }
+
+    #[test]
+    fn an_interrupt_from_another_cpu_is_printed_with_its_reason() {
+        let text = "<idle>-0     [001] dnh1.     3.887693: ipi_entry: (Rescheduling interrupts)\n\
+            <idle>-0     [001] dNh1.     3.887695: ipi_exit: (Rescheduling interrupts)\n\
+            swapper     0 [001]     3.887696195: ipi:ipi_entry: (Function call interrupts)\n\
+            swapper     0 [001]     3.887696195: ipi:ipi_exit: (0xffff94d498d22280)\n\
+            <idle>-0     [001] dnh1.     3.887698: ipi_entry:       reason=0xffff94d498d22268\n";
+        assert_eq!(
+            kinds(text),
+            [
+                TraceKind::VectorEntry(Vector::Reschedule),
+                TraceKind::VectorExit(Vector::Reschedule),
+                TraceKind::VectorEntry(Vector::CallFunctionSingle),
+                TraceKind::VectorExit(Vector::OtherCpu),
+                TraceKind::VectorEntry(Vector::OtherCpu),
+            ]
         );
     }
 

@@ -51,6 +51,7 @@ mod option {
     pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const KALLSYMS: u16 = 19;
+    pub(super) const PRINTK: u16 = 20;
     pub(super) const CMDLINES: u16 = 21;
 }
 
@@ -461,6 +462,7 @@ impl Head {
                 option::HEADER_INFO
                 | option::EVENT_FORMATS
                 | option::KALLSYMS
+                | option::PRINTK
                 | option::CMDLINES => {
                     let section = Section::read(file, offset, packing)?;
                     let mut bytes = ByteReader::new(Cursor::new(section.data), offset);
@@ -470,6 +472,10 @@ impl Head {
                         option::KALLSYMS => {
                             let size = bytes.u32("symbols")?;
                             self.tracing.read_symbols(&mut bytes, size)?;
+                        }
+                        option::PRINTK => {
+                            let size = bytes.u32("texts")?;
+                            self.tracing.read_texts(&mut bytes, size)?;
                         }
                         _ => {
                             let size = bytes.u64("names of threads")?;

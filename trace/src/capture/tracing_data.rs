@@ -11,6 +11,7 @@ use super::{CaptureError, CaptureFacts};
 use crate::decode::{Decoder, is_known};
 use crate::event::{ShortName, TaskName};
 use crate::format::{EventFormat, FORMAT_BYTES_MAX};
+use crate::reasons::{IpiReasons, TEXTS_BYTES_MAX};
 use crate::symbols::{KALLSYMS_BYTES_MAX, Symbols};
 
 /// The bytes that both begin with.
@@ -31,6 +32,7 @@ pub(crate) struct TracingData {
     pub(crate) page_head_bytes: usize,
     pub(crate) formats: Vec<EventFormat>,
     symbols: Symbols,
+    reasons: IpiReasons,
     threads: Vec<TaskName>,
 }
 
@@ -53,7 +55,7 @@ impl TracingData {
         let size = bytes.u32("symbols")?;
         data.read_symbols(bytes, size)?;
         let size = bytes.u32("texts")?;
-        bytes.skip(u64::from(size), "texts")?;
+        data.read_texts(bytes, size)?;
         if has_threads {
             let size = bytes.u64("names of threads")?;
             data.read_threads(bytes, size)?;
@@ -147,6 +149,20 @@ impl TracingData {
         Ok(())
     }
 
+    /// Reads so many bytes of `printk_formats`. What is too long is passed over.
+    pub(crate) fn read_texts<R: Read>(
+        &mut self,
+        bytes: &mut ByteReader<R>,
+        size: u32,
+    ) -> Result<(), CaptureError> {
+        let size = u64::from(size);
+        if size > TEXTS_BYTES_MAX as u64 {
+            return bytes.skip(size, "texts");
+        }
+        self.reasons = IpiReasons::parse(&bytes.block(size, TEXTS_BYTES_MAX, "texts")?);
+        Ok(())
+    }
+
     /// Reads so many bytes of `saved_cmdlines`: a number and a name a line.
     pub(crate) fn read_threads<R: Read>(
         &mut self,
@@ -174,7 +190,7 @@ impl TracingData {
         for task in self.threads {
             facts.name_thread(task);
         }
-        Decoder::new(&self.formats)
+        Decoder::new(&self.formats).with_reasons(self.reasons)
     }
 }
 
@@ -192,6 +208,7 @@ mod tests {
     use super::TracingData;
     use crate::capture::CaptureError;
     use crate::capture::bytes::ByteReader;
+    use crate::event::Vector;
 
     fn block(text: &str) -> Vec<u8> {
         [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
@@ -223,7 +240,7 @@ mod tests {
             b"kvm\0",
             &0u32.to_le_bytes(),
             &short_block("ffffffff81000000 T _stext\n"),
-            &short_block("0x5 : \"text\""),
+            &short_block("0x5 : \"text\"\n0x6 : \"Rescheduling interrupts\"\n"),
             &block("7 servo\nno line\n8 two words\n"),
         ]
         .concat()
@@ -240,6 +257,8 @@ mod tests {
         let names: Vec<_> = data.formats.iter().map(|format| format.name()).collect();
         assert_eq!(names, ["softirq_exit"]);
         assert_eq!(data.symbols.address_of("_stext"), Some(0xffff_ffff_8100_0000));
+        let reasons = [5, 6].map(|address| data.reasons.vector(address));
+        assert_eq!(reasons, [None, Some(Vector::Reschedule)]);
         let threads: Vec<_> =
             data.threads.iter().map(|task| (task.tid, task.name.to_string())).collect();
         assert_eq!(threads, [(7, "servo".to_owned()), (8, "two words".to_owned())]);

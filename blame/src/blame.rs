@@ -241,6 +241,9 @@ impl Blame {
             cpu.counters.read(at_ns, counts);
             return;
         }
+        if cpu.timeline.leaves_out(event, at_ns) {
+            return;
+        }
         cpu.before_ns = cpu.timeline.last_ns();
         if let TraceKind::Lost { count } = event.kind {
             cpu.timeline.lose(at_ns, count);

@@ -160,6 +160,19 @@ struct Frame {
     is_flagged: bool,
 }
 
+/// The handler's name of an interrupt from another CPU, where such a one has a handler as those of
+/// devices have (arch/arm64/kernel/smp.c, `ipi_setup`): `ipi:ipi_entry` tells within it what it is.
+const IPI_HANDLER: &[u8] = b"IPI";
+
+/// The handler of an interrupt from another CPU.
+#[derive(Debug, Clone, Copy)]
+enum IpiHandler {
+    /// It begins, and no event has told yet what it is.
+    Entered { irq: u32, at_ns: u64, is_flagged: bool },
+    /// An event of its own stands for it.
+    Told { irq: u32 },
+}
+
 /// Counts of what went wrong on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimelineCounts {
@@ -227,6 +240,7 @@ pub(crate) struct CpuTimeline {
     interrupt_end_ns: Option<u64>,
     /// When another CPU interrupted it last, ns; 0 before the first time.
     last_ipi_ns: u64,
+    ipi_handler: Option<IpiHandler>,
     device: ShortName,
     segments: Ring<Segment>,
     chains: Ring<ChainRecord>,
@@ -259,6 +273,7 @@ impl CpuTimeline {
             visit_ns: at_ns,
             interrupt_end_ns: None,
             last_ipi_ns: 0,
+            ipi_handler: None,
             device: ShortName::default(),
             segments: Ring::new(segments),
             chains: Ring::new(chains),
@@ -352,6 +367,40 @@ impl CpuTimeline {
         self.visit_ns
     }
 
+    /// Leaves out the handler of an interrupt from another CPU that has an event of its own, and
+    /// returns true for an event that only begins or ends such a handler. It is no device, and
+    /// would stand between that interrupt and what it interrupts. Where no event tells what it is,
+    /// it is booked under its own name.
+    pub(crate) fn leaves_out(&mut self, event: &TraceEvent, at_ns: u64) -> bool {
+        match (self.ipi_handler.take(), &event.kind) {
+            // It tells no end: the handler shows how long it took.
+            (Some(IpiHandler::Entered { irq, .. }), TraceKind::VectorEntry(vector))
+                if *vector != Vector::IrqWork =>
+            {
+                self.ipi_handler = Some(IpiHandler::Told { irq });
+            }
+            (Some(IpiHandler::Entered { irq, at_ns, is_flagged }), _) => {
+                self.close(at_ns);
+                let name = ShortName::new(IPI_HANDLER);
+                self.push(Activity::HardIrq { irq, name }, is_flagged);
+            }
+            (Some(IpiHandler::Told { irq }), TraceKind::IrqExit { irq: ended })
+                if irq == *ended =>
+            {
+                return true;
+            }
+            (handler, _) => self.ipi_handler = handler,
+        }
+        match event.kind {
+            TraceKind::IrqEntry { irq, name } if name.as_bytes() == IPI_HANDLER => {
+                let is_flagged = event.context.is_interrupt();
+                self.ipi_handler = Some(IpiHandler::Entered { irq, at_ns, is_flagged });
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Closes the segment before an event.
     pub(crate) fn close(&mut self, at_ns: u64) {
         if at_ns <= self.last_ns {
@@ -367,6 +416,7 @@ impl CpuTimeline {
         if at_ns > self.last_ns {
             self.append(at_ns, Activity::Lost);
         }
+        self.ipi_handler = None;
         self.counts.losses += 1;
         self.counts.lost_events = self.counts.lost_events.saturating_add(count);
         self.stack.clear();
@@ -379,6 +429,7 @@ impl CpuTimeline {
         if at_ns > self.last_ns {
             self.note(at_ns, Activity::Unseen);
         }
+        self.ipi_handler = None;
         self.stack.clear();
         (self.current, self.since_ns) = (None, Some(at_ns));
     }
@@ -793,6 +844,47 @@ mod tests {
         cpu.close(210);
         cpu.cut_nmi(500);
         assert_eq!(labels(&cpu)[2], (200, 210, Activity::Nmi));
+    }
+
+    fn see(cpu: &mut CpuTimeline, at_ns: u64, kind: TraceKind) {
+        let context = ContextFlags { flags: 0x08, preempt_depth: 0 };
+        let event = TraceEvent { at_ns, cpu: 0, tid: 7, context, kind, chain: Box::default() };
+        if !cpu.leaves_out(&event, at_ns) {
+            cpu.close(at_ns);
+            cpu.frame(&event, None);
+        }
+    }
+
+    #[test]
+    fn the_handler_of_an_interrupt_that_is_told_is_left_out() {
+        let entry = TraceKind::IrqEntry { irq: 1, name: ShortName::new(IPI_HANDLER) };
+        let exit = TraceKind::IrqExit { irq: 1 };
+        let running = Activity::Task { task: task(7), mode: TaskMode::Code };
+        let handled = |vector: Option<Vector>| {
+            let mut cpu = cpu();
+            see(&mut cpu, 150, entry.clone());
+            if let Some(vector) = vector {
+                see(&mut cpu, 160, TraceKind::VectorEntry(vector));
+                see(&mut cpu, 170, TraceKind::VectorExit(vector));
+            }
+            see(&mut cpu, 180, exit.clone());
+            cpu.close(200);
+            let labels = labels(&cpu);
+            assert_eq!((cpu.counts(), cpu.is_interrupted()), (TimelineCounts::default(), false));
+            labels
+        };
+        for vector in [Vector::Reschedule, Vector::OtherCpu] {
+            let ipi = Activity::Ipi { vector, sender: None };
+            let told = [(100, 160, running), (160, 170, ipi), (170, 200, running)];
+            assert_eq!(handled(Some(vector)), told);
+        }
+        let handler = Activity::HardIrq { irq: 1, name: ShortName::new(IPI_HANDLER) };
+        let untold = [(100, 150, running), (150, 180, handler), (180, 200, running)];
+        assert_eq!(handled(None), untold);
+        // Of these no end is told everywhere.
+        let spans = handled(Some(Vector::IrqWork));
+        assert_eq!((spans[1].0, spans[spans.len() - 2].1), (150, 180));
+        assert!(spans[1..spans.len() - 1].iter().all(|span| span.2 == handler), "{spans:?}");
     }
 
     #[test]

@@ -1186,6 +1186,35 @@ fn reschedule(scenario: &mut Scenario, at_ns: u64) {
     scenario.event(at_ns + 3 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
 }
 
+/// As on AArch64, where that interrupt has a handler around it.
+#[test]
+fn the_handler_around_an_interrupt_from_another_cpu_changes_nothing() {
+    let name = ShortName::new(b"IPI");
+    let below = task("below", 300, 98);
+    let parts = |runner: TaskName, handler: Option<ShortName>| {
+        let outcome = woken_elsewhere(config(), 260 * US, |scenario, release| {
+            let came = release + 40 * US;
+            scenario.switch(release - 500 * US, 1, 0, runner);
+            if let Some(name) = handler {
+                scenario.event(came - US, 1, TraceKind::IrqEntry { irq: 1, name });
+            }
+            reschedule(scenario, came);
+            if handler.is_some() {
+                scenario.event(came + 4 * US, 1, TraceKind::IrqExit { irq: 1 });
+            }
+        });
+        let parts = outcome.worst[0].parts.iter();
+        parts.map(|part| (part.from_ns, part.to_ns, part.cause)).collect::<Vec<_>>()
+    };
+    for runner in [idle(), below] {
+        let without = parts(runner, None);
+        assert!(without.iter().any(|(.., cause)| *cause == LateCause::Migration), "{without:?}");
+        assert_eq!(parts(runner, Some(name)), without);
+        // That of a device stays.
+        assert_ne!(parts(runner, Some(ShortName::new(b"eth0"))), without);
+    }
+}
+
 #[test]
 fn a_wake_on_another_cpu_than_its_timers_is_a_move() {
     let outcome = woken_elsewhere(config(), 150 * US, |scenario, release| {

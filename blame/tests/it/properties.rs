@@ -118,7 +118,7 @@ fn any_instant() -> impl Strategy<Value = i64> {
 
 fn any_kind() -> impl Strategy<Value = TraceKind> {
     let state = prop_oneof![Just(0), Just(1), Just(2), Just(4), Just(8), Just(0x10), Just(0x100)];
-    let name = punctual_trace::event::ShortName::new(b"dev");
+    let [name, handler] = [&b"dev"[..], b"IPI"].map(punctual_trace::event::ShortName::new);
     prop_oneof![
         (0u64..4, any_function(), any_instant(), any_instant()).prop_map(
             |(timer, function, expires_ns, soft_expires_ns)| TraceKind::TimerStart {
@@ -145,6 +145,7 @@ fn any_kind() -> impl Strategy<Value = TraceKind> {
         any_vector().prop_map(TraceKind::VectorEntry),
         any_vector().prop_map(TraceKind::VectorExit),
         (0u32..3).prop_map(move |irq| TraceKind::IrqEntry { irq, name }),
+        (0u32..3).prop_map(move |irq| TraceKind::IrqEntry { irq, name: handler }),
         (0u32..3).prop_map(|irq| TraceKind::IrqExit { irq }),
         any::<u8>().prop_map(TraceKind::SoftirqEntry),
         (0u8..10).prop_map(TraceKind::SoftirqExit),

@@ -98,6 +98,11 @@ impl Tracefs {
     pub fn format(&self, root: &Root, system: &str, name: &str) -> Read {
         root.read(&format!("{}/events/{system}/{name}/format", self.place))
     }
+
+    /// Reads the texts that records have by their addresses; root alone may.
+    pub fn texts(&self, root: &Root) -> Read {
+        root.read(&format!("{}/printk_formats", self.place))
+    }
 }
 
 #[cfg(test)]

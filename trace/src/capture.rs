@@ -285,7 +285,9 @@ impl CaptureFacts {
         for wanted in WANTED.iter().filter(|row| row.on == WantedOn::Everywhere && !row.is_extra) {
             // Both say the same; where one is missing the other is used.
             let also = if wanted.name == "sched_waking" { "sched_wakeup" } else { wanted.name };
-            let is_recorded = self.has_recorded(wanted.name) || self.has_recorded(also);
+            let is_shown = |name: &str| self.has_recorded(name);
+            let is_recorded =
+                is_shown(wanted.name) || is_shown(also) || wanted.shown_by.is_some_and(is_shown);
             if !is_recorded && wanted.name != last {
                 untold.push(Untold::Event(wanted));
             }
@@ -519,10 +521,15 @@ mod tests {
         assert_eq!(missing(&facts, "local_timer_entry"), 1);
         assert_eq!(missing(&facts, "sched_waking"), 1);
         assert_eq!(missing(&facts, "hrtimer_rearm"), 0, "older kernels have none");
+        assert_eq!(missing(&facts, "call_function_exit"), 1);
+        assert_eq!(missing(&facts, "ipi_exit"), 0, "x86 has none");
         assert_eq!(missing(&facts, "cpu_frequency"), 0, "a guest has none");
         facts.record("sched", "sched_wakeup");
         facts.record("irq_vectors", "local_timer_entry");
         facts.record("kvm", "kvm_exit");
+        facts.record("ipi", "ipi_exit");
+        assert_eq!(missing(&facts, "call_function_exit"), 0, "that of AArch64 shows it");
+        assert_eq!(missing(&facts, "call_function_entry"), 1);
         assert_eq!(missing(&facts, "local_timer_entry"), 0);
         assert_eq!(missing(&facts, "sched_waking"), 0);
         assert!(facts.untold().contains(&Untold::Clock(CaptureClock::Unknown)));

@@ -378,13 +378,15 @@ pub(crate) mod tests {
         let ipi = ["ipi_send_cpu", "ipi_send_cpumask"];
         let csd = ["csd_queue_cpu", "csd_function_entry", "csd_function_exit"];
         let new = ["hrtimer_start_expired", "hrtimer_rearm"];
-        let before_6_4 = [&new[..], &ipi, &csd].concat();
+        let arm64 = ["ipi_entry", "ipi_exit"];
+        let before_6_4 = [&new[..], &arm64, &ipi, &csd].concat();
+        let before_7_1 = [&new[..], &arm64].concat();
         let missing = BTreeMap::from([
             ("5.10", before_6_4.clone()),
             ("6.1", before_6_4),
-            ("6.12", new.to_vec()),
-            ("6.18", new.to_vec()),
-            ("7.2", Vec::new()),
+            ("6.12", before_7_1.clone()),
+            ("6.18", before_7_1),
+            ("7.2", arm64.to_vec()),
         ]);
         for kernel in KERNELS {
             let formats = formats_of(kernel);

@@ -95,6 +95,9 @@ pub struct WantedEvent {
     pub top: Option<EventFilter>,
     /// True where kernels that lack it do not do what it shows: nothing is lost there.
     pub is_extra: bool,
+    /// The event by which kernels of another architecture show the same: where one has that,
+    /// nothing is lost.
+    pub shown_by: Option<&'static str>,
     /// The evidence that is lost without it, in words.
     pub lost_without: &'static str,
 }
@@ -109,6 +112,7 @@ const fn row(system: &'static str, name: &'static str, lost_without: &'static st
         on: WantedOn::Everywhere,
         top: None,
         is_extra: false,
+        shown_by: None,
         lost_without,
     }
 }
@@ -124,6 +128,10 @@ impl WantedEvent {
 
     const fn extra(self) -> Self {
         Self { is_extra: true, ..self }
+    }
+
+    const fn or(self, shown_by: &'static str) -> Self {
+        Self { shown_by: Some(shown_by), ..self }
     }
 
     const fn on(self, on: WantedOn) -> Self {
@@ -169,12 +177,15 @@ pub const WANTED: &[WantedEvent] = &[
     row("irq", "softirq_exit", "soft interrupts are not named"),
     row("irq", "irq_handler_entry", "devices are not named"),
     row("irq", "irq_handler_exit", "devices are not named"),
-    row("irq_vectors", "reschedule_entry", "interrupts by other CPUs are unknown"),
-    row("irq_vectors", "reschedule_exit", "interrupts by other CPUs are unknown"),
-    row("irq_vectors", "call_function_entry", "interrupts by other CPUs are unknown"),
-    row("irq_vectors", "call_function_exit", "interrupts by other CPUs are unknown"),
-    row("irq_vectors", "call_function_single_entry", "interrupts by other CPUs are unknown"),
-    row("irq_vectors", "call_function_single_exit", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "reschedule_entry", "interrupts by other CPUs are unknown").or("ipi_entry"),
+    row("irq_vectors", "reschedule_exit", "interrupts by other CPUs are unknown").or("ipi_exit"),
+    row("irq_vectors", "call_function_entry", "interrupts by other CPUs are unknown")
+        .or("ipi_entry"),
+    row("irq_vectors", "call_function_exit", "interrupts by other CPUs are unknown").or("ipi_exit"),
+    row("irq_vectors", "call_function_single_entry", "interrupts by other CPUs are unknown")
+        .or("ipi_entry"),
+    row("irq_vectors", "call_function_single_exit", "interrupts by other CPUs are unknown")
+        .or("ipi_exit"),
     row("irq_vectors", "thermal_apic_entry", "thermal interrupts are unknown"),
     row("irq_vectors", "thermal_apic_exit", "thermal interrupts are unknown"),
     row("irq_vectors", "error_apic_entry", "interrupts of the processor's errors are unknown"),
@@ -183,6 +194,9 @@ pub const WANTED: &[WantedEvent] = &[
     row("irq_vectors", "spurious_apic_exit", "spurious interrupts are unknown"),
     row("irq_vectors", "x86_platform_ipi_entry", "platform interrupts are unknown"),
     row("irq_vectors", "x86_platform_ipi_exit", "platform interrupts are unknown"),
+    // AArch64 has these in place of vectors.
+    row("ipi", "ipi_entry", "interrupts by other CPUs are unknown").or("reschedule_entry").extra(),
+    row("ipi", "ipi_exit", "interrupts by other CPUs are unknown").or("reschedule_exit").extra(),
     row("ipi", "ipi_send_cpu", "who interrupts from another CPU is unknown (6.4 on)"),
     row("ipi", "ipi_send_cpumask", "who interrupts from another CPU is unknown (6.4 on)"),
     row("csd", "csd_queue_cpu", "an interrupt's sender is guessed by time (6.4 on)"),
@@ -227,6 +241,16 @@ mod tests {
         let mut seen = HashSet::new();
         for wanted in WANTED {
             assert!(seen.insert((wanted.name, wanted.filter)), "{}", wanted.name);
+        }
+    }
+
+    #[test]
+    fn what_another_event_shows_is_an_event_of_the_same_kind() {
+        for wanted in WANTED {
+            let Some(shown_by) = wanted.shown_by else { continue };
+            let other = WANTED.iter().find(|row| row.name == shown_by).expect("it is wanted too");
+            assert_eq!(other.name.ends_with("_entry"), wanted.name.ends_with("_entry"));
+            assert_eq!(other.lost_without, wanted.lost_without, "{}", wanted.name);
         }
     }
 

@@ -10,6 +10,7 @@ use punctual_host::tracefs::Tracefs;
 use punctual_os::Errno;
 use punctual_trace::decode::Decoder;
 use punctual_trace::format::EventFormat;
+use punctual_trace::reasons::IpiReasons;
 use punctual_trace::wanted::{EventFilter, FilterFacts, WANTED, WantedEvent, WantedOn};
 
 use super::{CapturePlan, CaptureRefused, EventSet};
@@ -28,6 +29,8 @@ pub(super) struct KernelEvent {
 pub(super) struct KernelEvents {
     pub(super) events: Vec<KernelEvent>,
     pub(super) formats: Vec<EventFormat>,
+    /// Those of this kernel, where it has events whose records need them.
+    pub(super) reasons: IpiReasons,
     pub(super) missing: Vec<MissingEvidence>,
 }
 
@@ -105,7 +108,27 @@ impl KernelEvents {
                 Err(why) => found.lack(MissingEvidence::new(wanted, why)),
             }
         }
+        found.drop_shown();
+        if found.has("ipi_entry")
+            && let Read::Text(texts) = tracefs.texts(root)
+        {
+            found.reasons = IpiReasons::parse(texts.as_bytes());
+        }
         Ok(found)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.events.iter().any(|event| event.wanted.name == name)
+    }
+
+    /// What another event of this kernel shows is not missing.
+    fn drop_shown(&mut self) {
+        let shown: Vec<&str> = WANTED
+            .iter()
+            .filter(|wanted| wanted.shown_by.is_some_and(|other| self.has(other)))
+            .map(|wanted| wanted.name)
+            .collect();
+        self.missing.retain(|missing| !shown.contains(&missing.name));
     }
 
     fn add(
@@ -170,6 +193,7 @@ fn format_of(
 mod tests {
     use super::*;
     use punctual_host::tracefs::TracefsRefused;
+    use punctual_trace::event::Vector;
 
     use crate::testing::Tree;
 
@@ -220,6 +244,37 @@ mod tests {
             let text = missing.to_string();
             assert!(text.contains(missing.name) && !text.contains('\n'), "{text}");
         }
+    }
+
+    #[test]
+    fn interrupts_from_other_cpus_are_events_of_either_kind() {
+        let events = "sys/kernel/tracing/events";
+        let path = |event: &str| format!("{events}/{event}/format");
+        let reason = "\tfield:const char * reason;\toffset:8;\tsize:8;\tsigned:0;\n";
+        let ipi = ["ipi_entry", "ipi_exit"].map(|name| format(name, 3) + reason);
+        let texts = "0x6 : \"Rescheduling interrupts\"\n";
+        let arm64 = Tree::new(&[
+            (&path("ipi/ipi_entry"), &ipi[0]),
+            (&path("ipi/ipi_exit"), &ipi[1]),
+            ("sys/kernel/tracing/printk_formats", texts),
+        ]);
+        let names = ["reschedule_entry", "reschedule_exit"];
+        let vectors = names.map(|name| format(name, 5));
+        let x86 = Tree::new(&[
+            (&path("irq_vectors/reschedule_entry"), &vectors[0]),
+            (&path("irq_vectors/reschedule_exit"), &vectors[1]),
+            ("sys/kernel/tracing/printk_formats", texts),
+        ]);
+        let plan = CapturePlan::new(EventSet::Full);
+        let [arm64, x86] = [arm64, x86].map(|tree| KernelEvents::find(&tree.root(), &plan));
+        let (arm64, x86) = (arm64.expect("there"), x86.expect("there"));
+        let lacks = |found: &KernelEvents, name: &str| {
+            found.missing.iter().any(|missing| missing.name == name)
+        };
+        assert!(!lacks(&arm64, "reschedule_entry") && !lacks(&arm64, "call_function_exit"));
+        assert!(!lacks(&x86, "ipi_entry") && lacks(&x86, "call_function_exit"));
+        assert_eq!(arm64.reasons.vector(6), Some(Vector::Reschedule));
+        assert_eq!(x86.reasons.vector(6), None, "nothing needs them");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use punctual_trace::decode::Decoder;
 use punctual_trace::format::EventFormat;
 use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
 use punctual_trace::perf_stream::{PerfSource, PerfStream};
+use punctual_trace::reasons::IpiReasons;
 
 use super::events::{KernelEvent, KernelEvents, MissingEvidence, MissingWhy};
 use super::{CapturePlan, CaptureRefused, EventSet, FAST_RINGS, RING_BYTES_MIN, RINGS_BYTES_MAX};
@@ -125,7 +126,7 @@ impl Rings {
         if recorded.len() < 2 || opened.is_empty() {
             return Err(CaptureRefused::NoEvents);
         }
-        let decoder = Decoder::new(&opening.formats);
+        let decoder = Decoder::new(&opening.formats).with_reasons(opening.reasons);
         let sources: Vec<_> =
             recorded.iter().map(|event| (event.recorded.clone(), source_of(event))).collect();
         // Each has an identifier at the same place.
@@ -214,6 +215,7 @@ struct Opening<'a> {
     /// becomes of the group. Empty where it is not wanted, or was refused.
     counters: Vec<CounterRow>,
     formats: Vec<EventFormat>,
+    reasons: IpiReasons,
     missing: Vec<MissingEvidence>,
     offline: u32,
     bytes: usize,
@@ -266,6 +268,7 @@ impl<'a> Opening<'a> {
             rows,
             counters,
             formats: events.formats,
+            reasons: events.reasons,
             missing: events.missing,
             offline: 0,
             bytes: ring_bytes(plan.ring_bytes, cpus),

@@ -29,6 +29,10 @@ use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{FinishedWake, Run, Wake, WindowChain};
 
+/// The handler's name of the interrupt of a CPU's own timer, where it has one
+/// (drivers/clocksource/arm_arch_timer.c).
+const TIMER_HANDLER: &[u8] = b"arch_timer";
+
 /// The timer that ends throttling expired at most so long before its thread runs, ns.
 const UNTHROTTLE_NS: u64 = 300_000;
 /// Another CPU's request to choose again arrives within this, ns.
@@ -98,6 +102,8 @@ pub struct Blame {
     /// Time that was not recorded on purpose, ns.
     skipped_ns: u64,
     beginning: Option<RecordingBegin>,
+    /// The number of the interrupt of CPUs' own timers, where that has a handler.
+    timer_irq: Option<u32>,
     has_flags: bool,
     has_timer_ends: bool,
     unthrottle_ns: Option<u64>,
@@ -125,6 +131,7 @@ impl Blame {
             first_ns: None,
             skipped_ns: 0,
             beginning: None,
+            timer_irq: None,
             has_flags: false,
             has_timer_ends: false,
             unthrottle_ns: None,
@@ -215,6 +222,28 @@ impl Blame {
     /// Takes in an event. They come in the order of time, those of one CPU as that CPU recorded
     /// them.
     pub fn push(&mut self, event: &TraceEvent) {
+        match self.timer_vector(event) {
+            Some(vector) => self.push_known(&TraceEvent { kind: vector, ..event.clone() }),
+            None => self.push_known(event),
+        }
+    }
+
+    /// The begin or the end of the interrupt of a CPU's own timer, where that has a handler as those
+    /// of devices have.
+    fn timer_vector(&mut self, event: &TraceEvent) -> Option<TraceKind> {
+        match event.kind {
+            TraceKind::IrqEntry { irq, name } if name.as_bytes() == TIMER_HANDLER => {
+                self.timer_irq = Some(irq);
+                Some(TraceKind::VectorEntry(Vector::LocalTimer))
+            }
+            TraceKind::IrqExit { irq } if self.timer_irq == Some(irq) => {
+                Some(TraceKind::VectorExit(Vector::LocalTimer))
+            }
+            _ => None,
+        }
+    }
+
+    fn push_known(&mut self, event: &TraceEvent) {
         self.counts.events += 1;
         if event.at_ns >= LAST_NS {
             self.counts.refused += 1;

@@ -1186,6 +1186,36 @@ fn reschedule(scenario: &mut Scenario, at_ns: u64) {
     scenario.event(at_ns + 3 * US, 1, TraceKind::VectorExit(Vector::Reschedule));
 }
 
+/// As on AArch64.
+#[test]
+fn a_timer_whose_interrupt_has_a_handler_is_the_timer() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(idle());
+        scenario.timer_entry(release + 5 * US, 0);
+        scenario.expire(release + 6 * US, 0, 0x77_0000, TICK);
+        scenario.expire(release + 156 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 157 * US, 0, servo(), 0).start(release + 157 * US);
+    }
+    let events = scenario.sorted();
+    let name = ShortName::new(b"arch_timer");
+    let handled = events.iter().map(|event| {
+        let kind = match event.kind {
+            TraceKind::VectorEntry(Vector::LocalTimer) => TraceKind::IrqEntry { irq: 11, name },
+            TraceKind::VectorExit(Vector::LocalTimer) => TraceKind::IrqExit { irq: 11 },
+            ref kind => kind.clone(),
+        };
+        TraceEvent { kind, ..event.clone() }
+    });
+    let handled: Vec<TraceEvent> = handled.collect();
+    assert_ne!(handled, events);
+    let [told, seen] = [&events, &handled].map(|events| run(events, config()));
+    only_cause(&seen, CauseKind::OtherTimers);
+    assert_eq!(seen.table.rows, told.table.rows);
+    assert_eq!(seen.worst, told.worst);
+}
+
 /// As on AArch64, where that interrupt has a handler around it.
 #[test]
 fn the_handler_around_an_interrupt_from_another_cpu_changes_nothing() {

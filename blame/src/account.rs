@@ -7,9 +7,10 @@
 use crate::begin::WakeBegin;
 use crate::cause::{Certainty, LateCause, RuleId};
 use crate::facts::WakeFacts;
-use crate::normal::{WakePath, WakeTimes};
+use crate::normal::WakeTimes;
 use crate::part::WakePart;
 use crate::past::Piece;
+use crate::path::WakePath;
 use crate::rules::{Kernel, Scene};
 use crate::wake::Wake;
 

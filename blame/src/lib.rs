@@ -60,6 +60,7 @@ pub mod outcome;
 mod pace;
 pub mod part;
 pub mod past;
+mod path;
 pub mod programs;
 pub mod recall;
 pub mod release;

@@ -9,11 +9,11 @@ use punctual_trace::event::TaskName;
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
 use crate::machine::CapturedMachine;
-use crate::normal::{
-    Migration, WakePath, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of,
-};
 use crate::part::WakePart;
 use crate::past::{Piece, WakePhase};
+use crate::path::{
+    Migration, WakePath, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of,
+};
 use crate::release::ReleaseAnchor;
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};

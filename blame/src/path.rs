@@ -1,0 +1,161 @@
+//! The way of a wake, from its release to its run, as far as wakes differ in it: over another CPU,
+//! by an interrupt from another CPU, by the kernel's thread that serves timers.
+
+use punctual_trace::event::TaskName;
+
+use crate::past::{Piece, WakePhase, Window};
+use crate::release::ReleaseAnchor;
+use crate::timeline::Activity;
+
+/// A task or idle stretch beside an IPI that is shorter than this is the IPI's: entering and
+/// leaving it costs a virtual machine some 12 µs without an event (measured), ns.
+const IPI_GAP_NS: u64 = 60_000;
+
+/// What is not on the way of every wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WakePath {
+    pub(crate) migration: Option<Migration>,
+    pub(crate) timer_thread: Option<TimerThread>,
+}
+
+impl WakePath {
+    pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Self {
+        Self {
+            migration: Migration::find(window, anchor),
+            timer_thread: TimerThread::find(window, anchor),
+        }
+    }
+}
+
+/// The interrupt by which another thread's waking reaches the CPU of a thread that is ready: the
+/// first one behind the waking that may be it, where it is as short as such a one is.
+pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
+    // Most wakes are a timer's, and this is looked at for each piece of each.
+    if !matches!(anchor, ReleaseAnchor::Thread { .. }) {
+        return None;
+    }
+    let is_first =
+        |piece: &Piece| piece.phase == WakePhase::Ready && piece.activity.is_from_other_cpu();
+    let index = window.pieces.iter().position(is_first)?;
+    let piece = &window.pieces[index];
+    (anchor.may_bring(&piece.activity) && piece.length_ns() < IPI_GAP_NS).then_some(index)
+}
+
+/// The migration of a thread that its timer released: to another CPU than that of its timer, or
+/// than the one that it was ready on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Migration {
+    /// The first piece on the other CPU.
+    pub(crate) from: usize,
+    /// The interrupt that brings it there: the first one behind it that may be that, where it
+    /// is as short as such a one is.
+    pub(crate) ipi: Option<usize>,
+}
+
+impl Migration {
+    /// The first one in a window; `None` of a thread that stayed, or that no timer released: where
+    /// another thread or an interrupt wakes it, its CPU is chosen anew each time.
+    fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
+        if !matches!(anchor, ReleaseAnchor::Timer { .. }) {
+            return None;
+        }
+        let is_due = |piece: &Piece| matches!(piece.phase, WakePhase::Delivery | WakePhase::Ready);
+        let is_move = |pieces: &[Piece]| {
+            let [before, behind] = pieces else { return false };
+            is_due(before) && behind.phase == WakePhase::Ready && before.cpu != behind.cpu
+        };
+        let from = window.pieces.windows(2).position(is_move)? + 1;
+        let mut behind = window.pieces.iter().enumerate().skip(from);
+        let ipi = behind.find(|(_, piece)| piece.activity.is_from_other_cpu());
+        let is_short = |&(_, piece): &(usize, &Piece)| {
+            piece.activity.is_for_one_cpu() && piece.length_ns() < IPI_GAP_NS
+        };
+        Some(Self { from, ipi: ipi.filter(is_short).map(|(index, _)| index) })
+    }
+
+    /// Returns true where its interrupt is still on the way in a piece, whatever else interrupts
+    /// there first, and for no longer than that takes.
+    pub(crate) fn is_on_its_way(self, window: &Window, index: usize) -> bool {
+        let from_ns = window.pieces[self.from].from_ns;
+        let ipi = self.ipi.filter(|&ipi| (self.from..ipi).contains(&index));
+        ipi.is_some_and(|ipi| window.pieces[ipi].from_ns - from_ns < IPI_GAP_NS)
+    }
+}
+
+/// The kernel's thread that serves the timer of a wake: with PREEMPT_RT it serves each timer but
+/// those that a real-time thread sleeps by (`HRTIMER_MODE_SOFT`, kernel/time/hrtimer.c), so that a
+/// thread above it delays the timer of one that is above both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimerThread {
+    /// The first piece behind the interrupt that wakes it.
+    from: usize,
+    /// The piece in which it begins to serve.
+    to: usize,
+    thread: TaskName,
+}
+
+impl TimerThread {
+    /// HRTIMER_SOFTIRQ of include/linux/interrupt.h.
+    const SOFTIRQ: u8 = 8;
+    /// The names of such threads; the second one serves what the first has not.
+    const NAMES: [&[u8]; 2] = [b"ktimers/", b"ksoftirqd/"];
+
+    /// `None` of a timer whose function runs in its interrupt.
+    fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
+        let ReleaseAnchor::Timer { timer: own, .. } = anchor else { return None };
+        let is_own = |piece: &Piece| match piece.activity {
+            Activity::TimerCallback { timer, .. } => timer == own,
+            _ => false,
+        };
+        let pieces = &window.pieces;
+        let before = &pieces[..pieces.iter().position(is_own)?];
+        let is_function = |piece: &Piece| matches!(piece.activity, Activity::TimerCallback { .. });
+        let calls = before.iter().rposition(|piece| !is_function(piece))?;
+        let runs = before.iter().rposition(|piece| piece.activity.is_task_or_idle())?;
+        let Activity::Task { task: thread, .. } = before[runs].activity else { return None };
+        let is_thread = Self::NAMES.iter().any(|name| thread.name.as_bytes().starts_with(name));
+        // One that was preempted while it served goes on without another entry.
+        let serves = calls == runs
+            || matches!(before[calls].activity, Activity::Softirq { number: Self::SOFTIRQ, .. });
+        if !is_thread || !serves {
+            return None;
+        }
+        let first = before.iter().position(|piece| match piece.activity {
+            Activity::TimerInterrupt => true,
+            Activity::Task { task, .. } => task.tid == thread.tid,
+            _ => false,
+        });
+        // Where it runs before an interrupt has come it was on its way already: until it is done
+        // none comes for its timers (`softirq_activated`).
+        let wakes = |&index: &usize| before[index].activity == Activity::TimerInterrupt;
+        let from = first.filter(wakes).map_or(0, |interrupt| interrupt + 1);
+        Some(Self { from, to: runs + 1, thread })
+    }
+
+    /// The thread that a piece waits for, before it serves.
+    pub(crate) fn awaited(self, index: usize) -> Option<TaskName> {
+        (self.from..self.to).contains(&index).then_some(self.thread)
+    }
+}
+
+/// Returns true where the thread is ready in a piece, and its [`own_ipi`] comes right behind that.
+pub(crate) fn awaits_own_ipi(window: &Window, anchor: ReleaseAnchor, index: usize) -> bool {
+    let piece = &window.pieces[index];
+    piece.phase == WakePhase::Ready
+        && own_ipi(window, anchor) == Some(index + 1)
+        && window.pieces[index + 1].cpu == piece.cpu
+}
+
+/// Returns true where an interrupt from another CPU lies right before or behind a short piece.
+pub(crate) fn is_beside_ipi(window: &Window, index: usize) -> bool {
+    window.pieces[index].length_ns() < IPI_GAP_NS && ipi_beside(window, index).is_some()
+}
+
+/// The interrupt from another CPU right before a piece, or else right behind it.
+pub(crate) fn ipi_beside(window: &Window, index: usize) -> Option<&Activity> {
+    let pieces = &window.pieces;
+    let is_ipi =
+        |piece: &&Piece| piece.cpu == pieces[index].cpu && piece.activity.is_from_other_cpu();
+    let before = window.before(index).filter(is_ipi);
+    before.or_else(|| pieces.get(index + 1).filter(is_ipi)).map(|piece| &piece.activity)
+}

@@ -32,10 +32,10 @@ pub(crate) fn account_until(
 ) -> Vec<WakePart> {
     let pieces = &wake.window.pieces;
     let mut parts: Vec<WakePart> = Vec::with_capacity(pieces.len());
-    let path = WakePath::find(&wake.window, wake.activation.anchor);
+    let path = WakePath::find(wake, to_ns == u64::MAX);
     for (index, piece) in pieces.iter().enumerate().take_while(|(_, piece)| piece.to_ns <= to_ns) {
         for part in split(*piece, wake) {
-            let scene = Scene::new((wake, path), (index, part), kernel);
+            let scene = Scene::new(wake, index, part, kernel).with_path(path);
             let normal_ns = match scene.usual_ns_of_slowed() {
                 Some(usual_ns) if !part.activity.is_task_or_idle() => {
                     let usual_to_ns = piece.from_ns + usual_ns;

@@ -87,7 +87,7 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::Ipi => ipi(cause, context),
         CauseKind::Migration => (MIGRATION.to_owned(), None),
         CauseKind::OtherTimers => other_timers(cause, context),
-        CauseKind::TimerThread => (timer_thread(cause), None),
+        CauseKind::TimerThread => (timer_thread(cause, context), None),
         CauseKind::HigherPriority => higher(cause, context),
         CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
         CauseKind::FairShare => (FAIR_SHARE.to_owned(), None),
@@ -350,15 +350,20 @@ fn other_timers(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     }
 }
 
-fn timer_thread(cause: &LateCause) -> String {
-    let LateCause::TimerThread { task, served_by } = *cause else { return String::new() };
-    // The kernel counts real-time priorities down from 98.
-    let above = 100_i32.saturating_sub(task.kernel_priority).clamp(2, 99);
+fn timer_thread(cause: &LateCause, context: AdviceContext<'_>) -> String {
+    let task = cause.culprit().unwrap_or_default();
+    // The kernel counts real-time priorities down from 98; nothing is above 99.
+    let above = match (99_i32.saturating_sub(task.kernel_priority), context.cpu) {
+        (priority @ 1..99, Some(cpu)) => {
+            let above = priority + 1;
+            format!("raise that above it (`chrt -f -p {above} $(pgrep -x ktimers/{cpu})`), ")
+        }
+        _ => String::new(),
+    };
     format!(
-        "With PREEMPT_RT a thread of the kernel serves timerfds and POSIX timers: raise it above \
-         the other one{}, lower that, or wait by clock_nanosleep() with a real-time policy, whose \
-         timers need none.",
-        of_thread(served_by, &format!("chrt -f -p {above}"))
+        "With PREEMPT_RT the kernel serves timerfds and POSIX timers in a thread, ktimers/N: wait \
+         by clock_nanosleep() with a real-time policy, whose timers need none, {above}or lower \
+         the other one."
     )
 }
 
@@ -476,7 +481,8 @@ mod tests {
             LateCause::Ipi { sender: None },
             LateCause::Migration,
             LateCause::OtherTimers { function: 0x400, armer: TaskName::default() },
-            LateCause::TimerThread { task, served_by: task },
+            LateCause::TimerThread { task },
+            LateCause::TimerThread { task: TaskName { kernel_priority: 0, ..task } },
             LateCause::OtherTimers { function: 0x10, armer: task },
             LateCause::OtherTimers { function: 0x10, armer: TaskName::default() },
             LateCause::HigherPriority { task },

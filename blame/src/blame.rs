@@ -228,7 +228,7 @@ impl Blame {
         }
     }
 
-    /// The begin or the end of the interrupt of a CPU's own timer, where that has a handler as those
+    /// The begin or the end of the interrupt of a CPU's own timer, where it has a handler as those
     /// of devices have.
     fn timer_vector(&mut self, event: &TraceEvent) -> Option<TraceKind> {
         match event.kind {
@@ -705,7 +705,7 @@ impl Blame {
                 self.tasks.see(next);
                 self.correct(now, previous);
                 if let Some(cpu) = self.known_cpu_mut(now.cpu) {
-                    cpu.timeline.leave(event.context);
+                    cpu.timeline.break_off(event.context);
                 }
                 self.leave(now, previous, *previous_state);
                 self.enter(now, previous, next);
@@ -801,6 +801,7 @@ impl Blame {
     /// Takes in an event that only begins or ends an interrupt.
     fn frame(&mut self, event: &TraceEvent, now: Moment) {
         let sender = match event.kind {
+            TraceKind::VectorEntry(Vector::OtherCpu) => None,
             TraceKind::VectorEntry(_) => self.senders.of_interrupt(now.cpu, now.at_ns),
             TraceKind::CallEntry { request, .. } => {
                 self.senders.of_call(now.cpu, request, now.at_ns)
@@ -878,7 +879,8 @@ impl Blame {
         let function = if function == 0 { arm.map_or(0, |arm| arm.function) } else { function };
         let expiry = Expiry { function, ..expiry };
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
-            let callback = Activity::TimerCallback { timer, function, armer };
+            let is_soft = event.context.is_soft_interrupt();
+            let callback = Activity::TimerCallback { timer, function, armer, is_soft };
             cpu.timeline.begin_callback(callback, event.context);
             cpu.expiring = Some(expiry);
         }

@@ -233,12 +233,11 @@ pub enum LateCause {
         /// The thread that programmed them; empty where they are the kernel's own.
         armer: TaskName,
     },
-    /// Its timer is served by a thread of the kernel (PREEMPT_RT), and another one ran before that.
+    /// Its timer is served by a thread of the kernel (PREEMPT_RT), and another one, not above the
+    /// late one, ran before that.
     TimerThread {
         /// The one that ran.
         task: TaskName,
-        /// The kernel's, `ktimers/N`.
-        served_by: TaskName,
     },
     /// A thread above ran.
     HigherPriority {
@@ -348,7 +347,7 @@ impl LateCause {
         match *self {
             Self::HostOrInterruptsOff { task, .. } => (task != TaskName::default()).then_some(task),
             Self::InterruptsOff { task, .. }
-            | Self::TimerThread { task, .. }
+            | Self::TimerThread { task }
             | Self::HigherPriority { task }
             | Self::EqualPriority { task }
             | Self::FairShare { task }
@@ -365,7 +364,7 @@ impl LateCause {
         match self {
             Self::HostOrInterruptsOff { task, .. }
             | Self::InterruptsOff { task, .. }
-            | Self::TimerThread { task, .. }
+            | Self::TimerThread { task }
             | Self::HigherPriority { task }
             | Self::EqualPriority { task }
             | Self::FairShare { task }
@@ -521,8 +520,8 @@ impl LateCause {
                 format!("timers of the kernel: {}", function(called))
             }
             Self::OtherTimers { armer, .. } => format!("timers of {}", who(armer)),
-            Self::TimerThread { task, served_by } => {
-                format!("{} ran before {}, which serves its timer", who(task), Who(served_by))
+            Self::TimerThread { task } => {
+                format!("{} ran before the thread that serves its timer", who(task))
             }
             Self::HigherPriority { task } => format!("{} ran above", who(task)),
             Self::EqualPriority { task } => format!("{} ran at the same priority", who(task)),

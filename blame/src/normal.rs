@@ -169,7 +169,7 @@ mod tests {
         let idle = Activity::Idle { state: None };
         let ipi = Activity::Ipi { vector: Vector::CallFunction, sender: None };
         let armer = TaskName::default();
-        let callback = Activity::TimerCallback { timer: 1, function: 2, armer };
+        let callback = Activity::TimerCallback { timer: 1, function: 2, armer, is_soft: false };
         let pieces = [
             piece(WakePhase::Delivery, idle, 0, 5_000),
             piece(WakePhase::Delivery, Activity::TimerInterrupt, 5_000, 7_000),

@@ -6,6 +6,7 @@ use punctual_trace::event::TaskName;
 use crate::past::{Piece, WakePhase, Window};
 use crate::release::ReleaseAnchor;
 use crate::timeline::Activity;
+use crate::wake::Wake;
 
 /// A task or idle stretch beside an IPI that is shorter than this is the IPI's: entering and
 /// leaving it costs a virtual machine some 12 µs without an event (measured), ns.
@@ -19,10 +20,12 @@ pub(crate) struct WakePath {
 }
 
 impl WakePath {
-    pub(crate) fn find(window: &Window, anchor: ReleaseAnchor) -> Self {
+    /// That of a wake; of one that still waits where it is not whole.
+    pub(crate) fn find(wake: &Wake, is_whole: bool) -> Self {
+        let (window, anchor) = (&wake.window, wake.activation.anchor);
         Self {
             migration: Migration::find(window, anchor),
-            timer_thread: TimerThread::find(window, anchor),
+            timer_thread: TimerThread::find(wake, is_whole),
         }
     }
 }
@@ -89,9 +92,10 @@ impl Migration {
 pub(crate) struct TimerThread {
     /// The first piece behind the interrupt that wakes it.
     from: usize,
-    /// The piece in which it begins to serve.
+    /// The piece in which it begins to serve; the end where it has not yet.
     to: usize,
-    thread: TaskName,
+    /// `None` as long as it has not served.
+    thread: Option<TaskName>,
 }
 
 impl TimerThread {
@@ -99,42 +103,88 @@ impl TimerThread {
     const SOFTIRQ: u8 = 8;
     /// The names of such threads; the second one serves what the first has not.
     const NAMES: [&[u8]; 2] = [b"ktimers/", b"ksoftirqd/"];
+    /// Its priority as the kernel counts, where it was not seen: SCHED_FIFO 1.
+    const USUAL_PRIORITY: i32 = 98;
 
     /// `None` of a timer whose function runs in its interrupt.
-    fn find(window: &Window, anchor: ReleaseAnchor) -> Option<Self> {
-        let ReleaseAnchor::Timer { timer: own, .. } = anchor else { return None };
+    fn find(wake: &Wake, is_whole: bool) -> Option<Self> {
+        let ReleaseAnchor::Timer { timer: own, .. } = wake.activation.anchor else { return None };
         let is_own = |piece: &Piece| match piece.activity {
             Activity::TimerCallback { timer, .. } => timer == own,
             _ => false,
         };
-        let pieces = &window.pieces;
-        let before = &pieces[..pieces.iter().position(is_own)?];
+        let pieces = &wake.window.pieces;
+        let (to, thread) = match pieces.iter().position(is_own) {
+            Some(called) => Self::serving(pieces, called).map(|(to, thread)| (to, Some(thread)))?,
+            // A timer of the interrupt's own would have been called in it.
+            None if !is_whole => (pieces.len(), None),
+            None => return None,
+        };
+        // Where the begin was judged before, the interrupt came in it.
+        let from = match wake.begin {
+            Some(_) => 0,
+            None => Self::woken(&pieces[..to], thread)?,
+        };
+        Some(Self { from, to, thread })
+    }
+
+    /// The piece in which a thread begins to serve that calls the function at `called`.
+    fn serving(pieces: &[Piece], called: usize) -> Option<(usize, TaskName)> {
+        let before = &pieces[..called];
         let is_function = |piece: &Piece| matches!(piece.activity, Activity::TimerCallback { .. });
         let calls = before.iter().rposition(|piece| !is_function(piece))?;
         let runs = before.iter().rposition(|piece| piece.activity.is_task_or_idle())?;
-        let Activity::Task { task: thread, .. } = before[runs].activity else { return None };
-        let is_thread = Self::NAMES.iter().any(|name| thread.name.as_bytes().starts_with(name));
+        let Activity::Task { task, .. } = before[runs].activity else { return None };
+        let is_soft =
+            matches!(pieces[called].activity, Activity::TimerCallback { is_soft, .. } if is_soft);
         // One that was preempted while it served goes on without another entry.
-        let serves = calls == runs
+        let serves = calls == runs && is_soft
             || matches!(before[calls].activity, Activity::Softirq { number: Self::SOFTIRQ, .. });
-        if !is_thread || !serves {
-            return None;
-        }
-        let first = before.iter().position(|piece| match piece.activity {
-            Activity::TimerInterrupt => true,
-            Activity::Task { task, .. } => task.tid == thread.tid,
-            _ => false,
-        });
-        // Where it runs before an interrupt has come it was on its way already: until it is done
-        // none comes for its timers (`softirq_activated`).
-        let wakes = |&index: &usize| before[index].activity == Activity::TimerInterrupt;
-        let from = first.filter(wakes).map_or(0, |interrupt| interrupt + 1);
-        Some(Self { from, to: runs + 1, thread })
+        let is_thread = Self::NAMES.iter().any(|name| task.name.as_bytes().starts_with(name));
+        (serves && is_thread).then_some((runs + 1, task))
     }
 
-    /// The thread that a piece waits for, before it serves.
-    pub(crate) fn awaited(self, index: usize) -> Option<TaskName> {
-        (self.from..self.to).contains(&index).then_some(self.thread)
+    /// The first piece of these in which a thread is on its way to serve a timer.
+    fn woken(pieces: &[Piece], thread: Option<TaskName>) -> Option<usize> {
+        let is_due = |piece: &Piece| piece.phase == WakePhase::Delivery;
+        let runs = |piece: &Piece| match piece.activity {
+            Activity::Task { task, .. } => {
+                Some(thread.is_some_and(|thread| thread.tid == task.tid))
+            }
+            _ => None,
+        };
+        // One at the very begin came before the timer was due.
+        let is_interrupt =
+            |piece: &Piece| is_due(piece) && piece.activity == Activity::TimerInterrupt;
+        let interrupt = pieces.iter().skip(1).position(is_interrupt).map(|behind| behind + 1);
+        let first = pieces.iter().position(|piece| is_due(piece) && runs(piece) == Some(true));
+        match (interrupt, first) {
+            // It was on its way already, and until it is done none comes (`softirq_activated`).
+            (Some(interrupt), Some(first))
+                if first < interrupt
+                    && pieces[first..interrupt].iter().all(|piece| runs(piece) != Some(false)) =>
+            {
+                Some(0)
+            }
+            (Some(interrupt), _) => Some(interrupt + 1),
+            (None, Some(_)) => Some(0),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns true where it is waited for in a piece.
+    pub(crate) fn is_awaited(self, index: usize) -> bool {
+        (self.from..self.to).contains(&index)
+    }
+
+    /// Returns true of the thread itself.
+    pub(crate) fn is_it(self, task: TaskName) -> bool {
+        self.thread.is_some_and(|thread| thread.tid == task.tid)
+    }
+
+    /// Its priority, as the kernel counts.
+    pub(crate) fn kernel_priority(self) -> i32 {
+        self.thread.map_or(Self::USUAL_PRIORITY, |thread| thread.kernel_priority)
     }
 }
 

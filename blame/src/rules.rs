@@ -35,7 +35,8 @@ pub(crate) struct Scene<'a> {
     /// The part of that piece that is judged.
     part: Piece,
     kernel: Kernel<'a>,
-    path: WakePath,
+    /// The way that the wake came.
+    path: Option<WakePath>,
 }
 
 /// A stretch of the kernel's own that took longer since its CPU was slower.
@@ -113,13 +114,14 @@ const RULES: &[Rule] = &[
 ];
 
 impl<'a> Scene<'a> {
-    /// A part of the piece at `index` of the window of a wake that came this way.
-    pub(crate) const fn new(
-        (wake, path): (&'a Wake, WakePath),
-        (index, part): (usize, Piece),
-        kernel: Kernel<'a>,
-    ) -> Self {
-        Self { wake, index, part, kernel, path }
+    /// A part of the piece at `index` of the window of a wake.
+    pub(crate) const fn new(wake: &'a Wake, index: usize, part: Piece, kernel: Kernel<'a>) -> Self {
+        Self { wake, index, part, kernel, path: None }
+    }
+
+    /// With the way that the wake came.
+    pub(crate) const fn with_path(self, path: WakePath) -> Self {
+        Self { path: Some(path), ..self }
     }
 
     /// Another part of the same piece.
@@ -271,9 +273,10 @@ fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
     (own == Some(scene.index)).then_some(LateCause::NormalPath)
 }
 
-/// The CPU that it was woken on, or migrated to, idles until an interrupt brings it there.
+/// The CPU that it was woken on, or migrated to, idles until an interrupt brings it there, or runs
+/// a thread below for as long as that interrupt may be on its way.
 fn migration(scene: &Scene<'_>) -> Option<LateCause> {
-    let migration @ Migration { from, ipi } = scene.path.migration?;
+    let migration @ Migration { from, ipi } = scene.path?.migration?;
     let (window, index) = (&scene.wake.window, scene.index);
     if index < from || scene.part.phase != WakePhase::Ready || scene.part.is_passed_over {
         return None;
@@ -369,7 +372,7 @@ fn other_timer(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn of_other_timer(scene: &Scene<'_>, activity: &Activity) -> Option<LateCause> {
-    let Activity::TimerCallback { timer, function, armer } = *activity else { return None };
+    let Activity::TimerCallback { timer, function, armer, .. } = *activity else { return None };
     if scene.is_own(timer, armer) {
         return None;
     }
@@ -405,19 +408,32 @@ fn timer_interrupt(scene: &Scene<'_>) -> Option<LateCause> {
     (scene.part.activity == Activity::TimerInterrupt).then_some(LateCause::NormalPath)
 }
 
+/// Another thread runs while the one that serves the timer is on its way. One above the late thread
+/// itself would have kept it as well.
 fn timer_thread(scene: &Scene<'_>) -> Option<LateCause> {
     let Activity::Task { task, .. } = scene.part.activity else { return None };
-    let served_by = scene.path.timer_thread?.awaited(scene.index)?;
-    if scene.part.phase != WakePhase::Delivery {
+    let is_due = scene.part.phase == WakePhase::Delivery;
+    let timer_thread = scene.path?.timer_thread.filter(|_| is_due)?;
+    if !timer_thread.is_awaited(scene.index) {
         return None;
     }
-    // Itself on its way, or the one that it interrupts.
-    if task.tid == served_by.tid || scene.part.length_ns() < SWITCH_NS {
+    if timer_thread.is_it(task) {
+        // Until it serves, where its CPU did not stand still.
+        return (!scene.wake.stall(scene.index).is_confirmed()).then_some(LateCause::NormalPath);
+    }
+    if scene.part.length_ns() < SWITCH_NS {
         return Some(LateCause::NormalPath);
     }
-    Some(match task.kernel_priority > served_by.kernel_priority {
-        true => LateCause::NotPreempted { task, place: scene.place_of(task) },
-        false => LateCause::TimerThread { task, served_by },
+    let is_real_time = |kernel_priority: i32| kernel_priority < 100;
+    let (its, loops) = (timer_thread.kernel_priority(), scene.wake.task.kernel_priority);
+    let would_keep = scene.part.cpu == scene.wake.run.cpu && is_real_time(task.kernel_priority);
+    Some(match task.kernel_priority {
+        running if running > its && is_real_time(its) => {
+            LateCause::NotPreempted { task, place: scene.place_of(task) }
+        }
+        running if running < loops && would_keep => LateCause::HigherPriority { task },
+        running if running == loops && would_keep => LateCause::EqualPriority { task },
+        _ => LateCause::TimerThread { task },
     })
 }
 

@@ -331,6 +331,9 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         CauseKind::HigherPriority | CauseKind::EqualPriority | CauseKind::FairShare => {
             format!("sched_switch: it ran in {touched} while the thread was ready")
         }
+        CauseKind::TimerThread => {
+            format!("it ran between its timer's interrupt and its timer's function in {touched}")
+        }
         CauseKind::NotPreempted => {
             format!("it ran in {touched} although a switch was wanted")
         }

@@ -40,8 +40,8 @@ pub(crate) struct Chosen {
 }
 
 /// A thread that another CPU queues is taken to have arrived after this, ns, where no interrupt
-/// from another CPU shows it: an idle CPU that polls needs none, on AArch64 they are not recorded,
-/// and a CPU that a host stops takes it late by as long.
+/// from another CPU shows it: an idle CPU that polls needs none, some captures have none, and a
+/// CPU that a host stops takes it late by as long.
 const REMOTE_NS: u64 = 1_000_000;
 
 /// The state of a thread.

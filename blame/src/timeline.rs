@@ -66,6 +66,8 @@ pub enum Activity {
         function: CodeAddress,
         /// The thread that programmed it; all empty where that was not seen.
         armer: TaskName,
+        /// True where it is called in a soft interrupt.
+        is_soft: bool,
     },
     /// Another CPU interrupted.
     Ipi {
@@ -169,8 +171,8 @@ const IPI_HANDLER: &[u8] = b"IPI";
 enum IpiHandler {
     /// It begins, and no event has told yet what it is.
     Entered { irq: u32, at_ns: u64, is_flagged: bool },
-    /// An event of its own stands for it.
-    Told { irq: u32 },
+    /// An event of its own stands for it, on top of so many frames.
+    Told { irq: u32, depth: usize },
 }
 
 /// Counts of what went wrong on a CPU.
@@ -377,16 +379,21 @@ impl CpuTimeline {
             (Some(IpiHandler::Entered { irq, .. }), TraceKind::VectorEntry(vector))
                 if *vector != Vector::IrqWork =>
             {
-                self.ipi_handler = Some(IpiHandler::Told { irq });
+                self.ipi_handler = Some(IpiHandler::Told { irq, depth: self.stack.len() });
             }
             (Some(IpiHandler::Entered { irq, at_ns, is_flagged }), _) => {
                 self.close(at_ns);
                 let name = ShortName::new(IPI_HANDLER);
                 self.push(Activity::HardIrq { irq, name }, is_flagged);
             }
-            (Some(IpiHandler::Told { irq }), TraceKind::IrqExit { irq: ended })
+            (Some(IpiHandler::Told { irq, depth }), TraceKind::IrqExit { irq: ended })
                 if irq == *ended =>
             {
+                // Where its own end was not recorded it ends with its handler.
+                if self.stack.len() > depth {
+                    self.close(at_ns);
+                    self.stack.truncate(depth);
+                }
                 return true;
             }
             (handler, _) => self.ipi_handler = handler,
@@ -484,7 +491,7 @@ impl CpuTimeline {
 
     /// The thread that runs makes way for another one, in this context. With PREEMPT_RT it may be
     /// preempted while it serves soft interrupts: these end without a beginning once it is back.
-    pub(crate) fn leave(&mut self, context: ContextFlags) {
+    pub(crate) fn break_off(&mut self, context: ContextFlags) {
         let Some(current) = self.current else { return };
         self.broken_off.retain(|&tid| tid != current.tid);
         if context.is_soft_interrupt() {
@@ -492,7 +499,10 @@ impl CpuTimeline {
                 self.broken_off.remove(0);
             }
             self.broken_off.push(current.tid);
-            self.stack.clear();
+            let is_soft = |frame: &Frame| matches!(frame.activity, Activity::Softirq { .. });
+            if let Some(depth) = self.stack.iter().position(is_soft) {
+                self.stack.truncate(depth);
+            }
         }
     }
 
@@ -544,12 +554,13 @@ impl CpuTimeline {
                     let name = ShortName::new(b"platform");
                     self.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
                 }
-                Vector::Reschedule
-                | Vector::CallFunction
-                | Vector::CallFunctionSingle
-                | Vector::OtherCpu => {
+                Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
                     self.last_ipi_ns = self.last_ns;
                     self.push(Activity::Ipi { vector, sender }, is_flagged);
+                }
+                // It may be the CPU's own, and brings no thread.
+                Vector::OtherCpu => {
+                    self.push(Activity::Ipi { vector, sender: None }, is_flagged);
                 }
             },
             TraceKind::VectorExit(Vector::LocalTimer) => {
@@ -572,8 +583,11 @@ impl CpuTimeline {
                 let device = self.device();
                 self.push(Activity::Softirq { number, device }, is_flagged);
             }
-            TraceKind::SoftirqExit(ended) => self
-                .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
+            TraceKind::SoftirqExit(ended) => {
+                self.pop_soft(
+                    |frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended),
+                );
+            }
             TraceKind::CallEntry { request, function } => {
                 // Without a request it is this CPU's own.
                 if request != 0 {
@@ -585,7 +599,7 @@ impl CpuTimeline {
                 self.pop(|frame| matches!(frame, Activity::Call { .. }));
             }
             TraceKind::TimerExpireExit { timer: ended } => {
-                self.pop(|frame| {
+                self.pop_soft(|frame| {
                     matches!(frame, Activity::TimerCallback { timer, .. } if *timer == ended)
                 });
             }
@@ -625,18 +639,26 @@ impl CpuTimeline {
 
     /// The innermost frame that `is_it` accepts ends, and with it what is above.
     fn pop(&mut self, is_it: impl Fn(&Activity) -> bool) {
-        match self.stack.iter().rposition(|frame| is_it(&frame.activity)) {
-            Some(depth) => {
-                self.stack.truncate(depth);
-                if depth == 0 {
-                    self.interrupt_end_ns = Some(self.last_ns);
-                }
-            }
-            None => {
-                let goes_on = |current: TaskName| self.broken_off.contains(&current.tid);
-                self.counts.unopened += u64::from(!self.current.is_some_and(goes_on));
+        self.counts.unopened += u64::from(!self.end(is_it));
+    }
+
+    /// As [`Self::pop`], of what a thread goes on with that was preempted at it.
+    fn pop_soft(&mut self, is_it: impl Fn(&Activity) -> bool) {
+        let was_broken_off = |current: TaskName| self.broken_off.contains(&current.tid);
+        let goes_on = self.current.is_some_and(was_broken_off);
+        self.counts.unopened += u64::from(!self.end(is_it) && !goes_on);
+    }
+
+    /// Returns false where there is no such frame.
+    fn end(&mut self, is_it: impl Fn(&Activity) -> bool) -> bool {
+        let found = self.stack.iter().rposition(|frame| is_it(&frame.activity));
+        if let Some(depth) = found {
+            self.stack.truncate(depth);
+            if depth == 0 {
+                self.interrupt_end_ns = Some(self.last_ns);
             }
         }
+        found.is_some()
     }
 
     /// A timer's function is called, and the one before has ended.
@@ -791,29 +813,36 @@ mod tests {
         // Twice, before it ends.
         cpu.push(softirq, true);
         for _ in 0..2 {
-            cpu.leave(serving);
+            cpu.break_off(serving);
             cpu.switch(task(3), TaskMode::Code);
-            cpu.leave(ContextFlags::default());
+            cpu.break_off(ContextFlags::default());
             cpu.switch(task(7), TaskMode::Code);
         }
-        cpu.pop(|frame| *frame == softirq);
+        cpu.pop_soft(|frame| *frame == softirq);
         assert_eq!(counts(&cpu), (0, 0));
-        // Behind that it is none of its own any more.
-        cpu.leave(ContextFlags::default());
+        // A device's end is none of that, nor is its handler that goes on beneath.
+        cpu.pop(|frame| *frame == IRQ);
+        cpu.push(IRQ, true);
+        cpu.push(softirq, true);
+        cpu.break_off(serving);
         cpu.switch(task(7), TaskMode::Code);
-        cpu.pop(|frame| *frame == softirq);
-        assert_eq!(counts(&cpu), (0, 1));
+        assert_eq!(counts(&cpu), (1, 1));
+        // Behind that it is none of its own any more.
+        cpu.break_off(ContextFlags::default());
+        cpu.switch(task(7), TaskMode::Code);
+        cpu.pop_soft(|frame| *frame == softirq);
+        assert_eq!(counts(&cpu), (1, 2));
         // Only so many threads are kept in mind.
         for tid in 10..30 {
             cpu.switch(task(tid), TaskMode::Code);
-            cpu.leave(serving);
+            cpu.break_off(serving);
         }
         assert_eq!(cpu.broken_off.len(), DEPTH);
         cpu.switch(task(29), TaskMode::Code);
-        cpu.pop(|frame| *frame == softirq);
+        cpu.pop_soft(|frame| *frame == softirq);
         cpu.switch(task(10), TaskMode::Code);
-        cpu.pop(|frame| *frame == softirq);
-        assert_eq!(counts(&cpu), (0, 2));
+        cpu.pop_soft(|frame| *frame == softirq);
+        assert_eq!(counts(&cpu), (1, 3));
     }
 
     #[test]
@@ -860,11 +889,13 @@ mod tests {
         let entry = TraceKind::IrqEntry { irq: 1, name: ShortName::new(IPI_HANDLER) };
         let exit = TraceKind::IrqExit { irq: 1 };
         let running = Activity::Task { task: task(7), mode: TaskMode::Code };
-        let handled = |vector: Option<Vector>| {
+        let handled = |vector: Option<Vector>, has_end: bool| {
             let mut cpu = cpu();
             see(&mut cpu, 150, entry.clone());
             if let Some(vector) = vector {
                 see(&mut cpu, 160, TraceKind::VectorEntry(vector));
+            }
+            if let Some(vector) = vector.filter(|_| has_end) {
                 see(&mut cpu, 170, TraceKind::VectorExit(vector));
             }
             see(&mut cpu, 180, exit.clone());
@@ -875,14 +906,15 @@ mod tests {
         };
         for vector in [Vector::Reschedule, Vector::OtherCpu] {
             let ipi = Activity::Ipi { vector, sender: None };
-            let told = [(100, 160, running), (160, 170, ipi), (170, 200, running)];
-            assert_eq!(handled(Some(vector)), told);
+            let told = |to_ns| [(100, 160, running), (160, to_ns, ipi), (to_ns, 200, running)];
+            assert_eq!(handled(Some(vector), true), told(170));
+            assert_eq!(handled(Some(vector), false), told(180));
         }
         let handler = Activity::HardIrq { irq: 1, name: ShortName::new(IPI_HANDLER) };
         let untold = [(100, 150, running), (150, 180, handler), (180, 200, running)];
-        assert_eq!(handled(None), untold);
+        assert_eq!(handled(None, true), untold);
         // Of these no end is told everywhere.
-        let spans = handled(Some(Vector::IrqWork));
+        let spans = handled(Some(Vector::IrqWork), true);
         assert_eq!((spans[1].0, spans[spans.len() - 2].1), (150, 180));
         assert!(spans[1..spans.len() - 1].iter().all(|span| span.2 == handler), "{spans:?}");
     }

@@ -123,10 +123,10 @@ impl ContextFlags {
         self.flags & (0x08 | 0x10) != 0
     }
 
-    /// Returns true where a soft interrupt is served.
+    /// Returns true where a soft interrupt is served, and no hard one in it.
     #[must_use]
     pub const fn is_soft_interrupt(self) -> bool {
-        self.flags & 0x10 != 0
+        self.flags & (0x08 | 0x10) == 0x10
     }
 
     /// Returns true where interrupts are off.
@@ -178,7 +178,7 @@ pub enum Vector {
     IrqWork,
     /// Thermal, error, spurious and the other vectors of the processor.
     Platform,
-    /// Another CPU asks for something that was not recorded.
+    /// Another CPU, or the CPU itself, asks for something that was not recorded.
     OtherCpu,
 }
 

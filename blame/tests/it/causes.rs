@@ -8,6 +8,7 @@ use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_blame::table::CauseRow;
+use punctual_blame::timeline::TimelineCounts;
 use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
@@ -444,16 +445,70 @@ fn a_thread_above_the_timers_own_keeps_the_timer() {
     }
     let outcome = scenario.run(config());
     let row = only_cause(&outcome, CauseKind::TimerThread);
-    let cause = LateCause::TimerThread { task: between, served_by: ktimers() };
+    let cause = LateCause::TimerThread { task: between };
     // A microsecond until that thread serves is usual.
     assert_eq!((row.cause, row.time_ns), (cause, 12 * 99 * US));
     assert_eq!(
         row.cause.name(&symbols()),
-        "between (priority 50, 203) ran before ktimers/0 (priority 1, 20), which serves its timer"
+        "between (priority 50, 203) ran before the thread that serves its timer"
     );
-    assert!(row.advice.text.contains("`chrt -f -p 51 20`"), "{}", row.advice.text);
+    let raise = "`chrt -f -p 51 $(pgrep -x ktimers/0)`";
+    assert!(row.advice.text.contains(raise), "{}", row.advice.text);
+    assert!(row.evidence.contains("between its timer's interrupt and"), "{}", row.evidence);
     let others = outcome.table.rows.iter().find(|row| row.cause.culprit() == Some(other));
     assert_eq!(others.map(|row| row.time_ns), Some(12 * 50 * US));
+}
+
+#[test]
+fn a_thread_above_the_loop_keeps_it_whoever_serves_its_timer() {
+    let above = disturbed(|scenario| served_by_a_thread(scenario, &[hog(), hog()]));
+    assert_eq!(only_cause(&above, CauseKind::HigherPriority).cause.culprit(), Some(hog()));
+    let equals = disturbed(|scenario| served_by_a_thread(scenario, &[equal(), equal()]));
+    assert_eq!(only_cause(&equals, CauseKind::EqualPriority).cause.culprit(), Some(equal()));
+}
+
+#[test]
+fn a_host_that_stops_the_timers_thread_is_not_its_way() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        // The other CPU records something all along, until both stand still.
+        for step in 0..20 {
+            let at = release - 850 * US + step * 40 * US;
+            scenario.event(at, 1, TraceKind::SoftirqEntry(9));
+            scenario.event(at + US, 1, TraceKind::SoftirqExit(9));
+        }
+        scenario.timer_entry(release + 5 * US, 0).timer_exit(release + 7 * US, 0);
+        scenario.switch(release + 8 * US, 0, 0, ktimers());
+        let ran_ns = TraceKind::RunTime { tid: ktimers().tid, took_ns: 2 * US };
+        scenario.event(release + 900 * US, 0, ran_ns);
+        scenario.event(release + 901 * US, 0, TraceKind::SoftirqEntry(8));
+        scenario.expire(release + 902 * US, 0, TIMER, TIMERFD);
+        scenario.wake(release + 903 * US, 0, servo(), 0);
+        scenario.event(release + 904 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.event(release + 905 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.switch(release + 906 * US, 0, 0, servo());
+    });
+    let normal = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::NormalPath);
+    let normal_ns: u64 = normal.map(|part| part.length_ns()).sum();
+    assert!(normal_ns < 50 * US, "{normal_ns}: {}", outcome.table.sentence);
+}
+
+#[test]
+fn a_timer_of_the_interrupts_own_is_served_by_nobody() {
+    let outcome = disturbed(|scenario| {
+        let ksoftirqd = task("ksoftirqd/0", 21, 120);
+        let release = scenario.sleep(cat());
+        scenario.switch(release + 60 * US, 0, 0, ksoftirqd);
+        // Without an event of the interrupt itself.
+        scenario.expire(release + 120 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 121 * US, 0, servo(), 0);
+        scenario.event(release + 122 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.switch(release + 123 * US, 0, 0, servo());
+    });
+    let kinds: Vec<CauseKind> =
+        outcome.worst[0].parts.iter().map(|part| part.cause.kind()).collect();
+    assert!(!kinds.contains(&CauseKind::TimerThread), "{kinds:?}");
+    assert!(!kinds.contains(&CauseKind::NotPreempted), "{kinds:?}");
 }
 
 #[test]
@@ -465,19 +520,25 @@ fn a_timers_thread_that_is_preempted_while_it_serves_goes_on() {
         scenario.switch(release + 8 * US, 0, 0, ktimers());
         scenario.event(release + 9 * US, 0, TraceKind::SoftirqEntry(8));
         scenario.timer_entry(release + 10 * US, 0).timer_exit(release + 12 * US, 0);
+        scenario.is_soft = true;
         scenario.switch(release + 13 * US, 0, 256, between);
+        scenario.is_soft = false;
         scenario.switch(release + 113 * US, 0, 0, ktimers());
+        scenario.is_soft = true;
         scenario.expire(release + 114 * US, 0, TIMER, TIMERFD);
         scenario.wake(release + 115 * US, 0, servo(), 0);
         scenario.event(release + 116 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
         scenario.event(release + 117 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.is_soft = false;
         scenario.switch(release + 118 * US, 0, 0, servo());
     });
     assert_eq!(only_cause(&outcome, CauseKind::TimerThread).time_ns, 12 * 100 * US);
+    let TimelineCounts { unclosed, unopened, .. } = outcome.counts.timeline;
+    assert_eq!((unclosed, unopened), (0, 0));
 }
 
 #[test]
-fn a_timers_thread_that_is_on_its_way_gets_no_interrupt() {
+fn who_runs_before_a_timers_thread_that_is_on_its_way_keeps_it_from_the_release_on() {
     let outcome = disturbed(|scenario| {
         let between = task("between", 203, 49);
         let release = scenario.sleep(between);

@@ -106,6 +106,8 @@ pub(crate) struct Scenario {
     depth: Vec<u32>,
     /// Of each CPU, true where the current thread is to make way.
     pub(crate) resched: Vec<bool>,
+    /// True while soft interrupts are served, in whose context events are then.
+    pub(crate) is_soft: bool,
     /// The next release.
     pub(crate) release: u64,
 }
@@ -125,6 +127,7 @@ impl Scenario {
             current: current.into(),
             depth: vec![0; 2],
             resched: vec![false; 2],
+            is_soft: false,
             release: 10 * MS,
         }
     }
@@ -134,7 +137,11 @@ impl Scenario {
     }
 
     fn with_chain(&mut self, at_ns: u64, cpu: usize, kind: TraceKind, chain: &[u64]) -> &mut Self {
-        let mut flags = if self.depth[cpu] > 0 { 0x08 } else { 0 };
+        let mut flags = match self.depth[cpu] {
+            _ if self.is_soft => 0x10,
+            0 => 0,
+            _ => 0x08,
+        };
         flags |= if self.resched[cpu] { 0x04 } else { 0 };
         // An entry is recorded within what it enters.
         if matches!(

@@ -9,7 +9,7 @@ use punctual_blame::table::CauseRow;
 use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
-    APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config,
+    APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, TIMERFD, US, WAKEUP, assert_exact, cat, config,
     config_of, disturbed, hog, idle, only_cause, run, servo, task,
 };
 
@@ -225,6 +225,42 @@ fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
     let rcu = whole.table.rows.iter().find(|row| row.cause.kind() == CauseKind::Softirq);
     assert_eq!(rcu.map(|row| row.time_ns), Some(3_998 * 4 * US));
     assert!(whole.worst[0].parts.len() <= 256 && whole.worst[0].is_condensed);
+}
+
+/// The thread that serves the servo's timer waits behind one above it, and ticks come all along.
+#[test]
+fn a_timer_that_waits_longer_than_the_memory_has_who_kept_its_thread() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let (between, ktimers) = (task("between", 203, 49), task("ktimers/0", 20, 98));
+    let release = scenario.sleep(between);
+    for tick in 0..400_u64 {
+        let at = release + 5 * US + tick * 100 * US;
+        scenario.timer_entry(at, 0);
+        scenario.expire(at + US, 0, 0x77_0000, TICK);
+        scenario.event(at + 2 * US, 0, TraceKind::TimerExpireExit { timer: 0x77_0000 });
+        scenario.timer_exit(at + 3 * US, 0);
+    }
+    let at = release + 40 * MS;
+    scenario.switch(at, 0, 0, ktimers);
+    scenario.event(at + US, 0, TraceKind::SoftirqEntry(8));
+    scenario.expire(at + 2 * US, 0, TIMER, TIMERFD);
+    scenario.wake(at + 3 * US, 0, servo(), 0);
+    scenario.event(at + 4 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+    scenario.event(at + 5 * US, 0, TraceKind::SoftirqExit(8));
+    scenario.switch(at + 6 * US, 0, 0, servo());
+    scenario.release = release + 42 * MS;
+    scenario.normals(3);
+    let whole = scenario.run(config());
+    assert_eq!(whole.counts.condensed, 0);
+    let kept = whole.table.rows.iter().find(|row| row.cause.kind() == CauseKind::TimerThread);
+    assert!(kept.is_some_and(|row| row.time_ns > 38 * MS), "{}", whole.table.sentence);
+    for (segments, pieces) in [(64, 16), (256, 100)] {
+        let small = BlameBounds { segments, pieces, ..BlameBounds::default() };
+        let condensed = scenario.run(BlameConfig { bounds: small, ..config() });
+        assert_eq!(condensed.counts.condensed, 1);
+        assert_eq!(rows(&condensed), rows(&whole), "{segments} segments, {pieces} pieces");
+    }
 }
 
 /// A loop that misses no release and catches up: twenty of them pass while the hog runs, and each

@@ -561,9 +561,6 @@ fn print(name: &str, counts: &Counts) {
     }
 }
 
-/// A part of which a companion's gaps tell something, ns: they are as long.
-const WATCHED_NS: u64 = 20_000;
-
 /// True where a companion spun all the time of a part, and saw a gap over more than half of it;
 /// `None` where it did not spin.
 fn saw_gap(watch: &GapWatch, part: &WakePart) -> Option<bool> {
@@ -631,7 +628,7 @@ fn compare_with_companion(rounds: usize) -> Result<(), String> {
         for part in round.outcome.worst.iter().flat_map(|wake| &wake.parts) {
             let is_host =
                 matches!(part.cause.kind(), CauseKind::HostOrFirmware | CauseKind::NoEvent);
-            if !is_host || part.length_ns() < WATCHED_NS {
+            if !is_host || part.length_ns() < GapWatch::GAP_NS {
                 continue;
             }
             let count = counts.entry(part.rule.word()).or_default();
@@ -677,7 +674,9 @@ fn run() -> Result<(), String> {
         words.iter().skip(1).partition(|word| *word == "host");
     let named: Result<Vec<Injection>, String> = kinds.into_iter().map(find).collect();
     let kinds = match named? {
-        none if none.is_empty() && hosts.is_empty() => Injection::ALL.to_vec(),
+        none if none.is_empty() && hosts.is_empty() => {
+            Injection::ALL.into_iter().filter(|kind| !kind.is_in_guest()).collect()
+        }
         named => named,
     };
     if !hosts.is_empty() && scale.times > 1 {

@@ -29,6 +29,12 @@ impl IpiReasons {
         Self { known: lines.filter_map(reason).take(REASONS_MAX).collect() }
     }
 
+    /// Returns true where none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// The vector of the reason at an address; `None` where no text is known there.
     #[must_use]
     pub fn vector(&self, address: u64) -> Option<Vector> {
@@ -53,6 +59,8 @@ pub(crate) fn vector_named(text: &str) -> Option<Vector> {
         // hardly anything sends the latter: the processor itself tells others of changed mappings.
         "Function call interrupts" => Some(Vector::CallFunctionSingle),
         "IRQ work interrupts" => Some(Vector::IrqWork),
+        // The timer of a CPU whose own one stops where it idles.
+        "Timer broadcast interrupts" => Some(Vector::LocalTimer),
         _ if text.ends_with(" interrupts") || text.ends_with(" NMIs") => Some(Vector::Platform),
         _ => None,
     }
@@ -83,7 +91,8 @@ mod tests {
         assert_eq!(vector(0x2_2268), Some(Vector::Reschedule));
         assert_eq!(vector(0x2_2280), Some(Vector::CallFunctionSingle));
         assert_eq!(vector(0x2_22e8), Some(Vector::IrqWork));
-        for other in [0x2_22a0, 0x2_22b8, 0x2_22c8] {
+        assert_eq!(vector(0x2_22c8), Some(Vector::LocalTimer));
+        for other in [0x2_22a0, 0x2_22b8] {
             assert_eq!(vector(other), Some(Vector::Platform));
         }
         for none in [0x2_0000, 0x2_2269, 0x3_0000] {

@@ -109,12 +109,26 @@ impl KernelEvents {
             }
         }
         found.drop_shown();
-        if found.has("ipi_entry")
-            && let Read::Text(texts) = tracefs.texts(root)
-        {
-            found.reasons = IpiReasons::parse(texts.as_bytes());
+        if found.has("ipi_entry") {
+            found.take_reasons(tracefs.texts(root));
         }
         Ok(found)
+    }
+
+    /// Takes the texts by which interrupts from other CPUs have their kinds.
+    fn take_reasons(&mut self, texts: Read) {
+        let why = match texts {
+            Read::Text(texts) => {
+                self.reasons = IpiReasons::parse(texts.as_bytes());
+                MissingWhy::Format { why: "names no interrupt".to_owned() }
+            }
+            Read::Absent => MissingWhy::NotInKernel,
+            Read::Unreadable { why } => MissingWhy::Format { why },
+        };
+        if self.reasons.is_empty() {
+            let lost = "what interrupts by other CPUs ask for is unknown";
+            self.lack(MissingEvidence { system: "tracefs", name: "printk_formats", why, lost });
+        }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -275,6 +289,16 @@ mod tests {
         assert!(!lacks(&x86, "ipi_entry") && lacks(&x86, "call_function_exit"));
         assert_eq!(arm64.reasons.vector(6), Some(Vector::Reschedule));
         assert_eq!(x86.reasons.vector(6), None, "nothing needs them");
+        assert!(!lacks(&arm64, "printk_formats") && !lacks(&x86, "printk_formats"));
+        let untold = Tree::new(&[
+            (&path("ipi/ipi_entry"), &ipi[0]),
+            ("sys/kernel/tracing/printk_formats", "0x6 : \"rcu\"\n"),
+        ]);
+        let untold = KernelEvents::find(&untold.root(), &plan).expect("there");
+        let lines: Vec<String> = untold.missing.iter().map(ToString::to_string).collect();
+        let expected = "tracefs:printk_formats names no interrupt: what interrupts by other CPUs \
+                        ask for is unknown";
+        assert!(lines.iter().any(|line| line == expected), "{lines:?}");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use punctual_os::Errno;
 
 use super::{InjectedInterval, InjectionRefused, by_number};
 
-/// A driver that loads in a guest of QEMU alone (`xtask/src/vm/NAME.c`): no other machine has its
-/// files.
+/// A driver that is made for a guest, and loads in a virtual machine alone (`xtask/src/vm/NAME.c`):
+/// no other machine has its files.
 #[derive(Debug)]
 pub(super) struct GuestDriver {
     /// Takes CPUs for so many us, written from the CPU that is to be taken, or all.
@@ -36,10 +36,10 @@ impl GuestDriver {
         Ok(Self { take_us: take_us.map_err(refused)?, took: parameters.join("took") })
     }
 
-    /// Once; when the CPUs were away, by the first one's counter.
+    /// Once; when the CPUs were away, as the driver saw it.
     ///
     /// # Errors
-    /// ETIMEDOUT where a CPU did not answer, EINVAL beyond 50 ms.
+    /// EINVAL beyond 50 ms, and what the driver says.
     pub(super) fn once(&self, cpu: u32, length_ns: u64) -> Result<InjectedInterval, Errno> {
         let us = (length_ns / 1_000).to_string();
         self.take_us.write_all_at(us.as_bytes(), 0).map_err(|why| by_number(&why))?;

@@ -2,6 +2,7 @@
 /*
  * Keeps interrupts off for a while: on CPU 1 again and again, in a thread of the kernel, and on the
  * CPU of whoever writes to the parameter take_us; took has when that was, ns of CLOCK_MONOTONIC.
+ * Loads in a virtual machine alone.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -9,6 +10,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <asm/cpufeature.h>
 
 /* The longest of them, us. */
 #define LONGEST_US 50000
@@ -84,6 +86,8 @@ MODULE_PARM_DESC(took, "from when to when that was, ns of CLOCK_MONOTONIC");
 
 static int __init irqs_off_init(void)
 {
+	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR))
+		return -ENODEV;
 	if (length_us > LONGEST_US || every_ms < 1 || every_ms > 1000)
 		return -EINVAL;
 	if (!length_us)

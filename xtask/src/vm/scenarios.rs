@@ -337,8 +337,9 @@ step disturbed confusion slow=20 2 smi
 const DISTURBED: &str = "cd /root
 dmesg -n 1
 insmod /irqs_off.ko
-step disturbed confusion slow=2 1 higher equal stop overrun driver ktimers
+step disturbed confusion slow=2 1 higher equal stop overrun driver
 step moved confusion slow=4 5 moves
+step served confusion slow=8 2 ktimers
 ";
 
 /// That the latest wakes have what their processor counted, and that its readings are put together
@@ -502,7 +503,8 @@ impl<'p> Disturbed<'p> {
 
 fn disturbed(consoles: &[Console]) -> Result<(), String> {
     named_by(consoles)?;
-    are_named(first_console(consoles)?.ok("moved")?)
+    let console = first_console(consoles)?;
+    ["moved", "served"].into_iter().try_for_each(|step| are_named(console.ok(step)?))
 }
 
 /// That each disturbance is named as the main cause of the wakes that it mostly made late.

@@ -50,6 +50,8 @@ impl SymbolClass {
         if name.contains("_unlock_irq")
             || begins(&["finish_task_switch", "handle_softirqs", "__do_softirq", "do_softirq"])
             || begins(&["arch_local_irq_enable", "__local_bh_enable_ip"])
+            // The way back from an interrupt that came right behind the section.
+            || begins(&["preempt_schedule_irq", "raw_irqentry_exit", "irqentry_exit"])
         {
             return Self::Enabling;
         }
@@ -256,7 +258,9 @@ impl SymbolMap {
         let Some(&at) = below.first() else { return Interrupted::User };
         let inside = below
             .iter()
-            .find(|&&address| self.class(address) != SymbolClass::Enabling)
+            .find(|&&address| {
+                !matches!(self.class(address), SymbolClass::Enabling | SymbolClass::Vector)
+            })
             .map_or(at, |&address| address);
         let is_enabling = self.class(at) == SymbolClass::Enabling;
         Interrupted::Kernel(InterruptedCode { at, inside: self.start(inside), is_enabling })
@@ -326,6 +330,9 @@ mod tests {
             (0x900, "hrtimer_wakeup"),
             (0xa00, "tick_nohz_handler"),
             (0xb00, "sched_rt_period_timer"),
+            (0xc00, "preempt_schedule_irq"),
+            (0xd00, "irqentry_exit"),
+            (0xe00, "asm_sysvec_reschedule_ipi"),
         ];
         SymbolMap::new(names.map(|(address, name)| (address, name.to_owned())))
     }
@@ -360,6 +367,10 @@ mod tests {
         assert_eq!(map().place(&chain), KernelPlace::Syscall(0x300));
         let plain = InterruptedCode { at: 0x259, inside: 0x200, is_enabling: false };
         assert_eq!(map().interrupted(&[0x510, 0x410, 0x259]), Interrupted::Kernel(plain));
+        // Another interrupt came first, and the CPU was about to switch behind it.
+        let behind = InterruptedCode { at: 0xc20, inside: 0x200, is_enabling: true };
+        let chain = [0x510, 0x410, 0xc20, 0xd30, 0xe10, 0x259, 0x310];
+        assert_eq!(map().interrupted(&chain), Interrupted::Kernel(behind));
     }
 
     #[test]

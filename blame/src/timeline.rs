@@ -169,10 +169,10 @@ const IPI_HANDLER: &[u8] = b"IPI";
 /// The handler of an interrupt from another CPU.
 #[derive(Debug, Clone, Copy)]
 enum IpiHandler {
-    /// It begins, and no event has told yet what it is.
+    /// It begins, and no event has shown yet what it is.
     Entered { irq: u32, at_ns: u64, is_flagged: bool },
     /// An event of its own stands for it, on top of so many frames.
-    Told { irq: u32, depth: usize },
+    Recorded { irq: u32, depth: usize },
 }
 
 /// Counts of what went wrong on a CPU.
@@ -375,18 +375,18 @@ impl CpuTimeline {
     /// it is booked under its own name.
     pub(crate) fn leaves_out(&mut self, event: &TraceEvent, at_ns: u64) -> bool {
         match (self.ipi_handler.take(), &event.kind) {
-            // It tells no end: the handler shows how long it took.
+            // It has no end: the handler shows how long it took.
             (Some(IpiHandler::Entered { irq, .. }), TraceKind::VectorEntry(vector))
                 if *vector != Vector::IrqWork =>
             {
-                self.ipi_handler = Some(IpiHandler::Told { irq, depth: self.stack.len() });
+                self.ipi_handler = Some(IpiHandler::Recorded { irq, depth: self.stack.len() });
             }
             (Some(IpiHandler::Entered { irq, at_ns, is_flagged }), _) => {
                 self.close(at_ns);
                 let name = ShortName::new(IPI_HANDLER);
                 self.push(Activity::HardIrq { irq, name }, is_flagged);
             }
-            (Some(IpiHandler::Told { irq, depth }), TraceKind::IrqExit { irq: ended })
+            (Some(IpiHandler::Recorded { irq, depth }), TraceKind::IrqExit { irq: ended })
                 if irq == *ended =>
             {
                 // Where its own end was not recorded it ends with its handler.
@@ -885,7 +885,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handler_of_an_interrupt_that_is_told_is_left_out() {
+    fn the_handler_of_an_interrupt_that_is_recorded_is_left_out() {
         let entry = TraceKind::IrqEntry { irq: 1, name: ShortName::new(IPI_HANDLER) };
         let exit = TraceKind::IrqExit { irq: 1 };
         let running = Activity::Task { task: task(7), mode: TaskMode::Code };
@@ -906,14 +906,14 @@ mod tests {
         };
         for vector in [Vector::Reschedule, Vector::OtherCpu] {
             let ipi = Activity::Ipi { vector, sender: None };
-            let told = |to_ns| [(100, 160, running), (160, to_ns, ipi), (to_ns, 200, running)];
-            assert_eq!(handled(Some(vector), true), told(170));
-            assert_eq!(handled(Some(vector), false), told(180));
+            let booked = |to_ns| [(100, 160, running), (160, to_ns, ipi), (to_ns, 200, running)];
+            assert_eq!(handled(Some(vector), true), booked(170));
+            assert_eq!(handled(Some(vector), false), booked(180));
         }
         let handler = Activity::HardIrq { irq: 1, name: ShortName::new(IPI_HANDLER) };
-        let untold = [(100, 150, running), (150, 180, handler), (180, 200, running)];
-        assert_eq!(handled(None, true), untold);
-        // Of these no end is told everywhere.
+        let unrecorded = [(100, 150, running), (150, 180, handler), (180, 200, running)];
+        assert_eq!(handled(None, true), unrecorded);
+        // Of these no end is recorded everywhere.
         let spans = handled(Some(Vector::IrqWork), true);
         assert_eq!((spans[1].0, spans[spans.len() - 2].1), (150, 180));
         assert!(spans[1..spans.len() - 1].iter().all(|span| span.2 == handler), "{spans:?}");

@@ -1271,10 +1271,10 @@ fn a_timer_whose_interrupt_has_a_handler_is_the_timer() {
     });
     let handled: Vec<TraceEvent> = handled.collect();
     assert_ne!(handled, events);
-    let [told, seen] = [&events, &handled].map(|events| run(events, config()));
+    let [direct, seen] = [&events, &handled].map(|events| run(events, config()));
     only_cause(&seen, CauseKind::OtherTimers);
-    assert_eq!(seen.table.rows, told.table.rows);
-    assert_eq!(seen.worst, told.worst);
+    assert_eq!(seen.table.rows, direct.table.rows);
+    assert_eq!(seen.worst, direct.worst);
 }
 
 /// As on AArch64, where that interrupt has a handler around it.

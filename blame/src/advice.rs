@@ -356,7 +356,8 @@ fn timer_thread(cause: &LateCause, context: AdviceContext<'_>) -> String {
     let above = match (99_i32.saturating_sub(task.kernel_priority), context.cpu) {
         (priority @ 1..99, Some(cpu)) => {
             let above = priority + 1;
-            format!("raise that above it (`chrt -f -p {above} $(pgrep -x ktimers/{cpu})`), ")
+            let raise = format!("chrt -f -p {above} $(pgrep -x ktimers/{cpu})");
+            format!("raise ktimers/{cpu} above it (`{raise}`), ")
         }
         _ => String::new(),
     };

@@ -13,8 +13,8 @@ use punctual_trace::event::{ProcessorCounts, ShortName, TaskName, TraceEvent, Tr
 
 use crate::scenario::{
     APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, TIMERFD, UNLOCK, UNTHROTTLE,
-    US, WAKEUP, cat, config, config_of, disturbed, disturbed_on, equal, hog, idle, only_cause, run,
-    sender, servo, symbols, task,
+    US, WAKEUP, between, cat, config, config_of, disturbed, disturbed_on, equal, hog, idle,
+    ktimers, only_cause, run, sender, servo, symbols, task,
 };
 
 #[test]
@@ -409,11 +409,6 @@ fn the_kernels_own_timers_name_nobody() {
     assert_eq!(row.advice.rule, Some("isolation.nohz_full"));
 }
 
-/// PREEMPT_RT's thread that serves timers: FIFO 1.
-fn ktimers() -> TaskName {
-    task("ktimers/0", 20, 98)
-}
-
 /// The servo sleeps by a timer that the kernel's thread serves; these run one after the other from
 /// the timer's interrupt on, each for 50 us, before that thread gets the CPU.
 fn served_by_a_thread(scenario: &mut Scenario, before: &[TaskName]) {
@@ -425,27 +420,23 @@ fn served_by_a_thread(scenario: &mut Scenario, before: &[TaskName]) {
         at += 50 * US;
     }
     scenario.switch(at, 0, 0, ktimers());
-    scenario.event(at + US, 0, TraceKind::SoftirqEntry(8));
-    scenario.expire(at + 2 * US, 0, TIMER, TIMERFD);
-    scenario.wake(at + 3 * US, 0, servo(), 0);
-    scenario.event(at + 4 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-    scenario.event(at + 5 * US, 0, TraceKind::SoftirqExit(8));
+    scenario.serve(at + US);
     scenario.switch(at + 6 * US, 0, 0, servo());
 }
 
 #[test]
 fn a_thread_above_the_timers_own_keeps_the_timer() {
     let mut scenario = Scenario::new();
-    let (between, other) = (task("between", 203, 49), task("other", 204, 60));
+    let other = task("other", 204, 60);
     for _ in 0..40 {
         served_by_a_thread(&mut scenario, &[]);
     }
     for _ in 0..12 {
-        served_by_a_thread(&mut scenario, &[between, other, between]);
+        served_by_a_thread(&mut scenario, &[between(), other, between()]);
     }
     let outcome = scenario.run(config());
     let row = only_cause(&outcome, CauseKind::TimerThread);
-    let cause = LateCause::TimerThread { task: between };
+    let cause = LateCause::TimerThread { task: between() };
     // A microsecond until that thread serves is usual.
     assert_eq!((row.cause, row.time_ns), (cause, 12 * 99 * US));
     assert_eq!(
@@ -481,11 +472,7 @@ fn a_host_that_stops_the_timers_thread_is_not_its_way() {
         scenario.switch(release + 8 * US, 0, 0, ktimers());
         let ran_ns = TraceKind::RunTime { tid: ktimers().tid, took_ns: 2 * US };
         scenario.event(release + 900 * US, 0, ran_ns);
-        scenario.event(release + 901 * US, 0, TraceKind::SoftirqEntry(8));
-        scenario.expire(release + 902 * US, 0, TIMER, TIMERFD);
-        scenario.wake(release + 903 * US, 0, servo(), 0);
-        scenario.event(release + 904 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-        scenario.event(release + 905 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.serve(release + 901 * US);
         scenario.switch(release + 906 * US, 0, 0, servo());
     });
     let normal = outcome.worst[0].parts.iter().filter(|part| part.cause == LateCause::NormalPath);
@@ -514,21 +501,17 @@ fn a_timer_of_the_interrupts_own_is_served_by_nobody() {
 #[test]
 fn a_timers_thread_that_is_preempted_while_it_serves_goes_on() {
     let outcome = disturbed(|scenario| {
-        let between = task("between", 203, 49);
         let release = scenario.sleep(idle());
         scenario.timer_entry(release + 5 * US, 0).timer_exit(release + 7 * US, 0);
         scenario.switch(release + 8 * US, 0, 0, ktimers());
         scenario.event(release + 9 * US, 0, TraceKind::SoftirqEntry(8));
         scenario.timer_entry(release + 10 * US, 0).timer_exit(release + 12 * US, 0);
         scenario.is_soft = true;
-        scenario.switch(release + 13 * US, 0, 256, between);
+        scenario.switch(release + 13 * US, 0, 256, between());
         scenario.is_soft = false;
         scenario.switch(release + 113 * US, 0, 0, ktimers());
         scenario.is_soft = true;
-        scenario.expire(release + 114 * US, 0, TIMER, TIMERFD);
-        scenario.wake(release + 115 * US, 0, servo(), 0);
-        scenario.event(release + 116 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-        scenario.event(release + 117 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.go_on_serving(release + 114 * US);
         scenario.is_soft = false;
         scenario.switch(release + 118 * US, 0, 0, servo());
     });
@@ -540,15 +523,10 @@ fn a_timers_thread_that_is_preempted_while_it_serves_goes_on() {
 #[test]
 fn who_runs_before_a_timers_thread_that_is_on_its_way_keeps_it_from_the_release_on() {
     let outcome = disturbed(|scenario| {
-        let between = task("between", 203, 49);
-        let release = scenario.sleep(between);
+        let release = scenario.sleep(between());
         scenario.switch(release + 100 * US, 0, 0, ktimers());
         scenario.timer_entry(release + 104 * US, 0).timer_exit(release + 106 * US, 0);
-        scenario.event(release + 107 * US, 0, TraceKind::SoftirqEntry(8));
-        scenario.expire(release + 108 * US, 0, TIMER, TIMERFD);
-        scenario.wake(release + 109 * US, 0, servo(), 0);
-        scenario.event(release + 110 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-        scenario.event(release + 111 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.serve(release + 107 * US);
         scenario.switch(release + 112 * US, 0, 0, servo());
     });
     // What is usual until the interrupt comes is not its.
@@ -568,11 +546,7 @@ fn who_runs_until_the_interrupt_has_not_kept_the_timers_thread() {
         let release = scenario.sleep(hog());
         scenario.timer_entry(release + 105 * US, 0).timer_exit(release + 107 * US, 0);
         scenario.switch(release + 108 * US, 0, 0, ktimers());
-        scenario.event(release + 109 * US, 0, TraceKind::SoftirqEntry(8));
-        scenario.expire(release + 110 * US, 0, TIMER, TIMERFD);
-        scenario.wake(release + 111 * US, 0, servo(), 0);
-        scenario.event(release + 112 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-        scenario.event(release + 113 * US, 0, TraceKind::SoftirqExit(8));
+        scenario.serve(release + 109 * US);
         scenario.switch(release + 114 * US, 0, 0, servo());
     });
     let kinds = outcome.worst[0].parts.iter().map(|part| part.cause.kind());

@@ -31,6 +31,16 @@ pub(crate) fn idle() -> TaskName {
     task("swapper/0", 0, 120)
 }
 
+/// PREEMPT_RT's thread that serves timers on CPU 0: FIFO 1.
+pub(crate) fn ktimers() -> TaskName {
+    task("ktimers/0", 20, 98)
+}
+
+/// FIFO 50: above that one, below the servo.
+pub(crate) fn between() -> TaskName {
+    task("between", 203, 49)
+}
+
 /// FIFO 97.
 pub(crate) fn hog() -> TaskName {
     task("hog", 200, 2)
@@ -281,6 +291,19 @@ impl Scenario {
     pub(crate) fn start(&mut self, at_ns: u64) -> &mut Self {
         self.timer_exit(at_ns + 7_000, 0);
         self.switch(at_ns + 8_000, 0, 0, servo())
+    }
+
+    /// The thread that has CPU 0 serves the servo's timer.
+    pub(crate) fn serve(&mut self, at_ns: u64) -> &mut Self {
+        self.event(at_ns, 0, TraceKind::SoftirqEntry(8)).go_on_serving(at_ns + US)
+    }
+
+    /// As [`Self::serve`], behind the entry of its soft interrupt.
+    pub(crate) fn go_on_serving(&mut self, at_ns: u64) -> &mut Self {
+        self.expire(at_ns, 0, TIMER, TIMERFD).wake(at_ns + US, 0, servo(), 0);
+        self.event(at_ns + 2 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        self.event(at_ns + 3 * US, 0, TraceKind::SoftirqExit(8));
+        self
     }
 
     /// The servo's timer on CPU 0 wakes it on CPU 1, where `rest` happens before it runs that late;

@@ -9,8 +9,8 @@ use punctual_blame::table::CauseRow;
 use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
-    APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, TIMERFD, US, WAKEUP, assert_exact, cat, config,
-    config_of, disturbed, hog, idle, only_cause, run, servo, task,
+    APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, between, cat, config,
+    config_of, disturbed, hog, idle, ktimers, only_cause, run, servo, task,
 };
 
 /// Without the events of a kind on CPU 0.
@@ -232,8 +232,7 @@ fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
 fn a_timer_that_waits_longer_than_the_memory_has_who_kept_its_thread() {
     let mut scenario = Scenario::new();
     scenario.normals(40);
-    let (between, ktimers) = (task("between", 203, 49), task("ktimers/0", 20, 98));
-    let release = scenario.sleep(between);
+    let release = scenario.sleep(between());
     for tick in 0..400_u64 {
         let at = release + 5 * US + tick * 100 * US;
         scenario.timer_entry(at, 0);
@@ -242,12 +241,8 @@ fn a_timer_that_waits_longer_than_the_memory_has_who_kept_its_thread() {
         scenario.timer_exit(at + 3 * US, 0);
     }
     let at = release + 40 * MS;
-    scenario.switch(at, 0, 0, ktimers);
-    scenario.event(at + US, 0, TraceKind::SoftirqEntry(8));
-    scenario.expire(at + 2 * US, 0, TIMER, TIMERFD);
-    scenario.wake(at + 3 * US, 0, servo(), 0);
-    scenario.event(at + 4 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
-    scenario.event(at + 5 * US, 0, TraceKind::SoftirqExit(8));
+    scenario.switch(at, 0, 0, ktimers());
+    scenario.serve(at + US);
     scenario.switch(at + 6 * US, 0, 0, servo());
     scenario.release = release + 42 * MS;
     scenario.normals(3);

@@ -592,8 +592,10 @@ impl System {
         let at = self.path(folder);
         let failed = |error: std::io::Error| format!("{}: {error}", at.display());
         fs::create_dir_all(&at).map_err(failed)?;
-        let source = workspace::root().join(format!("xtask/src/vm/{name}.c"));
-        fs::copy(&source, at.join(format!("{name}.c"))).map_err(failed)?;
+        let sources = workspace::root().join("xtask/src/vm");
+        for file in [&format!("{name}.c"), "take.h"] {
+            fs::copy(sources.join(file), at.join(file)).map_err(failed)?;
+        }
         fs::write(at.join("Makefile"), format!("obj-m := {name}.o\n")).map_err(failed)?;
         // Tools of newer kernels look into /proc.
         fs::create_dir_all(self.path("proc")).map_err(failed)?;

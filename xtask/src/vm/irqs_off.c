@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
  * Keeps interrupts off for a while: on CPU 1 again and again, in a thread of the kernel, and on the
- * CPU of whoever writes to the parameter take_us; took has when that was, ns of CLOCK_MONOTONIC.
+ * CPU of whoever writes to the parameter take_us (take.h).
  * Loads in a virtual machine alone.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <asm/cpufeature.h>
-
-/* The longest of them, us. */
-#define LONGEST_US 50000
+#include "take.h"
 
 static unsigned int length_us;
 module_param(length_us, uint, 0);
@@ -24,8 +19,6 @@ module_param(every_ms, uint, 0);
 MODULE_PARM_DESC(every_ms, "the time between two, in [1, 1000] ms");
 
 static struct task_struct *keeper;
-static DEFINE_MUTEX(one_by_one);
-static u64 start_ns, end_ns;
 
 static noinline void keep(unsigned int us, u64 *from_ns, u64 *to_ns)
 {
@@ -51,38 +44,11 @@ static int keep_again(void *unused)
 	return 0;
 }
 
-static int take(const char *text, const struct kernel_param *param)
+static int take_for(unsigned int us)
 {
-	unsigned int us;
-	int failed = kstrtouint(text, 0, &us);
-
-	if (failed)
-		return failed;
-	if (us < 1 || us > LONGEST_US)
-		return -EINVAL;
-	mutex_lock(&one_by_one);
 	keep(us, &start_ns, &end_ns);
-	mutex_unlock(&one_by_one);
 	return 0;
 }
-
-static int took(char *text, const struct kernel_param *param)
-{
-	int length;
-
-	mutex_lock(&one_by_one);
-	length = sprintf(text, "%llu %llu\n", start_ns, end_ns);
-	mutex_unlock(&one_by_one);
-	return length;
-}
-
-static const struct kernel_param_ops take_ops = { .set = take };
-module_param_cb(take_us, &take_ops, NULL, 0200);
-MODULE_PARM_DESC(take_us, "keeps interrupts off on this CPU for so long, in [1, 50000] us");
-
-static const struct kernel_param_ops took_ops = { .get = took };
-module_param_cb(took, &took_ops, NULL, 0444);
-MODULE_PARM_DESC(took, "from when to when that was, ns of CLOCK_MONOTONIC");
 
 static int __init irqs_off_init(void)
 {

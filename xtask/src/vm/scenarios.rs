@@ -386,9 +386,11 @@ fn told_by_kind(console: &Console) -> Result<(), String> {
         let line = events.lines().find_map(|line| line.trim().strip_suffix(name));
         line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
     };
-    let (told, untold) = (count(" reschedule_entry:"), count(" ipi_entry:"));
-    println!("  {told} interrupts to reschedule, {untold} from another CPU of no known kind");
-    match (told, untold) {
+    let (reschedules, unknown) = (count(" reschedule_entry:"), count(" ipi_entry:"));
+    println!(
+        "  {reschedules} interrupts to reschedule, {unknown} from another CPU of no known kind"
+    );
+    match (reschedules, unknown) {
         (1.., 0) => Ok(()),
         _ => Err(format!("interrupts by their events:\n{events}")),
     }

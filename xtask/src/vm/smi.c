@@ -7,16 +7,14 @@
  * memmap=64K$0x30000 and memmap=4K$0x80000 take from it. Loads nowhere but on the bridge of QEMU's
  * machine `pc`.
  *
- * Write to the parameter take_us; took has when the first CPU was away, ns of CLOCK_MONOTONIC.
+ * Write to the parameter take_us (take.h); took has when the first CPU was away.
  */
 #include <linux/io.h>
 #include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/pci.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
+#include "take.h"
 
 #define QEMU_VENDOR 0x1af4
 /* SMRAM control (Intel 82441FX data sheet, 3.2.19). */
@@ -33,8 +31,6 @@
 #define APIC 0xfee00000
 #define APIC_COMMAND 0x300
 #define TO_ALL_AS_SMI 0x84200
-/* The longest of them, us. */
-#define LONGEST_US 50000
 
 struct taken {
 	u64 begin;
@@ -71,31 +67,20 @@ static const u8 handler[] = {
 
 static struct taken __iomem *first, *others;
 static void __iomem *apic;
-static DEFINE_MUTEX(one_by_one);
-static u64 start_ns, end_ns;
 
 static u64 clock_ns(u64 now_ns, u64 now, u64 at)
 {
 	return now_ns - div_u64((now - at) * 1000000, tsc_khz);
 }
 
-static int take(const char *text, const struct kernel_param *param)
+static int take_for(unsigned int us)
 {
-	unsigned int us;
 	u64 count, cycles, now, now_ns;
 	unsigned long flags;
-	int failed = kstrtouint(text, 0, &us);
 
-	if (failed)
-		return failed;
-	if (us < 1 || us > LONGEST_US)
-		return -EINVAL;
-	mutex_lock(&one_by_one);
 	/* Its file is there before the driver has begun, and until after it ended. */
-	if (!apic) {
-		mutex_unlock(&one_by_one);
+	if (!apic)
 		return -ENXIO;
-	}
 	cycles = div_u64((u64)us * tsc_khz, 1000);
 	writeq(cycles, &first->cycles);
 	writeq(cycles, &others->cycles);
@@ -105,37 +90,16 @@ static int take(const char *text, const struct kernel_param *param)
 	now_ns = ktime_get_ns();
 	while (readq(&first->count) == count && ktime_get_ns() - now_ns < NSEC_PER_SEC)
 		cpu_relax();
-	if (readq(&first->count) == count) {
-		mutex_unlock(&one_by_one);
+	if (readq(&first->count) == count)
 		return -ETIMEDOUT;
-	}
 	local_irq_save(flags);
 	now = rdtsc_ordered();
 	now_ns = ktime_get_ns();
 	local_irq_restore(flags);
 	start_ns = clock_ns(now_ns, now, readq(&first->begin));
 	end_ns = clock_ns(now_ns, now, readq(&first->end));
-	mutex_unlock(&one_by_one);
 	return 0;
 }
-
-static int took(char *text, const struct kernel_param *param)
-{
-	int length;
-
-	mutex_lock(&one_by_one);
-	length = sprintf(text, "%llu %llu\n", start_ns, end_ns);
-	mutex_unlock(&one_by_one);
-	return length;
-}
-
-static const struct kernel_param_ops take_ops = { .set = take };
-module_param_cb(take_us, &take_ops, NULL, 0200);
-MODULE_PARM_DESC(take_us, "takes all CPUs for so long, in [1, 50000] us");
-
-static const struct kernel_param_ops took_ops = { .get = took };
-module_param_cb(took, &took_ops, NULL, 0444);
-MODULE_PARM_DESC(took, "from when to when it took the first CPU, ns of CLOCK_MONOTONIC");
 
 static int replace(phys_addr_t entry, u32 words)
 {

@@ -37,7 +37,8 @@ pub enum ThreadState {
     Stopped,
 }
 
-/// `getdents64("/proc/PID/task")`: calls `each` with the number of each thread of a process.
+/// `getdents64("/proc/PID/task")`: calls `each` with the number of each thread of a process. Where
+/// one ends meanwhile, the kernel may leave another one out, which the next call finds.
 ///
 /// Errors: `ENOENT` when there is no such process, `EMFILE`.
 ///

@@ -4,14 +4,13 @@
 
 use std::fmt;
 
-use punctual_host::root::{Listing, Read, Root};
+use punctual_host::root::{Read, Root};
+use punctual_host::threads::{THREADS_MAX, processes, threads_of};
 use punctual_os::affinity;
 use punctual_os::scheduler::{DEADLINE, FIFO, ROUND_ROBIN, SchedAttributes};
 
 /// Bytes of a name that the kernel keeps (TASK_COMM_LEN, without its zero).
 const NAME_BYTES: usize = 15;
-/// The most threads that are looked at.
-const THREADS_MAX: usize = 4_096;
 
 /// The threads to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +118,8 @@ pub fn find_threads(
 pub fn real_time_threads(root: &Root) -> Vec<FollowedThread> {
     let mut threads = Vec::new();
     let mut seen = 0;
-    for pid in numbers(root, "/proc") {
-        for tid in numbers(root, &format!("/proc/{pid}/task")) {
+    for pid in processes(root) {
+        for tid in threads_of(root, pid) {
             seen += 1;
             if seen > THREADS_MAX {
                 return threads;
@@ -134,17 +133,9 @@ pub fn real_time_threads(root: &Root) -> Vec<FollowedThread> {
     threads
 }
 
-/// The numbers in a directory, in order.
-fn numbers(root: &Root, path: &str) -> Vec<i32> {
-    let Listing::Names(names) = root.list(path) else { return Vec::new() };
-    let mut numbers: Vec<i32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
-}
-
 fn of_process(root: &Root, pid: i32) -> Vec<FollowedThread> {
-    let tids = numbers(root, &format!("/proc/{pid}/task"));
-    tids.into_iter().filter_map(|tid| FollowedThread::read(root, pid, tid)).collect()
+    let tids = threads_of(root, pid).into_iter();
+    tids.filter_map(|tid| FollowedThread::read(root, pid, tid)).collect()
 }
 
 /// The line `Tgid` (proc_pid_status(5)), which /proc/TID has of every thread.
@@ -161,12 +152,12 @@ fn of_name(root: &Root, name: &str) -> Vec<FollowedThread> {
     };
     let mut threads = Vec::new();
     let mut seen = 0;
-    for pid in numbers(root, "/proc") {
+    for pid in processes(root) {
         if is_called(&format!("/proc/{pid}/comm")) {
             threads.extend(of_process(root, pid));
             continue;
         }
-        for tid in numbers(root, &format!("/proc/{pid}/task")) {
+        for tid in threads_of(root, pid) {
             seen += 1;
             if seen > THREADS_MAX {
                 return threads;

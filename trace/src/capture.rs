@@ -526,9 +526,11 @@ mod tests {
         assert_eq!(missing(&facts, "cpu_frequency"), 0, "a guest has none");
         facts.record("sched", "sched_wakeup");
         facts.record("irq_vectors", "local_timer_entry");
+        assert_eq!(missing(&facts, "thermal_apic_exit"), 1);
         facts.record("kvm", "kvm_exit");
         facts.record("ipi", "ipi_exit");
         assert_eq!(missing(&facts, "call_function_exit"), 0, "that of AArch64 shows it");
+        assert_eq!(missing(&facts, "thermal_apic_exit"), 0);
         assert_eq!(missing(&facts, "call_function_entry"), 1);
         assert_eq!(missing(&facts, "local_timer_entry"), 0);
         assert_eq!(missing(&facts, "sched_waking"), 0);

@@ -286,7 +286,9 @@ mod tests {
             found.missing.iter().any(|missing| missing.name == name)
         };
         assert!(!lacks(&arm64, "reschedule_entry") && !lacks(&arm64, "call_function_exit"));
+        assert!(!lacks(&arm64, "local_timer_entry") && !lacks(&arm64, "thermal_apic_exit"));
         assert!(!lacks(&x86, "ipi_entry") && lacks(&x86, "call_function_exit"));
+        assert!(lacks(&x86, "local_timer_entry") && lacks(&x86, "thermal_apic_exit"));
         assert_eq!(arm64.reasons.vector(6), Some(Vector::Reschedule));
         assert_eq!(x86.reasons.vector(6), None, "nothing needs them");
         assert!(!lacks(&arm64, "printk_formats") && !lacks(&x86, "printk_formats"));

@@ -193,7 +193,7 @@ impl Prepared {
                 (ExperimentEnd::Stopped, Some(_)) => ExperimentEnd::Late,
                 (end, _) => end.clone(),
             };
-            let measured = MeasuredLoops {
+            let measured = CountedBlocks {
                 followed: followed.map(|(follower, began)| FollowedFigures::of(follower, began)),
                 end: force.map_or(by_itself, ExperimentEnd::Watchdog),
                 late: late.first(),
@@ -206,7 +206,7 @@ impl Prepared {
             Ok(measured)
         })?;
         clock.discipline();
-        let MeasuredLoops { tallies, drained, followed, end, late } = measured;
+        let CountedBlocks { tallies, drained, followed, end, late } = measured;
         Ok(LoopsOutcome {
             sink: drained.sink,
             runs: tallies.outcomes(&plan, &views),
@@ -221,8 +221,8 @@ impl Prepared {
     }
 }
 
-/// The state when the last block that counts is over.
-struct MeasuredLoops<S> {
+/// What is there when the last block that counts is over.
+struct CountedBlocks<S> {
     tallies: Tallies,
     drained: Drained<S>,
     followed: Option<FollowedFigures>,

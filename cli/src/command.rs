@@ -1,8 +1,9 @@
 //! The command line as data: arguments in, a report out, a view printed, an exit code. Nothing else
-//! of the program knows it; what subcommands share is in `subcommand`.
+//! of the program knows it, but for the sections of `measure`'s experiments, which views take from
+//! their files; what subcommands share is in `subcommand`.
 //!
 //! One file a subcommand; those of two lines stand with the one they are like (`respond` with
-//! `stimulate`, `capture` with `facts`, `completions` and `schema` with `man`).
+//! `stimulate`, `capture` with `facts`; `completions`, `man` and `schema` in `generated`).
 
 mod analyse;
 mod baseline;

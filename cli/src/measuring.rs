@@ -1,6 +1,7 @@
 //! The life that experiments of the lab share, from arguments to a report; it writes none.
 //!
-//! An experiment is a file in `command/measure` that implements [`Measuring`] for its arguments.
+//! An experiment is a file in `command/measure` that implements [`Measuring`] for its arguments;
+//! `command/blame.rs` is one more.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

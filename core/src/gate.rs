@@ -4,11 +4,13 @@
 //! For such loops: the library's own, the periodic experiment's and that of `measure work`. Never
 //! allocates, never fails, calls nothing but the clock, the wait and the observer that it is given.
 //!
-//! Between the stamp of a wake and the body stands, in this order: after a sleep the clock's new
-//! anchor (a read of the kernel's clock and one more of the counter), the spin where the wait has
-//! one, a load of the stop flag, what was missed, the cycle. What counts and records the cycle
-//! before (the observer), and the search for releases that passed while the body ran, stand at the
-//! beginning of the next wait.
+//! Between the end of a sleep and the body stand, in this order: the stamp of its end, the clock's
+//! new anchor (a read of the kernel's clock and one more of the counter), the spin where the wait
+//! has one, a load of the stop flag, what was missed, the cycle. The start of the cycle is the last
+//! poll of the spin; without one, that stamp. Where a wait with a spin has no time to sleep, the
+//! clock is anchored before the spin all the same. What counts and records the cycle before (the
+//! observer), and the search for releases that passed while the body ran, stand at the beginning of
+//! the next wait.
 //!
 //! After a stall in the wait the oldest release runs, and carries the whole lateness; the others
 //! that passed are missed, and so are those that pass while the body runs. A missed release never

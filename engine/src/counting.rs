@@ -44,8 +44,8 @@ pub fn ring_of(period: Period) -> Words {
     ring
 }
 
-/// Keeps the samples of one segment of a loop in a ring that outlives it, which counts what it
-/// had no room for and what was missed; it has no page.
+/// Keeps the samples of a loop, segment by segment, in a ring that outlives it, which counts what
+/// it had no room for and what was missed; it has no page.
 #[derive(Debug)]
 pub struct SampleRecorder<'a> {
     /// None once segments do not count.

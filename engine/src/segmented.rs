@@ -3,7 +3,8 @@
 //!
 //! Decides nothing about threads, sessions or files. A segment begins on a grid that its caller
 //! gives; what the wait learned stays from one to the next. In a segment nothing is allocated, and
-//! nothing called but the clock, the wait and the observer.
+//! nothing called but the clock, the wait and the observer, what counts stalls and beats for the
+//! watchdog, and what keeps the grid away from the kernel's tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

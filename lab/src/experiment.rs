@@ -1,9 +1,9 @@
-//! The life of every experiment: judged for safety, the session entered, loads started and ended,
-//! the measurement, what throttling did to it.
+//! The life of every experiment: judged for safety, the process prepared (memory locked, idle
+//! states held), the measurement, which starts and ends its loads, what throttling did to it.
 //!
 //! For the command line. An experiment fills in [`Experiment`]; what it tells while it runs goes to
-//! an [`Observer`]. A stop (SIGINT, SIGTERM) ends any of them early with what there is. Never
-//! prints; gives facts, no sentences.
+//! an [`Observer`]. A stop (SIGINT, SIGTERM, SIGHUP) ends any of them early with what there is.
+//! Never prints; gives facts, no sentences.
 
 mod blocks;
 mod loading;

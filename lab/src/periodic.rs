@@ -1,8 +1,8 @@
 //! The periodic experiment: loops on this machine's clock, under conditions that take turns.
 //!
-//! For `check`, `measure periodic`, `measure wait` and `soak` (NIST's periodic task, LinuxCNC's
-//! latency test, cyclictest). Runs threads, never prints; what it learns is returned, and on the
-//! way handed to a sink, sample by sample. Analysis is somebody else's.
+//! For `check`, `measure periodic`, `measure wait`, `soak`, `tune experiment` and papers (NIST's
+//! periodic task, LinuxCNC's latency test, cyclictest). Runs threads, never prints; what it learns
+//! is returned, and on the way handed to a sink, sample by sample. Analysis is somebody else's.
 
 mod causes;
 mod claims;

@@ -130,9 +130,9 @@ impl<C: Clock> Loop<C> {
     ///
     /// The first call fixes which release is the first, one that is still to come, and the watchdog
     /// looks from there on, as it did in the setup. A cycle is counted at the beginning of the next
-    /// wait, so that readers are a cycle behind. Between the wake and the return stand the clock's
-    /// new anchor after a sleep, the spin where the wait has one, a look at the stop, what was
-    /// missed, and the watchdog's heartbeat.
+    /// wait, so that readers are a cycle behind. Between the end of the sleep and the return stand
+    /// its stamp, the clock's new anchor, the spin where the wait has one, a look at the stop, what
+    /// was missed, and the watchdog's heartbeat.
     ///
     /// # Real-time: in loop, waits
     #[inline]

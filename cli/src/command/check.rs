@@ -1,8 +1,9 @@
 //! `punctual check`: how punctual is this machine?
 //!
-//! Collects facts, picks a CPU, runs the periodic experiment idle and under each load in turn,
-//! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
-//! `result.json` and `samples.punctual` into a directory of its own.
+//! Collects facts, picks a CPU, runs the periodic experiment idle and under each load in turn (in a
+//! short run under all at once), interleaved in blocks so that a drift of the machine hits all
+//! alike, and judges. Writes `result.json`, a page and, unless refused, `samples.punctual` into a
+//! directory of its own.
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, ValueEnum};

@@ -2,7 +2,8 @@
 //! result; here they are listed.
 //!
 //! A new experiment of the lab is a file that implements `Measuring` for its arguments and has
-//! the section that is shown ([`work`] is the pattern), and a row of `experiments!`. Loops that
+//! the section that is shown ([`work`] is the pattern), a row of `experiments!`, and its body in a
+//! result (CONTRIBUTING.md has all the steps). Loops that
 //! become runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
 //! `experiment::loops`.
 

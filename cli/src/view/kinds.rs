@@ -2,7 +2,7 @@
 //! page.
 //!
 //! A kind has a file here and a row in [`document`] or [`section`]; an experiment of `measure` has
-//! its section in the file of its command.
+//! its section in the file of its command, but for `periodic` and `wait`, whose loops are runs.
 
 pub(crate) mod blame;
 pub(crate) mod campaign;

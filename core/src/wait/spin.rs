@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 /// The last of a spin, in which the processor gets no hint that it spins: the hint takes tens of
-/// ns, a poll about 10, and the exit scatters by what lies between two polls.
+/// ns, a poll 10 to 30, and the exit scatters by what lies between two polls.
 const NEAR: Span = Span::from_us(1);
 
 /// The longest pause of the processor: a stop is seen after it.
@@ -33,7 +33,7 @@ pub(super) struct Spinner {
 
 impl Spin {
     /// A gap between two polls that counts as a stall: an order of magnitude above the cost of a
-    /// poll (20–30 ns), below the shortest interrupt (about 1 µs).
+    /// poll (10 to 30 ns), below the shortest interrupt (about 1 µs).
     pub const STALL: Span = Span::from_us(1);
 
     /// After a gap longer than this the clock is anchored anew: the machine may have been

@@ -1,9 +1,10 @@
 //! Why the loops of a periodic experiment were late: the kernel's events, recorded while they run.
 //!
-//! For `check --blame` and `measure --blame`. What recording costs is measured first, on a loop
-//! like the first one, with and without it in turns; where that is too much, the loops are measured
-//! without, and recorded behind that in blocks that do not count. Only what passes in blocks is
-//! looked at. Changes nothing of the machine; the events end with the process. Never prints.
+//! For `--blame` of `check`, `measure periodic` and `measure wait`. What recording costs is
+//! measured first, on a loop like the first one, with and without it in turns; where that is too
+//! much, the loops are measured without, and recorded behind that in blocks that do not count. Only
+//! what passes in blocks is looked at. Changes nothing of the machine; the events end with the
+//! process. Never prints.
 
 use std::collections::BTreeMap;
 use std::fmt;

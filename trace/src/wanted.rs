@@ -129,6 +129,15 @@ const fn vector_exit(name: &'static str, lost_without: &'static str) -> WantedEv
 }
 
 impl WantedEvent {
+    /// Returns true where another architecture's event stands for this one. x86 has the events of
+    /// AArch64 too (6.4 on), of which none comes: where a kernel has a vector, it is an x86.
+    #[must_use]
+    pub fn is_shown_by_another(&self, has: impl Fn(&str) -> bool) -> bool {
+        let is_vector = |row: &&Self| row.system == "irq_vectors";
+        let is_x86 = || WANTED.iter().filter(is_vector).any(|row| has(row.name));
+        self.shown_by.is_some_and(&has) && !(is_vector(&self) && is_x86())
+    }
+
     const fn filtered(self, filter: EventFilter) -> Self {
         Self { filter: Some(filter), ..self }
     }

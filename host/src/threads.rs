@@ -12,7 +12,7 @@ use crate::cpulist::CpuList;
 use crate::root::{Listing, Read, Root};
 
 /// The most threads that are listed: more than any machine with a real-time loop has, and read in
-/// some 50 ms.
+/// some 50 ms each time.
 pub const THREADS_MAX: usize = 4_096;
 /// The most lists of a process's threads that are read for one answer.
 const LISTS_MAX: usize = 4;
@@ -330,17 +330,17 @@ mod tests {
 
     #[test]
     fn a_thread_that_one_list_leaves_out_is_found() {
-        let united_of = |lists: &[&[i32]]| {
+        let union = |lists: &[&[i32]]| {
             let mut lists = lists.iter();
             let threads =
                 united(|| lists.next().expect("no more is read").iter().copied().collect());
             (threads, lists.count())
         };
         // 12 ended, and 13 was left out.
-        assert_eq!(united_of(&[&[11, 12], &[11, 13], &[11, 13]]), (vec![11, 12, 13], 0));
-        assert_eq!(united_of(&[&[11, 12], &[11, 12], &[]]), (vec![11, 12], 1));
+        assert_eq!(union(&[&[11, 12], &[11, 13], &[11, 13]]), (vec![11, 12, 13], 0));
+        assert_eq!(union(&[&[11, 12], &[11, 12], &[]]), (vec![11, 12], 1));
         // Threads that begin and end all the time do not hold it up.
-        assert_eq!(united_of(&[&[1], &[2], &[3], &[4], &[5]]), (vec![1, 2, 3, 4], 1));
+        assert_eq!(union(&[&[1], &[2], &[3], &[4], &[5]]), (vec![1, 2, 3, 4], 1));
         assert!(threads_of(&Root::live(), i32::MAX).is_empty());
     }
 

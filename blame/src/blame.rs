@@ -236,7 +236,7 @@ impl Blame {
                 self.timer_irq = Some(irq);
                 Some(TraceKind::VectorEntry(Vector::LocalTimer))
             }
-            TraceKind::IrqExit { irq } if self.timer_irq == Some(irq) => {
+            TraceKind::IrqExit { irq, .. } if self.timer_irq == Some(irq) => {
                 Some(TraceKind::VectorExit(Vector::LocalTimer))
             }
             _ => None,

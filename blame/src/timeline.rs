@@ -386,7 +386,7 @@ impl CpuTimeline {
                 let name = ShortName::new(IPI_HANDLER);
                 self.push(Activity::HardIrq { irq, name }, is_flagged);
             }
-            (Some(IpiHandler::Recorded { irq, depth }), TraceKind::IrqExit { irq: ended })
+            (Some(IpiHandler::Recorded { irq, depth }), TraceKind::IrqExit { irq: ended, .. })
                 if irq == *ended =>
             {
                 // Where its own end was not recorded it ends with its handler.
@@ -576,7 +576,7 @@ impl CpuTimeline {
             TraceKind::IrqEntry { irq, name } => {
                 self.push(Activity::HardIrq { irq, name }, is_flagged);
             }
-            TraceKind::IrqExit { irq: ended } => {
+            TraceKind::IrqExit { irq: ended, .. } => {
                 self.pop(|frame| matches!(frame, Activity::HardIrq { irq, .. } if *irq == ended));
             }
             TraceKind::SoftirqEntry(number) => {
@@ -887,7 +887,7 @@ mod tests {
     #[test]
     fn the_handler_of_an_interrupt_that_is_recorded_is_left_out() {
         let entry = TraceKind::IrqEntry { irq: 1, name: ShortName::new(IPI_HANDLER) };
-        let exit = TraceKind::IrqExit { irq: 1 };
+        let exit = TraceKind::IrqExit { irq: 1, is_handled: None };
         let running = Activity::Task { task: task(7), mode: TaskMode::Code };
         let handled = |vector: Option<Vector>, has_end: bool| {
             let mut cpu = cpu();

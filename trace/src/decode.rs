@@ -149,7 +149,7 @@ pub(crate) const RECIPES: &[Recipe] = &[
     entry("x86_platform_ipi_entry", Vector::Platform),
     exit("x86_platform_ipi_exit", Vector::Platform),
     recipe("irq", "irq_handler_entry", Shape::IrqEntry, &["irq", "name"]),
-    recipe("irq", "irq_handler_exit", Shape::IrqExit, &["irq"]),
+    recipe("irq", "irq_handler_exit", Shape::IrqExit, &["irq", "?ret"]),
     recipe("irq", "softirq_entry", Shape::SoftirqEntry, &["vec"]),
     recipe("irq", "softirq_exit", Shape::SoftirqExit, &["vec"]),
     recipe("ipi", "ipi_send_cpu", Shape::IpiSendCpu, &["cpu", "?callback"]),
@@ -228,7 +228,10 @@ impl Shape {
             Self::VectorEntry(vector) => TraceKind::VectorEntry(vector),
             Self::VectorExit(vector) => TraceKind::VectorExit(vector),
             Self::IrqEntry => TraceKind::IrqEntry { irq: small(values, 0)?, name: values.name(1)? },
-            Self::IrqExit => TraceKind::IrqExit { irq: small(values, 0)? },
+            Self::IrqExit => TraceKind::IrqExit {
+                irq: small(values, 0)?,
+                is_handled: values.number(1).map(|answer| answer != 0),
+            },
             Self::SoftirqEntry => TraceKind::SoftirqEntry(tiny(values.number(0)?)),
             Self::SoftirqExit => TraceKind::SoftirqExit(tiny(values.number(0)?)),
             Self::IpiSendCpu => TraceKind::IpiSend {

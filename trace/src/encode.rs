@@ -81,7 +81,10 @@ fn taken_apart(kind: &TraceKind) -> Option<(Shape, Parts<'_>)> {
         TraceKind::IrqEntry { irq, name } => {
             (Shape::IrqEntry, row(&[small(*irq), Some(Part::Name(*name))]))
         }
-        TraceKind::IrqExit { irq } => (Shape::IrqExit, row(&[small(*irq)])),
+        TraceKind::IrqExit { irq, is_handled } => {
+            let handled = is_handled.and_then(|is_handled| small(u32::from(is_handled)));
+            (Shape::IrqExit, row(&[small(*irq), handled]))
+        }
         TraceKind::SoftirqEntry(vector) => (Shape::SoftirqEntry, row(&[small(u32::from(*vector))])),
         TraceKind::SoftirqExit(vector) => (Shape::SoftirqExit, row(&[small(u32::from(*vector))])),
         TraceKind::IpiSend { targets, callback } => {
@@ -146,6 +149,11 @@ pub(crate) fn shape_of(kind: &TraceKind) -> Option<Shape> {
 pub(crate) enum NamedValue {
     Number(u64),
     Text(String),
+}
+
+/// Returns true for a field that has the address of a function.
+pub(crate) fn is_function(field: &str) -> bool {
+    matches!(field, "function" | "func" | "callback")
 }
 
 /// The place of an event in the table of those that are understood, and its fields by name.
@@ -458,7 +466,7 @@ pub(crate) mod tests {
                 0 => TraceKind::VectorEntry(vector),
                 1 => TraceKind::VectorExit(vector),
                 2 => TraceKind::IrqEntry { irq: small, name },
-                3 => TraceKind::IrqExit { irq: small },
+                3 => TraceKind::IrqExit { irq: small, is_handled: Some(small % 2 == 0) },
                 4 => TraceKind::SoftirqEntry(small.to_le_bytes()[0]),
                 5 => TraceKind::SoftirqExit(small.to_le_bytes()[0]),
                 6 => TraceKind::CallQueued { target_cpu: small, request: number, function },

@@ -330,6 +330,9 @@ pub enum TraceKind {
     IrqExit {
         /// The interrupt's number.
         irq: u32,
+        /// True where the handler had something to do; `None` where the record does not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        is_handled: Option<bool>,
     },
     /// `irq:softirq_entry`; 0 HI, 1 TIMER, 2 NET_TX, 3 NET_RX, 4 BLOCK, 5 IRQ_POLL, 6 TASKLET,
     /// 7 SCHED, 8 HRTIMER, 9 RCU.

@@ -257,7 +257,7 @@ fn a_device() {
     let outcome = disturbed(|scenario| {
         let release = scenario.sleep(idle());
         scenario.event(release - US, 0, TraceKind::IrqEntry { irq: 31, name });
-        scenario.event(release + 150 * US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.event(release + 150 * US, 0, TraceKind::IrqExit { irq: 31, is_handled: None });
         scenario.fire(release + 151 * US).start(release + 153 * US);
     });
     let row = only_cause(&outcome, CauseKind::HardIrq);
@@ -271,7 +271,7 @@ fn a_soft_interrupt_with_its_device() {
     let outcome = disturbed(|scenario| {
         let release = scenario.sleep(idle());
         scenario.event(release - 3 * US, 0, TraceKind::IrqEntry { irq: 31, name });
-        scenario.event(release - US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.event(release - US, 0, TraceKind::IrqExit { irq: 31, is_handled: None });
         scenario.event(release - 500, 0, TraceKind::SoftirqEntry(3));
         scenario.event(release + 90 * US, 0, TraceKind::SoftirqExit(3));
         scenario.fire(release + 91 * US).start(release + 93 * US);
@@ -1238,7 +1238,9 @@ fn a_timer_whose_interrupt_has_a_handler_is_the_timer() {
     let handled = events.iter().map(|event| {
         let kind = match event.kind {
             TraceKind::VectorEntry(Vector::LocalTimer) => TraceKind::IrqEntry { irq: 11, name },
-            TraceKind::VectorExit(Vector::LocalTimer) => TraceKind::IrqExit { irq: 11 },
+            TraceKind::VectorExit(Vector::LocalTimer) => {
+                TraceKind::IrqExit { irq: 11, is_handled: None }
+            }
             ref kind => kind.clone(),
         };
         TraceEvent { kind, ..event.clone() }
@@ -1265,7 +1267,7 @@ fn the_handler_around_an_interrupt_from_another_cpu_changes_nothing() {
             }
             reschedule(scenario, came);
             if handler.is_some() {
-                scenario.event(came + 4 * US, 1, TraceKind::IrqExit { irq: 1 });
+                scenario.event(came + 4 * US, 1, TraceKind::IrqExit { irq: 1, is_handled: None });
             }
         });
         let parts = outcome.worst[0].parts.iter();
@@ -1394,7 +1396,7 @@ fn a_thread_that_an_interrupt_wakes_has_the_interrupts_entry_as_release() {
         scenario.switch(at - 500 * US, 0, 1, idle());
         scenario.event(at, 0, TraceKind::IrqEntry { irq: 12, name });
         scenario.wake(at + 3 * US, 0, servo(), 0);
-        scenario.event(at + 4 * US, 0, TraceKind::IrqExit { irq: 12 });
+        scenario.event(at + 4 * US, 0, TraceKind::IrqExit { irq: 12, is_handled: None });
         if cycle >= 40 {
             scenario.event(at + 4_500, 0, TraceKind::SoftirqEntry(9));
             scenario.event(at + 94 * US, 0, TraceKind::SoftirqExit(9));
@@ -1421,7 +1423,7 @@ fn a_thread_behind_an_interrupts_thread_has_the_same_release() {
         scenario.switch(at - 500 * US, 0, 1, idle());
         scenario.event(at, 0, TraceKind::IrqEntry { irq: 12, name: ShortName::new(b"can0") });
         scenario.wake(at + US, 0, irq_thread, 0);
-        scenario.event(at + 2 * US, 0, TraceKind::IrqExit { irq: 12 });
+        scenario.event(at + 2 * US, 0, TraceKind::IrqExit { irq: 12, is_handled: None });
         scenario.switch(at + 3 * US, 0, 0, irq_thread);
         scenario.wake(at + 10 * US, 0, servo(), 0);
         scenario.switch(at + 12 * US, 0, 1, servo());

@@ -235,7 +235,7 @@ impl World {
                 self.event(cpu, TraceKind::IrqEntry { irq: 9, name });
                 self.interrupt[cpu] = Some(Label::Irq);
                 self.pass();
-                self.event(cpu, TraceKind::IrqExit { irq: 9 });
+                self.event(cpu, TraceKind::IrqExit { irq: 9, is_handled: None });
                 self.interrupt[cpu] = None;
             }
             (Action::HogRuns(cpu), _) if self.is_hog_asleep && self.running[cpu] == Label::Idle => {

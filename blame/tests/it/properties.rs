@@ -146,7 +146,7 @@ fn any_kind() -> impl Strategy<Value = TraceKind> {
         any_vector().prop_map(TraceKind::VectorExit),
         (0u32..3).prop_map(move |irq| TraceKind::IrqEntry { irq, name }),
         (0u32..3).prop_map(move |irq| TraceKind::IrqEntry { irq, name: handler }),
-        (0u32..3).prop_map(|irq| TraceKind::IrqExit { irq }),
+        (0u32..3).prop_map(|irq| TraceKind::IrqExit { irq, is_handled: None }),
         any::<u8>().prop_map(TraceKind::SoftirqEntry),
         (0u8..10).prop_map(TraceKind::SoftirqExit),
         any::<[u64; 2]>()

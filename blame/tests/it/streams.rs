@@ -713,7 +713,7 @@ fn of_few_events_a_devices_waking_is_not_the_timers_before_it() {
         let name = ShortName::new(b"eth0");
         scenario.event(at + 900 * US, 0, TraceKind::IrqEntry { irq: 31, name });
         scenario.wake(at + 901 * US, 0, servo(), 0);
-        scenario.event(at + 902 * US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.event(at + 902 * US, 0, TraceKind::IrqExit { irq: 31, is_handled: None });
         scenario.switch(at + 903 * US, 0, 0, servo()).switch(at + 950 * US, 0, 1, idle());
         at += MS;
     }

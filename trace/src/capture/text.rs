@@ -458,6 +458,7 @@ impl TextParts {
             match field {
                 "cpumask" | "target_cpus" => parts.cpus = parse_cpus(word),
                 "prev_state" => parts.numbers[part] = parse_state(word),
+                "ret" => parts.numbers[part] = parse_answer(word),
                 "function" | "func" | "callback" => {
                     parts.numbers[part] =
                         Some(parse_pointer(word).unwrap_or_else(|| symbols.number(word)));
@@ -558,6 +559,15 @@ fn parse_number(word: &str) -> Option<u64> {
     }
     let unsigned = word.parse().ok();
     unsigned.or_else(|| word.parse::<i64>().ok().map(i64::cast_unsigned))
+}
+
+/// What a handler of interrupts answered: a number, or the kernel's words.
+fn parse_answer(word: &str) -> Option<u64> {
+    match word {
+        "handled" => Some(1),
+        "unhandled" => Some(0),
+        _ => parse_number(word),
+    }
 }
 
 /// A thread's state: a number, or the kernel's letters, `R+` and `D|K`.

@@ -146,7 +146,7 @@ impl<R: BufRead> WprofReader<R> {
                 if let Some(start_ns) = start_ns {
                     self.put(start_ns, line.cpu, tid, TraceKind::IrqEntry { irq, name });
                 }
-                self.put(end_ns, line.cpu, tid, TraceKind::IrqExit { irq });
+                self.put(end_ns, line.cpu, tid, TraceKind::IrqExit { irq, is_handled: None });
             }
             "softirq" => {
                 let action = line.action.as_deref().unwrap_or_default();

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use crate::capture::{CaptureClock, THREAD_NAMES_MAX};
 use crate::decode::RECIPES;
-use crate::encode::{NamedValue, named_values};
+use crate::encode::{NamedValue, is_function, named_values};
 use crate::event::{CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
 
@@ -85,8 +85,12 @@ impl<W: Write> TextWriter<W> {
                 }
                 NamedValue::Number(number) => match key {
                     "hrtimer" | "csd" => write!(self.out, " {key}={number:#x}")?,
-                    "function" | "func" | "callback" => {
+                    _ if is_function(key) => {
                         write!(self.out, " {key}={}", self.function(number))?;
+                    }
+                    "ret" => {
+                        let answer = if number == 0 { "unhandled" } else { "handled" };
+                        write!(self.out, " {key}={answer}")?;
                     }
                     // A set of bits.
                     "prev_state" => write!(self.out, " {key}={number}")?,

@@ -131,6 +131,27 @@ pub struct CaptureCounts {
     pub out_of_order: u64,
 }
 
+/// The kernel that was recorded, as `uname` names it; `None` where that is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct KernelName {
+    /// Its release, `6.18.44`.
+    pub release: Option<Box<str>>,
+    /// The architecture of its machine, `x86_64`.
+    pub machine: Option<Box<str>>,
+}
+
+impl KernelName {
+    /// From `Linux name 6.18.0 x86_64`, as trace-cmd writes it.
+    fn of_uname(text: &str) -> Self {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let word = |place: Option<usize>| place.and_then(|place| words.get(place).copied());
+        let machine = word(words.len().checked_sub(1));
+        let release = word(words.len().checked_sub(2).filter(|place| *place > 1));
+        let kept = |word: &str| plain(word).into_boxed_str();
+        Self { release: release.map(kept), machine: machine.map(kept) }
+    }
+}
+
 /// The facts of a capture: those in its head, and those that were found while it was read.
 #[derive(Debug, Clone)]
 pub struct CaptureFacts {
@@ -139,7 +160,7 @@ pub struct CaptureFacts {
     time_step_ns: u64,
     symbols: Symbols,
     threads: Vec<TaskName>,
-    machine: Option<Box<str>>,
+    kernel: KernelName,
     /// Processes with their threads.
     processes: BTreeSet<(Tid, Tid)>,
     /// True for each event that the capture has, by its place in the table of those that are
@@ -162,7 +183,7 @@ impl CaptureFacts {
             time_step_ns: 1,
             symbols: Symbols::default(),
             threads: Vec::new(),
-            machine: None,
+            kernel: KernelName::default(),
             processes: BTreeSet::new(),
             recorded: [false; RECIPES.len()],
             has_chains: false,
@@ -205,11 +226,10 @@ impl CaptureFacts {
         &self.threads
     }
 
-    /// The architecture of the machine that was recorded, as `uname -m` names it; `None` where it
-    /// does not say.
+    /// The kernel that was recorded.
     #[must_use]
-    pub fn machine(&self) -> Option<&str> {
-        self.machine.as_deref()
+    pub const fn kernel(&self) -> &KernelName {
+        &self.kernel
     }
 
     /// Returns true where it has the processes of its threads; false for one that this program
@@ -369,8 +389,8 @@ impl CaptureFacts {
         }
     }
 
-    fn set_machine(&mut self, machine: &str) {
-        self.machine = Some(plain(machine).into_boxed_str());
+    fn set_kernel(&mut self, kernel: KernelName) {
+        self.kernel = kernel;
     }
 
     /// A thread belongs to a process. The idle threads have none, and a thread that is being ended

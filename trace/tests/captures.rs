@@ -9,7 +9,7 @@ use punctual_trace::capture::perf_data::PerfDataReader;
 use punctual_trace::capture::text::TextReader;
 use punctual_trace::capture::trace_dat::TraceDatReader;
 use punctual_trace::capture::{
-    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, Untold,
+    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, KernelName, Untold,
 };
 use punctual_trace::event::{ProcessorCounts, TraceEvent, TraceKind};
 use punctual_trace::symbols::Symbols;
@@ -172,7 +172,7 @@ fn each_trace_dat_says_the_same() {
 fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
     let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
     assert!(binary.facts.has_processes());
-    assert_eq!(binary.facts.machine(), Some("x86_64"));
+    assert_eq!(binary.facts.kernel().machine.as_deref(), Some("x86_64"));
     let pipe = Whole::read(PerfDataReader::open_pipe(file("perf.pipe")).unwrap());
     assert!(pipe.facts.has_processes());
     // Each thread that wrote an event has a process, and the first of a process is its own.
@@ -186,7 +186,7 @@ fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
     // trace-cmd keeps no processes.
     let tracecmd = Whole::trace_dat("trace-6.dat");
     assert!(!tracecmd.facts.has_processes());
-    assert_eq!(tracecmd.facts.machine(), None, "these were kept without it");
+    assert_eq!(*tracecmd.facts.kernel(), KernelName::default(), "these were kept without it");
     assert!(!Whole::text("ftrace.txt").facts.has_processes());
 }
 

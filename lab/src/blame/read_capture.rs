@@ -56,7 +56,8 @@ impl ReadCapture {
         let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
         let threads = facts.threads().to_vec();
         let note = facts.note().map(Note::read).transpose();
-        let machine = facts.machine().and_then(CallNumbers::of_machine);
+        let machine = facts.kernel().machine.as_deref();
+        let machine = machine.and_then(CallNumbers::of_machine);
         let note = note.unwrap_or_else(|why| {
             untold.push(format!("what was known beside its events cannot be used: {why}"));
             None

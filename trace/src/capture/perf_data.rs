@@ -7,7 +7,10 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 
 use super::bytes::ByteReader;
 use super::tracing_data::{MAGIC, TracingData};
-use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, EVENTS_HELD};
+use super::{
+    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, EVENTS_HELD,
+    KernelName, plain,
+};
 use crate::decode::{Decoder, RecordPlace};
 use crate::event::TraceEvent;
 use crate::merge::Merge;
@@ -48,13 +51,15 @@ mod added {
 }
 
 /// The part TRACING_DATA, a bit of the header.
-const FEATURE_TRACING_DATA: u32 = 1;
+pub(crate) const FEATURE_TRACING_DATA: u32 = 1;
 
-/// The part with the architecture, as `uname -m` has it: its length and as many bytes.
-const FEATURE_ARCH: u32 = 6;
+/// The parts with the kernel's release, as `uname -r` has it, and with the architecture, as `uname
+/// -m` has it: a length and as many bytes.
+pub(crate) const FEATURE_RELEASE: u32 = 4;
+pub(crate) const FEATURE_ARCH: u32 = 6;
 
-/// Longest name of an architecture, bytes.
-const ARCH_BYTES_MAX: usize = 256;
+/// Longest of these, bytes.
+const TEXT_BYTES_MAX: usize = 256;
 
 /// The part with this program's note: the last bit of the header, which perf passes over.
 pub(crate) const FEATURE_NOTE: u32 = 255;
@@ -192,21 +197,15 @@ impl<R: Read + Seek> PerfDataReader<R> {
                 Some(bytes.block(section.bytes, NOTE_BYTES_MAX, "note")?)
             }
         };
-        let machine = match features.section(&mut file, data_end, FEATURE_ARCH)? {
-            None => None,
-            Some(section) => {
-                let mut bytes = ByteReader::new(&mut file, section.offset);
-                let length = bytes.u32("architecture")?;
-                Some(bytes.block(u64::from(length), ARCH_BYTES_MAX, "architecture")?)
-            }
+        let kernel = KernelName {
+            release: features.text(&mut file, data_end, FEATURE_RELEASE, "release")?,
+            machine: features.text(&mut file, data_end, FEATURE_ARCH, "architecture")?,
         };
         file.seek(SeekFrom::Start(data.offset))?;
         let mut reader = Self::new(file, data.offset, Some(data_end));
         reader.events = events;
         reader.tracing = tracing;
-        if let Some(machine) = machine {
-            reader.facts.set_machine(String::from_utf8_lossy(&machine).trim_end_matches('\0'));
-        }
+        reader.facts.set_kernel(kernel);
         match note.map(String::from_utf8) {
             Some(Ok(note)) => reader.facts.set_note(note),
             Some(Err(_)) => reader.facts.refuse(|| "a note that is no UTF-8".to_owned()),
@@ -290,6 +289,22 @@ impl FeatureBits {
         let section = Section::read(&mut ByteReader::new(&mut *file, entry))?;
         file.seek(SeekFrom::Start(section.offset))?;
         Ok(Some(section))
+    }
+
+    /// A part that is a text.
+    fn text<R: Read + Seek>(
+        self,
+        file: &mut R,
+        data_end: u64,
+        feature: u32,
+        part: &'static str,
+    ) -> Result<Option<Box<str>>, CaptureError> {
+        let Some(section) = self.section(file, data_end, feature)? else { return Ok(None) };
+        let mut bytes = ByteReader::new(&mut *file, section.offset);
+        let length = bytes.u32(part)?;
+        let text = bytes.block(u64::from(length), TEXT_BYTES_MAX, part)?;
+        let text = plain(String::from_utf8_lossy(&text).trim_end_matches('\0'));
+        Ok(Some(text.into_boxed_str()).filter(|text| !text.is_empty()))
     }
 }
 

@@ -15,7 +15,7 @@ use ruzstd::decoding::StreamingDecoder;
 use self::page::{Page, PageItem};
 use super::bytes::ByteReader;
 use super::tracing_data::{MAGIC, TracingData};
-use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
+use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, KernelName};
 use crate::decode::{Decoder, RecordPlace};
 use crate::event::{ContextFlags, Tid, TraceEvent, TraceKind};
 
@@ -155,9 +155,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
         }
         let mut facts = CaptureFacts::new(CaptureFormat::TraceDat);
         facts.set_clock(head.clock);
-        if let Some(machine) = &head.machine {
-            facts.set_machine(machine);
-        }
+        facts.set_kernel(head.kernel);
         head.processes.iter().for_each(|&(tid, pid)| facts.see_process(tid, pid));
         // A file has the formats of all events, whether they were switched on or not: which were
         // is known once it was read.
@@ -309,8 +307,7 @@ impl<R: Read + Seek> CaptureReader for TraceDatReader<R> {
 struct Head {
     tracing: TracingData,
     clock: CaptureClock,
-    /// The architecture.
-    machine: Option<String>,
+    kernel: KernelName,
     /// Threads with their processes.
     processes: Vec<(Tid, Tid)>,
     streams: Vec<Stream>,
@@ -321,7 +318,7 @@ impl Head {
         Self {
             tracing,
             clock: CaptureClock::Unknown,
-            machine: None,
+            kernel: KernelName::default(),
             processes: Vec::new(),
             streams: Vec::new(),
         }
@@ -347,7 +344,7 @@ impl Head {
                     let data = bytes.block(u64::from(size), OPTION_BYTES_MAX, "options")?;
                     match id {
                         option::TRACECLOCK => head.clock = chosen_clock(&data),
-                        option::UNAME => head.machine = architecture(&data),
+                        option::UNAME => head.kernel = uname(&data),
                         option::CPUCOUNT => head.take_processes(&data),
                         option::BUFFER => buffers
                             .extend(data.first_chunk().map(|offset| u64::from_le_bytes(*offset))),
@@ -456,7 +453,7 @@ impl Head {
             match id {
                 option::DONE => return Ok(offset),
                 option::TRACECLOCK => self.clock = chosen_clock(&data),
-                option::UNAME => self.machine = architecture(&data),
+                option::UNAME => self.kernel = uname(&data),
                 option::CPUCOUNT => self.take_processes(&data),
                 option::BUFFER => self.take_buffer(file, &data, packing)?,
                 option::HEADER_INFO
@@ -544,10 +541,9 @@ impl Head {
     }
 }
 
-/// The last word of `Linux name 6.18.0 x86_64`.
-fn architecture(option: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(option);
-    text.trim_end_matches('\0').split_ascii_whitespace().last().map(str::to_owned)
+/// The text `Linux name 6.18.0 x86_64`.
+fn uname(option: &[u8]) -> KernelName {
+    KernelName::of_uname(String::from_utf8_lossy(option).trim_end_matches('\0'))
 }
 
 /// The clock between brackets, `local global [mono] boot`.
@@ -603,12 +599,14 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::architecture;
+    use super::{KernelName, uname};
 
     #[test]
-    fn the_architecture_is_the_last_word_of_uname() {
-        let option = b"Linux lab 6.18.44 x86_64\0";
-        assert_eq!(architecture(option).as_deref(), Some("x86_64"));
-        assert_eq!(architecture(b"\0"), None);
+    fn release_and_architecture_are_the_last_words_of_uname() {
+        let kernel = uname(b"Linux lab 6.18.44 x86_64\0");
+        assert_eq!(kernel.release.as_deref(), Some("6.18.44"));
+        assert_eq!(kernel.machine.as_deref(), Some("x86_64"));
+        assert_eq!(uname(b"\0"), KernelName::default());
+        assert_eq!(uname(b"Linux x86_64\0").release, None);
     }
 }

@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::capture::perf_data::{FEATURE_NOTE, MAGIC_PERF};
+use crate::capture::KernelName;
+use crate::capture::perf_data::{
+    FEATURE_ARCH, FEATURE_NOTE, FEATURE_RELEASE, FEATURE_TRACING_DATA, MAGIC_PERF,
+};
 use crate::decode::RECIPES;
 use crate::encode::{Encoder, own_formats};
 use crate::event::{CodeAddress, TaskName, TraceEvent, TraceKind};
@@ -102,6 +105,7 @@ pub struct PerfDataWriter<W> {
     /// A hash with random keys: no address can be found from its values.
     hider: RandomState,
     note: String,
+    kernel: KernelName,
     /// The functions that were written: number or address, and name.
     functions: BTreeMap<CodeAddress, Box<str>>,
     numbers: Symbols,
@@ -146,6 +150,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             addresses,
             hider: RandomState::new(),
             note: String::new(),
+            kernel: KernelName::default(),
             functions: BTreeMap::new(),
             numbers: Symbols::default(),
             raw: Vec::new(),
@@ -234,6 +239,11 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             // No address of a kernel, whose first bit is set.
             Addresses::Numbered => self.hider.hash_one(address) >> 1,
         }
+    }
+
+    /// Sets the kernel that was recorded.
+    pub fn set_kernel(&mut self, kernel: KernelName) {
+        self.kernel = kernel;
     }
 
     /// Sets the text that this program shall find in the file beside its events.
@@ -356,20 +366,20 @@ impl<W: Write + Seek> PerfDataWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         // A file without an event of perf is none, either.
         self.counters.entry(Counter::PageFaults).or_default();
-        let tracing = self.tracing_data();
-        let table = HEADER_BYTES + self.data_bytes;
-        let has_note = !self.note.is_empty();
-        let tracing_at = table + u64::from(SECTION_BYTES) * (1 + u64::from(has_note));
-        let note_at = tracing_at + tracing.len() as u64;
-        let ids_at = note_at + self.note.len() as u64;
+        let parts = self.parts();
+        let table_bytes = u64::from(SECTION_BYTES) * parts.len() as u64;
+        let mut at = HEADER_BYTES + self.data_bytes + table_bytes;
+        let mut tail = Vec::new();
+        let mut features = [0u64; 4];
+        for (feature, part) in &parts {
+            tail.extend([at, part.len() as u64].map(u64::to_le_bytes).concat());
+            at += part.len() as u64;
+            features[(feature / 64) as usize] |= 1 << (feature % 64);
+        }
+        parts.iter().for_each(|(_, part)| tail.extend(part));
+        let ids_at = at;
         let attrs_at = ids_at + 8 * self.counters.len() as u64;
         let attr_bytes = u64::from(ATTR_BYTES + SECTION_BYTES);
-        let mut tail = [tracing_at, tracing.len() as u64].map(u64::to_le_bytes).concat();
-        if has_note {
-            tail.extend([note_at, self.note.len() as u64].map(u64::to_le_bytes).concat());
-        }
-        tail.extend(tracing);
-        tail.extend(self.note.as_bytes());
         tail.extend(self.counters.keys().flat_map(|counter| counter.id().to_le_bytes()));
         for (place, &counter) in (0..).zip(self.counters.keys()) {
             tail.extend(attr(counter));
@@ -377,27 +387,34 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         }
         self.out.write_all(&tail)?;
         let attrs_bytes = attr_bytes * self.counters.len() as u64;
-        let features = 1u64 << 1;
-        let last_features = u64::from(has_note) << (FEATURE_NOTE % 64);
-        let header = [
-            HEADER_BYTES,
-            attr_bytes,
-            attrs_at,
-            attrs_bytes,
-            HEADER_BYTES,
-            self.data_bytes,
-            0,
-            0,
-            features,
-            0,
-            0,
-            last_features,
-        ];
+        let data = [HEADER_BYTES, self.data_bytes];
+        let event_types = [0, 0];
+        let head = [HEADER_BYTES, attr_bytes, attrs_at, attrs_bytes];
+        let words = head.into_iter().chain(data).chain(event_types).chain(features);
+        let header: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(MAGIC_PERF)?;
-        self.out.write_all(&header.map(u64::to_le_bytes).concat())?;
+        self.out.write_all(&header)?;
         self.out.flush()?;
         Ok(self.out)
+    }
+
+    /// The parts behind the records, by the bits of the header that say they are there, in the
+    /// order of these.
+    fn parts(&self) -> Vec<(u32, Vec<u8>)> {
+        let mut parts = vec![(FEATURE_TRACING_DATA, self.tracing_data())];
+        let texts = [(FEATURE_RELEASE, &self.kernel.release), (FEATURE_ARCH, &self.kernel.machine)];
+        for (feature, text) in texts {
+            let Some(text) = text else { continue };
+            // Up to a zero, which is counted.
+            let bytes = [text.as_bytes(), b"\0"].concat();
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
+            parts.push((feature, [&length[..], &bytes].concat()));
+        }
+        if !self.note.is_empty() {
+            parts.push((FEATURE_NOTE, self.note.as_bytes().to_vec()));
+        }
+        parts
     }
 
     /// The formats, the functions and the threads.
@@ -487,7 +504,7 @@ mod tests {
 
     use super::{Addresses, FRAMES_MAX, PerfDataWriter};
     use crate::capture::perf_data::PerfDataReader;
-    use crate::capture::{CaptureClock, CaptureFacts, CaptureReader};
+    use crate::capture::{CaptureClock, CaptureFacts, CaptureReader, KernelName};
     use crate::encode::tests::tracepoint;
     use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind};
     use crate::symbols::Symbols;
@@ -580,15 +597,18 @@ mod tests {
     }
 
     #[test]
-    fn a_note_comes_back_beside_the_events() {
+    fn a_note_and_the_kernel_come_back_beside_the_events() {
+        let kernel = KernelName { release: Some("6.18.44".into()), machine: Some("x86_64".into()) };
         for note in ["", "{\"a\":1}", "ä"] {
             let (out, symbols) = (Cursor::new(Vec::new()), Symbols::default());
             let mut writer = PerfDataWriter::new(out, [], symbols, Addresses::Kept).unwrap();
             some_events().iter().for_each(|event| writer.write(event).unwrap());
             writer.set_note(note.to_owned());
+            writer.set_kernel(kernel.clone());
             let mut bytes = writer.finish().unwrap().into_inner();
             let (events, facts) = read(&bytes);
             assert_eq!((events.len(), facts.note().unwrap_or_default()), (3, note));
+            assert_eq!(*facts.kernel(), kernel);
             if note == "ä" {
                 let at = bytes.windows(2).rposition(|pair| pair == note.as_bytes()).unwrap();
                 bytes[at] = b'a';
@@ -603,6 +623,7 @@ mod tests {
     fn nothing_is_a_capture_too() {
         let (events, facts) = read(&written(&[], Addresses::Kept));
         assert!(events.is_empty());
+        assert_eq!(*facts.kernel(), KernelName::default());
         assert_eq!(facts.first_problem(), None);
     }
 

@@ -1,8 +1,8 @@
 //! The cost of recording for a loop: `price [ROUNDS] [CPU] [PERIOD_US]`, as root. A loop of
 //! SCHED_FIFO 90 sleeps on a CPU; in each round it runs for half a second without recording and
 //! with each kind of it, in turns. Printed are the median and the 99th percentile of its lateness
-//! without (the median of the rounds), and by how much they were later with each: median and
-//! quartiles of the differences within a round.
+//! without (the median of the rounds), and by how much they were later with each, µs: median and
+//! quartiles of the differences within a round, and the median as a share of the lateness without.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -170,9 +170,13 @@ fn main() -> ExitCode {
                 quantile_us(turn(round, kind), share) - quantile_us(turn(round, 0), share)
             })
         };
-        let ([low, median, high], [_, p99, _]) = (later(0.5), later(0.99));
-        let name = variant.name;
-        println!("{name:32} median {median:+.2} ({low:+.2} to {high:+.2})  p99 {p99:+.1}");
+        let words = |share: f64, without_us: f64| {
+            let [low, median, high] = later(share);
+            let percent = median / without_us * 100.0;
+            format!("{median:+.2} ({low:+.2} to {high:+.2}), {percent:+.0} %")
+        };
+        let (median, tail) = (words(0.5, p50), words(0.99, p99));
+        println!("{:32} median {median:36} p99 {tail}", variant.name);
     }
     ExitCode::SUCCESS
 }

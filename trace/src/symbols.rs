@@ -172,6 +172,21 @@ impl Symbols {
         })
     }
 
+    /// The function of an address with the offset in it, `hrtimer_wakeup+0x1d [module]`; the
+    /// address where it has no name.
+    #[must_use]
+    pub fn words(&self, address: CodeAddress) -> String {
+        let Some(symbol) = self.find(address) else { return format!("{address:#x}") };
+        let mut text = symbol.name.to_owned();
+        if symbol.offset != 0 {
+            text.push_str(&format!("+{:#x}", symbol.offset));
+        }
+        if let Some(module) = symbol.module {
+            text.push_str(&format!(" [{module}]"));
+        }
+        text
+    }
+
     /// Every function: the address of its beginning, or the number that was given for its name.
     pub fn functions(&self) -> impl Iterator<Item = (CodeAddress, &str)> {
         let known = self.beginnings.iter();

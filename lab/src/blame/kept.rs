@@ -9,16 +9,17 @@ use std::io::{self, Seek, Write};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
-use punctual_trace::capture::CaptureClock;
+use punctual_trace::capture::{CaptureClock, KernelName};
 use punctual_trace::event::{TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use punctual_trace::write::ndjson::NdjsonWriter;
 use punctual_trace::write::perf_data::{Addresses, PerfDataWriter};
-use punctual_trace::write::perfetto::{PerfettoWriter, TrackSlice};
+use punctual_trace::write::perfetto::{PerfettoHead, PerfettoWriter, Slice, TrackSlice};
 use punctual_trace::write::text::TextWriter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::blamed::BlamedWake;
 use super::named::NamedThreads;
 use crate::capture::KeptEvents;
 
@@ -46,6 +47,8 @@ pub(super) struct KeptRecording {
     pub(super) recorded: Vec<String>,
     /// Threads with their processes.
     pub(super) processes: BTreeMap<Tid, Tid>,
+    /// The kernel that was recorded.
+    pub(super) kernel: KernelName,
 }
 
 /// The events around late wakes, with what is needed to judge them again.
@@ -57,19 +60,20 @@ pub struct KeptCapture {
     recorded: Vec<String>,
     /// The processes of the threads that it names.
     processes: BTreeMap<Tid, Tid>,
+    kernel: KernelName,
     /// These threads, with the names that they had first, by number.
     threads: Vec<TaskName>,
 }
 
 impl KeptCapture {
     pub(super) fn new(kept: KeptRecording, outcome: BlameOutcome) -> Self {
-        let KeptRecording { events, symbols, recorded, mut processes } = kept;
+        let KeptRecording { events, symbols, recorded, mut processes, kernel } = kept;
         let mut named = NamedThreads::default();
         events.events().for_each(|event| named.see(event));
         let threads: Vec<TaskName> = named.tasks().copied().collect();
         let is_named = |tid: &Tid| threads.binary_search_by_key(tid, |task| task.tid).is_ok();
         processes.retain(|tid, _| is_named(tid));
-        Self { events, outcome, symbols, recorded, processes, threads }
+        Self { events, outcome, symbols, recorded, processes, kernel, threads }
     }
 
     /// The counts of its wakes and events.
@@ -97,8 +101,10 @@ impl KeptCapture {
         }
         let has = |tid, release_ns| self.events.has_whole((tid, release_ns));
         let recall = self.outcome.recall(has, |address| writer.function(address));
-        let processes = self.processes.clone();
-        writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall, processes })?);
+        let (processes, windows) = (self.processes.clone(), self.events.whole_ns().to_vec());
+        let note = Note { punctual_blame: FORM, recall, processes, windows };
+        writer.set_note(serde_json::to_string(&note)?);
+        writer.set_kernel(self.kernel.clone());
         writer.finish()?;
         Ok(())
     }
@@ -108,8 +114,13 @@ impl KeptCapture {
     /// # Errors
     /// An error of the system while writing.
     pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
-        let symbols = self.symbols.clone();
-        let mut writer = EventFile::begin(form, out, &CaptureClock::Monotonic, symbols)?;
+        let head = PerfettoHead {
+            clock: &CaptureClock::Monotonic,
+            kernel: &self.kernel,
+            symbols: self.symbols.clone(),
+            windows: self.events.whole_ns(),
+        };
+        let mut writer = EventFile::begin(form, out, head)?;
         writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
         for event in self.events.events() {
             writer.write(event)?;
@@ -117,6 +128,9 @@ impl KeptCapture {
         writer.finish(&self.outcome)
     }
 }
+
+/// Windows of a capture: more than wakes are ever kept.
+const WINDOWS_MAX: usize = 4_096;
 
 /// The number of the form of [`Note`].
 const FORM: u32 = 1;
@@ -130,6 +144,9 @@ pub(super) struct Note {
     /// Threads with their processes; empty where that was not written.
     #[serde(default)]
     processes: BTreeMap<Tid, Tid>,
+    /// The times of which it has every event, ns; empty where that was not written.
+    #[serde(default)]
+    windows: Vec<(u64, u64)>,
 }
 
 impl Note {
@@ -137,15 +154,24 @@ impl Note {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let note: Self = serde_json::from_str(text).map_err(|why| why.to_string())?;
         match note.punctual_blame {
+            FORM if !are_apart(&note.windows) => Err("its windows are not in order".to_owned()),
             FORM => Ok(note),
             form => Err(format!("it is of form {form}, and form {FORM} is read")),
         }
     }
 
-    /// The facts of the capture's late wakes, and the processes of its threads.
-    pub(super) fn into_parts(self) -> (Recall, BTreeMap<Tid, Tid>) {
-        (self.recall, self.processes)
+    /// The facts of the capture's late wakes, the processes of its threads, the times of which it
+    /// has every event.
+    pub(super) fn into_parts(self) -> (Recall, BTreeMap<Tid, Tid>, Vec<(u64, u64)>) {
+        (self.recall, self.processes, self.windows)
     }
+}
+
+/// Returns true for windows that are in order and apart, and no more than are kept.
+fn are_apart(windows: &[(u64, u64)]) -> bool {
+    windows.len() <= WINDOWS_MAX
+        && windows.iter().all(|(from_ns, to_ns)| from_ns <= to_ns)
+        && windows.windows(2).all(|pair| pair[0].1 < pair[1].0)
 }
 
 /// The form in which events are written.
@@ -162,7 +188,7 @@ pub enum EventForm {
 /// A file of events.
 #[derive(Debug)]
 enum Writer<W> {
-    Perfetto(PerfettoWriter<W>),
+    Perfetto(Box<PerfettoWriter<W>>),
     Ndjson(NdjsonWriter<W>),
     Text(TextWriter<W>),
 }
@@ -172,14 +198,14 @@ enum Writer<W> {
 pub(super) struct EventFile<W>(Writer<W>);
 
 impl<W: Write> EventFile<W> {
-    pub(super) fn begin(
-        form: EventForm,
-        out: W,
-        clock: &CaptureClock,
-        symbols: Symbols,
-    ) -> io::Result<Self> {
+    /// Begins a file; what a form has no place for is left out of it.
+    pub(super) fn begin(form: EventForm, out: W, head: PerfettoHead<'_>) -> io::Result<Self> {
+        let PerfettoHead { clock, symbols, .. } = head;
         Ok(Self(match form {
-            EventForm::Perfetto => Writer::Perfetto(PerfettoWriter::new(out)),
+            EventForm::Perfetto => {
+                let head = PerfettoHead { symbols, ..head };
+                Writer::Perfetto(Box::new(PerfettoWriter::new(out, head)?))
+            }
             EventForm::Ndjson => Writer::Ndjson(NdjsonWriter::new(out, clock, symbols)?),
             EventForm::Text => Writer::Text(TextWriter::new(out, clock, symbols)?),
         }))
@@ -193,7 +219,10 @@ impl<W: Write> EventFile<W> {
         process: impl Fn(Tid) -> Option<Tid>,
     ) -> io::Result<()> {
         match &mut self.0 {
-            Writer::Perfetto(writer) => writer.name_threads(threads),
+            Writer::Perfetto(writer) => {
+                threads.iter().for_each(|task| writer.name_thread(task, process(task.tid)));
+                Ok(())
+            }
             Writer::Ndjson(writer) => {
                 threads.iter().try_for_each(|task| writer.name_thread(task, process(task.tid)))
             }
@@ -216,9 +245,9 @@ impl<W: Write> EventFile<W> {
     pub(super) fn finish(self, outcome: &BlameOutcome) -> io::Result<()> {
         match self.0 {
             Writer::Perfetto(mut writer) => {
-                for wake in outcome.worst.iter().chain(&outcome.sample) {
-                    slices(&mut writer, wake, outcome)?;
-                }
+                let mut wakes: Vec<_> = outcome.worst.iter().chain(&outcome.sample).collect();
+                wakes.sort_by_key(|wake| wake.release_ns);
+                wakes.into_iter().try_for_each(|wake| slice(&mut writer, wake, outcome))?;
                 writer.finish().map(drop)
             }
             Writer::Ndjson(writer) => writer.finish().map(drop),
@@ -227,26 +256,30 @@ impl<W: Write> EventFile<W> {
     }
 }
 
-/// A late wake as a slice from its release to its first instruction, in the thread's own track, and
-/// in it one for each stretch of the same cause.
-fn slices<W: Write>(
+/// A late wake as a slice from its release to its first instruction, below the thread's own track,
+/// and in it one for each stretch of the same cause on a CPU.
+fn slice<W: Write>(
     writer: &mut PerfettoWriter<W>,
     wake: &LateWake,
     outcome: &BlameOutcome,
 ) -> io::Result<()> {
-    let track = format!("late wakes of {} {}", wake.task.name, wake.task.tid);
-    let thread = Some(wake.task);
     let late_us = wake.lateness_ns() as f64 / 1e3;
-    let name = format!("late {late_us:.1} us: {}", outcome.main_name(wake));
-    let (from_ns, to_ns) = (wake.release_ns, wake.ran_ns);
-    writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
-    for stretch in wake.parts.chunk_by(|left, right| left.cause == right.cause) {
-        let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else { continue };
-        let name = outcome.part_name(wake, &first.cause);
-        let (from_ns, to_ns) = (first.from_ns, last.to_ns);
-        writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
-    }
-    Ok(())
+    let whole = Slice {
+        name: format!("late {late_us:.1} us: {}", outcome.main_name(wake)),
+        from_ns: wake.release_ns,
+        to_ns: wake.ran_ns,
+        notes: Vec::new(),
+    };
+    let blamed = BlamedWake::of(wake, outcome);
+    let parts = blamed.stretches().into_iter().map(|stretch| {
+        let from_ns = wake.release_ns.saturating_add(stretch.after_ns);
+        let notes = vec![("cpu", stretch.cpu.to_string()), ("rules", stretch.rules.join(", "))];
+        let to_ns = from_ns.saturating_add(stretch.length_ns);
+        Slice { name: stretch.cause, from_ns, to_ns, notes }
+    });
+    let parts: Vec<Slice> = parts.collect();
+    let (thread, track) = (Some(wake.task), "late wakes");
+    writer.slice(&TrackSlice { thread, track, whole: &whole, parts: &parts })
 }
 
 #[cfg(test)]
@@ -271,6 +304,11 @@ mod tests {
         for note in ["", "{}", "{\"punctual_blame\":1}", "[1]", "{\"punctual_blame\":1,\"x\":2}"] {
             let why = Note::read(note).expect_err(note);
             assert!(!why.is_empty() && !why.contains('\n'), "{why}");
+        }
+        assert!(are_apart(&[]) && are_apart(&[(1, 2), (3, 3)]));
+        let many: Vec<_> = (0..=WINDOWS_MAX as u64).map(|at| (2 * at, 2 * at)).collect();
+        for windows in [&[(3, 4), (1, 2)][..], &[(2, 1)], &[(1, 2), (2, 3)], &many] {
+            assert!(!are_apart(windows));
         }
     }
 
@@ -365,7 +403,7 @@ mod tests {
         }
         let wake = &kept.outcome.worst[0];
         let main = kept.outcome.main_name(wake);
-        assert!(forms[0].contains(&format!("late wakes of {} {}", wake.task.name, wake.task.tid)));
+        assert!(forms[0].contains("late wakes") && forms[0].contains("(not recorded)"));
         assert!(forms[0].contains(&main), "{main}");
         let events = kept.counts().events as usize;
         assert!(forms[1].lines().count() > events);

@@ -2,8 +2,9 @@
 
 use punctual_blame::config::{BlameConfig, CapturedMachine, KernelFiles, Platform};
 use punctual_host::facts::{IdleState, SmiCount, online_cpus};
-use punctual_host::root::{Listing, Root};
+use punctual_host::root::{Listing, Read, Root};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_trace::capture::KernelName;
 
 use crate::capture::{CapturePlan, ClockOffsets, EventSet};
 
@@ -53,6 +54,17 @@ impl RecordedMachine {
         let before = before?;
         self.smi_count().map(|now| now.since(before))
     }
+}
+
+/// The kernel that runs here.
+pub(super) fn running_kernel(root: &Root) -> KernelName {
+    let word = |name: &str| match root.read(&format!("/proc/sys/kernel/{name}")) {
+        Read::Text(text) => Some(text.trim().into()),
+        Read::Absent | Read::Unreadable { .. } => None,
+    };
+    // The kernel names its architecture from 6.1 on.
+    let machine = word("arch").or_else(|| Some(std::env::consts::ARCH.into()));
+    KernelName { release: word("osrelease"), machine }
 }
 
 /// The files that advice may name, as far as the machine has them and this user may see them.

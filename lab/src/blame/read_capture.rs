@@ -8,9 +8,10 @@ use punctual_blame::calls::CallNumbers;
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
-use punctual_trace::capture::{self, CaptureClock};
+use punctual_trace::capture::{self, CaptureClock, KernelName};
 use punctual_trace::event::{TaskName, Tid};
 use punctual_trace::symbols::Symbols;
+use punctual_trace::write::perfetto::PerfettoHead;
 
 use super::blamed::Blamed;
 use super::kept::{EventFile, EventForm, Note};
@@ -31,6 +32,9 @@ pub struct ReadCapture {
     threads: Vec<TaskName>,
     /// Threads with their processes.
     processes: BTreeMap<Tid, Tid>,
+    kernel: KernelName,
+    /// The times of which it has every event, ns; empty where it has all of what passed.
+    windows: Vec<(u64, u64)>,
 }
 
 impl ReadCapture {
@@ -56,14 +60,16 @@ impl ReadCapture {
         let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
         let threads = facts.threads().to_vec();
         let note = facts.note().map(Note::read).transpose();
-        let machine = facts.kernel().machine.as_deref();
-        let machine = machine.and_then(CallNumbers::of_machine);
+        let kernel = facts.kernel().clone();
+        let machine = kernel.machine.as_deref().and_then(CallNumbers::of_machine);
         let note = note.unwrap_or_else(|why| {
             untold.push(format!("what was known beside its events cannot be used: {why}"));
             None
         });
-        let (recalled, processes) = note.map(Note::into_parts).unzip();
-        let processes = processes.unwrap_or_else(|| facts.processes().collect());
+        let (recalled, processes, windows) = match note.map(Note::into_parts) {
+            Some((recall, processes, windows)) => (Some(recall), processes, windows),
+            None => (None, facts.processes().collect(), Vec::new()),
+        };
         let kept = recalled.as_ref().map(Recall::tids);
         let follow = match (target, &kept) {
             (Some(target), kept) => {
@@ -104,7 +110,7 @@ impl ReadCapture {
         let outcome = blame.finish();
         let blamed = Blamed::new(&outcome, None, None);
         drop(reader);
-        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes })
+        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes, kernel, windows })
     }
 
     /// Writes all of its events in another form, from the file that it was read from.
@@ -117,7 +123,13 @@ impl ReadCapture {
         form: EventForm,
         out: W,
     ) -> io::Result<()> {
-        let mut writer = EventFile::begin(form, out, &self.clock, self.symbols.clone())?;
+        let head = PerfettoHead {
+            clock: &self.clock,
+            kernel: &self.kernel,
+            symbols: self.symbols.clone(),
+            windows: &self.windows,
+        };
+        let mut writer = EventFile::begin(form, out, head)?;
         writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
         let mut reader = capture::open(&mut *file).map_err(io::Error::other)?;
         while let Some(event) = reader.next_event().map_err(io::Error::other)? {

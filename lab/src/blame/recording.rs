@@ -22,6 +22,7 @@ use punctual_trace::symbols::Symbols;
 
 use super::blamed::{Blamed, BlamedStop, CaptureEvidence, MissingEvent, RecordingPrice};
 use super::kept::{KeptCapture, KeptRecording};
+use super::machine::running_kernel;
 use super::{BlameResult, RecordedMachine, SETTLE, pause};
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, CaptureRefused, WindowStore,
@@ -227,7 +228,8 @@ impl Recording {
         let kept = windows.map(|windows| {
             let wakes = outcome.worst.iter().chain(&outcome.sample);
             let events = windows.finish(wakes.map(|wake| (wake.task.tid, wake.release_ns)));
-            KeptRecording { events, symbols, recorded, processes }
+            let kernel = running_kernel(&Root::live());
+            KeptRecording { events, symbols, recorded, processes, kernel }
         });
         let evidence = CaptureEvidence::of(&ended.facts, missing, begun_ns);
         ended.closing.wait();
@@ -349,7 +351,8 @@ mod tests {
         let before = Blamed::new(&outcome, None, None);
         let events = windows.finish([(7, 1_000_000)].into_iter());
         let (symbols, recorded, processes) = (Symbols::default(), Vec::new(), BTreeMap::new());
-        let kept = KeptRecording { events, symbols, recorded, processes };
+        let kernel = running_kernel(&Root::live());
+        let kept = KeptRecording { events, symbols, recorded, processes, kernel };
         let kept = KeptCapture::new(kept, outcome);
         let counts = kept.counts();
         assert_eq!((counts.wakes, counts.dropped, counts.cut), (1, 0, 1));

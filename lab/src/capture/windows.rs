@@ -91,6 +91,8 @@ struct Open {
 #[derive(Debug)]
 struct Window {
     least_ns: u64,
+    /// The times of which it has everything, but for what says what held when it began, ns.
+    whole_ns: (u64, u64),
     events: Vec<Arc<Numbered>>,
     bytes: usize,
     /// True where its begin is no longer there.
@@ -195,6 +197,11 @@ impl WindowStore {
         let before = self.recent.iter().rev().position(|held| !is_in(&held));
         let is_cut = before.is_none() && self.recent.len() == RECENT;
         let count = before.unwrap_or(self.recent.len());
+        let oldest_ns = self.recent.front().map_or(from_ns, |held| held.this.event.at_ns);
+        let begin_ns = if is_cut { oldest_ns.max(from_ns) } else { from_ns };
+        // One that is closed early lacks what comes after the last event.
+        let seen_ns = self.recent.back().map_or(to_ns, |held| held.this.event.at_ns);
+        let whole_ns = (begin_ns, to_ns.min(seen_ns).max(begin_ns));
         for held in self.recent.iter().skip(self.recent.len() - count) {
             first = first.min(held.this.number);
             seen.insert(held.this.event.cpu);
@@ -216,7 +223,7 @@ impl WindowStore {
         let events: Vec<Arc<Numbered>> = events.into_values().collect();
         let bytes = events.iter().map(|numbered| bytes_of(&numbered.event)).sum();
         self.bytes += bytes;
-        let window = Window { least_ns, events, bytes, is_cut };
+        let window = Window { least_ns, whole_ns, events, bytes, is_cut };
         if let Some(old) = self.windows.insert(key, window) {
             self.bytes -= old.bytes;
         }
@@ -263,6 +270,7 @@ impl WindowStore {
                 continue;
             };
             kept.wakes.insert(key);
+            kept.whole_ns.push(window.whole_ns);
             if window.is_cut {
                 kept.cut.insert(key);
             }
@@ -271,6 +279,13 @@ impl WindowStore {
             }
         }
         kept.events = events.into_values().collect();
+        kept.whole_ns.sort_unstable();
+        // Of two that touch the earlier one gets longer.
+        kept.whole_ns.dedup_by(|next, last| {
+            let is_apart = next.0 > last.1;
+            last.1 = if is_apart { last.1 } else { last.1.max(next.1) };
+            !is_apart
+        });
         kept
     }
 }
@@ -280,6 +295,8 @@ impl WindowStore {
 pub(crate) struct KeptEvents {
     /// In the order in which they came.
     events: Vec<Arc<Numbered>>,
+    /// The times of which everything is there, ns, in their order and apart.
+    whole_ns: Vec<(u64, u64)>,
     /// The wakes whose windows they are.
     wakes: HashSet<WakeKey>,
     /// Late wakes that should have had one.
@@ -292,6 +309,12 @@ impl KeptEvents {
     /// The events, in their order.
     pub(crate) fn events(&self) -> impl Iterator<Item = &TraceEvent> {
         self.events.iter().map(|numbered| &numbered.event)
+    }
+
+    /// The times of which everything is there, ns, in their order and apart. Events outside say
+    /// what held when one began.
+    pub(crate) fn whole_ns(&self) -> &[(u64, u64)] {
+        &self.whole_ns
     }
 
     /// Returns true where the window of a wake is there, with its begin.
@@ -423,6 +446,24 @@ mod tests {
             .map(|event| event.at_ns / MS)
             .collect();
         assert_eq!(times, [1, 2, 3, 60, 89, 90, 100, 101]);
+    }
+
+    #[test]
+    fn times_that_are_whole_are_apart_and_in_order() {
+        let wakes = [(2, 10), (1, 2), (3, 11), (4, 39)];
+        let mut store = WindowStore::default();
+        for at_ms in 0..40 {
+            store.see(&tick(at_ms * MS, 0));
+        }
+        for (tid, release_ms) in wakes {
+            let mut wake = finished(release_ms * MS, release_ms * MS, release_ms * MS + 500_000);
+            wake.task.tid = tid;
+            store.open(&wake);
+        }
+        let kept = store.finish(wakes.iter().map(|&(tid, release_ms)| (tid, release_ms * MS)));
+        let whole_us: Vec<_> =
+            kept.whole_ns().iter().map(|&(from, to)| (from / 1_000, to / 1_000)).collect();
+        assert_eq!(whole_us, [(1_000, 2_700), (9_000, 11_700), (38_000, 39_000)], "it was the end");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::capture::CaptureClock;
-use crate::event::{CodeAddress, TaskName, Tid, TraceEvent, TraceKind};
+use crate::event::{TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
 
 /// The number of this form; a form that reads differently gets another.
@@ -96,7 +96,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// # Errors
     /// An error of the system while writing.
     pub fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
-        let chain: Vec<_> = event.chain.iter().map(|&frame| self.function(frame)).collect();
+        let chain: Vec<_> = event.chain.iter().map(|&frame| self.symbols.words(frame)).collect();
         let line = Line {
             ts_ns: event.at_ns,
             cpu: event.cpu,
@@ -125,25 +125,11 @@ impl<W: Write> NdjsonWriter<W> {
         if let Some(Value::Object(fields)) = fields {
             for key in FUNCTION_KEYS {
                 if let Some(text) = fields.get_mut(key) {
-                    *text = Value::String(self.function(function));
+                    *text = Value::String(self.symbols.words(function));
                 }
             }
         }
         Ok(value)
-    }
-
-    fn function(&self, address: CodeAddress) -> String {
-        let Some(symbol) = self.symbols.find(address) else {
-            return format!("{address:#x}");
-        };
-        let mut text = symbol.name.to_owned();
-        if symbol.offset != 0 {
-            text.push_str(&format!("+{:#x}", symbol.offset));
-        }
-        if let Some(module) = symbol.module {
-            text.push_str(&format!(" [{module}]"));
-        }
-        text
     }
 
     /// Ends, and gives back what was written to.

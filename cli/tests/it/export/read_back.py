@@ -116,7 +116,8 @@ def openmetrics(path):
 
 
 def perfetto(path):
-    """A trace by Perfetto's own definitions; what they do not have is counted by its place."""
+    """A trace by Perfetto's own definitions; what they do not have is counted by its place, and
+    what its trace_processor would count as an error or lost is counted by its kind."""
     from collections import Counter
 
     from google.protobuf.unknown_fields import UnknownFieldSet
@@ -136,15 +137,48 @@ def perfetto(path):
                     walk(part, f"{place}.{field.name}")
 
     walk(trace, "")
-    events, tracks, slices, open_slices = Counter(), {}, [], {}
+    events, faults, slices = Counter(), Counter(), []
+    threads, tracks, open_slices = {}, {}, {}
+    running, pairs, calls, processes = {}, {}, {}, {}
     unordered = 0
+    begins = {"softirq_entry": "vec", "irq_handler_entry": "irq", "local_timer_entry": "vector"}
+    ends = {name.replace("entry", "exit"): name for name in begins}
+
+    def follow(cpu, event):
+        kind = event.WhichOneof("event")
+        body = getattr(event, kind)
+        if kind == "sched_switch":
+            faults["switches"] += running.get(cpu, body.prev_pid) != body.prev_pid
+            running[cpu] = body.next_pid
+        elif kind in begins:
+            pairs.setdefault((cpu, kind), []).append(getattr(body, begins[kind]))
+            faults["nested"] += len(pairs[cpu, kind]) > 8
+        elif kind in ends:
+            begun = pairs.get((cpu, ends[kind]))
+            faults["ends"] += not begun or begun.pop() != getattr(body, begins[ends[kind]])
+        elif kind == "sys_enter":
+            faults["calls"] += calls.setdefault(event.pid, body.id) != body.id
+        elif kind == "sys_exit":
+            faults["calls"] += calls.pop(event.pid, None) != body.id
+        elif kind in ("hrtimer_expire_entry", "workqueue_execute_start"):
+            faults["never ends"] += 1
+
     for packet in trace.packet:
         bundle = packet.ftrace_events.event
         times = [event.timestamp for event in bundle]
         unordered += sum(later < earlier for earlier, later in zip(times, times[1:]))
-        events.update(event.WhichOneof("event") for event in bundle)
+        for event in bundle:
+            name = event.WhichOneof("event")
+            events[event.generic.event_name if name == "generic" else name] += 1
+            follow(packet.ftrace_events.cpu, event)
+        for thread in packet.process_tree.threads:
+            processes[thread.tid] = thread.tgid
         if packet.HasField("track_descriptor"):
-            tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
+            track = packet.track_descriptor
+            if track.HasField("thread"):
+                threads[track.uuid] = track.thread.tid
+                faults["named"] += track.HasField("name")
+            tracks[track.uuid] = [threads.get(track.parent_uuid), track.name]
         if packet.HasField("track_event"):
             event = packet.track_event
             stack = open_slices.setdefault(event.track_uuid, [])
@@ -152,10 +186,14 @@ def perfetto(path):
                 stack.append((event.name, packet.timestamp))
             else:
                 name, start = stack.pop()
-                slices.append([tracks[event.track_uuid], name, packet.timestamp - start])
+                slices.append([*tracks[event.track_uuid], name, packet.timestamp - start])
     return {
         "unknown": unknown,
         "unordered": unordered,
+        "faults": {kind: count for kind, count in faults.items() if count},
+        "unended": sum(len(begun) for begun in pairs.values()) + len(calls),
+        "kernel": any(packet.system_info.utsname.release for packet in trace.packet),
+        "processes": processes,
         "events": events,
         "slices": slices,
         "open": sum(len(stack) for stack in open_slices.values()),

@@ -172,9 +172,13 @@ fn each_trace_dat_says_the_same() {
 fn captures_say_which_threads_a_process_has_and_which_machine_it_was() {
     let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
     assert!(binary.facts.has_processes());
-    assert_eq!(binary.facts.kernel().machine.as_deref(), Some("x86_64"));
     let pipe = Whole::read(PerfDataReader::open_pipe(file("perf.pipe")).unwrap());
     assert!(pipe.facts.has_processes());
+    for facts in [&binary.facts, &pipe.facts] {
+        let kernel = facts.kernel();
+        assert_eq!(kernel.machine.as_deref(), Some("x86_64"));
+        assert!(kernel.release.as_deref().is_some_and(|release| release.starts_with("6.18.")));
+    }
     // Each thread that wrote an event has a process, and the first of a process is its own.
     let tids = binary.events.iter().map(|event| event.tid).filter(|&tid| tid != 0);
     assert!(tids.clone().count() > 0);

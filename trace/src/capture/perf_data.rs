@@ -46,6 +46,7 @@ mod added {
     pub(super) const TRACING_DATA: u32 = 66;
     pub(super) const FINISHED_ROUND: u32 = 68;
     pub(super) const AUXTRACE: u32 = 71;
+    pub(super) const FEATURE: u32 = 80;
     pub(super) const COMPRESSED: u32 = 81;
     pub(super) const COMPRESSED2: u32 = 83;
 }
@@ -303,9 +304,23 @@ impl FeatureBits {
         let mut bytes = ByteReader::new(&mut *file, section.offset);
         let length = bytes.u32(part)?;
         let text = bytes.block(u64::from(length), TEXT_BYTES_MAX, part)?;
-        let text = plain(String::from_utf8_lossy(&text).trim_end_matches('\0'));
-        Ok(Some(text.into_boxed_str()).filter(|text| !text.is_empty()))
+        Ok(text_of(&text))
     }
+}
+
+/// A text of perf, which zeros fill up; `None` of nothing.
+fn text_of(bytes: &[u8]) -> Option<Box<str>> {
+    let text = plain(String::from_utf8_lossy(bytes).trim_end_matches('\0'));
+    (!text.is_empty()).then(|| text.into_boxed_str())
+}
+
+/// The number of a part in a record of a pipe, and its text, where it is one.
+fn piped_text(body: &[u8]) -> Option<(u32, Box<str>)> {
+    let (feature, rest) = body.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let text = rest.get(..length).filter(|text| text.len() <= TEXT_BYTES_MAX)?;
+    Some((u32::try_from(u64::from_le_bytes(*feature)).ok()?, text_of(text)?))
 }
 
 fn tracing_data<R: Read>(bytes: &mut ByteReader<R>) -> Result<TracingData, CaptureError> {
@@ -505,6 +520,15 @@ impl<R: Read> PerfDataReader<R> {
                 if self.stream.is_none() {
                     self.tracing = Some(tracing_data(&mut ByteReader::new(Cursor::new(part), at))?);
                 }
+            }
+            added::FEATURE => {
+                let mut kernel = self.facts.kernel().clone();
+                match piped_text(body) {
+                    Some((FEATURE_RELEASE, text)) => kernel.release = Some(text),
+                    Some((FEATURE_ARCH, text)) => kernel.machine = Some(text),
+                    _ => {}
+                }
+                self.facts.set_kernel(kernel);
             }
             added::AUXTRACE => {
                 let size = body.first_chunk().map_or(0, |size| u64::from_le_bytes(*size));

@@ -217,6 +217,8 @@ pub struct PerfettoWriter<W> {
     windows: Vec<(u64, u64)>,
     /// The window that the last event lay in.
     window: Option<(u64, u64)>,
+    /// Windows that were left: an event of them that comes late is left out.
+    left: usize,
     is_monotonic: bool,
     has_release: bool,
     has_clocks: bool,
@@ -254,6 +256,7 @@ impl<W: Write> PerfettoWriter<W> {
             symbols: head.symbols,
             windows: head.windows.to_vec(),
             window: None,
+            left: 0,
             is_monotonic: *head.clock == CaptureClock::Monotonic,
             has_release: head.kernel.release.as_deref().is_some_and(is_understood),
             has_clocks: false,
@@ -350,11 +353,12 @@ impl<W: Write> PerfettoWriter<W> {
         if let Some((_, to_ns)) = self.window.filter(|&(_, to_ns)| to_ns < at_ns) {
             self.leave_window(to_ns)?;
             self.window = None;
+            self.left = self.windows.partition_point(|&(_, end_ns)| end_ns <= to_ns);
         }
-        if self.window.is_some() {
-            return Ok(true);
+        if let Some((from_ns, _)) = self.window {
+            return Ok(from_ns <= at_ns);
         }
-        let place = self.windows.partition_point(|&(_, to_ns)| to_ns < at_ns);
+        let place = self.windows.partition_point(|&(_, to_ns)| to_ns < at_ns).max(self.left);
         self.window = self.windows.get(place).copied().filter(|&(from_ns, _)| from_ns <= at_ns);
         let Some((from_ns, _)) = self.window else { return Ok(false) };
         let known: Vec<(u32, Tid)> =
@@ -1081,12 +1085,15 @@ mod tests {
             at(150, 0, 8, TraceKind::Waking { task: named(5, b"c"), target_cpu: 1 }),
             // Neither the soft interrupt nor the timer's ends: the window does.
             at(310, 0, 5, TraceKind::SoftirqEntry(3)),
+            // Of the window before, too late.
+            at(190, 0, 8, TraceKind::SoftirqEntry(1)),
             // A switch is missing.
             at(320, 0, 6, exit(230)),
             at(330, 0, 6, timer.clone()),
             at(340, 0, 6, timer),
             at(350, 0, 6, timer_end),
             at(500, 0, 6, switch(6, 7)),
+            at(390, 0, 6, TraceKind::SoftirqEntry(1)),
         ];
         events.iter().for_each(|event| writer.write(event).unwrap());
         let bytes = writer.finish().unwrap();

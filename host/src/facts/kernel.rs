@@ -63,6 +63,15 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// `uname -r` and `uname -m` of the kernel that runs here; `None` where they cannot be read, as
+    /// the second before 6.1.
+    pub fn uname(root: &Root) -> [Option<String>; 2] {
+        ["osrelease", "arch"]
+            .map(|name| text(root, &format!("/proc/sys/kernel/{name}")).value().cloned())
+    }
+}
+
 /// `uname -r`. `/proc/version` is the second choice, as it also tells who built the kernel.
 pub(crate) fn release(source: &Source<'_>) -> Fact<String> {
     source.word("/proc/sys/kernel/osrelease").or_else(|| {
@@ -175,7 +184,14 @@ pub(crate) fn configured<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::release_numbers;
+    use super::{Kernel, release_numbers};
+    use crate::root::Root;
+
+    #[test]
+    fn the_kernel_that_runs_tells_its_release() {
+        let [release, _] = Kernel::uname(&Root::live());
+        assert!(release.is_some_and(|release| release.contains('.') && release.trim() == release));
+    }
 
     #[test]
     fn numbers_of_a_release() {

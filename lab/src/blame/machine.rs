@@ -1,8 +1,8 @@
 //! The machine that is recorded: its platform, its files, its count of firmware interrupts.
 
 use punctual_blame::config::{BlameConfig, CapturedMachine, KernelFiles, Platform};
-use punctual_host::facts::{IdleState, SmiCount, online_cpus};
-use punctual_host::root::{Listing, Read, Root};
+use punctual_host::facts::{IdleState, Kernel, SmiCount, online_cpus};
+use punctual_host::root::{Listing, Root};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_trace::capture::KernelName;
 
@@ -56,15 +56,10 @@ impl RecordedMachine {
     }
 }
 
-/// The kernel that runs here.
+/// The kernel that runs here, by the architecture of this program where it does not tell its own.
 pub(super) fn running_kernel(root: &Root) -> KernelName {
-    let word = |name: &str| match root.read(&format!("/proc/sys/kernel/{name}")) {
-        Read::Text(text) => Some(text.trim().into()),
-        Read::Absent | Read::Unreadable { .. } => None,
-    };
-    // The kernel names its architecture from 6.1 on.
-    let machine = word("arch").or_else(|| Some(std::env::consts::ARCH.into()));
-    KernelName { release: word("osrelease"), machine }
+    let [release, machine] = Kernel::uname(root).map(|name| name.map(String::into_boxed_str));
+    KernelName { release, machine: machine.or_else(|| Some(std::env::consts::ARCH.into())) }
 }
 
 /// The files that advice may name, as far as the machine has them and this user may see them.

@@ -7,3 +7,22 @@ pub mod ndjson;
 pub mod perf_data;
 pub mod perfetto;
 pub mod text;
+
+use crate::capture::{CaptureClock, KernelName};
+use crate::symbols::Symbols;
+
+/// What is known of a capture before its events; a form leaves out what it has no place for.
+#[derive(Debug)]
+pub struct CaptureHead<'a> {
+    /// The clock of its times.
+    pub clock: &'a CaptureClock,
+    /// The kernel that was recorded: by its release Perfetto reads the states of threads, by its
+    /// architecture it names system calls. Without, it takes a kernel of 4.4, which has other
+    /// states: those that differ are written as the nearest that do not.
+    pub kernel: &'a KernelName,
+    /// The names of functions.
+    pub symbols: Symbols,
+    /// The times that were recorded whole, ns, in their order and apart; what lies outside only
+    /// says who ran when one began. Empty where everything was.
+    pub windows: &'a [(u64, u64)],
+}

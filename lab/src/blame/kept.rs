@@ -12,9 +12,10 @@ use punctual_blame::recall::Recall;
 use punctual_trace::capture::{CaptureClock, KernelName};
 use punctual_trace::event::{TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
+use punctual_trace::write::CaptureHead;
 use punctual_trace::write::ndjson::NdjsonWriter;
 use punctual_trace::write::perf_data::{Addresses, PerfDataWriter};
-use punctual_trace::write::perfetto::{PerfettoHead, PerfettoWriter, Slice, TrackSlice};
+use punctual_trace::write::perfetto::{PerfettoWriter, Slice, TrackSlice};
 use punctual_trace::write::text::TextWriter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ impl KeptCapture {
     /// # Errors
     /// An error of the system while writing.
     pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
-        let head = PerfettoHead {
+        let head = CaptureHead {
             clock: &CaptureClock::Monotonic,
             kernel: &self.kernel,
             symbols: self.symbols.clone(),
@@ -198,12 +199,11 @@ enum Writer<W> {
 pub(super) struct EventFile<W>(Writer<W>);
 
 impl<W: Write> EventFile<W> {
-    /// Begins a file; what a form has no place for is left out of it.
-    pub(super) fn begin(form: EventForm, out: W, head: PerfettoHead<'_>) -> io::Result<Self> {
-        let PerfettoHead { clock, symbols, .. } = head;
+    pub(super) fn begin(form: EventForm, out: W, head: CaptureHead<'_>) -> io::Result<Self> {
+        let CaptureHead { clock, symbols, .. } = head;
         Ok(Self(match form {
             EventForm::Perfetto => {
-                let head = PerfettoHead { symbols, ..head };
+                let head = CaptureHead { symbols, ..head };
                 Writer::Perfetto(Box::new(PerfettoWriter::new(out, head)?))
             }
             EventForm::Ndjson => Writer::Ndjson(NdjsonWriter::new(out, clock, symbols)?),

@@ -11,7 +11,7 @@ use punctual_blame::recall::Recall;
 use punctual_trace::capture::{self, CaptureClock, KernelName};
 use punctual_trace::event::{TaskName, Tid};
 use punctual_trace::symbols::Symbols;
-use punctual_trace::write::perfetto::PerfettoHead;
+use punctual_trace::write::CaptureHead;
 
 use super::blamed::Blamed;
 use super::kept::{EventFile, EventForm, Note};
@@ -123,7 +123,7 @@ impl ReadCapture {
         form: EventForm,
         out: W,
     ) -> io::Result<()> {
-        let head = PerfettoHead {
+        let head = CaptureHead {
             clock: &self.clock,
             kernel: &self.kernel,
             symbols: self.symbols.clone(),

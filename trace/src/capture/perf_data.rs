@@ -308,7 +308,7 @@ impl FeatureBits {
     }
 }
 
-/// A text of perf, which zeros fill up; `None` of nothing.
+/// A text of perf, which zeros fill up; `None` where it is empty.
 fn text_of(bytes: &[u8]) -> Option<Box<str>> {
     let text = plain(String::from_utf8_lossy(bytes).trim_end_matches('\0'));
     (!text.is_empty()).then(|| text.into_boxed_str())

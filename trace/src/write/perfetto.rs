@@ -17,9 +17,10 @@ use std::io::{self, Write};
 
 use crate::capture::{CaptureClock, KernelName, THREAD_NAMES_MAX};
 use crate::decode::RECIPES;
-use crate::encode::{NamedValue, is_function, named_values};
+use crate::encode::{NamedValue, is_function, named_values, shape_of};
 use crate::event::{ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind, Vector};
 use crate::symbols::Symbols;
+use crate::write::CaptureHead;
 
 /// Most events in one packet.
 const EVENTS_MAX: usize = 256;
@@ -98,22 +99,6 @@ impl Message {
     fn message(&mut self, field: u32, message: &Self) -> &mut Self {
         self.bytes(field, &message.0)
     }
-}
-
-/// What is known of a capture before its events.
-#[derive(Debug)]
-pub struct PerfettoHead<'a> {
-    /// The clock of its times.
-    pub clock: &'a CaptureClock,
-    /// The kernel that was recorded: by its release Perfetto reads the states of threads, by its
-    /// architecture it names system calls. Without, it takes a kernel of 4.4, which has other
-    /// states: those that differ are written as the nearest that do not.
-    pub kernel: &'a KernelName,
-    /// The names of functions.
-    pub symbols: Symbols,
-    /// The times that were recorded whole, ns, in their order and apart; what lies outside only
-    /// says who ran when one began. Empty where everything was.
-    pub windows: &'a [(u64, u64)],
 }
 
 /// A stretch of time on a track.
@@ -250,7 +235,7 @@ impl<W: Write> PerfettoWriter<W> {
     ///
     /// # Errors
     /// An error of the system while writing.
-    pub fn new(out: W, head: PerfettoHead<'_>) -> io::Result<Self> {
+    pub fn new(out: W, head: CaptureHead<'_>) -> io::Result<Self> {
         let mut writer = Self {
             out,
             symbols: head.symbols,
@@ -381,7 +366,7 @@ impl<W: Write> PerfettoWriter<W> {
             self.bundle_events = 1;
             return Ok(());
         }
-        if named_values(event).is_none() {
+        if shape_of(&event.kind).is_none() {
             return Ok(());
         }
         if self.cpu(cpu).running != Some(tid) {
@@ -911,7 +896,7 @@ mod tests {
     fn writer(windows: &[(u64, u64)]) -> PerfettoWriter<Vec<u8>> {
         let kernel = KernelName { release: Some("6.18.44".into()), machine: None };
         let (clock, symbols) = (&CaptureClock::Monotonic, Symbols::default());
-        PerfettoWriter::new(Vec::new(), PerfettoHead { clock, kernel: &kernel, symbols, windows })
+        PerfettoWriter::new(Vec::new(), CaptureHead { clock, kernel: &kernel, symbols, windows })
             .expect("to memory")
     }
 
@@ -1196,7 +1181,7 @@ mod tests {
         let symbols = Symbols::parse(b"ffffffff81000000 T hrtimer_wakeup\n").unwrap();
         let kernel = KernelName::default();
         let (clock, windows) = (&CaptureClock::Unknown, &[]);
-        let head = PerfettoHead { clock, kernel: &kernel, symbols, windows };
+        let head = CaptureHead { clock, kernel: &kernel, symbols, windows };
         let mut writer = PerfettoWriter::new(Vec::new(), head).unwrap();
         writer.name_thread(&named(9, b"sh"), Some(5));
         writer.name_thread(&named(5, b"main"), Some(5));

@@ -295,8 +295,14 @@ fn the_limit_ends_it() {
     let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|now| now.state == 'Z')));
     assert!(over, "it goes on after its limit");
     for report in running.stop() {
-        assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
-        assert!(report.note.as_deref() == Some("it ended at its time limit"));
+        // A device may take longer than that for the first sync: none is counted then, and the end
+        // of the process waits for it.
+        assert!(report.rate.is_some(), "{report:?}");
+        let note = report.note.as_deref();
+        assert!(
+            note.is_some_and(|note| note.starts_with("it ended at its time limit")),
+            "{note:?}"
+        );
     }
 }
 

@@ -312,7 +312,7 @@ impl Campaign {
         if magic.is_empty() || !MAGIC.starts_with(magic) {
             return Err(CampaignFileError::Foreign);
         }
-        let torn = |needed| CampaignFileError::Torn { needed, there: bytes.len() };
+        let torn = |needed| CampaignFileError::Torn { needed, present: bytes.len() };
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| torn(HEADER_BYTES))?;
         let word = |at: usize| {
             let mut word = [0; 4];
@@ -416,12 +416,12 @@ pub enum CampaignFileError {
     #[error("campaign file version {0} is not supported: this punctual reads version {VERSION}")]
     Version(u32),
     /// There are fewer or more bytes than the header states.
-    #[error("wrong length: {there} bytes, expected {needed}")]
+    #[error("wrong length: {present} bytes, expected {needed}")]
     Torn {
         /// Bytes needed.
         needed: usize,
-        /// Bytes there.
-        there: usize,
+        /// Bytes present.
+        present: usize,
     },
     /// The checksum does not match.
     #[error("damaged: the checksum does not match")]

@@ -47,8 +47,8 @@ impl KernelFiles {
 
     /// The files at these paths, which the machine has.
     #[must_use]
-    pub fn new(there: impl IntoIterator<Item = String>) -> Self {
-        Self(there.into_iter().collect())
+    pub fn new(paths: impl IntoIterator<Item = String>) -> Self {
+        Self(paths.into_iter().collect())
     }
 
     /// The path, where the machine has it.

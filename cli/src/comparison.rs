@@ -583,9 +583,9 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
 }
 
 /// A difference between two things of which at least one is known.
-fn difference(what: &str, a: Option<String>, b: Option<String>) -> Option<Difference> {
+fn difference(name: &str, a: Option<String>, b: Option<String>) -> Option<Difference> {
     let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-    (a != b).then(|| Difference { what: what.to_owned(), a: text(a), b: text(b) })
+    (a != b).then(|| Difference { what: name.to_owned(), a: text(a), b: text(b) })
 }
 
 /// A result, as far as a comparison needs it: bounded in size, however long it ran.

@@ -49,7 +49,7 @@ struct LivePicture {
     /// The counts of each condition when it was looked at last.
     counted: HashMap<usize, HeatColumn>,
     strip: Vec<Stretch>,
-    all: HeatColumn,
+    total: HeatColumn,
     /// The worst of each loop under all conditions so far, ns.
     worst_ns: Vec<f64>,
     period_ns: f64,
@@ -131,7 +131,7 @@ impl LivePicture {
             return;
         }
         *before = run.by_lateness.clone();
-        self.all.add(&since);
+        self.total.add(&since);
         self.strip.push(Stretch { condition: condition.to_owned(), by_lateness: since });
         if self.strip.len() > COLUMNS_MAX {
             self.strip = joined(&self.strip, 2);
@@ -161,7 +161,7 @@ impl LivePicture {
         let strip = joined(&self.strip, columns);
         let most = rows.iter().flat_map(|row| strip.iter().map(|at| row.count(&at.by_lateness)));
         let most = most.max().unwrap_or(0);
-        let most_of_all = rows.iter().map(|row| row.count(&self.all)).max().unwrap_or(0);
+        let most_of_all = rows.iter().map(|row| row.count(&self.total)).max().unwrap_or(0);
         write(0, top - 1, "late by", Style::new());
         let headings = ["how often, over time", "over time", ""];
         write(LABEL, top - 1, longest(&headings, usize::from(strip_width)), Style::new());
@@ -172,7 +172,7 @@ impl LivePicture {
             let shades: String =
                 strip.iter().map(|at| shade(row.count(&at.by_lateness), most)).collect();
             write(LABEL, y, &shades, style);
-            let count = row.count(&self.all);
+            let count = row.count(&self.total);
             let shown = if count == 0 { String::new() } else { format::count(count) };
             let digits = u16::try_from(shown.chars().count()).unwrap_or(u16::MAX);
             let room = (BARS - 2).saturating_sub(digits).min(12);
@@ -201,7 +201,7 @@ impl LivePicture {
     /// The rows from the latest down, at most so many.
     fn rows(&self, most: usize) -> Vec<LiveRow> {
         let octaves: Vec<i32> =
-            self.all.cells().map(|cell| cell.from_ns.log2().floor() as i32).collect();
+            self.total.cells().map(|cell| cell.from_ns.log2().floor() as i32).collect();
         let (Some(&low), Some(&high)) = (octaves.iter().min(), octaves.iter().max()) else {
             return Vec::new();
         };
@@ -431,10 +431,10 @@ mod tests {
     fn a_count_of_ten_digits_is_whole() {
         let mut picture = picture();
         for _ in 0..30 {
-            let so_many = picture.all.clone();
-            picture.all.add(&so_many);
+            let so_many = picture.total.clone();
+            picture.total.add(&so_many);
         }
-        let most = picture.all.cells().map(|cell| cell.count).max().expect("some");
+        let most = picture.total.cells().map(|cell| cell.count).max().expect("some");
         assert!(most > 1_000_000_000, "{most}");
         let lines = drawn(&picture, 80, 24);
         let count = format::count(most);

@@ -379,9 +379,9 @@ mod tests {
             map.before_ppb = random.within(100_000_000);
             map.after_ppb = random.within(100_000_000);
             let grid = map.grid + Span::from_ns(random.within(1 << 40));
-            let there = map.monotonic(grid);
-            assert!(map.grid(there) >= grid, "{map:?} {grid:?}");
-            assert!(map.grid(there - Span::from_ns(1)) < grid, "{map:?} {grid:?}");
+            let instant = map.monotonic(grid);
+            assert!(map.grid(instant) >= grid, "{map:?} {grid:?}");
+            assert!(map.grid(instant - Span::from_ns(1)) < grid, "{map:?} {grid:?}");
         }
     }
 

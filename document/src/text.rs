@@ -335,10 +335,10 @@ mod tests {
     #[test]
     fn what_looks_alike_when_cut_is_left_out() {
         let columns = [numbers("after"), words("what"), numbers("CPU")];
-        let row = |what: &str| {
+        let row = |name: &str| {
             vec![
                 "23.3 µs".to_owned(),
-                format!("{}{what}{}", "x".repeat(90), "y".repeat(90)),
+                format!("{}{name}{}", "x".repeat(90), "y".repeat(90)),
                 "1".to_owned(),
             ]
         };
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn long_words_are_cut_rather_than_left_out() {
         let columns = [numbers("after"), words("what"), numbers("CPU")];
-        let row = |what: String| vec!["23.3 µs".to_owned(), what, "1".to_owned()];
+        let row = |name: String| vec!["23.3 µs".to_owned(), name, "1".to_owned()];
         let rows = vec![row("short".to_owned()), row("long ".repeat(30))];
         let order = vec![0, 1];
         let table = Table::new("A wake", columns.clone(), rows.clone());

@@ -155,14 +155,14 @@ mod tests {
     #[test]
     fn it_is_where_the_links_lead_or_an_open_file() {
         let dir = scratch("place");
-        let there = dir.join("there");
-        let file = File::create(&there).expect("writable");
+        let path = dir.join("there");
+        let file = File::create(&path).expect("writable");
         for (link, target) in [("link", "there"), ("links", "link"), ("dangling", "new")] {
             symlink(target, dir.join(link)).expect("free");
         }
         symlink("round", dir.join("round")).expect("free");
-        assert_eq!(place(&there).expect("ours"), Some(there.clone()));
-        assert_eq!(place(&dir.join("links")).expect("ours"), Some(there));
+        assert_eq!(place(&path).expect("ours"), Some(path.clone()));
+        assert_eq!(place(&dir.join("links")).expect("ours"), Some(path));
         assert_eq!(place(&dir.join("dangling")).expect("ours"), Some(dir.join("new")));
         assert!(place(&dir.join("round")).is_err());
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -268,8 +268,11 @@ mod tests {
         let path = dir.join("run.punctual");
         let first = Output::create(&path).expect("writable");
         let second = Output::create(&path).expect("writable");
-        let there = names();
-        assert_eq!((there.len(), there.iter().all(|name| named::is_temporary(name))), (2, true));
+        let entries = names();
+        assert_eq!(
+            (entries.len(), entries.iter().all(|name| named::is_temporary(name))),
+            (2, true)
+        );
         let until_then = &first.named.as_ref().expect("a regular file").until_then;
         let mode = fs::metadata(until_then).expect("there").mode();
         assert_eq!(mode & 0o113, 0, "{mode:o}: no umask lets other users write");

@@ -125,17 +125,17 @@ impl<'a, 'w> Group<'a, 'w> {
 
     /// Writes the next column: a value for some rows, in order, and for each row whether it has
     /// one.
-    fn some<T: DataType>(&mut self, values: &[T::T], there: &[i16]) -> Result<(), ParquetError> {
-        self.write::<T>(values, Some(there))
+    fn some<T: DataType>(&mut self, values: &[T::T], present: &[i16]) -> Result<(), ParquetError> {
+        self.write::<T>(values, Some(present))
     }
 
     fn write<T: DataType>(
         &mut self,
         values: &[T::T],
-        there: Option<&[i16]>,
+        present: Option<&[i16]>,
     ) -> Result<(), ParquetError> {
         let mut column = self.0.next_column()?.ok_or_else(too_many)?;
-        column.typed::<T>().write_batch(values, there, None)?;
+        column.typed::<T>().write_batch(values, present, None)?;
         column.close()
     }
 
@@ -390,8 +390,8 @@ fn write(
         let mut group = Group::begin(&mut file)?;
         group.texts(std::iter::once((run.run.as_str(), rows)))?;
         let cpu = vec![run.cpu.unwrap_or_default().cast_signed(); rows];
-        let there = vec![i16::from(run.cpu.is_some()); rows];
-        group.some::<Int32Type>(if run.cpu.is_some() { &cpu } else { &[] }, &there)?;
+        let present = vec![i16::from(run.cpu.is_some()); rows];
+        group.some::<Int32Type>(if run.cpu.is_some() { &cpu } else { &[] }, &present)?;
         let mut bounded = vec![1; run.buckets.len()];
         bounded.resize(rows, 0);
         let lower: Vec<i64> = run.buckets.iter().map(|bucket| bucket.lowest_ns).collect();

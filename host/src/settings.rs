@@ -263,14 +263,14 @@ fn module_parameters(source: &Source<'_>) -> Vec<ModuleParameter> {
         .filter(|(module, name)| plain(module) && plain(name) && !module.is_empty())
         .map(|(module, name)| {
             let at = format!("/sys/module/{}", module.replace('-', "_"));
-            let there = match source.root.list(&at) {
+            let module_directory = match source.root.list(&at) {
                 Listing::Names(_) => Fact::known(true, at.clone()),
                 Listing::Absent => Fact::absent(at.clone()),
                 Listing::Unreadable { why } => Fact::unreadable(at.clone(), why),
             };
             ModuleParameter {
                 name: format!("{module}.{name}"),
-                module: there,
+                module: module_directory,
                 shown: source.text(&format!("{at}/parameters/{}", name.replace('-', "_"))),
             }
         })

@@ -386,9 +386,9 @@ fn without_value(field: &[u8], separator: Separator, column: usize) -> String {
         Separator::Semicolon => ";",
         Separator::Tab => "\\t",
     };
-    let what = if cell.trim().is_empty() { "an empty cell" } else { "a cell without a value" };
+    let refused = if cell.trim().is_empty() { "an empty cell" } else { "a cell without a value" };
     format!(
-        " but {what}; take out such lines first, e.g. tr -d '\\r' < FILE | awk -F'{separator}' \
+        " but {refused}; take out such lines first, e.g. tr -d '\\r' < FILE | awk -F'{separator}' \
          '${} != \"{cell}\"' (of instants each counts as a missed release then)",
         column + 1
     )

@@ -268,8 +268,8 @@ fn an_inherited_policy_is_left() {
 
 fn nothing_is_left_in_the_directory() {
     let own = Directory::new("left");
-    let there = LoadBounds { temp: own.0.clone(), ..bounds() };
-    let running = RunningLoads::start(&specs("disk"), &launcher(), &there).expect("it starts");
+    let elsewhere = LoadBounds { temp: own.0.clone(), ..bounds() };
+    let running = RunningLoads::start(&specs("disk"), &launcher(), &elsewhere).expect("it starts");
     assert!(is_empty(&own.0), "the file has a name");
     drop(running);
     assert!(is_empty(&own.0));

@@ -263,7 +263,7 @@ pub fn wait_until(interests: &mut [Interest], until_ns: u64) -> Result<usize, Er
         tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: `Interest` is a pollfd, and the slice has as many; the distance outlives the call.
-    let there = unsafe {
+    let ready = unsafe {
         libc::ppoll(
             interests.as_mut_ptr().cast(),
             interests.len() as libc::nfds_t,
@@ -271,7 +271,7 @@ pub fn wait_until(interests: &mut [Interest], until_ns: u64) -> Result<usize, Er
             core::ptr::null(),
         )
     };
-    Errno::check(there.into()).map(|there| usize::try_from(there).unwrap_or(0))
+    Errno::check(ready.into()).map(|ready| usize::try_from(ready).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -644,13 +644,13 @@ impl Area {
         let head = self.head();
         let tail = self.tail().load(Ordering::Relaxed);
         let unread = head.wrapping_sub(tail);
-        let there = usize::try_from(unread).unwrap_or(usize::MAX);
+        let unread_bytes = usize::try_from(unread).unwrap_or(usize::MAX);
         let damaged = TakenRecords { bytes: 0, unread_before: unread, damaged: true };
-        if there > self.bytes {
+        if unread_bytes > self.bytes {
             self.release(head);
             return damaged;
         }
-        let copied = there.min(into.len());
+        let copied = unread_bytes.min(into.len());
         let Some(buffer) = into.get_mut(..copied) else { return damaged };
         self.copy(tail, buffer);
         let Some(bytes) = whole_records(buffer) else {

@@ -1159,9 +1159,9 @@ mod tests {
         assert_eq!(first, [1.0, 3.0]);
         // The paper's three: a montage of all, the average, the last, in the channel of the stage.
         for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
-            let [all, average, last] = ["all", "the average", "the last"]
+            let [each, average, last] = ["all", "the average", "the last"]
                 .map(|name| named(id, &format!("stage 2: {name}")));
-            assert_eq!((all.style, all.channel), (Style::Density, 0), "{id}");
+            assert_eq!((each.style, each.channel), (Style::Density, 0), "{id}");
             assert_eq!((average.style, average.channel), (Style::Line, 0), "{id}");
             assert_eq!(
                 (average.points, last.points[1]),

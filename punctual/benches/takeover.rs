@@ -98,14 +98,14 @@ fn turn(name: &str, pid: &AtomicI32) -> Result<(f64, f64), String> {
     }
     // At any time of its period, and of a look of the supervisor's.
     pause_ns(now_ns(ClockId::Monotonic) % 9_999_991);
-    let it = pidfd::open(pid.load(Ordering::Acquire)).map_err(|why| why.to_string())?;
+    let supervisor = pidfd::open(pid.load(Ordering::Acquire)).map_err(|why| why.to_string())?;
     let before_ns = now_ns(ClockId::Monotonic);
     let passed = || (now_ns(ClockId::Monotonic) - before_ns) as f64 / 1e6;
-    pidfd::end(&it, process::EndSignal::Kill).map_err(|why| why.to_string())?;
+    pidfd::end(&supervisor, process::EndSignal::Kill).map_err(|why| why.to_string())?;
     let mut gone = None;
     loop {
         let is_safe = watch.output(&mut bytes) == Some(Source::Safe);
-        if gone.is_none() && pidfd::has_ended(&it) == Ok(true) {
+        if gone.is_none() && pidfd::has_ended(&supervisor) == Ok(true) {
             gone = Some(passed());
         }
         if is_safe {

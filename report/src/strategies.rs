@@ -294,14 +294,15 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
         format::count((1.0 / first.miss).round() as u64)
     );
     let is_open = |held: &HeldDeadline| !held.is_held() && held.stands != Stands::Refuted;
-    let those = |wanted: &dyn Fn(&StrategyRow, &HeldDeadline) -> bool| -> Vec<&StrategyRow> {
+    let rows_that = |wanted: &dyn Fn(&StrategyRow, &HeldDeadline) -> bool| -> Vec<&StrategyRow> {
         judged.iter().filter(|(row, held)| wanted(row, held)).map(|(row, _)| *row).collect()
     };
     let holds = judged.iter().find(|(row, held)| given(row) && held.is_held());
     if let Some((row, held)) = holds
         && let Some(load) = row.cpu_load
     {
-        let cheaper = those(&|other, held| is_open(held) && price(other) < load && given(other));
+        let is_cheaper = |row: &StrategyRow| price(row) < load && given(row);
+        let cheaper = rows_that(&|row, held| is_open(held) && is_cheaper(row));
         let cheaper = match &cheaper[..] {
             [] if price(judged[0].0) >= load => "none costs less".to_owned(),
             [] => "none that costs less does".to_owned(),
@@ -317,9 +318,9 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
             format::share(load),
         ));
     }
-    let open = those(&|_, held| is_open(held));
+    let open = rows_that(&|_, held| is_open(held));
     // A short sleep of another length.
-    let beside = those(&|_, held| held.is_held());
+    let beside = rows_that(&|_, held| held.is_held());
     let beside = match &beside[..] {
         [] => String::new(),
         ways => format!("; {} does, which is no value of --wait", names(ways)),

@@ -19,9 +19,9 @@ pub fn need() -> Option<PathBuf> {
     let runs = Command::new(&python)
         .args(["-c", "import duckdb, hdrh, pandas, perfetto.protos.perfetto.trace"])
         .output();
-    let there = runs.is_ok_and(|output| output.status.success());
+    let runs = runs.is_ok_and(|output| output.status.success());
     let part = "Python packages (`cargo xtask test --install` gets them)";
-    crate::skip::need(part, there).then_some(python)
+    crate::skip::need(part, runs).then_some(python)
 }
 
 /// Where the project's own is, or would be.

@@ -32,10 +32,10 @@ pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
 #[track_caller]
 #[must_use = "a test without the part must return"]
 pub fn need(part: &str, present: bool) -> bool {
-    let there = present || skipped(part, "");
+    let is_run = present || skipped(part, "");
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(there || !ci, "with CI=true a skip is a failure, and this test lacks {part}");
-    there
+    assert!(is_run || !ci, "with CI=true a skip is a failure, and this test lacks {part}");
+    is_run
 }
 
 /// As [`need`], for a device that no installation brings: its lack is no failure with `CI=true`

@@ -168,8 +168,8 @@ fn a_wait_longer_than_the_memory_comes_as_it_was_judged() {
     // Of its events the last are enough, or none.
     let events = cut(&scenario.events, &outcome);
     for begin in [0, release + 20 * MS, release + 50 * MS] {
-        let there = |event: &&TraceEvent| event.at_ns < release - PERIOD || event.at_ns >= begin;
-        let events: Vec<TraceEvent> = events.iter().filter(there).cloned().collect();
+        let is_kept = |event: &&TraceEvent| event.at_ns < release - PERIOD || event.at_ns >= begin;
+        let events: Vec<TraceEvent> = events.iter().filter(is_kept).cloned().collect();
         let again = run(&events, config().recalling(recall.clone()));
         assert_eq!(booked(&again.worst[0]), booked(&outcome.worst[0]));
         assert!(again.worst[0].is_condensed && again.worst[0].is_whole);

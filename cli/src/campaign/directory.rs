@@ -43,8 +43,8 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
 pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
     newest(dir, |state| {
         let path = dir.join(state);
-        let there = path.symlink_metadata().is_ok();
-        there.then(|| regular(&path)).transpose()
+        let exists = path.symlink_metadata().is_ok();
+        exists.then(|| regular(&path)).transpose()
     })
 }
 

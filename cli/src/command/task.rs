@@ -165,8 +165,8 @@ impl Program {
                 self.count_surplus();
             }
             let mut output = [Interest::new(self.from.as_raw_fd())];
-            let there = events::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
-            if !there || self.pending.len() >= LINE_MAX || !self.read()? {
+            let is_readable = events::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
+            if !is_readable || self.pending.len() >= LINE_MAX || !self.read()? {
                 break;
             }
         }

@@ -310,7 +310,7 @@ fn revert(args: &TuneStateArgs) -> Result<Exit> {
     }
     let root = args.root.open()?;
     let owner = SettingsOwner::of(&root)?;
-    let this = owner.to_string();
+    let boot = owner.to_string();
     let settings = SettingsLock::take(args.root.path(), &owner, "tune revert")?;
     // All of them before any is put back: where one is not to be obeyed, nothing is changed.
     let lock = |name| JournalFile::lock(&settings, state, name);
@@ -321,10 +321,10 @@ fn revert(args: &TuneStateArgs) -> Result<Exit> {
         counts.count_boot_files(outcome.done, outcome.failed);
     }
     for mut journal in journals {
-        if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
+        if earlier_boot(&TuningJournal::load(&mut journal)?, &boot) {
             show("the machine was restarted since: its settings are those of the boot");
         }
-        tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
+        tuning::revert(&mut files_of(&args.root), &mut journal, &boot, |step| {
             counts.count(&step);
             show(reverted_line(&step.entry, &step.outcome));
         })?;

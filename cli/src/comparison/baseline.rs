@@ -440,8 +440,8 @@ impl BaselineUse {
                 let names: Vec<String> = runs.iter().map(|run| format!("'{}'", run.name)).collect();
                 names.join(", ")
             };
-            let (its, these) = (quoted(kept), quoted(planned));
-            return Err(baseline.otherwise(&format!("its runs are {its}, not {these}")));
+            let (had, wanted) = (quoted(kept), quoted(planned));
+            return Err(baseline.otherwise(&format!("its runs are {had}, not {wanted}")));
         }
         Ok(())
     }

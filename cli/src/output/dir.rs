@@ -671,20 +671,20 @@ mod tests {
             symlink(&victim, dir.path(name)).expect("free");
         }
         symlink(elsewhere.path(""), dir.path("below")).expect("free");
-        let there = dir.dir();
-        Opened::replace(&there, "replaced", "ours").expect("writable");
+        let opened = dir.dir();
+        Opened::replace(&opened, "replaced", "ours").expect("writable");
         assert_eq!(fs::read_to_string(dir.path("replaced")).expect("there"), "ours");
         fs::write(dir.path("older"), "").expect("writable");
-        there.private("older").expect("ours");
+        opened.private("older").expect("ours");
         let older = fs::metadata(dir.path("older")).expect("there");
         assert_eq!(MetadataExt::mode(&older) & 0o777, 0o600);
-        assert!(there.private("lock").is_err_and(|why| why.to_string().contains("symbolic link")));
-        assert!(there.read("read").is_err());
-        assert!(there.create("new", b"x").is_err() && there.create("below/x", b"x").is_err());
-        assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
+        assert!(opened.private("lock").is_err_and(|why| why.to_string().contains("symbolic link")));
+        assert!(opened.read("read").is_err());
+        assert!(opened.create("new", b"x").is_err() && opened.create("below/x", b"x").is_err());
+        assert!(opened.create("../x", b"x").is_err() && opened.create("a/../../x", b"x").is_err());
         fs::hard_link(&victim, dir.path("hard")).expect("one file system");
-        assert!(there.private("hard").is_err_and(|why| why.to_string().contains("one link")));
-        Opened::replace(&there, "hard", "ours").expect("writable");
+        assert!(opened.private("hard").is_err_and(|why| why.to_string().contains("one link")));
+        Opened::replace(&opened, "hard", "ours").expect("writable");
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(elsewhere.names(), ["victim"]);
     }
@@ -705,14 +705,14 @@ mod tests {
     #[test]
     fn a_file_that_is_removed_as_it_is_opened_is_made_again() {
         let dir = Scratch::new("removed");
-        let (there, done) = (dir.dir(), AtomicBool::new(false));
+        let (opened, done) = (dir.dir(), AtomicBool::new(false));
         let failed = thread::scope(|scope| {
             let remover = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     let _raced = fs::remove_file(dir.path("lock"));
                 }
             });
-            let failed = (0..20_000).find_map(|_| there.private("lock").err());
+            let failed = (0..20_000).find_map(|_| opened.private("lock").err());
             // Before anything can fail: the scope waits for the other thread.
             done.store(true, Ordering::Relaxed);
             remover.join().expect("no panic");

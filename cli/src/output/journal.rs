@@ -73,7 +73,7 @@ impl JournalName {
         let root = Root::live();
         // It is not put back, and that boot may have had other control groups.
         if let SettingsOwner::Boot(boot) = &owner
-            && identity::boot(&root).value().is_some_and(|this| boot != this)
+            && identity::boot(&root).value().is_some_and(|now| boot != now)
         {
             return Ok(());
         }

@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn what_a_kill_left_behind_is_removed_and_nothing_else() {
         let dir = Scratch::new("sweep");
-        let there = dir.dir();
+        let directory = dir.dir();
         let left = stale("0123456789abcdef");
         let others = [
             stale("0123456789abcde"),
@@ -502,10 +502,10 @@ mod tests {
         fs::hard_link(dir.path("page.new"), dir.path(&stale("bbbbbbbbbbbbbbbb"))).expect("free");
         symlink("page.new", dir.path(&stale("cccccccccccccccc"))).expect("free");
         let before = dir.names().len();
-        let first = Pending::create(&there, "page".as_ref()).expect("writable");
+        let first = Pending::create(&directory, "page".as_ref()).expect("writable");
         assert!(!dir.path(&left).exists());
         // One that is being written is not left behind.
-        let second = Pending::create(&there, "page".as_ref()).expect("writable");
+        let second = Pending::create(&directory, "page".as_ref()).expect("writable");
         assert_ne!(first.temporary, second.temporary);
         assert!(dir.path(&first.temporary).exists());
         drop((first, second));
@@ -535,24 +535,25 @@ mod tests {
     #[test]
     fn the_first_name_is_that_of_no_temporary_file() {
         let dir = Scratch::new("first-name");
-        let there = dir.dir();
+        let directory = dir.dir();
         fs::write(dir.path(&stale("0123456789abcdef")), "x").expect("writable");
-        assert_eq!(there.first_name(&[]).expect("readable"), None);
-        there.create("lock", b"").expect("writable");
-        assert_eq!(there.first_name(&["lock"]).expect("readable"), None);
-        assert_eq!(there.first_name(&[]).expect("readable").as_deref(), Some("lock"));
+        assert_eq!(directory.first_name(&[]).expect("readable"), None);
+        directory.create("lock", b"").expect("writable");
+        assert_eq!(directory.first_name(&["lock"]).expect("readable"), None);
+        assert_eq!(directory.first_name(&[]).expect("readable").as_deref(), Some("lock"));
     }
 
     #[test]
     fn many_that_write_the_same_name_at_once_leave_one_whole_file() {
         let dir = Scratch::new("race");
-        let there = dir.dir();
+        let directory = dir.dir();
         std::thread::scope(|scope| {
             for writer in 0..8_u8 {
-                let there = &there;
+                let directory = &directory;
                 scope.spawn(move || {
                     for _ in 0..40 {
-                        let pending = Pending::create(there, "page".as_ref()).expect("writable");
+                        let pending =
+                            Pending::create(directory, "page".as_ref()).expect("writable");
                         pending.file().write_all(&[b'a' + writer; 5000]).expect("writable");
                         pending.rename("page".as_ref()).expect("it takes its place");
                     }

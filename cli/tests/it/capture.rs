@@ -20,10 +20,10 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
     let captured = run(["capture", out]);
     assert_eq!(captured.status.code(), Some(0), "{}", stderr(&captured));
     let own = json(&run(["facts", "--json", "-"]));
-    let there = json(&run(["facts", "--root", out, "--json", "-"]));
+    let captured = json(&run(["facts", "--root", out, "--json", "-"]));
     for fact in ["cpu_model", "cpus", "kernel", "preemption", "hz", "clocksource", "isolated_cpus"]
     {
-        assert_eq!(own[fact]["value"], there[fact]["value"], "{fact}");
+        assert_eq!(own[fact]["value"], captured[fact]["value"], "{fact}");
     }
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("readable");
     let mut captured = Vec::new();
@@ -44,8 +44,8 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
     for place in [&occupied, &occupied.join("precious")] {
         refused(&run(["capture".as_ref(), place.as_os_str()]), &["occupied"]);
     }
-    let there: Vec<_> = fs::read_dir(&occupied).expect("there").flatten().collect();
-    assert_eq!(there.len(), 1, "left as it was");
+    let entries: Vec<_> = fs::read_dir(&occupied).expect("there").flatten().collect();
+    assert_eq!(entries.len(), 1, "left as it was");
     assert_eq!(fs::read_to_string(occupied.join("precious")).expect("there"), "x");
     refused(&run(["facts", "--root", "/nonexistent"]), &["/nonexistent"]);
 }

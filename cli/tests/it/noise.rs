@@ -59,9 +59,10 @@ fn counts_lengths_and_overlaps_add_up_on_every_cpu() {
     if cpus.len() == 1 {
         assert!(once.is_null(), "{once}");
     } else {
-        let (all, elsewhere) = (number(&once["all"], "count"), number(&once["elsewhere"], "count"));
+        let (gaps, elsewhere) =
+            (number(&once["all"], "count"), number(&once["elsewhere"], "count"));
         let tick = once["tick"]["count"].as_u64().unwrap_or(0);
-        assert_eq!(all, elsewhere + tick, "{once}");
+        assert_eq!(gaps, elsewhere + tick, "{once}");
         let least = cpus.iter().map(|entry| number(entry, "lost_ns")).min().expect("CPUs");
         assert!(number(&once["all"], "total_ns") <= least, "{once}");
     }

@@ -772,11 +772,11 @@ fn poison(value: &mut Value, key: &str, hostile: &str) {
     ];
     match value {
         Value::String(text) if !kept.contains(&key) => text.push_str(hostile),
-        Value::Array(all) => all.iter_mut().for_each(|first| poison(first, key, hostile)),
-        Value::Object(all) => {
+        Value::Array(values) => values.iter_mut().for_each(|first| poison(first, key, hostile)),
+        Value::Object(fields) => {
             // Names of processors and kernels are free text; what is parsed stays.
             let facts = key == "machine";
-            for (key, first) in all {
+            for (key, first) in fields {
                 let free = ["cpu_model", "kernel", "clocksource"].contains(&key.as_str());
                 if !facts || free {
                     poison(first, key, hostile);

@@ -22,7 +22,7 @@ fn hold(result: &Value, paper: &str) {
         let id = row["id"].as_str().expect("an id");
         assert!(id.starts_with(&format!("{paper}.")) && ids.insert(id), "{id}");
         assert!(row["published"].is_string() && row["unit"].is_string(), "{row}");
-        assert!(row["what"].as_str().is_some_and(|what| !what.is_empty()), "{row}");
+        assert!(row["what"].as_str().is_some_and(|title| !title.is_empty()), "{row}");
         let note = row["note"].as_str().expect("a note");
         assert!(row["measured"].is_f64() || note.contains("not measured"), "{row}");
     }
@@ -46,10 +46,9 @@ fn judged(result: &Value, paper: &str, text: &str, page: &str) {
             Some("undecided") => assert!(!answers.contains("no"), "{claim}"),
             other => panic!("{other:?}"),
         }
-        for figure in figures
-            .iter()
-            .filter(|figure| figure["what"].as_str().is_some_and(|what| what.contains("one stall")))
-        {
+        for figure in figures.iter().filter(|figure| {
+            figure["what"].as_str().is_some_and(|title| title.contains("one stall"))
+        }) {
             assert!(
                 figure["holds"].is_null() && figure["n"].is_u64(),
                 "no range decides: {figure}"

@@ -170,8 +170,8 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
         let before = own();
         assert_eq!(run(["capture", out]).status.code(), Some(0));
         let still = own() == before;
-        let there = json(&run(["tune", "check", "--json", "-", "--root", out]));
-        assert!(!still || knobs(&there) == before, "{before:?} {there}");
+        let captured = json(&run(["tune", "check", "--json", "-", "--root", out]));
+        assert!(!still || knobs(&captured) == before, "{before:?} {captured}");
         still
     });
     let result = dir.path("tune.json");
@@ -259,7 +259,9 @@ fn a_boot_parameter_of_the_plan_is_a_setting_that_could_be_better() {
             let plan = json(&run(args));
             for step in plan["boot"].as_array().expect("steps") {
                 let wants = |row: &&Value| {
-                    row["changes"].as_array().is_some_and(|all| all.contains(&step["change"]))
+                    row["changes"]
+                        .as_array()
+                        .is_some_and(|changes| changes.contains(&step["change"]))
                 };
                 let is_unknown = verdict(&result, step["knob"].as_str().expect("a name"))["verdict"]
                     == "unknown";
@@ -278,7 +280,7 @@ fn a_boot_parameter_of_the_plan_is_a_setting_that_could_be_better() {
                 for change in wanted.filter(|change| is_at_boot(change)) {
                     let is_it = |step: &Value| step["change"]["name"] == change["name"];
                     let is_planned =
-                        plan["boot"].as_array().is_some_and(|all| all.iter().any(is_it));
+                        plan["boot"].as_array().is_some_and(|steps| steps.iter().any(is_it));
                     let is_dangerous = row["verdict"] == "conflict";
                     assert!(is_planned || is_dangerous, "{name} {workload}: {row}");
                 }
@@ -381,11 +383,11 @@ pub(crate) fn files(under: &Path) -> Files {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("writable");
     for entry in fs::read_dir(from).expect("a directory").flatten() {
-        let (path, there) = (entry.path(), to.join(entry.file_name()));
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
-            copy(&path, &there);
+            copy(&path, &copied);
         } else {
-            fs::copy(&path, &there).expect("copied");
+            fs::copy(&path, &copied).expect("copied");
         }
     }
 }

@@ -50,9 +50,9 @@ pub(super) fn balance(classes: &[Class]) -> Vec<Vec<u64>> {
     let mut phases = vec![Vec::new(); classes.len()];
     let mut work = WORK_MAX;
     for part in parts(classes) {
-        let these: Vec<&Class> = part.iter().map(|&class| &classes[class]).collect();
-        let found = balance_part(&these, &mut work)
-            .unwrap_or_else(|| these.iter().flat_map(|class| alone(class)).collect());
+        let classes_of_part: Vec<&Class> = part.iter().map(|&class| &classes[class]).collect();
+        let found = balance_part(&classes_of_part, &mut work)
+            .unwrap_or_else(|| classes_of_part.iter().flat_map(|class| alone(class)).collect());
         for (class, found) in part.into_iter().zip(found) {
             phases[class] = found;
         }
@@ -69,12 +69,12 @@ fn alone(class: &Class) -> Vec<Vec<u64>> {
 /// a part is longer than [`EXACT_MAX`]).
 pub(super) fn peak(classes: &[Class], phases: &[Vec<u64>]) -> u64 {
     let of_part = |part: Vec<usize>| {
-        let these: Vec<&Class> = part.iter().map(|&class| &classes[class]).collect();
-        let mut loads = Loads::new(&these);
+        let classes_of_part: Vec<&Class> = part.iter().map(|&class| &classes[class]).collect();
+        let mut loads = Loads::new(&classes_of_part);
         for (at, class) in part.into_iter().enumerate() {
-            loads.fill(at, these[at], &phases[class]);
+            loads.fill(at, classes_of_part[at], &phases[class]);
         }
-        loads.peak(&these)
+        loads.peak(&classes_of_part)
     };
     parts(classes).into_iter().map(of_part).fold(0, u64::saturating_add)
 }

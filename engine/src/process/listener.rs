@@ -276,7 +276,7 @@ impl Drop for NameLock {
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(why) => Err(why),
     }

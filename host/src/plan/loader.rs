@@ -205,11 +205,11 @@ const GRUB_HEAD: &str = "# Added by punctual tune; then run the program that mak
 /// Lines of a shell for GRUB's configuration: those that were there, with the plan's.
 ///
 /// They take the old values out of what the lines before them set, and add the new ones.
-pub fn grub_lines(plan: &TuningPlan, there: &str) -> String {
-    let set = CommandLine::parse(&kernel_words(GRUB_DROP_IN, there));
+pub fn grub_lines(plan: &TuningPlan, before: &str) -> String {
+    let set = CommandLine::parse(&kernel_words(GRUB_DROP_IN, before));
     let added = plan.command_line(&set);
     let earlier =
-        there.lines().filter_map(|line| line.strip_prefix("for name in ")?.strip_suffix("; do"));
+        before.lines().filter_map(|line| line.strip_prefix("for name in ")?.strip_suffix("; do"));
     let mut gone: Vec<String> =
         earlier.flat_map(str::split_whitespace).map(ToOwned::to_owned).collect();
     let names = plan.boot.iter().filter(|step| step.from.is_some());
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn options_of_entries_are_changed_and_those_from_a_variable_are_left() {
         let entry = "title T\noptions root=/dev/x\noptions isolcpus=1\nlinux /vmlinuz\n";
-        let there = [
+        let files = [
             ("/boot/loader/entries/a.conf", entry),
             ("/boot/loader/entries/b.conf", "title U\nefi /x.efi\n"),
             ("/etc/kernel/cmdline", "root=/dev/x"),
         ];
-        let plan = of(&there, &[("isolcpus=2", Some("isolcpus=1"))]);
+        let plan = of(&files, &[("isolcpus=2", Some("isolcpus=1"))]);
         let texts: Vec<(&str, &str)> =
             plan.files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
         let changed = "title T\noptions root=/dev/x isolcpus=2\nlinux /vmlinuz\n";
@@ -311,9 +311,9 @@ mod tests {
             ]
         );
         assert_eq!(of(&[], &[("quiet", None)]), BootPlan::default(), "nothing is known");
-        assert_eq!(of(&there, &[]), BootPlan::default(), "nothing is to be done");
+        assert_eq!(of(&files, &[]), BootPlan::default(), "nothing is to be done");
         let variable = ("/boot/loader/entries/c.conf", "options $kernelopts\n");
-        let left = of(&[there[0], variable], &[("quiet", None)]);
+        let left = of(&[files[0], variable], &[("quiet", None)]);
         assert!(left.loader == GRUBBY && left.files.is_empty(), "{left:?}");
     }
 
@@ -337,9 +337,9 @@ mod tests {
     fn a_drop_in_of_grub_replaces_removes_and_goes_on_from_what_it_had() {
         let own = "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1\"\nGRUB_CMDLINE_LINUX='idle=poll'";
         let drop_in_before = ("/etc/default/grub.d/00-other.cfg", "");
-        let there = [("/etc/default/grub", own), ("/usr/sbin/update-grub", ""), drop_in_before];
+        let files = [("/etc/default/grub", own), ("/usr/sbin/update-grub", ""), drop_in_before];
         let first = [("isolcpus=2", Some("isolcpus=1")), ("-idle", Some("idle=poll"))];
-        let plan = of(&there, &first);
+        let plan = of(&files, &first);
         assert_eq!(plan.then, Some(&["/usr/sbin/update-grub"][..]));
         let foreign = ["/etc/shadow", "/etc/default/grub.d/50-mine.cfg", "/etc/default/grub/", ""];
         let entry = ["/boot/loader/entries/../x.conf", "/boot/loader/entries/a/b.conf"];
@@ -349,12 +349,12 @@ mod tests {
         assert_eq!(sourced(&[own, &drop_in.text]), "quiet isolcpus=2\n", "{}", drop_in.text);
         assert_eq!(kernel_words(GRUB_DROP_IN, &drop_in.text), "isolcpus=2");
         // Another plan later, when the machine runs with the first: both hold.
-        let there = [there[0], there[1], drop_in_before, (GRUB_DROP_IN, drop_in.text.as_str())];
-        let next = of(&there, &[("dyndbg=file a +p", None)]);
+        let files = [files[0], files[1], drop_in_before, (GRUB_DROP_IN, drop_in.text.as_str())];
+        let next = of(&files, &[("dyndbg=file a +p", None)]);
         let line = sourced(&[own, &next.files[0].text]);
         assert_eq!(line, "quiet isolcpus=2 dyndbg=\"file a +p\"\n", "{}", next.files[0].text);
         assert_eq!(
-            of(&there, &first).files[0].text,
+            of(&files, &first).files[0].text,
             drop_in.text,
             "the same again changes nothing"
         );
@@ -363,14 +363,14 @@ mod tests {
     #[test]
     fn where_grub_has_no_drop_ins_its_file_ends_with_the_lines() {
         let own = "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"";
-        let there = [("/etc/default/grub", own), ("/usr/bin/grub-mkconfig", "")];
-        let plan = of(&there, &[("isolcpus=2", None)]);
+        let files = [("/etc/default/grub", own), ("/usr/bin/grub-mkconfig", "")];
+        let plan = of(&files, &[("isolcpus=2", None)]);
         let file = &plan.files[0];
         assert!(file.text.starts_with(own) && file.path == "/etc/default/grub", "{}", file.text);
         assert_eq!(sourced(&[&file.text]), "quiet isolcpus=2\n");
         assert_eq!(plan.then.map(|then| then[0]), Some("/usr/bin/grub-mkconfig"));
-        let again = [("/etc/default/grub", file.text.as_str()), there[1]];
+        let again = [("/etc/default/grub", file.text.as_str()), files[1]];
         assert_eq!(of(&again, &[("isolcpus=2", None)]).files[0].text, file.text);
-        assert_eq!(of(&there[..1], &[("isolcpus=2", None)]), BootPlan::default(), "no program");
+        assert_eq!(of(&files[..1], &[("isolcpus=2", None)]), BootPlan::default(), "no program");
     }
 }

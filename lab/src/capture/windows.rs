@@ -43,7 +43,7 @@ struct Numbered {
 /// An event, and what must be known to understand it.
 #[derive(Debug, Clone)]
 struct Held {
-    this: Arc<Numbered>,
+    numbered: Arc<Numbered>,
     /// The switch before it on its CPU.
     switch: Option<Arc<Numbered>>,
     /// Of an expiry the programming of its timer, of a call chain what its worker runs.
@@ -127,7 +127,7 @@ impl WindowStore {
         while self.open.front().is_some_and(|open| open.to_ns < event.at_ns) {
             self.close();
         }
-        let this = Arc::new(Numbered { number: self.numbers, event: event.clone() });
+        let numbered = Arc::new(Numbered { number: self.numbers, event: event.clone() });
         self.numbers += 1;
         let cpu = event.cpu as usize;
         if cpu >= CPUS {
@@ -144,12 +144,12 @@ impl WindowStore {
         let held = Held {
             switch: self.switches[cpu].clone(),
             needed: needed.cloned(),
-            this: Arc::clone(&this),
+            numbered: Arc::clone(&numbered),
         };
         match &event.kind {
             TraceKind::Switch { previous, .. } => {
                 self.left.put(u64::from(previous.tid), &held);
-                self.switches[cpu] = Some(this);
+                self.switches[cpu] = Some(numbered);
             }
             TraceKind::TimerStart { timer, .. } => self.timers.put(*timer, &held),
             TraceKind::WorkStart { .. } => self.workers.put(u64::from(event.tid), &held),
@@ -185,27 +185,27 @@ impl WindowStore {
         };
         let mut events: BTreeMap<u64, Arc<Numbered>> = BTreeMap::new();
         let mut take = |held: &Held| {
-            let with = [Some(&held.this), held.switch.as_ref()].into_iter().flatten();
+            let with = [Some(&held.numbered), held.switch.as_ref()].into_iter().flatten();
             for numbered in with {
                 events.entry(numbered.number).or_insert_with(|| Arc::clone(numbered));
             }
         };
         // They come in the order of time, but for what is counted as out of order.
-        let is_in = |held: &&Held| held.this.event.at_ns >= from_ns;
+        let is_in = |held: &&Held| held.numbered.event.at_ns >= from_ns;
         let mut first = self.numbers;
         let mut seen: HashSet<u32> = HashSet::new();
         let before = self.recent.iter().rev().position(|held| !is_in(&held));
         let is_cut = before.is_none() && self.recent.len() == RECENT;
         let count = before.unwrap_or(self.recent.len());
-        let oldest_ns = self.recent.front().map_or(from_ns, |held| held.this.event.at_ns);
+        let oldest_ns = self.recent.front().map_or(from_ns, |held| held.numbered.event.at_ns);
         let begin_ns = if is_cut { oldest_ns.max(from_ns) } else { from_ns };
         // One that is closed early lacks what comes after the last event.
-        let seen_ns = self.recent.back().map_or(to_ns, |held| held.this.event.at_ns);
+        let seen_ns = self.recent.back().map_or(to_ns, |held| held.numbered.event.at_ns);
         let whole_ns = (begin_ns, to_ns.min(seen_ns).max(begin_ns));
         for held in self.recent.iter().skip(self.recent.len() - count) {
-            first = first.min(held.this.number);
-            seen.insert(held.this.event.cpu);
-            if held.this.event.at_ns > to_ns {
+            first = first.min(held.numbered.number);
+            seen.insert(held.numbered.event.cpu);
+            if held.numbered.event.at_ns > to_ns {
                 continue;
             }
             take(held);

@@ -57,7 +57,7 @@ pub(crate) fn block(context: &RunContext, length: Span, folder: &Folder) -> Resu
 
 /// One thread's histogram. What has no bucket is put at its end, and the largest where it was.
 fn histogram(thread: &Value) -> Result<Histogram, String> {
-    let lacking = |what: &str| format!("cyclictest's result has no {what}");
+    let lacking = |part: &str| format!("cyclictest's result has no {part}");
     let buckets = thread["histogram"].as_object().ok_or_else(|| lacking("histogram"))?;
     let cycles = thread["cycles"].as_u64().ok_or_else(|| lacking("cycles"))?;
     let max_ns = thread["max"].as_i64().ok_or_else(|| lacking("max"))?;

@@ -96,9 +96,10 @@ fn a_task_that_names_no_cpu_stays_on_those_of_the_executive() {
     let [.., last] = cpus()[..] else { return };
     let others = cpus().into_iter().filter(|cpu| *cpu != last).collect::<Vec<u32>>();
     let Some(other) = others.first().copied() else { return };
-    let here = RtThread::cpu(last).wait(WaitPolicy::sleep());
+    let on_last_cpu = RtThread::cpu(last).wait(WaitPolicy::sleep());
     let elsewhere = task("elsewhere", 1_000).placed(Placement::cpu(other));
-    let built = quick().thread(here).task(task("own", 1_000), |_| ()).task(elsewhere, |_| ());
+    let built =
+        quick().thread(on_last_cpu).task(task("own", 1_000), |_| ()).task(elsewhere, |_| ());
     let (executive, _ids) = built.build().expect("fine");
     let cpu = |name: &str, layout: &[Placed]| {
         layout.iter().find(|placed| placed.name == name).and_then(|placed| placed.cpu)

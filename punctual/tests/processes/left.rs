@@ -54,9 +54,9 @@ fn supervise(task: &str, called: Option<&str>) -> Child {
 }
 
 /// Waits, a minute at most, until there is something.
-fn until<T>(awaited: &str, mut there: impl FnMut() -> Option<T>) -> T {
+fn until<T>(awaited: &str, mut found: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6_000 {
-        if let Some(found) = there() {
+        if let Some(found) = found() {
             return found;
         }
         pause_ms(10);

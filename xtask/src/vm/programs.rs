@@ -136,7 +136,7 @@ impl BuiltPrograms {
             }
             let printed = process::output(Command::new("ldd").arg(&built))?;
             for path in loaded(&String::from_utf8_lossy(&printed)) {
-                if files.iter().all(|(there, _)| *there != path) {
+                if files.iter().all(|(packed, _)| *packed != path) {
                     let bytes = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
                     files.push((path, bytes));
                 }

@@ -101,17 +101,17 @@ impl Target {
     fn renewed(&self, point: &str) -> usize {
         let mut renewed = 0;
         for (at, file) in self.files.iter().enumerate() {
-            let there = fs::read(file).unwrap_or_else(|why| panic!("{point}: {why}"));
-            if there == b"the old one" {
+            let bytes = fs::read(file).unwrap_or_else(|why| panic!("{point}: {why}"));
+            if bytes == b"the old one" {
                 continue;
             }
             renewed += 1;
             match self.new.get(at) {
-                Some(new) => assert!(there == *new, "{point}: {} bytes", there.len()),
+                Some(new) => assert!(bytes == *new, "{point}: {} bytes", bytes.len()),
                 // Samples may end early; a result is whole.
-                None if there.starts_with(b"PUNCTUAL") => {}
+                None if bytes.starts_with(b"PUNCTUAL") => {}
                 None => drop(
-                    serde_json::from_slice::<serde_json::Value>(&there)
+                    serde_json::from_slice::<serde_json::Value>(&bytes)
                         .unwrap_or_else(|why| panic!("{point}: {}: {why}", file.display())),
                 ),
             }

@@ -131,10 +131,10 @@ fn command(place: &Place, line: &str, limits: &str) -> Command {
 
 /// One trial without a part; in a word, what came of it.
 fn trial(random: &mut Random, alone: bool, settings: &Settings, place: &Place) -> &'static str {
-    let there: Vec<&str> = PARTS.into_iter().filter(|part| Path::new(part).exists()).collect();
+    let present: Vec<&str> = PARTS.into_iter().filter(|part| Path::new(part).exists()).collect();
     // Every fourth time that which says whether a journal is of this boot.
     let is_boot = random.index(4) == 0;
-    let part = if is_boot { "/proc/sys/kernel/random/boot_id" } else { *random.one_of(&there) };
+    let part = if is_boot { "/proc/sys/kernel/random/boot_id" } else { *random.one_of(&present) };
     let limits = without(random, place, part);
     let tasks = "[supervisor]\nname = \"missing\"\n[[task]]\nname = \"a\"\nperiod = \"5ms\"\n";
     fs::write(place.path("out/tasks.toml"), tasks).expect("writable");

@@ -83,8 +83,8 @@ impl Victims {
         assert_eq!(names(&self.dir.0), ["file", "folder", "link"], "{trial}");
         assert_eq!(names(&self.dir.path("folder")), ["out"], "{trial}");
         for file in ["file", "folder/out"] {
-            let there = fs::read(self.dir.path(file)).expect("readable");
-            assert!(there == b"precious", "{trial}: {file} is overwritten");
+            let bytes = fs::read(self.dir.path(file)).expect("readable");
+            assert!(bytes == b"precious", "{trial}: {file} is overwritten");
         }
         let is_link = self.dir.path("link").symlink_metadata().is_ok_and(|meta| meta.is_symlink());
         assert!(is_link, "{trial}");

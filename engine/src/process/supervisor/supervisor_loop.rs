@@ -544,7 +544,7 @@ impl Poller {
         }
         // A signal that cuts this short costs an extra look.
         let called = events::wait_until(&mut self.interests, self.next.as_ns());
-        self.calls += u32::from(called.is_ok_and(|there| there > 0));
+        self.calls += u32::from(called.is_ok_and(|ready| ready > 0));
         let at = monotonic_now();
         if at >= self.next {
             (self.next, self.calls) = (at + TICK, 0);

@@ -44,7 +44,7 @@ struct Known {
     /// As it was when it had waited last.
     since: Account,
     /// True where the last look found it, under a real-time policy.
-    there: bool,
+    is_found: bool,
 }
 
 impl Known {
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
         if process == 0 {
             return;
         }
-        self.known.iter_mut().for_each(|known| known.there = false);
+        self.known.iter_mut().for_each(|known| known.is_found = false);
         let registered = self.demotable.thread();
         // A process that is gone has no threads.
         let _gone = threads::of(process, |thread| {
@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
                 self.examine(thread);
             }
         });
-        self.known.retain(|known| known.there);
+        self.known.retain(|known| known.is_found);
     }
 
     fn examine(&mut self, thread: i32) {
@@ -103,13 +103,13 @@ impl<'a> Watch<'a> {
         let Some(account) = threads::account(self.process, thread) else { return };
         let Some(known) = self.known.iter_mut().find(|known| known.thread == thread) else {
             if self.known.len() < THREADS_MAX {
-                self.known.push(Known { thread, since: account, there: true });
+                self.known.push(Known { thread, since: account, is_found: true });
             }
             return;
         };
         // One that is demoted is not there any more: if it takes the policy again, that is news.
-        known.there = !known.runs_on(account, self.bound);
-        if !known.there && scheduler::set(thread, SchedPolicy::Other).is_ok() {
+        known.is_found = !known.runs_on(account, self.bound);
+        if !known.is_found && scheduler::set(thread, SchedPolicy::Other).is_ok() {
             self.others.demoted.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn only_cpu_time_without_a_wait_counts() {
         let bound = Span::from_ms(1_000);
-        let mut known = Known { thread: 7, since: account(500, 3), there: true };
+        let mut known = Known { thread: 7, since: account(500, 3), is_found: true };
         assert!(!known.runs_on(account(1_500, 3), bound), "the bound itself is allowed");
         assert!(known.runs_on(account(1_510, 3), bound));
         assert!(!known.runs_on(account(9_000, 4), bound), "it waited once");

@@ -120,13 +120,13 @@ fn an_overfull_cpu_is_named() {
     let cpus = cpus();
     let last = *cpus.last().expect("one at least");
     let big = |name: &str| task(name, 1_000).budget(Duration::from_micros(900));
-    let there = |name: &str| big(name).placed(Placement::cpu(last));
+    let on_last_cpu = |name: &str| big(name).placed(Placement::cpu(last));
     let apart = big("b").placed(Placement::thread(RtThread::cpu(last)));
     let pinned = || quick().thread(sleeping().pinned(Some(last)));
     let main = || quick().cpus([cpus[0]]).task(task("a", 1_000), go);
-    let (plan, _) = main().task(there("b"), go).build().expect("fine");
+    let (plan, _) = main().task(on_last_cpu("b"), go).build().expect("fine");
     let added = plan.run_with(ms(60_000), |handle| {
-        let why = handle.add(there("c"), go).expect_err("refused");
+        let why = handle.add(on_last_cpu("c"), go).expect_err("refused");
         handle.stop();
         why.to_string()
     });
@@ -134,7 +134,7 @@ fn an_overfull_cpu_is_named() {
         refused(pinned().task(big("a"), go).task(big("b"), go)),
         refused(pinned().task(big("a"), go).task(apart.clone(), go)),
         refused(quick().cpus([last]).task(big("a"), go).task(apart, go)),
-        refused(main().task(there("b"), go).task(there("c"), go)),
+        refused(main().task(on_last_cpu("b"), go).task(on_last_cpu("c"), go)),
         added.expect("it starts").0,
     ] {
         assert!(message.contains(&format!("1.800 of CPU {last}: at most 1")), "{message}");

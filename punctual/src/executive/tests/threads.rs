@@ -30,9 +30,9 @@ fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
     let handle = plan.handle();
     let summary = plan.run_for(ms(200)).expect("it starts");
     assert_eq!(summary.end, End::Finished);
-    for (id, all) in [(ids[0], &slow), (ids[1], &fast)] {
+    for (id, missed) in [(ids[0], &slow), (ids[1], &fast)] {
         let counts = handle.counts(id).expect("there");
-        let missed_in_cycles = all.load(Ordering::Relaxed);
+        let missed_in_cycles = missed.load(Ordering::Relaxed);
         assert!(counts.ran > 0 && counts.consistent, "{counts:?}");
         // What was released after the last cycle is missed too, and no cycle tells of it.
         assert!(counts.ran + counts.missed >= missed_in_cycles, "{counts:?} of {missed_in_cycles}");

@@ -28,6 +28,7 @@ const FIXTURES: &[(&str, &str)] = &[
     ("rtla/no-summary-ns.txt", "rtla"),
     ("rtla/osnoise.txt", "rtla"),
     ("rtla/osnoise-10us.txt", "rtla"),
+    ("rtla/stopped.txt", "rtla"),
     ("stress-ng/distribution.txt", "stress_ng"),
     ("stress-ng/percentiles.txt", "stress_ng"),
     ("stress-ng/few.txt", "stress_ng"),

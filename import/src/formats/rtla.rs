@@ -1,20 +1,24 @@
 //! `rtla timerlat hist` and `rtla osnoise hist` in text: a row a bucket, a column a CPU and kind.
 //!
-//! Source: Linux tools/tracing/rtla/src/timerlat_hist.c and osnoise_hist.c (6.1, 7.2). IRQ, Thr and
-//! Usr are three quantities, each against the same programmed expiry. rtla does not print the width
-//! of buckets: it divides all rows, so their greatest common divisor is at least the width.
+//! Source: Linux tools/tracing/rtla/src/timerlat_hist.c, osnoise_hist.c and common.c (6.1, 7.2).
+//! IRQ, Thr and Usr are three quantities, each against the same programmed expiry. rtla does not
+//! print the width of buckets: it divides all rows, so their greatest common divisor is at least
+//! the width. Below the table stand totals, lost events, that a limit stopped it, and its analysis.
 
 use std::io::Read;
 
 use super::run::RunBuilder;
 use super::{Format, Place, Reading, Sniff, Writer};
-use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, whole};
+use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 /// The most numbers in all rows together: they are held until the width of a bucket is known.
 const CELLS_MAX: usize = 1 << 20;
 
 const SUMMARY: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
+
+/// The minimum of a column without values, as versions before 6.10 print it: ~0.
+const NO_MINIMUM: &str = "18446744073709551615";
 
 /// The columns as read, before their meaning is known.
 #[derive(Default)]
@@ -59,12 +63,17 @@ fn is_line(line: &str) -> bool {
     ["# RTLA timerlat histogram", "# RTLA osnoise histogram"].iter().any(|s| line.starts_with(s))
 }
 
+/// A file of its own that it writes, said below the table, by newer versions above it.
+fn is_saving(line: &str) -> bool {
+    ["  Saving trace to ", "  Saving event "].iter().any(|start| line.starts_with(start))
+}
+
 /// Reads a whole file.
 fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.program = "rtla";
     let mut lines = Lines::new(reader);
     let mut table = Table::default();
-    let mut unit_ns = None;
+    let (mut unit_ns, mut totals) = (None, false);
     while let Some(line) = lines.advance()? {
         let line = line.trim_end();
         if let Some(tool) = line.strip_prefix("# RTLA ") {
@@ -75,15 +84,20 @@ fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportEr
             file.source.format = if osnoise { "rtla osnoise hist" } else { "rtla timerlat hist" };
         } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
             unit_ns = Some(if unit.contains("(ns)") { 1 } else { 1_000 });
+        } else if line.ends_with("events missed, results might not be accurate") {
+            file.warnings.push(format!("rtla lost events: {}", clean(line, 80)));
+        } else if line.ends_with("hit stop tracing") {
+            // Its analysis of the one wake that stopped it follows.
+            break;
         } else if line.starts_with("ALL") {
             // Newer versions add totals of all CPUs below.
-            break;
+            totals = true;
         } else if let Some(headings) = line.strip_prefix("Index") {
             if !table.columns.is_empty() {
                 return Err(lines.refuse("a second heading Index; a histogram has one"));
             }
             table.columns = headings.split_whitespace().map(str::to_owned).collect();
-        } else if !line.is_empty() && !line.starts_with('#') {
+        } else if !(totals || line.is_empty() || line.starts_with('#') || is_saving(line)) {
             table.take(line).map_err(|why| lines.refuse(why))?;
         }
     }
@@ -173,9 +187,11 @@ impl Table {
             run.stated.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
             run.stated.rounding_ns = unit_ns - 1;
             if let [Some(count), Some(min), Some(avg), Some(max)] = rest {
-                run.stated.n = Some(whole(&count[at])?);
+                let n = whole(&count[at])?;
+                run.stated.n = Some(n);
                 let number = |word: &str| match word {
                     "-" => Ok(None),
+                    NO_MINIMUM if n == 0 => Ok(None),
                     word => decimal_ns(word, unit_ns).map(Some),
                 };
                 run.stated.min_ns = number(&min[at])?;
@@ -214,4 +230,64 @@ fn gcd(a: u64, b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{Import, ImportRequest, detect};
+
+    const HEAD: &str = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n\
+                        # Duration:   0 00:00:05\nIndex   IRQ-000   Thr-000   Usr-000\n";
+    const TABLE: &str = "10            1         0         0\n20            4         3         0\n\
+                         over:         1         3         0\ncount:        6         6         0\n\
+                         min:         11        20 18446744073709551615\n\
+                         avg:         19        40         -\nmax:         50        77         0\n";
+    const TOTALS: &str = "ALL:        IRQ       Thr\ncount:        6         6\nmin: 11 20\n";
+
+    fn import(text: &str) -> Result<Import, String> {
+        assert_eq!(detect(text.as_bytes()), Some(&FORMAT));
+        let request = ImportRequest::default();
+        crate::formats::read(&FORMAT, text.as_bytes(), &request).map_err(|why| why.to_string())
+    }
+
+    /// What each version prints around the table where a limit stops it.
+    #[test]
+    fn the_table_ends_where_a_limit_stopped_it() {
+        let saving = "  Saving trace to timerlat_trace.txt\n";
+        let analysis =
+            "## CPU 0 hit stop tracing, analyzing it ##\n  IRQ handler delay: 27.49 us\n";
+        for (above, totals, stopped) in [
+            ("", "", "rtla timelat hit stop tracing\n"),
+            ("", "", "rtla timerlat hit stop tracing\n"),
+            ("", TOTALS, "rtla timerlat hit stop tracing\n"),
+            ("", "", "rtla osnoise hit stop tracing\n"),
+            (saving, TOTALS, "timerlat hit stop tracing\n"),
+            (saving, TOTALS, ""),
+        ] {
+            let below = if stopped.is_empty() { "" } else { analysis };
+            let text = format!("{above}{HEAD}{TABLE}{totals}{saving}{stopped}{below}");
+            let runs = import(&text).unwrap_or_else(|why| panic!("{stopped:?}: {why}")).runs;
+            let cycles: Vec<u64> = runs.iter().map(|run| run.outcome.cycles).collect();
+            assert_eq!(cycles, [6, 6, 0], "{text}");
+            let values = |at: usize| runs[at].outcome.imported.as_ref().unwrap().values_ns.clone();
+            assert_eq!((values(1).min, values(1).max), (Some(20e3), Some(77e3)));
+            assert_eq!((values(2).min, values(2).max), (None, None), "no value, no minimum");
+        }
+        let unknown = import(&format!("{HEAD}{TABLE}whatever\n")).unwrap_err();
+        assert!(unknown.contains("unexpected text below the histogram"), "{unknown}");
+        let no_minimum = TABLE.replace("6         0\nmin", "6         1\nmin");
+        let refused = import(&format!("{HEAD}{no_minimum}")).unwrap_err();
+        assert!(refused.contains(NO_MINIMUM), "{refused}");
+    }
+
+    #[test]
+    fn events_that_rtla_lost_are_a_warning() {
+        for totals in ["", TOTALS] {
+            let lost = "12 (0.50%) events missed, results might not be accurate\n";
+            let import = import(&format!("{HEAD}{TABLE}{totals}{lost}")).unwrap();
+            let [warning] = &import.warnings[..] else { panic!("{:?}", import.warnings) };
+            assert!(warning.starts_with("rtla lost events: 12 (0.50%) events missed"), "{warning}");
+        }
+    }
 }

@@ -286,7 +286,6 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
     // Without a single exceedance on side A, any on side B point up.
     let is_more = counts.ratio().is_none_or(|ratio| ratio > 1.0);
     let needed = releases_needed(counts, least);
-    let more = needed.map(|needed| needed.saturating_sub(n_a.min(n_b)));
     RateRatio {
         threshold_ns: counts.threshold_ns() as f64,
         exceedances_a: counts.exceedances[0],
@@ -302,7 +301,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         verdict: verdict(significant, is_more),
         clustered: !significant && counts.independent().p_value() <= least,
         detectable: detectable(counts, least),
-        more_cycles: if would_have_detected(counts, least) { Some(0) } else { more },
+        more_cycles: needed.map(|needed| needed - counts.fewest()),
     }
 }
 
@@ -415,6 +414,11 @@ impl Counts {
         (a > 0.0 && n_b > 0.0).then(|| b / n_b / (a / n_a))
     }
 
+    /// Releases of the side that has fewer.
+    fn fewest(&self) -> u64 {
+        self.releases[0].min(self.releases[1])
+    }
+
     /// These counts as if cycles were independent.
     fn independent(&self) -> Self {
         Self { dispersion: INDEPENDENT, ..*self }
@@ -509,15 +513,28 @@ const POWER: f64 = 0.8;
 
 /// Releases that each side needs in all, so that a test at level `alpha` detects [`RATIO`] with
 /// probability [`POWER`]: the exceedances of a threshold go on as often, and as clustered, as they
-/// were. `None` where neither side has one.
+/// were. Those that there are where they detect it, else more, within a thousandth. `None` where
+/// neither side has an exceedance.
+fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
+    let normal = needed(counts, alpha, RATIO)?;
+    let is_enough = |releases| normal as f64 * doubt(counts, alpha, releases) <= releases as f64;
+    let mut too_few = counts.fewest();
+    if is_enough(too_few) {
+        return Some(too_few);
+    }
+    let most = (normal as f64 * doubt(counts, alpha, too_few)).ceil() as u64;
+    let mut enough = most.max(too_few.saturating_add(1));
+    while enough - too_few > 1 + too_few / 1_000 {
+        let middle = too_few + (enough - too_few) / 2;
+        if is_enough(middle) { enough = middle } else { too_few = middle }
+    }
+    Some(enough)
+}
+
+/// Releases needed to detect `ratio`, above 1, at level `alpha`, if the dispersion is known.
 ///
 /// Two Poisson counts, compared by the logarithm of their ratio (Gu, Ng, Tang and Schucany, Testing
 /// the ratio of two Poisson rates, Biometrical Journal 50, 2008).
-fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
-    needed(counts, alpha, RATIO)
-}
-
-/// Releases needed to detect `ratio`, above 1, at level `alpha`.
 fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     let [a, b] = counts.exceedances.map(|k| k as f64);
     let [n_a, n_b] = counts.releases.map(|n| n as f64);
@@ -526,7 +543,6 @@ fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     }
     // Thresholds are at ranks of both runs together: of that rate, A has 2/(1 + ratio).
     let rate = (a + b) / (n_a + n_b) / counts.dispersion.factor * 2.0 / (1.0 + ratio);
-    // Longer runs show more clusters, so the normal level is the one to come.
     let level = normal_quantile_above(alpha / 2.0);
     let quantiles = level + normal_quantile_above(1.0 - POWER);
     let per_side = quantiles * quantiles * (1.0 + 1.0 / ratio) / ratio.ln().powi(2) / rate;
@@ -535,25 +551,32 @@ fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     Some((per_side + margin).ceil() as u64)
 }
 
-/// Returns true where `releases` of each side would have detected the ratio, given how well the
-/// dispersion is known.
-fn would_have_detected(counts: &Counts, alpha: f64) -> bool {
-    detects(counts, alpha, RATIO)
+/// The factor by which more releases are needed because the dispersion is an estimate, as well
+/// known as `releases` of each side show it; at least 1.
+fn doubt(counts: &Counts, alpha: f64, releases: u64) -> f64 {
+    let Dispersion { df, df_grows, .. } = counts.dispersion;
+    if df.is_infinite() {
+        return 1.0;
+    }
+    let longer = (releases as f64 / counts.fewest().max(1) as f64).max(1.0);
+    let df = if df_grows { df * longer } else { df };
+    let normal = normal_quantile_above(alpha / 2.0);
+    (student_quantile_above(alpha / 2.0, df) / normal).powi(2).max(1.0)
 }
 
-/// The smallest ratio that `releases` of each side would have detected, within 5 %; `None` where
+/// Ratios that are tried for one factor of [`RATIO`]: each is less than 5 % above the one before.
+const RATIO_STEPS: f64 = 15.0;
+
+/// The smallest ratio that the releases of each side would have detected, within 5 %; `None` where
 /// none up to 1000 would.
 fn detectable(counts: &Counts, alpha: f64) -> Option<f64> {
-    let ratios = std::iter::successors(Some(1.05), |ratio| Some(ratio * 1.05));
-    ratios.take_while(|ratio| *ratio <= 1_000.0).find(|ratio| detects(counts, alpha, *ratio))
-}
-
-fn detects(counts: &Counts, alpha: f64, ratio: f64) -> bool {
-    let Some(needed) = needed(counts, alpha, ratio) else { return false };
-    let normal = normal_quantile_above(alpha / 2.0);
-    let level = student_quantile_above(alpha / 2.0, counts.dispersion.df);
-    let have = counts.releases[0].min(counts.releases[1]) as f64;
-    have >= needed as f64 * (level / normal).powi(2)
+    let doubt = doubt(counts, alpha, counts.fewest());
+    let have = counts.fewest() as f64;
+    let is_detected = |ratio: &f64| {
+        needed(counts, alpha, *ratio).is_some_and(|needed| needed as f64 * doubt <= have)
+    };
+    let ratios = (1..).map(|step| RATIO.powf(f64::from(step) / RATIO_STEPS));
+    ratios.take_while(|ratio| *ratio <= 1_000.0).find(is_detected)
 }
 
 /// One test of a family.
@@ -603,12 +626,16 @@ struct Dispersion {
     factor: f64,
     /// Degrees of freedom; infinite where the factor is 1.
     df: f64,
+    /// True where a longer run has more of what the degrees of freedom count, such as bursts; false
+    /// where they are of whole results.
+    df_grows: bool,
     /// The scale at which it was found: chunks in a batch.
     batch: usize,
 }
 
 /// The dispersion of independent cycles.
-const INDEPENDENT: Dispersion = Dispersion { factor: 1.0, df: f64::INFINITY, batch: 1 };
+const INDEPENDENT: Dispersion =
+    Dispersion { factor: 1.0, df: f64::INFINITY, df_grows: true, batch: 1 };
 
 /// One part of a run on one side: the result it is from, and what it holds.
 #[derive(Clone, Copy, Debug)]
@@ -640,7 +667,8 @@ fn dispersion(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
         series = series.iter().map(|batches| paired(batches)).collect();
     }
     let results: Vec<Vec<(f64, f64)>> = sides.iter().map(|side| by_result(side, cell)).collect();
-    scatter(&results, batch).map_or(worst, |found| wider(worst, found))
+    scatter(&results, batch)
+        .map_or(worst, |found| wider(worst, Dispersion { df_grows: false, ..found }))
 }
 
 /// The factor for exceedances of a cell by what whole results show, at least 1, with the degrees of
@@ -650,6 +678,7 @@ fn between_results(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
     variance_over_mean(&results).map_or(INDEPENDENT, |found| Dispersion {
         factor: found.factor.max(1.0),
         df: found.df,
+        df_grows: false,
         batch: 1,
     })
 }
@@ -705,11 +734,11 @@ fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
         // For Poisson counts the factor has mean 1 and variance 2/df + 1/events.
         let chance = 1.0 + DOUBT * (2.0 / df + 1.0 / events).sqrt();
         if factor <= chance {
-            return Dispersion { factor: 1.0, df, batch };
+            return Dispersion { factor: 1.0, df, df_grows: true, batch };
         }
         // Few bursts are weak evidence about the size of bursts.
         let bursts = (events / factor - 1.0).max(1.0);
-        Dispersion { factor, df: df.min(bursts), batch }
+        Dispersion { factor, df: df.min(bursts), df_grows: true, batch }
     })
 }
 
@@ -1089,6 +1118,49 @@ mod tests {
     }
 
     #[test]
+    fn what_few_results_would_not_have_told_takes_more_of_each() {
+        // By the normal level 21 789 releases a side are needed, by Student's of four degrees of
+        // freedom three times as many: in simulated results a ratio of 2 is told in 29 of 100 cases
+        // by 30 000 of a side, in 83 by 65 000.
+        let side = |late: u64, n: u64| {
+            let early = (5_000, 5_001, n / 10 * 9 - late);
+            let buckets = [early, (20_000, 20_100, n / 10), (90_000, 90_100, late)];
+            let series =
+                LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050));
+            [(); 3].map(|()| series.clone())
+        };
+        let rate_of = |late: u64, n: u64| {
+            let run = of_sides(&[side(late, n), side(late, n)], &[50_000, 60_000]);
+            let rate = run.rates.iter().find(|rate| rate.threshold_ns > 5e4).cloned();
+            (rate.expect("of the threshold"), run)
+        };
+        let (few, run) = rate_of(25, 10_000);
+        assert_eq!((few.n_a, few.exceedances_a + few.exceedances_b), (30_000, 150));
+        assert!(few.more_cycles.is_some_and(|more| (30_000..40_000).contains(&more)), "{few:?}");
+        assert!(few.is_open() && few.detectable > Some(2.0), "{few:?}");
+        assert!(run.statement.contains("; run both sides about 2."), "{}", run.statement);
+        let (enough, _) = rate_of(55, 22_000);
+        assert_eq!(enough.more_cycles, Some(0), "{enough:?}");
+        assert!(enough.detectable <= Some(2.0), "{enough:?}");
+    }
+
+    #[test]
+    fn a_run_that_told_nothing_takes_more_releases_however_its_scatter_is_known() {
+        for (df, df_grows) in [(f64::INFINITY, true), (12.0, true), (1.0, true), (4.0, false)] {
+            for n in (1..60).map(|step| step * 4_000) {
+                let dispersion = Dispersion { factor: 2.0, df, df_grows, batch: 1 };
+                let late = n / 200;
+                let counts = Counts { dispersion, ..counts([late, late], [n, n]) };
+                let needed = releases_needed(&counts, 0.01).expect("some are late");
+                let detectable = detectable(&counts, 0.01);
+                let is_told = detectable.is_some_and(|ratio| ratio <= RATIO);
+                assert_eq!(needed == n, is_told, "{n} {df}: {needed}, {detectable:?}");
+                assert!(needed >= n && needed >= super::needed(&counts, 0.01, RATIO).unwrap_or(0));
+            }
+        }
+    }
+
+    #[test]
     fn histograms_of_one_machine_are_seldom_told_apart() {
         // Counts that scatter twenty times as much as independent ones do, from result to result.
         let mut rng = Rng::new(11);
@@ -1276,7 +1348,7 @@ mod tests {
         for df in [f64::INFINITY, 12.0, 2.0] {
             for factor in [1.0, 3.5] {
                 for b in 0..80 {
-                    let dispersion = Dispersion { factor, df, batch: 1 };
+                    let dispersion = Dispersion { factor, df, ..INDEPENDENT };
                     let counts = Counts { dispersion, ..counts([20, b], [10_000, 12_000]) };
                     let interval = counts.interval(0.01);
                     let outside = interval.lower > 1.0 || interval.upper.is_some_and(|u| u < 1.0);

@@ -83,22 +83,29 @@ fn never(param: &Param) -> Option<Finding> {
     Some(Finding::no_effect(param.to_string(), CMDLINE).note(*note).remove(name))
 }
 
-/// A parameter that the kernel listed as unknown, but for those that programs read.
+/// A parameter that the kernel listed as unknown, but for those that are known to be read by
+/// programs or by early code. It stays: what else may read it is not known here.
 fn reported(param: &Param, words: &[&str]) -> Option<Finding> {
     let shown = param.to_string();
     let listed = words.iter().any(|word| *word == shown || *word == param.name);
-    let name = param.name.as_str();
-    let program = FOR_PROGRAMS.iter().any(|known| param.is(known));
-    (listed && !program).then(|| {
-        Finding::no_effect(shown.clone(), "dmesg")
-            .note("The kernel does not know it and handed it to the first process.")
-            .remove(name)
+    let is_read = FOR_PROGRAMS.iter().chain(EARLY).any(|known| param.is(known));
+    (listed && !is_read).then(|| {
+        Finding::unknown(shown, "dmesg").note(
+            "The kernel's table of parameters does not have it, so it was handed to the first \
+             process. Programs, the initial file system or early code may read it: remove it by \
+             hand where none does.",
+        )
     })
 }
 
 fn dotted(inputs: &Inputs<'_>, param: &Param) -> Option<Finding> {
     let (module, name) = param.name.split_once('.')?;
-    if PROGRAMS.contains(&module) || BUILT_IN.iter().any(|known| param.is(known)) {
+    let module_name = module.replace('-', "_");
+    let is_read = PROGRAMS.contains(&module)
+        || EARLY_PREFIXES.contains(&module_name.as_str())
+        || OF_ANY_MODULE.contains(&name)
+        || BUILT_IN.iter().any(|known| param.is(known));
+    if is_read {
         return None;
     }
     let is_it = |known: &&ModuleParameter| param.is(&known.name);
@@ -107,22 +114,23 @@ fn dotted(inputs: &Inputs<'_>, param: &Param) -> Option<Finding> {
     if shown.shown.is_known() {
         return None;
     }
-    let lists_all = SHOW_ALL.contains(&module.replace('-', "_").as_str());
-    let nothing =
-        |why: String| Finding::no_effect(text.clone(), origin).note(why).remove(&param.name);
+    let lists_all = SHOW_ALL.contains(&module_name.as_str());
     match (&shown.module, shown.shown.why()) {
         (crate::Fact::Known { .. }, None) if lists_all => {
-            Some(nothing(format!("The module {module} has no parameter {name}.")))
+            Some(Finding::no_effect(text, origin).note(format!(
+                "The module {module} of this kernel has no parameter {name}: remove it by hand."
+            )))
         }
         (crate::Fact::Known { .. }, None) => Some(
-            Finding::unknown(text.clone(), origin)
+            Finding::unknown(text, origin)
                 .note(format!("The module {module} shows no parameter {name}; it may hide it.")),
         ),
-        (crate::Fact::Absent { .. }, _) => Some(nothing(format!(
-            "No module {module} is loaded or built in, so nothing took the parameter."
+        (crate::Fact::Absent { .. }, _) => Some(Finding::unknown(text, origin).note(format!(
+            "No module {module} is loaded or built in. One that is loaded later takes the \
+             parameter, and a program may read it: remove it by hand where neither does."
         ))),
         (_, Some("not captured")) | (crate::Fact::Unreadable { .. }, _) => {
-            Some(Finding::unknown(text.clone(), origin))
+            Some(Finding::unknown(text, origin))
         }
         // It is there and only root may read it.
         (crate::Fact::Known { .. }, Some(_)) => None,
@@ -268,8 +276,25 @@ pub(crate) const TUNING: &[&str] = &[
 ];
 
 /// Parameters with a dot that are no parameter of a module.
-const BUILT_IN: &[&str] =
-    &["iommu.forcedac", "iommu.passthrough", "iommu.strict", "lsm.debug", "workqueue.unbound_cpus"];
+const BUILT_IN: &[&str] = &[
+    "cgroup.memory",
+    "iommu.forcedac",
+    "iommu.passthrough",
+    "iommu.strict",
+    "lsm.debug",
+    "printk.devkmsg",
+    "random.trust_bootloader",
+    "random.trust_cpu",
+    "workqueue.unbound_cpus",
+];
+
+/// The prefixes, before the dot and with `_`, of parameters that early code of the kernel reads
+/// (`early_param`): no module has these names.
+const EARLY_PREFIXES: &[&str] = &["arm64", "fw_devlink", "irqchip", "kvm_arm"];
+
+/// Parameters, behind the dot, that the kernel's loader of modules takes for each module (Linux,
+/// `kernel/module/main.c`).
+const OF_ANY_MODULE: &[&str] = &["async_probe", "dyndbg"];
 
 /// Modules that show each of their parameters.
 const SHOW_ALL: &[&str] = &[
@@ -295,6 +320,7 @@ const PROGRAMS: &[&str] = &[
     "live",
     "locale",
     "luks",
+    "modprobe",
     "net",
     "ostree",
     "plymouth",
@@ -314,18 +340,25 @@ const FOR_PROGRAMS: &[&str] = &[
     "BOOT_IMAGE",
     "auto",
     "autoinstall",
+    "biosdevname",
     "boot",
     "components",
     "cloud-init",
     "cryptdevice",
+    "cryptopts",
     "ds",
     "emergency",
     "fips",
     "initrd",
+    "ip",
     "live-config",
+    "modules-load",
+    "nfsroot",
     "nomodeset",
     "noplymouth",
     "nosplash",
+    "ostree",
+    "overlayroot",
     "persistent",
     "recovery",
     "resume",
@@ -339,3 +372,88 @@ const FOR_PROGRAMS: &[&str] = &[
     "vt.handoff",
     "zfs",
 ];
+
+/// Parameters that early code of x86 looks for by itself (`cmdline_find_option`), so that kernels
+/// without a handler for them list them as unknown while they are in effect.
+const EARLY: &[&str] = &[
+    "dis_ucode_ldr",
+    "kaslr",
+    "no5lvl",
+    "nokaslr",
+    "nopti",
+    "nospec_store_bypass_disable",
+    "nospectre_v2",
+    "noxsave",
+    "noxsaves",
+    "noxsaveopt",
+    "pti",
+    "spec_store_bypass_disable",
+    "spectre_v2",
+    "spectre_v2_user",
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::facts::MachineFacts;
+    use crate::rules::{CpuScope, Inputs, KnobVerdict, RuleVerdict, judge};
+    use crate::settings::KernelSettings;
+    use crate::testing::Tree;
+
+    /// The verdict on a knob of a machine that has these files; `None` where there is none.
+    fn verdict(files: &[(&str, &str)], knob: &str) -> Option<KnobVerdict> {
+        let tree = Tree::of(files);
+        let root = tree.root();
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let cpus = CpuScope::of(None, &facts).cpus;
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+        judge(&inputs).into_iter().find(|judged| judged.knob == knob)
+    }
+
+    #[test]
+    fn a_parameter_is_not_removed_because_nothing_here_knows_it() {
+        let on = |words: &str, knob: &str| {
+            // The kernel lists none with a dot.
+            let listed = if knob.contains('.') { "" } else { words };
+            let log = format!(
+                "[ 0.0] Linux version 6.1.0\n[ 0.1] Unknown kernel command line parameters \
+                 \"{listed}\", will be passed to user space.\n"
+            );
+            let files = [
+                ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+                ("/proc/cmdline", words),
+                ("/var/log/dmesg", &log),
+                ("/sys/module/kvm/parameters/nx_huge_pages", "Y\n"),
+            ];
+            verdict(&files, knob).map(|judged| (judged.verdict, judged.changes.len()))
+        };
+        // Programs, the initial file system, kmod or early code of the kernel read these.
+        for word in [
+            "modprobe.blacklist=nouveau",
+            "ostree=/ostree/boot.1/x",
+            "ip=dhcp",
+            "nfsroot=10.0.0.1:/x",
+            "biosdevname=0",
+            "overlayroot=tmpfs",
+            "cryptopts=target=x",
+            "pti=off",
+            "nopti",
+            "irqchip.gicv3_pseudo_nmi=1",
+            "kvm-arm.mode=nvhe",
+            "cgroup.memory=nokmem",
+            "arm64.nosve",
+            "fw_devlink.strict=1",
+            "kvm.dyndbg=+p",
+        ] {
+            let name = word.split('=').next().unwrap().replace('-', "_");
+            assert_eq!(on(word, &name), None, "{word}");
+        }
+        // A module may be loaded later, and a word may be a program's.
+        let open = Some((RuleVerdict::Unknown, 0));
+        assert_eq!(on("nouveau.modeset=0", "nouveau.modeset"), open);
+        assert_eq!(on("loglevl=3", "loglevl"), open);
+        // The module is there, and shows each of its parameters.
+        assert_eq!(on("kvm.nx_huge=1", "kvm.nx_huge"), Some((RuleVerdict::NoEffect, 0)));
+        // No kernel has it.
+        assert_eq!(on("noirqbalance", "noirqbalance"), Some((RuleVerdict::NoEffect, 1)));
+    }
+}

@@ -854,7 +854,11 @@ impl Blame {
         let soft_expires_ns = soft_expires_ns.min(expires_ns);
         let is_task = !event.context.is_interrupt()
             && self.known_cpu(now.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
-        let own = place.filter(|_| is_task && self.wakes(function));
+        let own = place.filter(|&place| {
+            let is_servers = self.config.symbols.is_deadline_timer(function)
+                && !self.threads[place].task.is_deadline();
+            is_task && self.wakes(function) && !is_servers
+        });
         let again_ns = own.and_then(|place| self.threads[place].armed_ns(function, expires_ns));
         let arm = Arm {
             timer,
@@ -888,8 +892,9 @@ impl Blame {
             self.unthrottle_ns = Some(now.at_ns);
         }
         if self.config.symbols.is_deadline_timer(function)
-            && let Some(place) = arm.and_then(|arm| self.threads.place(arm.armer.tid))
-            && !matches!(self.threads[place].state(), ThreadState::Running(_))
+            && let Some(arm) = arm
+            && let Some(place) = self.threads.place(arm.armer.tid)
+            && self.threads[place].awaits_budget(&arm)
         {
             // SCHED_DEADLINE wakes without `sched_waking`, and sleeps in a state that looks ready.
             if matches!(self.threads[place].state(), ThreadState::Ready(_)) {

@@ -293,6 +293,16 @@ impl Thread {
         self.pending_arm().is_some_and(|own| own.arm.timer == timer)
     }
 
+    /// Returns true where the expiry of SCHED_DEADLINE's timer, which this thread started so, gives
+    /// it its next budget. The timer of a CPU's fair server (Linux 6.12) has the same function, and
+    /// whoever wakes the first fair thread starts it.
+    pub(crate) fn awaits_budget(&self, arm: &Arm) -> bool {
+        // Who is asleep gets its budget, and is not woken; who has none left looks ready.
+        let has_none = matches!(self.state, ThreadState::Ready(_) | ThreadState::Unknown);
+        let is_later = |own: OwnArm| own.arm.timer != arm.timer && own.arm.armed_ns > arm.armed_ns;
+        self.task.is_deadline() && has_none && !self.pending_arm().is_some_and(is_later)
+    }
+
     /// The instant at which its own timer was programmed for this expiry before, ns; `None` where
     /// it was for another.
     pub(crate) fn armed_ns(&self, function: CodeAddress, expires_ns: i64) -> Option<u64> {

@@ -95,6 +95,12 @@ impl TaskName {
     /// The priority of a thread that an event names without one (a signal's, a rename's).
     pub const UNKNOWN_PRIORITY: i32 = i32::MIN;
 
+    /// Returns true where it has the priority of SCHED_DEADLINE.
+    #[must_use]
+    pub const fn is_deadline(&self) -> bool {
+        self.kernel_priority == -1
+    }
+
     const fn unknown_priority() -> i32 {
         Self::UNKNOWN_PRIORITY
     }

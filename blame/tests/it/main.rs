@@ -11,3 +11,4 @@ mod properties;
 mod recall;
 mod scenario;
 mod streams;
+mod timers;

@@ -1,0 +1,68 @@
+//! Whose timers are: of several that a thread starts, the one that it waits for.
+
+use punctual_trace::event::{TaskName, TraceKind};
+
+use crate::scenario::{
+    DEADLINE, MS, PERIOD, Scenario, TIMER, US, WAKEUP, cat, config, idle, servo,
+};
+
+/// The timer of the fair server of CPU 0.
+const SERVER: u64 = 0xffff_8880_0005_0000;
+
+fn start(timer: u64, function: u64, expires_ns: u64) -> TraceKind {
+    let expires_ns = expires_ns as i64;
+    TraceKind::TimerStart { timer, function, expires_ns, soft_expires_ns: expires_ns }
+}
+
+/// The CPU's interrupt calls a timer's function that wakes nobody.
+fn expire(scenario: &mut Scenario, at_ns: u64, timer: u64) {
+    scenario.timer_entry(at_ns, 0).expire(at_ns + 500, 0, timer, DEADLINE);
+    scenario.timer_exit(at_ns + 3 * US, 0);
+}
+
+#[test]
+fn the_timer_of_the_fair_server_releases_nobody_who_started_it() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        // It wakes the first ordinary thread of its CPU.
+        let release = scenario.release;
+        scenario.event(release - 1_900 * US, 0, start(SERVER, DEADLINE, release - 400 * US));
+        scenario.wake(release - 1_899 * US, 0, cat(), 0);
+        scenario.sleep(cat());
+        expire(&mut scenario, release - 400 * US, SERVER);
+        scenario.fire(release + 5 * US).start(release + 6 * US);
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.late), (52, 0), "{}", outcome.table.sentence);
+}
+
+#[test]
+fn a_deadline_thread_has_its_own_timer_beside_the_fair_servers() {
+    const BUDGET: u64 = 0xffff_8880_0006_0000;
+    let thread = TaskName { kernel_priority: -1, ..servo() };
+    // Either it yields the rest of its budget, or it sleeps by a timer as others do.
+    for is_yielding in [true, false] {
+        let mut scenario = Scenario::new();
+        scenario.switch(9 * MS, 0, 0, thread);
+        for _ in 0..20 {
+            let release = scenario.release;
+            scenario.release += PERIOD;
+            scenario.event(release - 950 * US, 0, start(SERVER, DEADLINE, release - 400 * US));
+            let (timer, function, state) =
+                if is_yielding { (BUDGET, DEADLINE, 0) } else { (TIMER, WAKEUP, 1) };
+            scenario.event(release - 900 * US, 0, start(timer, function, release));
+            scenario.switch(release - 899 * US, 0, state, idle());
+            expire(&mut scenario, release - 400 * US, SERVER);
+            scenario.timer_entry(release + 5 * US, 0);
+            scenario.expire(release + 6 * US, 0, timer, function);
+            if !is_yielding {
+                scenario.wake(release + 7 * US, 0, thread, 0);
+            }
+            scenario.timer_exit(release + 9 * US, 0).switch(release + 10 * US, 0, 0, thread);
+        }
+        let outcome = scenario.run(config());
+        let latest_ns = outcome.threads[0].figures.max.least_ns();
+        assert_eq!((outcome.table.wakes, latest_ns), (20, 10 * US), "{is_yielding}");
+    }
+}

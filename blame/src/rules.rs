@@ -4,7 +4,7 @@
 //! (docs/blame.md, "What it does"). What is normal was taken off before: rules see what is beyond
 //! it.
 
-use punctual_trace::event::TaskName;
+use punctual_trace::event::{CodeAddress, TaskName};
 
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::frequency::SlowClock;
@@ -167,14 +167,23 @@ impl<'a> Scene<'a> {
         is_ready.then(|| self.runner()).flatten().filter(is_other)
     }
 
-    fn is_own(&self, timer: u64, armer: TaskName) -> bool {
+    /// Returns true for a timer of the kernel's own, and a CPU's fair server: who happened to run
+    /// when it was programmed has no part in it.
+    fn is_kernels(&self, function: CodeAddress, armer: TaskName) -> bool {
+        let symbols = self.kernel.symbols;
+        symbols.wakes(function) == Some(false)
+            || symbols.is_deadline_timer(function) && !armer.is_deadline()
+    }
+
+    fn is_own(&self, timer: u64, function: CodeAddress, armer: TaskName) -> bool {
         let own = match self.wake.activation.anchor {
             ReleaseAnchor::Timer { timer: own, .. } => own == timer,
             ReleaseAnchor::Interrupt | ReleaseAnchor::Thread { .. } | ReleaseAnchor::Unseen => {
                 false
             }
         };
-        own || armer.tid != 0 && armer.tid == self.wake.task.tid
+        let is_armers = armer.tid != 0 && armer.tid == self.wake.task.tid;
+        own || is_armers && !self.is_kernels(function, armer)
     }
 
     /// The kernel code that a thread which runs is in.
@@ -198,7 +207,9 @@ impl<'a> Scene<'a> {
         let clock = *self.wake.facts.clocks.get(self.index)?;
         let usual_ns = match (self.part.phase, self.part.activity) {
             (_, Activity::TimerInterrupt) => self.wake.facts.usual.timer_ns,
-            (_, Activity::TimerCallback { timer, armer, .. }) if self.is_own(timer, armer) => {
+            (_, Activity::TimerCallback { timer, function, armer, .. })
+                if self.is_own(timer, function, armer) =>
+            {
                 self.wake.facts.usual.callback_ns
             }
             (WakePhase::Ready, Activity::Idle { .. }) if !self.part.is_passed_over => {
@@ -360,7 +371,9 @@ fn confirmed(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn own_callback(scene: &Scene<'_>) -> Option<LateCause> {
     match scene.part.activity {
-        Activity::TimerCallback { timer, armer, .. } if scene.is_own(timer, armer) => {
+        Activity::TimerCallback { timer, function, armer, .. }
+            if scene.is_own(timer, function, armer) =>
+        {
             Some(LateCause::NormalPath)
         }
         _ => None,
@@ -373,12 +386,11 @@ fn other_timer(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn of_other_timer(scene: &Scene<'_>, activity: &Activity) -> Option<LateCause> {
     let Activity::TimerCallback { timer, function, armer, .. } = *activity else { return None };
-    if scene.is_own(timer, armer) {
+    if scene.is_own(timer, function, armer) {
         return None;
     }
-    // Who happened to run when the kernel programmed a timer of its own has no part in it.
-    let is_kernels = scene.kernel.symbols.wakes(function) == Some(false);
-    let armer = if is_kernels || armer.tid == 0 { TaskName::default() } else { armer };
+    let is_nobodys = armer.tid == 0 || scene.is_kernels(function, armer);
+    let armer = if is_nobodys { TaskName::default() } else { armer };
     Some(LateCause::OtherTimers { function: scene.kernel.symbols.start(function), armer })
 }
 

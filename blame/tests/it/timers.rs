@@ -1,9 +1,11 @@
 //! Whose timers are: of several that a thread starts, the one that it waits for.
 
+use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_trace::event::{TaskName, TraceKind};
 
 use crate::scenario::{
-    DEADLINE, MS, PERIOD, Scenario, TIMER, US, WAKEUP, cat, config, idle, servo,
+    DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, cat, config, disturbed, idle,
+    only_cause, servo,
 };
 
 /// The timer of the fair server of CPU 0.
@@ -35,6 +37,30 @@ fn the_timer_of_the_fair_server_releases_nobody_who_started_it() {
     }
     let outcome = scenario.run(config());
     assert_eq!((outcome.table.wakes, outcome.table.late), (52, 0), "{}", outcome.table.sentence);
+}
+
+#[test]
+fn a_timer_that_the_kernel_starts_while_a_thread_runs_is_not_that_threads() {
+    // The tick, which is started again in its own interrupt, and the fair server's timer.
+    for (timer, function) in [(0x77_0000, TICK), (SERVER, DEADLINE)] {
+        let outcome = disturbed(|scenario| {
+            let release = scenario.release;
+            let started = release - 1_900 * US;
+            scenario.timer_entry(started, 0).event(
+                started + US,
+                0,
+                start(timer, function, release),
+            );
+            scenario.timer_exit(started + 2 * US, 0);
+            scenario.sleep(cat());
+            scenario.timer_entry(release + 5 * US, 0);
+            scenario.expire(release + 6 * US, 0, timer, function);
+            scenario.expire(release + 156 * US, 0, TIMER, WAKEUP);
+            scenario.wake(release + 157 * US, 0, servo(), 0).start(release + 157 * US);
+        });
+        let row = only_cause(&outcome, CauseKind::OtherTimers);
+        assert_eq!(row.cause, LateCause::OtherTimers { function, armer: TaskName::default() });
+    }
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Help for the unit tests of this crate: a directory that goes away, and trees built by code.
 
+use crate::cpulist::CpuList;
+use crate::facts::MachineFacts;
 use crate::root::Root;
+use crate::rules::{CpuScope, Inputs, KnobVerdict, judge};
+use crate::settings::KernelSettings;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,4 +50,20 @@ impl Drop for Tree {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The verdict on a knob of a machine that has these files, tuned for `cpus`, or for those that
+/// would be chosen; `None` where there is none.
+pub(crate) fn verdict(
+    files: &[(&str, &str)],
+    cpus: Option<&str>,
+    knob: &str,
+) -> Option<KnobVerdict> {
+    let tree = Tree::of(files);
+    let root = tree.root();
+    let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+    let cpus = cpus.map(|cpus| CpuList::parse(cpus, 63).unwrap());
+    let cpus = CpuScope::of(cpus, &facts).cpus;
+    let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+    judge(&inputs).into_iter().find(|judged| judged.knob == knob)
 }

@@ -66,7 +66,7 @@ fn parameters_that_do_nothing_are_named_with_the_reason() {
         ("amd_pstate", "no-effect"),
         ("rcutree.nohz_full_patience_delay", "no-effect"),
         ("workqueue.unbound_cpus", "no-effect"),
-        ("IRQBALANCE_BANNED_CPUS", "no-effect"),
+        ("IRQBALANCE_BANNED_CPUS", "conflict"),
         ("nohz_full", "conflict"),
         ("intel_idle.max_cstate", "conflict"),
         ("idle", "conflict"),
@@ -483,6 +483,21 @@ fn counted_lines(page: &str) -> (usize, usize) {
     let lines: Vec<&str> = page.lines().take_while(|line| !line.is_empty()).collect();
     let files = lines.iter().filter(|line| line.starts_with('/')).count();
     (files, lines.len() - files)
+}
+
+/// `verify` without options looks at the CPU that would be measured, `apply` had another one.
+#[test]
+fn what_was_applied_for_other_cpus_is_in_effect() {
+    let laptop = Laptop::new("tune-other-cpus");
+    let place = ["--root", laptop.root.as_str(), "--state", laptop.state.as_str()];
+    let scope = ["tune", "apply", "--cpus", "2", "--for", "servo"];
+    let applied = stdout(&run(scope.into_iter().chain(place)));
+    let page = stdout(&laptop.tune("verify"));
+    for setting in ["/proc/sys/kernel/watchdog_cpumask", "/proc/irq/default_smp_affinity"] {
+        assert!(applied.contains(&format!("\n{setting}: ")), "{applied}");
+        assert!(page.contains(&format!("{setting}: in effect\n")), "{page}");
+    }
+    assert!(!page.contains("without effect"), "{page}");
 }
 
 #[test]

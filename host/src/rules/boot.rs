@@ -394,20 +394,8 @@ const EARLY: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::facts::MachineFacts;
-    use crate::rules::{CpuScope, Inputs, KnobVerdict, RuleVerdict, judge};
-    use crate::settings::KernelSettings;
-    use crate::testing::Tree;
-
-    /// The verdict on a knob of a machine that has these files; `None` where there is none.
-    fn verdict(files: &[(&str, &str)], knob: &str) -> Option<KnobVerdict> {
-        let tree = Tree::of(files);
-        let root = tree.root();
-        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
-        let cpus = CpuScope::of(None, &facts).cpus;
-        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
-        judge(&inputs).into_iter().find(|judged| judged.knob == knob)
-    }
+    use crate::rules::RuleVerdict;
+    use crate::testing::verdict;
 
     #[test]
     fn a_parameter_is_not_removed_because_nothing_here_knows_it() {
@@ -424,7 +412,7 @@ mod tests {
                 ("/var/log/dmesg", &log),
                 ("/sys/module/kvm/parameters/nx_huge_pages", "Y\n"),
             ];
-            verdict(&files, knob).map(|judged| (judged.verdict, judged.changes.len()))
+            verdict(&files, None, knob).map(|judged| (judged.verdict, judged.changes.len()))
         };
         // Programs, the initial file system, kmod or early code of the kernel read these.
         for word in [

@@ -30,17 +30,18 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("interrupts.placement", "smp_affinity_list", 7, Judge::One(placement))
     },
     Rule {
-        why: "irqbalance moves interrupts every few seconds, also those that were placed by hand, \
-              unless CPUs are isolated or banned for it.",
+        why: "irqbalance moves interrupts every few seconds, also those that were placed by hand. \
+              It leaves the CPUs of IRQBALANCE_BANNED_CPULIST alone; only without that list those \
+              of isolcpus= and nohz_full=.",
         verified: "whether systemd has a group of it with processes, and its configuration",
-        source: "irqbalance(1); github.com/Irqbalance/irqbalance issues 297, 336",
+        source: "github.com/Irqbalance/irqbalance, cputree.c (setup_banned_cpus), issues 297, 336",
         ..rule("interrupts.irqbalance", "irqbalance", 5, Judge::One(irqbalance))
     },
     Rule {
-        why: "irqbalance reads IRQBALANCE_BANNED_CPULIST; the mask IRQBALANCE_BANNED_CPUS is no \
-              longer read.",
+        why: "irqbalance reads the mask first, warns that it is to go, and leaves \
+              IRQBALANCE_BANNED_CPULIST unread.",
         verified: "the configuration of irqbalance",
-        source: "github.com/Irqbalance/irqbalance",
+        source: "github.com/Irqbalance/irqbalance, cputree.c (setup_banned_cpus)",
         ..rule("interrupts.banned", "IRQBALANCE_BANNED_CPUS", 4, Judge::One(banned))
     },
     Rule {
@@ -183,38 +184,65 @@ fn irqbalance(inputs: &Inputs<'_>) -> Finding {
         Err(_) if service.why().is_none() => return Finding::good("not running", service.origin()),
         Err(unknown) => return unknown,
     };
-    let isolation = &inputs.facts.isolation;
-    let full = isolation.nohz_full_cpus.value().cloned().unwrap_or_default();
-    let config = inputs.settings.value("irqbalance.conf");
-    let banned = config.value().and_then(|text| variable(text, "IRQBALANCE_BANNED_CPULIST"));
-    let banned = banned.and_then(|list| inputs.list(list).ok()).unwrap_or_default();
-    let left_alone = isolation.isolated().union(&full).union(&banned);
+    let config = match inputs.settings.value("irqbalance.conf") {
+        crate::Fact::Known { value, .. } => value.as_str(),
+        crate::Fact::Absent { .. } => "",
+        crate::Fact::Unreadable { origin, why } => {
+            return Finding::unknown(format!("{state}; unreadable: {why}"), origin);
+        }
+    };
+    let left_alone = left_alone(inputs, config);
     let open = inputs.cpus.difference(&left_alone);
     if open.is_empty() {
         return Finding::good(format!("{state}; it leaves CPU {left_alone} alone"), origin);
     }
-    Finding::improve(format!("{state}; it may use CPU {open}"), origin).note(format!(
-        "Set IRQBALANCE_BANNED_CPULIST={} in its configuration and restart it.",
-        inputs.cpus
-    ))
+    // A list takes the place of all that it leaves alone now.
+    let wanted = left_alone.union(inputs.cpus);
+    let without = match variable(config, MASK) {
+        Some(_) => format!(", take {MASK} out"),
+        None => String::new(),
+    };
+    Finding::improve(format!("{state}; it may use CPU {open}"), origin)
+        .note(format!("Set {LIST}={wanted} in its configuration{without} and restart it."))
+}
+
+const LIST: &str = "IRQBALANCE_BANNED_CPULIST";
+const MASK: &str = "IRQBALANCE_BANNED_CPUS";
+
+/// The CPUs that irqbalance keeps interrupts away from: those of the mask; without one, of the
+/// list; without either, those that the machine was booted without. It looks for no partition.
+fn left_alone(inputs: &Inputs<'_>, config: &str) -> CpuList {
+    let banned = |name: &str, format: CpuFormat| {
+        Some(format.parse(variable(config, name)?).unwrap_or_default())
+    };
+    banned(MASK, CpuFormat::Mask).or_else(|| banned(LIST, CpuFormat::List)).unwrap_or_else(|| {
+        let isolation = &inputs.facts.isolation;
+        let booted = [&isolation.isolated_cpus, &isolation.nohz_full_cpus];
+        booted.into_iter().filter_map(crate::Fact::value).flat_map(CpuList::iter).collect()
+    })
 }
 
 fn banned(inputs: &Inputs<'_>) -> Finding {
-    let judged =
-        read(inputs.settings.value("irqbalance.conf")).map(|(text, origin)| {
-            match variable(text, "IRQBALANCE_BANNED_CPUS") {
-                Some(mask) => Finding::no_effect(format!("IRQBALANCE_BANNED_CPUS={mask}"), origin)
-                    .note(format!("Write IRQBALANCE_BANNED_CPULIST={} instead.", inputs.cpus)),
-                None => Finding::good("not set", origin),
-            }
-        });
+    let judged = read(inputs.settings.value("irqbalance.conf")).map(|(text, origin)| {
+        let Some(mask) = variable(text, MASK) else {
+            return Finding::good("not set", origin);
+        };
+        let cpus = CpuFormat::Mask.parse(mask).unwrap_or_default();
+        match variable(text, LIST) {
+            Some(list) => Finding::conflict(format!("{MASK}={mask} {LIST}={list}"), origin).note(
+                format!("The mask counts (CPU {cpus}), the list does not: take the mask out."),
+            ),
+            None => Finding::good(format!("{MASK}={mask}"), origin)
+                .note(format!("Write {LIST}={cpus} instead.")),
+        }
+    });
     settled(judged)
 }
 
-/// The value of a shell variable.
+/// The value of a shell variable, the last that is assigned; an empty one counts as none.
 fn variable<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let line = |line: &'a str| line.trim().strip_prefix(name)?.strip_prefix('=');
-    let value = text.lines().find_map(line)?.trim().trim_matches(['"', '\'']);
+    let value = text.lines().rev().find_map(line)?.trim().trim_matches(['"', '\'']);
     (!value.is_empty()).then_some(value)
 }
 
@@ -261,4 +289,52 @@ fn unbound_cpus(inputs: &Inputs<'_>) -> Finding {
         })
     });
     settled(judged)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::RuleVerdict;
+    use crate::testing::verdict;
+
+    #[test]
+    fn irqbalance_leaves_alone_what_its_own_source_says() {
+        let on = |config: &str, isolated: &str, partition: &str, cpus: &str, knob: &str| {
+            let files = [
+                ("/sys/fs/cgroup/system.slice/irqbalance.service/cgroup.procs", "1\n"),
+                ("/etc/default/irqbalance", config),
+                ("/sys/devices/system/cpu/online", "0-3\n"),
+                ("/sys/devices/system/cpu/isolated", isolated),
+                ("/sys/fs/cgroup/cpuset.cpus.isolated", partition),
+                ("/proc/self/cgroup", "0::/\n"),
+                ("/proc/self/mountinfo", "33 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"),
+            ];
+            let judged = verdict(&files, Some(cpus), knob).unwrap();
+            (judged.verdict, judged.why)
+        };
+        let list = "IRQBALANCE_BANNED_CPULIST=1\n";
+        let mask = "IRQBALANCE_BANNED_CPUS=c\n";
+        let both = format!("{mask}{list}");
+        let balance = |config: &str, isolated: &str, cpus: &str| {
+            on(config, isolated, "\n", cpus, "irqbalance")
+        };
+        assert_eq!(balance("", "2-3\n", "2-3").0, RuleVerdict::Good);
+        // The list takes the place of what was isolated at boot; the one that is wanted has both.
+        let (judged, why) = balance(list, "2-3\n", "2-3");
+        assert_eq!(judged, RuleVerdict::Improve);
+        assert!(why.starts_with("Set IRQBALANCE_BANNED_CPULIST=1-3 in"), "{why}");
+        let (judged, why) = balance("", "2-3\n", "1");
+        assert_eq!(judged, RuleVerdict::Improve);
+        assert!(why.starts_with("Set IRQBALANCE_BANNED_CPULIST=1-3 in"), "{why}");
+        assert_eq!(balance(mask, "\n", "2-3").0, RuleVerdict::Good);
+        let (judged, why) = balance(&both, "\n", "1");
+        assert_eq!(judged, RuleVerdict::Improve);
+        assert!(why.contains("take IRQBALANCE_BANNED_CPUS out"), "{why}");
+        let (judged, _) = on("", "\n", "2-3\n", "2-3", "irqbalance");
+        assert_eq!(judged, RuleVerdict::Improve, "it looks for no partition");
+        let banned = |config: &str| on(config, "\n", "\n", "2-3", "IRQBALANCE_BANNED_CPUS");
+        assert_eq!(banned(mask).0, RuleVerdict::Good);
+        let (judged, why) = banned(&both);
+        assert_eq!(judged, RuleVerdict::Conflict);
+        assert!(why.starts_with("The mask counts (CPU 2-3)"), "{why}");
+    }
 }

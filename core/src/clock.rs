@@ -6,6 +6,22 @@
 
 use crate::time::{Instant, Span};
 
+/// What took longer than this may have been a suspend of the machine.
+const SUSPECT: Span = Span::from_ms(100);
+
+/// The end, stamped as `end`, of what began at `start`. In a suspend of the machine a counter goes
+/// on and CLOCK_MONOTONIC does not: after a time that may have held one the clock is anchored anew,
+/// lest releases be missed that have not passed.
+#[inline]
+pub(crate) fn end_of<C: Clock>(clock: &mut C, start: Instant, end: Instant) -> Instant {
+    if end - start > SUSPECT { anew(clock, start) } else { end }
+}
+
+#[cold]
+fn anew<C: Clock>(clock: &mut C, start: Instant) -> Instant {
+    clock.wake().max(start)
+}
+
 /// A clock that can be read and slept on. Its instants are on CLOCK_MONOTONIC, on the clock that it
 /// follows, or simulated: a loop mixes no two.
 ///

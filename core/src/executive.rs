@@ -12,7 +12,7 @@ mod schedule;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::cycle::{CancelToken, Cycle, Decision, Ended, Flow, Observe, Overruns};
 use crate::dispatch::TableState;
 use crate::stop::StopRequest;
@@ -186,7 +186,8 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
             }
             let mut cycle = Cycle::new(&job, start, dt).terminating(terminates);
             let flow = if real { self.tasks.run(job.rank, &mut cycle) } else { Flow::Continue };
-            now = self.clock.now();
+            let finish = self.clock.now();
+            now = clock::end_of(&mut self.clock, start, finish);
             let overruns = schedule.finish::<UNITS, TASKS>(&job, start, now, flow);
             if real {
                 // A copy, as no other place of the turn needs the job in memory.

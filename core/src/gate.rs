@@ -18,7 +18,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::cycle::{Cycle, Ended, Job, Missed, Observe, Overruns};
 use crate::releases::Releases;
 use crate::stop::StopRequest;
@@ -121,7 +121,10 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     #[inline]
     pub fn wait(&mut self, stop: &impl StopRequest) -> Result<Cycle<'static>, Ended> {
         if self.last.is_some() {
-            let finish = self.clock.poll();
+            let mut finish = self.clock.poll();
+            if let Some((_, start)) = self.running {
+                finish = clock::end_of(&mut self.clock, start, finish);
+            }
             self.observe_end(finish);
             if finish >= self.releases.release(self.next) {
                 // They passed while the body ran.
@@ -142,11 +145,12 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
             let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
             return Err(self.ended(Ended::Stopped, at));
         };
-        if stop.flag().load(Ordering::Relaxed)
-            && let Some(at) = stop.requested_on(&mut self.clock).filter(|&at| at < release)
-        {
-            // It was slept for when the stop was requested.
-            return Err(self.ended(Ended::Stopped, at));
+        if stop.flag().load(Ordering::Relaxed) {
+            let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
+            if at < release {
+                // It was slept for when the stop was requested.
+                return Err(self.ended(Ended::Stopped, at));
+            }
         }
         let mut following = n + 1;
         let mut next = self.releases.release(following);
@@ -487,6 +491,72 @@ mod tests {
         }
 
         fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn a_flag_alone_that_is_set_while_it_sleeps_ends_it_before_the_release() {
+        let releases = Releases::new(Instant::from_ns(1_000), Period::from_ns(100).expect("one"));
+        let (now, stop) = (Cell::new(900), AtomicBool::new(false));
+        /// A wait in which the flag is set.
+        struct Set<'c>(&'c Cell<u64>, &'c AtomicBool);
+        impl Wait for Set<'_> {
+            fn until<C: Clock>(
+                &mut self,
+                _: &mut C,
+                release: Instant,
+                _: &AtomicBool,
+            ) -> Option<Instant> {
+                self.0.set(release.as_ns() + 5);
+                self.1.store(true, Ordering::Relaxed);
+                Some(release + Span::from_ns(5))
+            }
+        }
+        let mut gate = Gate::new(Now(&now), Set(&now, &stop), (), releases, 0);
+        assert_eq!(gate.wait(&stop).map(|cycle| cycle.n), Err(Ended::Stopped));
+    }
+
+    /// A counter that goes on while the machine is suspended, until it is anchored anew.
+    struct Suspended<'c> {
+        now_ns: &'c Cell<u64>,
+        suspended_ns: &'c Cell<u64>,
+    }
+
+    impl Clock for Suspended<'_> {
+        fn now(&mut self) -> Instant {
+            Instant::from_ns(self.now_ns.get() + self.suspended_ns.get())
+        }
+        fn poll(&mut self) -> Instant {
+            self.now()
+        }
+        fn sleep_until(&mut self, at: Instant) {
+            self.now_ns.set(self.now_ns.get().max(at.as_ns()));
+        }
+        fn wake(&mut self) -> Instant {
+            self.suspended_ns.set(0);
+            self.now()
+        }
+        fn relax(&mut self) {}
+    }
+
+    #[test]
+    fn a_suspend_while_a_body_runs_misses_no_release() {
+        let (now, suspended) = (Cell::new(900_000), Cell::new(0));
+        let period = Period::from_ns(1_000_000).expect("in range");
+        let releases = Releases::new(Instant::from_ns(1_000_000), period);
+        let clock = Suspended { now_ns: &now, suspended_ns: &suspended };
+        let mut gate = Gate::new(clock, Sleep, (), releases, 0);
+        let stop = AtomicBool::new(false);
+        for n in 0..6 {
+            let cycle = gate.wait(&stop).expect("no end");
+            assert_eq!((cycle.n, cycle.missed), (n, 0));
+            now.set(now.get() + 20_000);
+            if n == 2 {
+                suspended.set(3_600_000_000_000);
+            }
+        }
+        // What passes by CLOCK_MONOTONIC is missed.
+        now.set(now.get() + 200_000_000);
+        assert_eq!(gate.wait(&stop).map(|cycle| cycle.missed), Ok(200));
     }
 
     #[test]

@@ -581,8 +581,11 @@ mod tests {
             assert_eq!(servo.map(), map);
         }
         assert_eq!(servo.status().stops, 1);
-        // On again where it stopped: as far behind as it stood still.
+        // On again where it stopped: as far behind as it stood still, and followed from then on.
         world.shift_ns -= 20_000_000_000;
+        now += SECOND;
+        let resumed = servo.follow(world.read(now), at(now + SECOND / 10));
+        assert!(matches!(resumed, ServoEvent::Stepped(_)), "{resumed:?}");
         follow(&mut servo, &mut world, &mut now, 30);
         let status = servo.status();
         assert_eq!((status.steps, status.stops), (1, 1));

@@ -135,7 +135,10 @@ pub struct Servo {
     window: [(i64, i64); WINDOW],
     filled: usize,
     origin: ClockReading,
+    /// The last reading that was taken in, as followed or as stepped to.
     last: ClockReading,
+    /// The last reading of all, also of a reference that stands still.
+    previous: ClockReading,
     stopped: bool,
 }
 
@@ -154,6 +157,7 @@ impl Servo {
             filled: 1,
             origin: first,
             last: first,
+            previous: first,
             stopped: false,
         }
     }
@@ -196,15 +200,18 @@ impl Servo {
     ///
     /// # Real-time: reader side
     pub fn follow(&mut self, reading: ClockReading, bend: Instant) -> ServoEvent {
-        let passed_ns = (reading.monotonic - self.last.monotonic).as_ns();
-        if passed_ns <= 0 {
+        if reading.monotonic <= self.previous.monotonic {
             return ServoEvent::Ignored;
         }
+        let before = core::mem::replace(&mut self.previous, reading);
+        let since_ns = (reading.monotonic - before.monotonic).as_ns();
+        let went_ns = (reading.reference - before.reference).as_ns();
+        let passed_ns = (reading.monotonic - self.last.monotonic).as_ns();
         let moved_ns = (reading.reference - self.last.reference).as_ns();
         let off_ns = moved_ns.saturating_sub(passed_ns.saturating_add(self.drift(passed_ns)));
         let patience_ns = self.settings.step.as_ns().saturating_add(reading.width.as_ns());
         let far = off_ns.saturating_abs() > patience_ns;
-        if far && (0..passed_ns / 2).contains(&moved_ns) {
+        if far && (0..since_ns / 2).contains(&went_ns) {
             self.status.stops += u64::from(!self.stopped);
             self.stopped = true;
             return ServoEvent::Stopped;

@@ -128,21 +128,21 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn keep(&mut self, at: At, value: Span, missed: Option<Missed>, overruns: Overruns) {
         let last = missed.and_then(|_| self.last_start());
-        self.keep_after(last, at, value, missed, overruns);
+        self.keep_after((last, at.release + value), at, value, missed, overruns);
     }
 
-    /// Keeps a cycle, as [`Page::keep`] does, where the task's own last start was at `last`.
+    /// Keeps a cycle, as [`Page::keep`] does, where the task started at `start`, and at `last`
+    /// before.
     #[inline]
     fn keep_after(
         &mut self,
-        last: Option<Instant>,
+        (last, start): (Option<Instant>, Instant),
         at: At,
         value: Span,
         missed: Option<Missed>,
         overruns: Overruns,
     ) {
         self.write(|page| {
-            let start = at.release + value;
             if let Some(missed) = missed {
                 page.count_missed(missed, last, Some(start));
             }
@@ -347,7 +347,7 @@ impl Observe for Aggregate<'_, '_> {
         }
         let last = self.starts.get_mut(job.rank).and_then(|last| last.replace(start));
         let late = start - job.release;
-        self.page.keep_after(last, at(job), late, missed_before(job), overruns);
+        self.page.keep_after((last, start), at(job), late, missed_before(job), overruns);
     }
 
     fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
@@ -378,7 +378,8 @@ impl Observe for Distances<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
         if let Some(last) = self.last.replace(start) {
-            self.page.keep(At { release: start, cycle: job.cycle }, start - last, None, overruns);
+            let at = At { release: start, cycle: job.cycle };
+            self.page.keep_after((None, start), at, start - last, None, overruns);
         }
     }
 }

@@ -130,6 +130,8 @@ mod tests {
         let counts = View::open(&words).expect("a page").counts();
         assert_eq!((counts.ran, counts.missed, counts.over_budget), (2, 0, 2));
         assert_eq!((counts.min, counts.max), (Some(Span::from_ns(70)), Some(Span::from_ns(200))));
+        // The cycles begin at 1 050, 1 250 and 1 320.
+        assert_eq!(words[22].load(Ordering::Relaxed), 1_320, "the start of the last cycle");
         assert_eq!(paced.run(&AtomicBool::new(true)), Ended::Stopped);
     }
 }

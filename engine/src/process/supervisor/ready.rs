@@ -374,11 +374,10 @@ fn share((begin_ns, cpu_begin_ns): (u64, u64), (end_ns, cpu_end_ns): (u64, u64))
     used_ns as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64
 }
 
-/// The longest time in which the executive may release nothing before its watchdog ends it: two of
-/// the shortest periods and a second.
+/// The longest time in which the executive may release nothing before its watchdog ends it: twice
+/// the longest that its plan does not, and a second.
 fn bound(ready: &Ready) -> Span {
-    let shortest_ns = ready.plan.shortest().map_or(0, Period::as_ns);
-    let ns = shortest_ns.saturating_mul(2).saturating_add(1_000_000_000);
+    let ns = ready.plan.longest_rest_ns().saturating_mul(2).saturating_add(1_000_000_000);
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 

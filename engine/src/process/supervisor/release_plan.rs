@@ -129,6 +129,13 @@ impl ReleasePlan {
         (0..self.ranks()).map(|rank| self.period(rank)).min()
     }
 
+    /// The longest time from one release to the next of any task, ns: places of a calendar may all
+    /// lie at the beginning of its frame. 0 without tasks.
+    pub(super) fn longest_rest_ns(&self) -> u64 {
+        let periods = (0..self.tasks.tasks()).map(|rank| self.tasks.period(rank).as_ns());
+        periods.chain(self.longest_distance_ns()).min().unwrap_or(0)
+    }
+
     /// The places of the task of this rank in a frame, in their order; none of a periodic one.
     fn places(&self, rank: usize) -> impl Iterator<Item = &UnitSlot> {
         let places = self.unit(rank).into_iter().flat_map(CalendarPlan::units);
@@ -231,6 +238,8 @@ mod tests {
         assert_eq!((read.deadline_ns, read.budget_ns, read.start_ns), (300_000, 100_000, u64::MAX));
         assert_eq!((write.deadline_ns, write.start_ns), (200_000, 50_000));
         assert!(plan.limits(2).is_empty());
+        // From the last place to the first one of the next frame of 4 ms.
+        assert_eq!(plan.longest_rest_ns(), 2_500_000);
     }
 
     #[test]

@@ -123,20 +123,30 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     ) -> Result<Cycle<'static>, Ended> {
         // A wait that need not sleep does not look at the flag: a loop that always overruns would
         // never stop.
+        self.hand_over_stalls(vitals);
         if stop.flag().load(Ordering::Relaxed) {
             self.gate.finish(stop);
             return Err(Ended::Stopped);
-        }
-        let stalls = self.gate.wait.take_stalls();
-        if stalls.count > 0 {
-            vitals.stalled(stalls);
         }
         if let Some(tick) = self.gate.observe.take_met() {
             self.keep_away(&tick);
         }
         let cycle = self.gate.wait(stop);
         vitals.watched.beat();
+        if cycle.is_err() {
+            // No wait comes after this one.
+            self.hand_over_stalls(vitals);
+        }
         cycle
+    }
+
+    /// Gives `vitals` the gaps in the spins since the last call.
+    #[inline]
+    fn hand_over_stalls(&mut self, vitals: &Vitals) {
+        let stalls = self.gate.wait.take_stalls();
+        if stalls.count > 0 {
+            vitals.stalled(stalls);
+        }
     }
 
     /// Runs the segment to its end, or until `stop` is set, with a body that does nothing: what an
@@ -146,7 +156,6 @@ impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
     pub fn run(&mut self, stop: &impl StopRequest, vitals: &Vitals) -> Ended {
         loop {
             if let Err(ended) = self.wait(stop, vitals) {
-                vitals.stalled(self.gate.wait.take_stalls());
                 return ended;
             }
         }

@@ -226,9 +226,8 @@ impl TaskRecord {
     fn trigger(&self) -> Result<Option<Release>, Failure> {
         match (self.wait, self.trigger_fd) {
             (None, -1) => Ok(None),
-            (None, number @ 0..) => match descriptor::duplicate(number) {
-                // Only a look: what the caller closes is not kept open here.
-                Ok(_) => Ok(Some(Release::Readable(number))),
+            (None, number @ 0..) => match descriptor::check(number) {
+                Ok(()) => Ok(Some(Release::Readable(number))),
                 Err(errno) => {
                     let text = format!("trigger_fd {number} is no open descriptor: {errno}");
                     Err(Failure::new(errno.0, text))

@@ -43,6 +43,16 @@ pub fn duplicate(descriptor: c_int) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
+/// `fcntl(F_GETFD)`: whether the number names anything (`EBADF` where not). Nothing is opened and
+/// closed for it: closing any descriptor of a file gives up all locks that fcntl(2) put on it.
+///
+/// # Real-time: setup only
+pub fn check(descriptor: c_int) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
+    Errno::check(flags.into()).map(drop)
+}
+
 /// `fcntl(F_SETFD, FD_CLOEXEC)`: programs that are started from now on do not inherit it.
 ///
 /// # Real-time: setup only

@@ -39,7 +39,7 @@ use crate::time::Instant;
 
 pub use client::{ClientStep, TaskClient};
 pub use places::{PLACES_MAX, Places};
-pub use server::{Admission, Done, Entered, Posted, TaskServer};
+pub use server::{Admission, Done, Entered, Posted, TaskServer, end_task};
 
 /// The first word of a task block: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");

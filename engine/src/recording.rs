@@ -30,10 +30,29 @@ use crate::spawn::{self, OwnThread};
 /// A recording in progress.
 #[derive(Debug)]
 pub struct LoopRecording {
-    /// The instant of release 0, ns; 0 before the first wait.
-    first_ns: Arc<AtomicU64>,
+    first: Arc<FirstRelease>,
     requests: Arc<DrainRequests>,
     thread: OwnThread<Option<Samples>>,
+}
+
+/// The instant of release 0, once the loop begins; the clock's zero is one as well.
+#[derive(Debug, Default)]
+struct FirstRelease {
+    ns: AtomicU64,
+    is_known: AtomicBool,
+}
+
+impl FirstRelease {
+    fn begin(&self, first: Instant) {
+        self.ns.store(first.as_ns(), Ordering::Relaxed);
+        self.is_known.store(true, Ordering::Release);
+    }
+
+    /// `None` before the first wait.
+    fn known(&self) -> Option<Instant> {
+        let is_known = self.is_known.load(Ordering::Acquire);
+        is_known.then(|| Instant::from_ns(self.ns.load(Ordering::Relaxed)))
+    }
 }
 
 /// Samples go to the file alone.
@@ -52,13 +71,13 @@ impl LoopRecording {
             Output::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
         let rings: Vec<Words> = runs.iter().map(|run| ring_of(run.period)).collect();
         let cpus: Vec<u32> = runs.iter().filter_map(|run| run.cpu).collect();
-        let (first_ns, requests) = (Arc::<AtomicU64>::default(), Arc::<DrainRequests>::default());
+        let (first, requests) = (Arc::<FirstRelease>::default(), Arc::<DrainRequests>::default());
         let writer = Writer {
             output,
             path,
             runs,
             rings: rings.clone(),
-            first_ns: Arc::clone(&first_ns),
+            first: Arc::clone(&first),
             requests: Arc::clone(&requests),
         };
         let beside = aside(&cpus);
@@ -68,14 +87,14 @@ impl LoopRecording {
             writer.run()
         };
         let thread = spawn::plain("punctual-drain", write).map_err(Kind::Thread)?;
-        Ok((Self { first_ns, requests, thread: OwnThread::new(thread) }, rings))
+        Ok((Self { first, requests, thread: OwnThread::new(thread) }, rings))
     }
 
     /// The loop begins with its release 0 at `first`.
     ///
     /// # Real-time: setup only
     pub fn begin(&self, first: Instant) {
-        self.first_ns.store(first.as_ns(), Ordering::Release);
+        self.first.begin(first);
     }
 
     /// Waits until all samples are in the file, and returns its outcome; `None` where nothing was
@@ -104,17 +123,18 @@ struct Writer {
     path: PathBuf,
     runs: Vec<RunFacts>,
     rings: Vec<Words>,
-    first_ns: Arc<AtomicU64>,
+    first: Arc<FirstRelease>,
     requests: Arc<DrainRequests>,
 }
 
 impl Writer {
     fn run(self) -> Option<Samples> {
-        let Self { output, path, mut runs, rings, first_ns, requests } = self;
-        while first_ns.load(Ordering::Acquire) == 0 && !requests.is_over() {
+        let Self { output, path, mut runs, rings, first, requests } = self;
+        while first.known().is_none() && !requests.is_over() {
             requests.rest();
         }
-        let first_ns = first_ns.load(Ordering::Acquire);
+        // One that never began has no samples, and so no file.
+        let first_ns = first.known().map_or(0, Instant::as_ns);
         runs.iter_mut().for_each(|run| run.epoch_ns = run.epoch_ns.saturating_add(first_ns));
         let facts = FileFacts {
             tool: "punctual library",

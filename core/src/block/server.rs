@@ -311,6 +311,16 @@ impl<'a> TaskServer<'a> {
     }
 }
 
+/// Ends the loop of a task whose server may be gone; returns the bell, to wake all that sleep on
+/// it, or `None` where the words are too few for a task block.
+///
+/// # Real-time: in loop
+pub fn end_task(whole: &[AtomicU64]) -> Option<&AtomicU64> {
+    let bell = &Words::of(whole)?.fixed[POSTED];
+    bell.store(END, Ordering::SeqCst);
+    Some(bell)
+}
+
 /// The state of an admission, as [`TaskServer::enter`] found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {

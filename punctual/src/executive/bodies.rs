@@ -42,7 +42,7 @@ impl Dispatch for Bodies<'_, '_> {
         self.watched.beat();
         match self.ranked.get_mut(rank) {
             Some(Ranked::Here(body)) => {
-                guarded(body, cycle, || self.names[rank].clone(), self.ending)
+                guarded(self.ending, || self.names[rank].clone(), || body(cycle))
             }
             Some(Ranked::Remote(at)) => {
                 let Some(post) = self.remotes.get_mut(*at) else { return Flow::Continue };

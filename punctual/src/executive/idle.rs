@@ -9,6 +9,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
 use super::ending::Ending;
+use super::work::guarded;
 
 /// The least time from the end of a slice to the release: for the start of a wait, and for a turn
 /// of the loop.
@@ -67,7 +68,8 @@ impl Filling<'_, '_> {
         let Some(idle) = &mut self.idle else { return };
         let mut now = clock.now();
         while now + idle.slice + MARGIN <= release && !stop.load(Ordering::Relaxed) {
-            let flow = self.ending.callback(&mut idle.body);
+            let name = || "background work".to_owned();
+            let flow = guarded(self.ending, name, &mut idle.body);
             let end = clock.now();
             add(&self.counts.ran);
             if end - now > idle.slice {

@@ -470,7 +470,8 @@ impl<'env> Shared<'env> {
             return Err(ExecutiveError::FromLoop.into());
         }
         let turn = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.state() == RunState::Starting {
+        // A start that fails stops all, and never begins.
+        while self.state() == RunState::Starting && !self.ending.stopped() {
             pause();
         }
         match self.state() {

@@ -128,6 +128,12 @@ impl<C: Clock + Clone + Send> Startup<C> {
         self.ending.stop();
     }
 
+    /// Has nothing run where the calling thread panics before this is dropped: the others wait for
+    /// its setup.
+    pub(super) fn abort_on_panic(&self) -> Abort<'_, C> {
+        Abort(self)
+    }
+
     /// True once the epoch is fixed, or nothing will run.
     pub(super) fn is_found(&self) -> &AtomicBool {
         &self.is_found
@@ -267,4 +273,16 @@ pub(super) fn try_start_thread<'scope, R: Send + 'scope>(
     run: impl FnOnce() -> R + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, R>, Error> {
     spawn::scoped(scope, name, run).map_err(|why| Kind::Thread(why).into())
+}
+
+/// A start that fails where the thread that has it panics.
+pub(super) struct Abort<'a, C: Clock + Clone + Send>(&'a Startup<C>);
+
+impl<C: Clock + Clone + Send> Drop for Abort<'_, C> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (who, when) = ("the executive".to_owned(), "in its setup".to_owned());
+            self.0.fail(Kind::Panicked(who, when).into());
+        }
+    }
 }

@@ -17,7 +17,7 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::{MachineClock, monotonic_now};
 use punctual_engine::duration::span;
-use punctual_engine::error::{Error, Kind};
+use punctual_engine::error::Error;
 use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside, watch};
 use punctual_engine::outcome::{End, Samples};
@@ -283,7 +283,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         if let Some((mut clock, _)) = startup.await_settled(None)
             && let Some(main) = &mut main
         {
-            main.close_remotes(clock.now());
+            main.close_remotes(clock.wake());
         }
         let processes = external.and_then(|external| external.join().ok()).flatten();
         self.done.store(true, Ordering::Release);
@@ -319,7 +319,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let MainStart { clocking, phase, common, shortest, sleeps, has_processes } = start;
         let startup = run.startup();
         // A clock of the caller's may panic: the others wait for this thread.
-        let _abort = Abort(startup);
+        let _abort = startup.abort_on_panic();
         let session = lane.enter(run);
         let watched = lane.watched(run);
         let mut clock = watched.in_setup(|| startup.ending().callback(clocking.make));
@@ -364,10 +364,12 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
     /// The monitor of all loops and of the tasks beside them.
     fn watch(&self) {
         let startup = self.run.startup();
-        let Shared { lanes, threads: slots, cancels, ending, .. } = self.run.shared();
-        let bound = self.bounds.first().copied().flatten();
+        let Shared { lanes, threads: slots, cancels, ending, rules, .. } = self.run.shared();
         let in_loops = lanes.iter().map(|lane| &lane.watched).zip(self.bounds.iter().copied());
-        let in_threads = slots.iter().map(|slot| (slot.watched(), bound));
+        // Each by its own period; one that is added brings its bound with it.
+        let own = self.threads.iter().map(|task| rules.thread.bound(task.period()));
+        let added = std::iter::repeat(self.bounds.first().copied().flatten());
+        let in_threads = slots.iter().map(ThreadSlot::watched).zip(own.chain(added));
         let loops = in_loops.chain(in_threads).filter_map(|(watched, bound)| {
             Some(WatchedProgress { watched, progress: move || watched.beats(), bound: bound? })
         });
@@ -387,29 +389,20 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let tokens = lanes.iter().map(|lane| &lane.token);
         let tokens: Vec<&CancelToken> = tokens.chain(slots.iter().map(ThreadSlot::token)).collect();
         let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &tokens, cancels };
-        monitor.run(|| clock.now(), &**ending, &self.done, || ());
+        // Read here alone, it is anchored anew at each look.
+        monitor.run(|| clock.wake(), &**ending, &self.done, || ());
     }
 }
 
-/// Ends, when it is dropped, the threads of a run that wait for its end.
+/// Ends, when it is dropped, the threads of a run that wait for its end; where the main loop
+/// panicked also those that it released.
 struct CloseOnDrop<'s, 'r, 'env, C: Clock + Clone + Send>(&'s Team<'r, 'env, C>);
 
 impl<C: Clock + Clone + Send> Drop for CloseOnDrop<'_, '_, '_, C> {
     fn drop(&mut self) {
         self.0.run.shared().starter.close();
+        self.0.blocks.iter().for_each(ThreadBlock::end);
         self.0.done.store(true, Ordering::Release);
-    }
-}
-
-/// Ends all where the thread that has it panics.
-struct Abort<'a, C: Clock + Clone + Send>(&'a Startup<C>);
-
-impl<C: Clock + Clone + Send> Drop for Abort<'_, C> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0
-                .fail(Kind::Panicked("the executive".to_owned(), "in its setup".to_owned()).into());
-        }
     }
 }
 
@@ -418,7 +411,7 @@ fn side_loop<'env, C: Clock + Clone + Send>(
     run: &Run<'_, 'env, C>,
     lane: Lane<'env>,
 ) -> Option<()> {
-    let _abort = Abort(run.startup());
+    let _abort = run.startup().abort_on_panic();
     let session = lane.enter(run);
     let watched = Some(lane.watched(run));
     let (mut clock, likely) = run.startup().await_settled(watched)?;

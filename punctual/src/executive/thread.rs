@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
-use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
+use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, end_task, words};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
@@ -42,7 +42,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use super::ending::Ending;
 use super::startup::{Startup, in_setup, pause};
-use super::work::{Body, Trigger, Work, guarded};
+use super::work::{Body, Trigger, Work, guarded, panic_text};
 
 /// A task in a thread of its own, but for its work.
 #[derive(Debug)]
@@ -217,8 +217,8 @@ impl ThreadTask {
         counting: impl FnOnce(Instant) -> Option<CycleCounting>,
     ) {
         let run = || self.run(work, startup, (block, slot), counting);
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            startup.ending().panicked(self.name(), "while it waited for its trigger");
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+            startup.ending().panicked(self.name(), panic_text(&*panic));
         }
     }
 
@@ -231,6 +231,7 @@ impl ThreadTask {
     ) {
         // One that is added ends nothing of what runs: whoever adds it waits.
         let watched = (!slot.added).then_some(&slot.watched);
+        let abort = (!slot.added).then(|| startup.abort_on_panic());
         let enter = || ThreadSession::enter(self.cpu, self.policy);
         let session = in_setup(watched, enter);
         if slot.added && startup.is_strict() && !session.refused().is_empty() {
@@ -256,6 +257,7 @@ impl ThreadTask {
         }
         let Some(epoch) = startup.await_epoch(watched) else { return };
         startup.ready();
+        drop(abort);
         let go = startup.await_go(false, watched, || Instant::from_ns(0));
         let Some(span) = go else { return };
         slot.runs();
@@ -382,7 +384,7 @@ impl Dispatch for OnlyTask<'_, '_> {
             watched.beat();
             watched.arm(self.tid);
         }
-        let flow = guarded(self.body, cycle, || self.name.to_owned(), self.ending);
+        let flow = guarded(self.ending, || self.name.to_owned(), || (self.body)(cycle));
         if let Some(watched) = self.watched {
             watched.disarm();
         }
@@ -446,6 +448,13 @@ impl ThreadBlock {
     /// Lets it be released from now on.
     pub(super) fn open(&self) {
         self.admission.open(ONLY);
+    }
+
+    /// Ends its task's loop, also where the loop that released it is gone.
+    pub(super) fn end(&self) {
+        if let Some(bell) = end_task(&self.memory) {
+            let _woken = futex::wake(bell, u32::MAX, Scope::Process);
+        }
     }
 
     /// Times that it lost its real-time policy because it ran on.

@@ -34,16 +34,16 @@ pub(super) fn boxed<'env, R: IntoFlow>(
     Box::new(move |cycle| body(cycle).into_flow())
 }
 
-/// Runs a body's cycle; one that panics ends the executive, which goes on to its end in order.
+/// Runs a function of the caller's in a loop, a body's cycle say; where it panics the executive
+/// goes on to its end in order.
 #[inline]
 pub(super) fn guarded(
-    body: &mut Body<'_>,
-    cycle: &mut Cycle<'_>,
-    name: impl FnOnce() -> String,
     ending: &Ending,
+    name: impl FnOnce() -> String,
+    function: impl FnOnce() -> Flow,
 ) -> Flow {
-    // Only its owner uses the body again, who learns of the panic by the end.
-    let ended = catch_unwind(AssertUnwindSafe(|| ending.callback(|| body(cycle))));
+    // Only its owner uses it again, who learns of the panic by the end.
+    let ended = catch_unwind(AssertUnwindSafe(|| ending.callback(function)));
     match ended {
         Ok(flow) => flow,
         Err(panic) => {
@@ -54,7 +54,7 @@ pub(super) fn guarded(
 }
 
 /// The text of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a payload that is no text")
 }

@@ -124,6 +124,69 @@ fn background_work_runs_where_nothing_is_due() {
 }
 
 #[test]
+fn background_work_that_panics_is_the_end_of_all_and_named() {
+    let own = task("own", 1_000).placed(Placement::thread(RtThread::any()));
+    let panics = quick().task(task("a", 5_000), |_| ()).task(own, |_| ());
+    let summary = run(panics.idle(us(50), || -> Flow { panic!("by design") }), 60_000);
+    let text = "by design".to_owned();
+    assert_eq!(summary.end, End::Panicked { task: "background work".to_owned(), text });
+}
+
+#[test]
+fn a_clock_that_panics_while_tasks_run_leaves_no_thread_waiting() {
+    /// The machine's clock, until it is to fail in the thread that began with it.
+    #[derive(Clone, Debug)]
+    struct Fails<'a>(MachineClock, &'a AtomicBool, i32);
+    impl Clock for Fails<'_> {
+        fn now(&mut self) -> Instant {
+            let is_main = punctual_os::process::tid() == self.2;
+            assert!(!(is_main && self.1.load(Ordering::Relaxed)), "by design");
+            self.0.now()
+        }
+        fn poll(&mut self) -> Instant {
+            self.0.poll()
+        }
+        fn sleep_until(&mut self, at: Instant) {
+            self.0.sleep_until(at);
+        }
+        fn wake(&mut self) -> Instant {
+            self.0.wake()
+        }
+        fn relax(&mut self) {
+            self.0.relax();
+        }
+    }
+    let fails = AtomicBool::new(false);
+    let own = task("own", 1_000).placed(Placement::thread(RtThread::any()));
+    let clock = Fails(MachineClock::best(), &fails, punctual_os::process::tid());
+    let executive = Executive::builder().thread(sleeping()).clock(clock);
+    let (plan, _) = executive
+        .task(task("a", 1_000), |_| fails.store(true, Ordering::Relaxed))
+        .task(own, |_| ())
+        .build()
+        .expect("fine");
+    let run = std::panic::AssertUnwindSafe(|| plan.run_for(ms(60_000)));
+    assert!(std::panic::catch_unwind(run).is_err(), "the caller learns of it");
+}
+
+#[test]
+fn a_sample_file_takes_its_place_while_tasks_run_at_phase_zero() {
+    let path = std::env::temp_dir().join(format!("punctual-zero-{}", std::process::id()));
+    let (plan, _) = quick().task(task("a", 1_000), |_| ()).record(&path).build().expect("fine");
+    let waits = |handle: &Handle<'_>| {
+        let came = (0..2_000).any(|_| {
+            let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + 10_000_000);
+            path.exists()
+        });
+        handle.stop();
+        came
+    };
+    let (came, summary) = plan.run_with(ms(60_000), waits).expect("it starts");
+    std::fs::remove_file(&path).expect("written");
+    assert!(came && summary.end == End::Stopped, "{summary}");
+}
+
+#[test]
 fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
     let (mut writer, reader) = UnixStream::pair().expect("sockets");
     let mut from = reader.try_clone().expect("a descriptor");

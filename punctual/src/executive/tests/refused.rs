@@ -289,6 +289,18 @@ fn names_and_periods_are_looked_at_wherever_a_task_runs() {
 }
 
 #[test]
+fn a_change_beside_a_start_that_fails_is_refused() {
+    let short = Task::every("short", Period::from_ns(1).expect("in range"));
+    let (plan, _) = quick().task(short, go).build().expect("so far");
+    let change = |handle: &Handle<'_>| {
+        let why = handle.add(task("added", 1_000), go).expect_err("nothing runs");
+        assert!(why.to_string().contains("run"), "{why}");
+    };
+    let why = plan.run_with(ms(60_000), change).expect_err("refused").to_string();
+    assert!(why.contains("at least 4 of the clock's stamps"), "{why}");
+}
+
+#[test]
 fn a_period_that_the_clock_fills_is_refused_before_anything_runs() {
     for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
         let ran = AtomicBool::new(false);

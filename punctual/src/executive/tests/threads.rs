@@ -128,6 +128,18 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_triggers_what_has_none() {
 }
 
 #[test]
+fn the_watchdog_gives_a_task_in_its_own_thread_three_of_its_own_periods() {
+    // Longer than three periods of the main loop, and than its least bound of two seconds.
+    let slow = own("slow", 10_000_000).on_overrun(OnOverrun::Delay).at(Duration::ZERO);
+    let executive = quick().task(task("fast", 1_000), |_| ()).task(slow, |_| {
+        let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + 2_600_000_000);
+        Flow::Stop
+    });
+    let summary = run(executive, 60_000);
+    assert_eq!((&summary.end, stats(&summary, "slow").counts.ran), (&End::Stopped, 1));
+}
+
+#[test]
 fn a_task_that_goes_on_until_it_is_told_is_told_of_the_end() {
     // Its next release is far away when all ends.
     let long = own("long", 500_000).on_overrun(OnOverrun::Terminate);

@@ -242,7 +242,8 @@ mod tests {
     const TABLE: &str = "10            1         0         0\n20            4         3         0\n\
                          over:         1         3         0\ncount:        6         6         0\n\
                          min:         11        20 18446744073709551615\n\
-                         avg:         19        40         -\nmax:         50        77         0\n";
+                         avg:         19        40         -\n\
+                         max:         50        77         0\n";
     const TOTALS: &str = "ALL:        IRQ       Thr\ncount:        6         6\nmin: 11 20\n";
 
     fn import(text: &str) -> Result<Import, String> {

@@ -645,10 +645,11 @@ fn was(n: u32) -> &'static str {
     if n == 1 { "was" } else { "were" }
 }
 
-/// The finding that still asks for what was applied.
+/// The finding that still asks for the value that was applied. One that asks for another value is
+/// about other CPUs, or another workload, than those it was applied for.
 fn still_wanted<'a>(entry: &JournalEntry, verdicts: &'a [KnobVerdict]) -> Option<&'a KnobVerdict> {
     let wants = |change: &KnobChange| match change {
-        KnobChange::Write { path, .. } => *path == entry.path,
+        KnobChange::Write { path, value } => *path == entry.path && *value == entry.new,
         _ => false,
     };
     verdicts.iter().find(|judged| judged.verdict.is_open() && judged.changes.iter().any(wants))

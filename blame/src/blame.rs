@@ -959,6 +959,7 @@ impl Blame {
         }
         if let ThreadState::Ready(_) = self.threads[place].state() {
             if !self.threads[place].was_not_ready() {
+                self.woken_while_preempted(place, now, expiring);
                 return;
             }
             // Who is woken slept: so it did not wait since the recording began.
@@ -1021,16 +1022,30 @@ impl Blame {
 
     /// Its timer expires while it still runs: it overran, or slept so shortly that it never left.
     fn woken_while_running(&mut self, place: usize, now: Moment, expiring: Option<Expiry>) {
-        let task = self.threads[place].task;
-        let own = expiring.filter(|expiring| {
-            expiring.arm.is_some_and(|arm| arm.armer.tid == task.tid)
-                || self.threads[place].awaits_timer(expiring.timer)
-        });
-        if let Some(expiring) = own {
+        if let Some(expiring) = self.own_expiry(place, expiring) {
             self.release(place, now, expiring);
             let cpu = self.threads[place].state().cpu().unwrap_or(now.cpu);
-            self.complete(place, Run::new(Moment { cpu, ..now }, task));
+            self.complete(place, Run::new(Moment { cpu, ..now }, self.threads[place].task));
         }
+    }
+
+    /// Its timer expires after it lost the CPU on the way into its sleep: it waits for that already,
+    /// and goes on without sleeping once it has it.
+    fn woken_while_preempted(&mut self, place: usize, now: Moment, expiring: Option<Expiry>) {
+        if let Some(expiring) = self.own_expiry(place, expiring)
+            && !self.threads[place].has_release()
+        {
+            self.release(place, now, expiring);
+        }
+    }
+
+    /// The expiry, where it is that of a timer of the thread's own.
+    fn own_expiry(&self, place: usize, expiring: Option<Expiry>) -> Option<Expiry> {
+        let thread = &self.threads[place];
+        expiring.filter(|expiring| {
+            expiring.arm.is_some_and(|arm| arm.armer.tid == thread.task.tid)
+                || thread.awaits_timer(expiring.timer)
+        })
     }
 
     /// The thread that ran has another name or priority than when it began: threads that wait for

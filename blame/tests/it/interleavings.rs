@@ -197,9 +197,14 @@ impl World {
                 self.state = State::Ready(cpu);
             }
             (Action::Expire, None) => {
-                let Some(armed) = self
-                    .armed
-                    .filter(|armed| armed.release <= self.now && self.state == State::Asleep)
+                // Of one that was preempted too: it did not come to sleep yet.
+                let is_waiting = match self.state {
+                    State::Asleep => true,
+                    State::Ready(_) => self.released.is_none(),
+                    _ => false,
+                };
+                let Some(armed) =
+                    self.armed.filter(|armed| armed.release <= self.now && is_waiting)
                 else {
                     return false;
                 };
@@ -288,10 +293,10 @@ impl World {
         let target_cpu = self.last_cpu as u32;
         self.event(cpu, TraceKind::Waking { task: servo(), target_cpu });
         self.released = self.armed.take().map(|armed| armed.release);
-        if self.state == State::Asleep {
-            self.state = State::Ready(self.last_cpu);
-        } else {
-            self.run();
+        match self.state {
+            State::Asleep => self.state = State::Ready(self.last_cpu),
+            State::Running(_) => self.run(),
+            _ => {}
         }
         self.pass();
         self.event(cpu, TraceKind::VectorExit(Vector::LocalTimer));

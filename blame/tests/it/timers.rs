@@ -4,7 +4,7 @@ use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_trace::event::{TaskName, TraceKind};
 
 use crate::scenario::{
-    DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, cat, config, disturbed, idle,
+    DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, cat, config, disturbed, hog, idle,
     only_cause, servo,
 };
 
@@ -61,6 +61,24 @@ fn a_timer_that_the_kernel_starts_while_a_thread_runs_is_not_that_threads() {
         let row = only_cause(&outcome, CauseKind::OtherTimers);
         assert_eq!(row.cause, LateCause::OtherTimers { function, armer: TaskName::default() });
     }
+}
+
+#[test]
+fn a_thread_that_loses_the_cpu_on_its_way_to_sleep_is_late_by_who_took_it() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm(release - 20 * US, 0, release);
+        scenario.wake(release - 10 * US, 1, hog(), 0);
+        // Preempted, still on the run queue.
+        scenario.switch(release - 5 * US, 0, 0x100, hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause, LateCause::HigherPriority { task: hog() });
+    assert_eq!(outcome.table.wakes, 40 + 24);
+    assert_eq!((outcome.worst[0].ran_ns - outcome.worst[0].release_ns), 300 * US);
 }
 
 #[test]

@@ -230,6 +230,17 @@ impl<'r> Source<'r> {
         }
     }
 
+    /// The maker of an x86 processor, as `/proc/cpuinfo` names it: `GenuineIntel`.
+    pub(crate) fn cpu_vendor(&self) -> Fact<String> {
+        self.cpuinfo.clone().and_then(|info, origin| {
+            let origin = format!("{origin} (vendor_id)");
+            match info.field("vendor_id") {
+                Some(vendor) => Fact::known(vendor.to_owned(), origin),
+                None => Fact::absent(origin),
+            }
+        })
+    }
+
     /// A file's text without the white space and the NULs at its end.
     pub(crate) fn text(&self, path: &str) -> Fact<String> {
         text(self.root, path)

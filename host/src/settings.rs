@@ -64,6 +64,8 @@ pub struct KernelSettings {
     pub smi_watched: Option<u64>,
     /// Kernel, major and minor.
     pub release: Option<(u32, u32)>,
+    /// The maker of an x86 processor: `GenuineIntel`. No setting.
+    pub cpu_vendor: Fact<String>,
     values: BTreeMap<&'static str, Fact<String>>,
     nothing: Fact<String>,
 }
@@ -85,6 +87,7 @@ impl KernelSettings {
             per_cpu: PerCpu::read(&source),
             boot: boot_files(&source),
             release,
+            cpu_vendor: source.cpu_vendor(),
             uptime: source.word("/proc/uptime"),
             smi_watched: None,
             values: single_values(&source),

@@ -86,8 +86,7 @@ fn supply(source: &Source<'_>) -> Fact<PowerSource> {
 
 fn smi_count(source: &Source<'_>, virtualization: &Virtualization) -> Fact<u64> {
     let cpu = source.online.first().unwrap_or(0);
-    let info = source.cpuinfo.value();
-    let intel = info.and_then(|info| info.field("vendor_id")) == Some("GenuineIntel");
+    let intel = source.cpu_vendor().value().is_some_and(|vendor| vendor == "GenuineIntel");
     // A guest's register, where there is one, does not count the host's interrupts.
     if !intel || virtualization.is_guest() {
         return Fact::absent(NOT_INTEL);

@@ -2,6 +2,7 @@
 
 use super::idle::switched_off;
 use super::{CMDLINE, Finding, Inputs, Judge, Rule, RuleVerdict, read, rule, settled};
+use crate::cmdline::Param;
 use crate::facts::PowerSource;
 use crate::settings::path_of;
 use std::collections::BTreeMap;
@@ -117,27 +118,29 @@ fn preference(inputs: &Inputs<'_>) -> Finding {
 fn intel_pstate(inputs: &Inputs<'_>) -> Finding {
     let judged = inputs.typed("intel_pstate").or_absent().and_then(|param| {
         let value = param.value.as_deref().unwrap_or_default();
-        let status = inputs.value("intel_pstate/status");
-        Ok(match (value, status) {
-            (_, Err(missing)) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
-            (_, Err(missing)) => Finding::no_effect(param.to_string(), missing.origin)
-                .note("This machine does not have Intel's driver.")
-                .remove("intel_pstate"),
-            ("disable", Ok((status, origin))) if status == "off" => {
-                Finding::needs_reboot(format!("{param}; status: {status}"), origin)
-                    .note("The governor 'performance' gives steady frequency with turbo.")
-                    .remove("intel_pstate")
+        let status = match inputs.value("intel_pstate/status") {
+            Ok(status) => status,
+            Err(missing) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
+            // Disabled, the driver goes before it shows a status.
+            Err(_) => {
+                let (driver, origin) = instead(inputs, param, "GenuineIntel", "Intel")?;
+                let found = format!("{param}; driver: {driver}");
+                return Ok(match value {
+                    "disable" => Finding::needs_reboot(found, origin)
+                        .note("The governor 'performance' gives steady frequency with turbo.")
+                        .remove("intel_pstate"),
+                    _ => Finding::no_effect(found, origin),
+                });
             }
-            ("active" | "passive", Ok((status, origin))) if status == value => {
-                Finding::good(format!("{param}; status: {status}"), origin)
+        };
+        let (status, origin) = status;
+        let found = format!("{param}; status: {status}");
+        Ok(match value {
+            "active" | "passive" if status == value => Finding::good(found, origin),
+            "no_hwp" | "hwp_only" | "support_acpi_ppc" | "per_cpu_perf_limits" | "force" => {
+                Finding::good(found, origin)
             }
-            (
-                "no_hwp" | "hwp_only" | "support_acpi_ppc" | "per_cpu_perf_limits" | "force",
-                Ok(s),
-            ) => Finding::good(format!("{param}; status: {}", s.0), s.1),
-            (_, Ok((status, origin))) => {
-                Finding::no_effect(format!("{param}; status: {status}"), origin)
-            }
+            _ => Finding::no_effect(found, origin),
         })
     });
     settled(judged)
@@ -160,10 +163,46 @@ fn amd_pstate(inputs: &Inputs<'_>) -> Finding {
                 Ok(Finding::no_effect(format!("{param}; status: {status}"), origin))
             }
             Err(missing) if missing.verdict == RuleVerdict::Unknown => Err(missing),
-            Err(_) => Err(nothing("This machine does not have AMD's driver.")),
+            // Disabled, the driver goes before it shows a status; earlier ones show none.
+            Err(_) => {
+                let (driver, origin) = instead(inputs, param, "AuthenticAMD", "AMD")?;
+                let found = format!("{param}; driver: {driver}");
+                Ok(match (value, driver) {
+                    ("passive", "amd-pstate") => Finding::good(found, origin),
+                    ("disable", driver) if !driver.starts_with("amd-pstate") => {
+                        Finding::good(found, origin)
+                    }
+                    _ => Finding::no_effect(found, origin),
+                })
+            }
         }
     });
     settled(judged)
+}
+
+/// The driver that sets frequencies where that of the processor's maker shows no status, or the
+/// finding about a parameter of that maker's.
+fn instead<'a>(
+    inputs: &'a Inputs<'_>,
+    param: &Param,
+    vendor: &str,
+    maker: &str,
+) -> Result<(&'a str, &'a str), Finding> {
+    let found = &inputs.settings.cpu_vendor;
+    if let Some(why) = found.why() {
+        return Err(Finding::unknown(format!("{param}; unreadable: {why}"), found.origin()));
+    }
+    if found.value().is_none_or(|found| found != vendor) {
+        return Err(Finding::no_effect(param.to_string(), found.origin())
+            .note(format!("This machine does not have {maker}'s driver."))
+            .remove(&param.name));
+    }
+    let driver = &inputs.facts.frequency.frequency_driver;
+    match driver.value() {
+        Some(name) => Ok((name, driver.origin())),
+        None => Err(Finding::unknown(format!("{param}; no driver is known"), driver.origin())
+            .note("Without one it cannot be told whether the parameter is the reason.")),
+    }
 }
 
 fn cpufreq_off(inputs: &Inputs<'_>) -> Finding {
@@ -222,4 +261,40 @@ fn i915(inputs: &Inputs<'_>) -> Finding {
         _ => Finding::needs_reboot(value, origin).boot("i915.enable_dc", Some("0".to_owned())),
     });
     settled(judged)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::RuleVerdict;
+    use crate::testing::verdict;
+
+    #[test]
+    fn a_driver_that_was_disabled_shows_no_status() {
+        let on = |words: &str, vendor: &str, driver: &str, knob: &str| {
+            let info = format!("processor\t: 0\nvendor_id\t: {vendor}\n");
+            let files = [
+                ("/proc/cmdline", words),
+                ("/proc/sys/kernel/osrelease", "6.12.0\n"),
+                ("/proc/cpuinfo", info.as_str()),
+                ("/sys/devices/system/cpu/online", "0-3\n"),
+                ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", driver),
+            ];
+            let judged = verdict(&files, None, knob).unwrap();
+            (judged.verdict, judged.changes.len())
+        };
+        let intel = |words, vendor, driver| on(words, vendor, driver, "intel_pstate");
+        let amd = |words, vendor, driver| on(words, vendor, driver, "amd_pstate");
+        let (disable, acpi) = ("intel_pstate=disable", "acpi-cpufreq\n");
+        assert_eq!(intel(disable, "GenuineIntel", acpi), (RuleVerdict::NeedsReboot, 1));
+        assert_eq!(intel(disable, "GenuineIntel", ""), (RuleVerdict::Unknown, 0));
+        assert_eq!(intel(disable, "AuthenticAMD", acpi), (RuleVerdict::NoEffect, 1));
+        let passive = "intel_pstate=passive";
+        assert_eq!(intel(passive, "GenuineIntel", acpi), (RuleVerdict::NoEffect, 0));
+        let disable = "amd_pstate=disable";
+        assert_eq!(amd(disable, "AuthenticAMD", acpi), (RuleVerdict::Good, 0));
+        assert_eq!(amd(disable, "GenuineIntel", acpi), (RuleVerdict::NoEffect, 1));
+        let passive = "amd_pstate=passive";
+        assert_eq!(amd(passive, "AuthenticAMD", "amd-pstate\n"), (RuleVerdict::Good, 0));
+        assert_eq!(amd(passive, "AuthenticAMD", acpi), (RuleVerdict::NoEffect, 0));
+    }
 }

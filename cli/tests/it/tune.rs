@@ -218,6 +218,13 @@ fn plans_are_written_for_other_tools() {
     assert!(unit.contains("ExecStart=-/bin/sh -c \"echo n/a > /sys/"), "{unit}");
     let tuned = plan("tuned");
     assert!(tuned.contains("[sysctl]\n") && tuned.contains("cmdline_punctual="), "{tuned}");
+    // Its plugin sysfs refuses what is not below /sys.
+    let (_, sysfs) = tuned.split_once("[sysfs]\n").expect("a section");
+    let (sysfs, rest) = sysfs.split_once("\n\n").expect("another behind it");
+    assert!(sysfs.lines().all(|line| line.starts_with("/sys/")), "{tuned}");
+    let irq = "\n[irq_0]\ntype=irq\ndevices=irq";
+    assert!(rest.contains(irq) && rest.contains("\naffinity=0-2,4-6\n"), "{tuned}");
+    assert!(rest.contains("DEFAULT") && !tuned.contains("/proc/"), "{tuned}");
     assert!(plan("ansible").contains("ansible.posix.sysctl:"));
     let steps = json(&run(["tune", "plan", "--root", &root, "--json", "-"]));
     assert!(steps["runtime"].as_array().is_some_and(|steps| !steps.is_empty()), "{steps}");

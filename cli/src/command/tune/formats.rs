@@ -7,6 +7,7 @@ use clap::builder::PossibleValue;
 
 use punctual_analysis::plain::shell_word;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, words};
+use punctual_host::CpuFormat;
 use punctual_host::cmdline::CommandLine;
 use punctual_host::plan::{ByHand, PlanStep, PlannedWrite, TuningPlan, grub_lines};
 use punctual_host::rules::{CpuScope, KnobChange};
@@ -315,11 +316,18 @@ fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
                     [main]\nsummary=Settings for a real-time loop\n"
         .to_owned();
     let (mut sysctls, mut files) = (String::new(), String::new());
+    let mut interrupts: Vec<(String, Vec<String>)> = Vec::new();
     for PlannedWrite { path, value, .. } in printed.plan.writes() {
         let value = format::plain(value);
-        match path.strip_prefix("/proc/sys/") {
-            Some(name) => sysctls += &format!("{}={value}\n", name.replace('/', ".")),
-            None => files += &format!("{path}={value}\n"),
+        if let Some(name) = path.strip_prefix("/proc/sys/") {
+            sysctls += &format!("{}={value}\n", name.replace('/', "."));
+        } else if let Some((device, cpus)) = tuned_irq(path, &value) {
+            match interrupts.iter_mut().find(|(known, _)| *known == cpus) {
+                Some((_, devices)) => devices.push(device),
+                None => interrupts.push((cpus, vec![device])),
+            }
+        } else {
+            files += &format!("{path}={value}\n");
         }
     }
     let section = |name: &str, body: &str| match body {
@@ -328,6 +336,14 @@ fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
     };
     text += &section("sysctl", &sysctls);
     text += &section("sysfs", &files);
+    // plugin_sysfs.py writes below /sys alone.
+    if !interrupts.is_empty() {
+        text += "\n# TuneD before 2.23 has no plugin irq: see --as systemd\n";
+    }
+    for (at, (cpus, devices)) in interrupts.iter().enumerate() {
+        let body = format!("type=irq\ndevices={}\naffinity={cpus}\n", devices.join(","));
+        text += section(&format!("irq_{at}"), &body).trim_start();
+    }
     let set = format::plain(&printed.set().join(" "));
     if !set.is_empty() {
         text += &section("bootloader", &format!("cmdline_punctual={set}\n"));
@@ -339,6 +355,16 @@ fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
         text += &format!("# TuneD makes no isolated partition: make one for CPU {cpus}\n");
     }
     Ok(text)
+}
+
+/// What TuneD's plugin irq calls the interrupts whose CPUs a file has, and these CPUs as it takes
+/// them, a list; `None` of any other file.
+fn tuned_irq(path: &str, value: &str) -> Option<(String, String)> {
+    let device = match path.strip_prefix("/proc/irq/")? {
+        "default_smp_affinity" => "DEFAULT".to_owned(),
+        file => format!("irq{}", file.strip_suffix("/smp_affinity_list")?),
+    };
+    Some((device, CpuFormat::of_file(path)?.parse(value)?.to_string()))
 }
 
 /// The tasks. Strings are JSON, which is YAML.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::Certainty;
 use crate::ledger::Booking;
+use crate::part::WakePart;
 
 /// An address at which so many late wakes had a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ const OFTEN: u64 = 3;
 pub(crate) struct FirstWake {
     pub(crate) thread: usize,
     pub(crate) booking: Booking,
+    /// Its gap as it is booked once the address came again, its cause as rows have it.
+    pub(crate) again: WakePart,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -189,7 +189,10 @@ impl Court {
                 thread.ledger.note_repeats(cause, times);
             } else if let Some(part) = parts.iter().find(|part| address(part) == Some(at)) {
                 let booking = Ledger::booking(&wake, &parts, part, threshold_ns);
-                self.addresses.set_first(at, FirstWake { thread: number, booking });
+                let mut again = *part;
+                rewrite(&mut again, part.certainty);
+                again.cause = again.cause.grouped(&wake.facts.programs);
+                self.addresses.set_first(at, FirstWake { thread: number, booking, again });
             }
         }
         thread.remember(&wake, &parts, main);
@@ -216,8 +219,10 @@ impl Court {
             let times = known.unwrap_or_else(|| self.addresses.count(at));
             if let Some(certainty) = repeated_certainty(times) {
                 rewrite(part, certainty);
-                if let Some(FirstWake { thread, booking }) = self.addresses.take_first(at) {
-                    threads[thread].ledger.rebook(&booking, part, programs);
+                if let Some(FirstWake { thread, booking, again }) = self.addresses.take_first(at) {
+                    let ledger = &mut threads[thread].ledger;
+                    ledger.rebook(&booking, &WakePart { certainty, ..again });
+                    ledger.note_repeats(again.cause, times);
                 }
             }
             if known.is_none() {

@@ -10,7 +10,6 @@ use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::culprits::{Culprit, CulpritBook, Culprits};
 use crate::facts::WakeFacts;
 use crate::part::WakePart;
-use crate::programs::ThreadPrograms;
 use crate::release::ReleaseAnchor;
 use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
 use crate::stall::StallSums;
@@ -432,8 +431,8 @@ impl Ledger {
         }
     }
 
-    /// Moves what was booked to another cause, that of `part`.
-    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart, programs: &ThreadPrograms) {
+    /// Moves what was booked to another cause, that of `part`, which is as rows have it.
+    pub(crate) fn rebook(&mut self, booking: &Booking, part: &WakePart) {
         let Booking { cell, time_ns, sum_ns, .. } = *booking;
         let is_whole_sum = time_ns == sum_ns;
         let from = self.causes.iter().position(|(known, _)| *known == booking.cause);
@@ -455,8 +454,7 @@ impl Ledger {
             trust_ns: time_ns as f64 * part.certainty.confidence(),
             ..CauseSum::default()
         };
-        let cause = part.cause.grouped(programs);
-        let index = self.index(cause, part, true);
+        let index = self.index(part.cause, part, true);
         let memory = &mut self.causes[usize::from(index)].1;
         if let Some(culprit) = booking.culprit {
             memory.threads.add(culprit, cell, time_ns);
@@ -468,7 +466,7 @@ impl Ledger {
                 == (booking.release_ns, booking.cause, time_ns)
         };
         if let Some(worst) = self.worst.as_mut().filter(is_it) {
-            worst.cause = cause;
+            worst.cause = part.cause;
         }
     }
 

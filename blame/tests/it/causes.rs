@@ -150,10 +150,16 @@ fn the_end_of_a_section_with_interrupts_off() {
 
 /// Cycles with gaps in kernel code at the addresses of a list.
 fn gaps(addresses: &[u64]) -> BlameOutcome {
+    let gaps: Vec<_> = addresses.iter().map(|&address| (cat(), address)).collect();
+    gaps_of(&gaps)
+}
+
+/// Cycles with gaps in the kernel code of these threads, at these addresses.
+fn gaps_of(gaps: &[(TaskName, u64)]) -> BlameOutcome {
     let mut scenario = Scenario::new();
     scenario.normals(40);
-    for &address in addresses {
-        let release = scenario.sleep(cat());
+    for &(task, address) in gaps {
+        let release = scenario.sleep(task);
         scenario.timer_entry_with(release + 400 * US, 0, &[APIC, address, CLOSE]);
         scenario.expire(release + 401 * US, 0, TIMER, WAKEUP);
         scenario.wake(release + 402 * US, 0, servo(), 0).start(release + 402 * US);
@@ -179,6 +185,24 @@ fn an_address_that_comes_twice_is_interrupts_off() {
     let found = gaps(&[0x5008, 0x5008, 0x5008]);
     assert!((found.table.rows[0].confidence - 0.9).abs() < 1e-9);
     assert!(found.worst.iter().all(|wake| wake.main == found.table.rows[0].group));
+}
+
+#[test]
+fn an_address_that_comes_again_in_another_thread_leaves_the_first_wake_its_own() {
+    let other = task("dog", 206, 120);
+    let found = gaps_of(&[(cat(), 0x5008), (other, 0x5008)]);
+    let culprits = |wakes: u64| {
+        let rows = found.table.rows.iter().filter(move |row| row.wakes == wakes);
+        rows.filter_map(|row| row.cause.culprit()).collect::<Vec<_>>()
+    };
+    let mut named = culprits(1);
+    named.sort_by_key(|task| task.tid);
+    assert_eq!(named, [cat(), other], "{:#?}", found.table.rows);
+    for wake in &found.worst {
+        let row = found.table.rows.iter().find(|row| row.group == wake.main).expect("a row");
+        assert_eq!((row.wakes, row.rule), (1, RuleId::RepeatedAddress));
+        assert!((row.confidence - 0.7).abs() < 1e-9, "{}", row.confidence);
+    }
 }
 
 #[test]

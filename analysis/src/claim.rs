@@ -66,6 +66,10 @@ pub struct Claim {
     /// them were seen to show how they come, or their order is unknown.
     #[serde(default)]
     pub alone: bool,
+    /// L1: the extremal index that `p` is adjusted by, in (0, 1]; not there where the order of
+    /// cycles is unknown, so that bursts would not show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theta: Option<f64>,
 }
 
 /// Exceedances up to this share of the cycles make a tail worth a claim.
@@ -148,6 +152,7 @@ fn largest(tails: &Tails, max: i64) -> Claim {
             "as recorded; an observation, not a bound{missed}{censored}{unrecorded}"
         ),
         alone: false,
+        theta: None,
     }
 }
 
@@ -208,6 +213,7 @@ fn probability(tails: &Tails, bound_ns: i64, bound: L1Bound, exceedances: u64) -
         given: true,
         conditions: conditions(theta) + &lost_count(tails),
         alone,
+        theta: tails.is_ordered().then_some(theta),
     }
 }
 
@@ -295,6 +301,7 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         given: true,
         conditions: conditions(theta) + &lost,
         alone: false,
+        theta: None,
     })
 }
 

@@ -212,6 +212,7 @@ pub fn worded(assessment: &Assessment, missed: u64) -> Claim {
         given: given.is_some(),
         conditions: conditions(missed),
         alone: false,
+        theta: None,
     }
 }
 

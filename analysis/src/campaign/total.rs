@@ -302,6 +302,7 @@ impl Total {
             given: false,
             conditions: "extrapolated by a model, only if its tests pass".to_owned(),
             alone: false,
+            theta: None,
         })
     }
 

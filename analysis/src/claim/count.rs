@@ -69,7 +69,7 @@ impl EventCount {
     /// came more often in one part of the run or their order is unknown. Fewer than one they cannot
     /// be, whatever estimates say of many late cycles in a row; the bound from one is that of
     /// Markov's inequality, which holds however they come.
-    pub(super) fn theta_refuting(&self) -> f64 {
+    pub(crate) fn theta_refuting(&self) -> f64 {
         let one = theta_of(1.0, self.least);
         let theta = match self.separate {
             Separate::Evenly(clusters) if self.ordered => {

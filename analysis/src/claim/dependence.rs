@@ -841,6 +841,11 @@ impl Tails {
         }
     }
 
+    /// Returns true where the order of cycles is known, so that bursts would have shown.
+    pub(crate) fn is_ordered(&self) -> bool {
+        !self.unordered
+    }
+
     /// Cycles that ran and did not fit in the recorder.
     pub fn unrecorded(&self) -> u64 {
         self.unrecorded

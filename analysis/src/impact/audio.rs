@@ -167,13 +167,9 @@ impl Audio {
                 format!("dropouts are {} to {} apart on average", shown(least_ns), shown(most_ns))
             }
             (Some(least_ns), None) => format!(
-                "dropouts are at least {} apart on average{}{}",
+                "dropouts are at least {} apart on average{}",
                 shown(least_ns),
                 less_shown(timing, &later, buffer_ns),
-                match later.was_seen() {
-                    true => "; at most is unknown: they came in too few bursts",
-                    false => "",
-                }
             ),
             (None, _) => "how often one is later is unknown".to_owned(),
         };
@@ -219,7 +215,8 @@ fn what_asks_more(timing: &Timing) -> &'static str {
 }
 
 /// Why dropouts are shown to be less far apart than by wakes that come alone, one to each buffer,
-/// as a clause: without a late one that is a third of the time measured. Empty where they are not.
+/// where none was late, as a clause: that is a third of the time measured. Empty where they are
+/// not.
 fn less_shown(timing: &Timing, later: &Exceedance, buffer_ns: f64) -> String {
     let reason = match (later.cluster(), timing.period_ns) {
         (Some(cluster), _) => {
@@ -230,10 +227,7 @@ fn less_shown(timing: &Timing, later: &Exceedance, buffer_ns: f64) -> String {
         }
         _ => return String::new(),
     };
-    match later.was_seen() {
-        true => format!(", no more since {reason}"),
-        false => format!(", less than a third of the time measured, since {reason}"),
-    }
+    format!(", less than a third of the time measured, since {reason}")
 }
 
 #[cfg(test)]

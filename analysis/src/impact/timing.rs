@@ -8,8 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ask::{Ask, ClaimEvent};
-use crate::claim::bound::{CONFIDENCE, events_upper, p_lower_at, p_upper, p_upper_at};
-use crate::claim::count::EventCount;
+use crate::claim::bound::{
+    CONFIDENCE, events_upper, independent_share, p_lower_at, p_upper, p_upper_at,
+};
+use crate::claim::count::{CLUSTERS_MIN, EventCount, Separate};
 use crate::claim::judge::{StoppingRule, judge};
 use crate::claim::{Claim, Level};
 use crate::histogram::Bucket;
@@ -103,8 +105,43 @@ pub struct Latenesses {
     beyond: u64,
     /// More of which nothing is known.
     unknown: u64,
+    /// How late ones come together, in rising order of the threshold; nothing is known of that
+    /// without any, and they count as independent.
+    clusterings: Vec<Clustering>,
+}
+
+/// How cycles later than a threshold come together, as a claim of it has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Clustering {
+    /// The threshold, ns.
+    above_ns: i64,
     /// Extremal index to use, in (0, 1]; 1: independent.
     theta: f64,
+    /// True where enough separate clusters show it, which came evenly.
+    is_shown: bool,
+}
+
+impl Clustering {
+    /// Of the claims of a run, in rising order. Where none of them knows the order of cycles it is
+    /// that of the one that counts as none above the largest, which is a bound over θ·n.
+    fn of_claims(claims: &[Claim]) -> Vec<Self> {
+        let of_threshold = |claim: &Claim| {
+            let (above_ns, theta) = (claim.bound_ns? as i64, claim.theta?);
+            let theta = theta.clamp(f64::MIN_POSITIVE, 1.0);
+            Some(Self { above_ns, theta, is_shown: !claim.alone })
+        };
+        let bounds = || claims.iter().filter(|claim| claim.level == Level::L1 && claim.given);
+        let mut known: Vec<Self> = bounds().filter_map(of_threshold).collect();
+        known.sort_by_key(|clustering| clustering.above_ns);
+        if known.is_empty() {
+            known.extend(bounds().next().and_then(|claim| {
+                let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
+                let theta = effective_n / claim.n as f64;
+                of_threshold(&Claim { theta: Some(theta), alone: true, ..claim.clone() })
+            }));
+        }
+        known
+    }
 }
 
 impl Latenesses {
@@ -116,12 +153,6 @@ impl Latenesses {
         if !is_lateness || outcome.cycles == 0 || outcome.releases() == 0 {
             return None;
         }
-        // The claim that none was above the largest is a bound over θ·n.
-        let above_all = outcome.claims.iter().find(|claim| claim.level == Level::L1);
-        let theta = above_all.and_then(|claim| {
-            let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
-            Some(effective_n / claim.n as f64)
-        });
         let imported = outcome.imported.as_ref();
         let rounding_ns = imported.map_or(0.0, |imported| imported.rounding_ns);
         let max_ns = outcome.lateness_ns.max.map(|ns| (ns + rounding_ns).ceil() as i64);
@@ -144,7 +175,7 @@ impl Latenesses {
             buckets: buckets.chain(between).collect(),
             beyond: if between.is_some() { 0 } else { view.overflow },
             unknown: outcome.unknown(),
-            theta: theta.unwrap_or(1.0).clamp(f64::MIN_POSITIVE, 1.0),
+            clusterings: Clustering::of_claims(&outcome.claims),
         })
     }
 
@@ -153,7 +184,7 @@ impl Latenesses {
         let largest_ns = largest_ns.ceil() as i64;
         let largest = Bucket { lowest_ns: largest_ns, highest_ns: largest_ns, count: 1 };
         let others = Bucket { lowest_ns: i64::MIN, count: n.saturating_sub(1), ..largest };
-        Self { buckets: vec![others, largest], beyond: 0, unknown: 0, theta: 1.0 }
+        Self { buckets: vec![others, largest], beyond: 0, unknown: 0, clusterings: Vec::new() }
     }
 
     /// The highest value of the first bucket of which it is shown that a cycle is later with a
@@ -162,7 +193,7 @@ impl Latenesses {
         let (mut later, n) = (self.beyond + self.unknown, self.n() as f64);
         let mut lowest = None;
         for &Bucket { highest_ns, count, .. } in self.buckets.iter().rev() {
-            let upper = p_upper_at(later as f64, n, self.theta, CONFIDENCE);
+            let upper = p_upper_at(later as f64, n, self.theta_at(highest_ns), CONFIDENCE);
             if upper > p {
                 break;
             }
@@ -177,10 +208,57 @@ impl Latenesses {
         self.buckets.iter().map(|bucket| bucket.count).sum::<u64>() + self.beyond + self.unknown
     }
 
-    /// The count of latenesses above `above_ns`, at least and at most.
-    fn later_than(&self, above_ns: i64) -> EventCount {
+    /// The claims of the nearest thresholds: at or below this one, and above it.
+    fn nearest(&self, above_ns: i64) -> [Option<&Clustering>; 2] {
+        let (below, above) = self.clusterings.split_at(
+            self.clusterings.partition_point(|clustering| clustering.above_ns <= above_ns),
+        );
+        [below.last(), above.first()]
+    }
+
+    /// The extremal index to use at a threshold: the lower of the two of the nearest claims.
+    fn theta_at(&self, above_ns: i64) -> f64 {
+        let thetas = self.nearest(above_ns).into_iter().flatten().map(|nearest| nearest.theta);
+        thetas.fold(1.0, f64::min)
+    }
+
+    /// The number of separate clusters that cycles above a threshold came in, by the claim at or
+    /// below it: of fewer cycles the counts of parts of the run have squares that are no larger, so
+    /// that the number falls with the square of theirs at most. Unknown where those are too few.
+    fn separate_at(&self, above_ns: i64) -> Separate {
+        let [Some(below), _] = self.nearest(above_ns) else { return Separate::Unknown };
+        let [claimed, later] = [below.above_ns, above_ns].map(|ns| self.count(ns).most as f64);
+        let clusters = independent_share(below.theta) * later * later / claimed;
+        match below.is_shown && clusters >= CLUSTERS_MIN {
+            true => Separate::Evenly(clusters),
+            false => Separate::Unknown,
+        }
+    }
+
+    /// The count of latenesses above `above_ns`, at least and at most, whatever their order.
+    fn count(&self, above_ns: i64) -> EventCount {
         let seen = EventCount::of_buckets(above_ns, self.buckets.iter().copied(), self.beyond);
-        EventCount { theta: self.theta, ..seen.with_unseen(self.unknown) }
+        seen.with_unseen(self.unknown)
+    }
+
+    /// The count of latenesses above `above_ns`, at least and at most, where `trials` of each cycle
+    /// count at most. Where it is not shown how they come together, their order counts as unknown.
+    fn later_than(&self, above_ns: i64, trials: f64) -> EventCount {
+        let theta = self.theta_at(above_ns).min(trials);
+        let separate = self.separate_at(above_ns);
+        let ordered = separate != Separate::Unknown;
+        EventCount { theta, separate, ordered, ..self.count(above_ns) }
+    }
+
+    /// The lower bound of the share of cycles above `above_ns`, at 95 %: theirs, or that of the
+    /// next threshold above where clusters show a higher one.
+    fn share_at_least(&self, above_ns: i64, trials: f64) -> f64 {
+        let lower = |above_ns| {
+            let seen = self.later_than(above_ns, trials);
+            p_lower_at(seen.least as f64, seen.n as f64, seen.theta_refuting(), CONFIDENCE)
+        };
+        let above = self.nearest(above_ns)[1].filter(|above| above.is_shown);
+        above.map_or(0.0, |above| lower(above.above_ns)).max(lower(above_ns))
     }
 }
 
@@ -191,7 +269,7 @@ pub(super) struct Exceedance {
     above_ns: f64,
     /// Cycles that were; `None` where they were not counted.
     seen: Option<EventCount>,
-    /// The lowest upper bound of the probability; `None` where none is known.
+    /// An upper bound of the probability; `None` where none is known.
     upper: Option<Bound>,
     /// A lower bound of it, in [0, 1].
     lower: f64,
@@ -220,21 +298,14 @@ impl Exceedance {
         self.upper.map(|bound| bound.p)
     }
 
-    /// The lower bound of the probability, at 95 %; `None` where no cycle is known to be later, or
-    /// those that are came in so few bursts that they show less than a single one by itself would.
+    /// The lower bound of the probability, at 95 %; `None` where no cycle is known to be later.
     pub(super) fn at_least(&self) -> Option<f64> {
-        let single = p_lower_at(1.0, self.seen?.n as f64, 1.0, CONFIDENCE);
-        (self.lower >= single).then_some(self.lower)
+        self.seen.filter(|seen| seen.least > 0).map(|_| self.lower)
     }
 
     /// Returns true where cycles of a run were counted.
     pub(super) fn is_counted(&self) -> bool {
         self.seen.is_some() && !self.given
-    }
-
-    /// Returns true where cycles were later for certain.
-    pub(super) fn was_seen(&self) -> bool {
-        self.seen.is_some_and(|seen| seen.least > 0)
     }
 
     /// The upper bound of the share, by which two runs are ordered: the larger the worse. What is
@@ -417,9 +488,11 @@ impl Timing {
     /// The smallest lateness that is exceeded with a probability of at most `p`; `None` when the
     /// recording does not support one.
     pub fn exceeded_by(&self, p: f64) -> Option<Bound> {
+        if let Some(counted) = &self.counted {
+            return counted.exceeded_by(p);
+        }
         let by_claims = self.bounds.iter().filter(|bound| bound.p <= p).copied();
-        let by_count = self.counted.as_ref().and_then(|counted| counted.exceeded_by(p));
-        by_claims.chain(by_count).min_by(|a, b| a.above_ns.total_cmp(&b.above_ns))
+        by_claims.min_by(|a, b| a.above_ns.total_cmp(&b.above_ns))
     }
 
     /// Evidence of the share of cycles later than `above_ns`.
@@ -443,9 +516,9 @@ impl Timing {
 
     /// Evidence of a share of which at most `trials` of each cycle count, in (0, 1].
     fn later_of_trials(&self, above_ns: f64, trials: f64) -> Exceedance {
-        let seen = self.counted.as_ref().map(|counted| counted.later_than(above_ns.floor() as i64));
+        let (counted, whole_ns) = (self.counted.as_ref(), above_ns.floor() as i64);
+        let seen = counted.map(|counted| counted.later_than(whole_ns, trials));
         let cluster = seen.filter(|seen| seen.theta < trials).map(|seen| 1.0 / seen.theta);
-        let seen = seen.map(|seen| EventCount { theta: seen.theta.min(trials), ..seen });
         let by_count = seen.map(|seen| Bound {
             above_ns,
             p: p_upper_at(seen.most as f64, seen.n as f64, seen.theta, CONFIDENCE),
@@ -458,14 +531,12 @@ impl Timing {
             trials if trials < 1.0 => Bound { p: bound.p.max(least), ..bound },
             _ => bound,
         });
-        let upper = [by_claim, by_count].into_iter().flatten();
-        let lower = seen.map_or(0.0, |seen| {
-            p_lower_at(seen.least as f64, seen.n as f64, seen.theta, CONFIDENCE)
-        });
+        let lower = counted.map_or(0.0, |counted| counted.share_at_least(whole_ns, trials));
         Exceedance {
             above_ns,
             seen,
-            upper: upper.min_by(|a, b| a.p.total_cmp(&b.p)),
+            // A claim may be that of a lower threshold, of cycles that come less together.
+            upper: by_count.or(by_claim),
             lower,
             period_ns: self.period_ns,
             given: self.given,
@@ -549,29 +620,68 @@ fn bound(claim: &Claim) -> Option<Bound> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::sample::Sample;
+    use punctual_core::time::Period;
+
     use super::*;
+    use crate::recording::{Recording, RecordingConfig};
+    use crate::rng::Rng;
+
+    /// A run of 1 ms of these latenesses.
+    fn recorded(latenesses_ns: impl Iterator<Item = i64>) -> RunFigures {
+        let period = Period::from_ns(1_000_000);
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+        for (cycle, ns) in (0..).zip(latenesses_ns) {
+            recording.push(&Sample { cycle, lateness: Span::from_ns(ns), ..Sample::default() });
+        }
+        recording.finish(0)
+    }
+
+    /// Cycles of 5 µs in the mean, each with its number; those of `late` are later.
+    fn with_late(n: u64, late: impl Fn(u64) -> Option<i64>) -> RunFigures {
+        let mut rng = Rng::new(5);
+        let body = move |_| (5_000.0 * rng.exponential()) as i64;
+        recorded((0..n).zip((0..n).map(body)).map(|(cycle, ns)| late(cycle).unwrap_or(ns)))
+    }
 
     #[test]
-    fn few_bursts_bound_a_share_from_above_alone() {
-        let at_least = |theta| {
-            let in_time = Bucket { lowest_ns: 0, highest_ns: 9, count: 9_992 };
-            let seen = EventCount { theta, ..EventCount::of_buckets(9, [in_time], 8) };
-            let lower = p_lower_at(8.0, 10_000.0, theta, CONFIDENCE);
-            let exceedance = Exceedance {
-                above_ns: 9.0,
-                seen: Some(seen),
-                upper: None,
-                lower,
-                period_ns: None,
-                given: false,
-                n: Some(10_000),
-                cluster: None,
-            };
-            assert!(exceedance.was_seen() && lower > 0.0, "{exceedance:?}");
-            exceedance.at_least()
+    fn one_long_stretch_shows_no_share_whatever_came_alone_elsewhere() {
+        let stretch = |cycle| match cycle {
+            10_000..11_000 => Some(80_000),
+            40_000 => Some(950_000),
+            _ => None,
         };
-        assert!(at_least(1.0).is_some_and(|share| share > 3e-4));
-        assert!(at_least(0.5).is_some_and(|share| share > 2e-5));
-        assert_eq!(at_least(0.02), None, "less than one cycle by itself shows");
+        let outcome = with_late(60_000, stretch);
+        let timing = Timing::of(&outcome, Some(1_000_000));
+        let later = timing.later_than(60_000.0);
+        assert_eq!(later.words().as_deref(), Some("1\u{a0}001 of 60\u{a0}000 were later"));
+        assert!(later.at_most().is_some_and(|upper| upper > 0.03), "{later:?}");
+        // Markov: 0.0513 of the share seen.
+        let lower = later.at_least().expect("1 001 were");
+        assert!((lower - 0.051_293 * 1_001.0 / 60_000.0).abs() < 1e-6, "{lower}");
+        assert_eq!([0.01, 0.03].map(|allowed| later.suits(allowed)), [Suits::Unknown; 2]);
+        assert_eq!(later.suits(8e-4), Suits::No);
+        // Of results of before, which do not keep the index of each claim, neither.
+        let claims = outcome.claims.iter().map(|claim| Claim { theta: None, ..claim.clone() });
+        let before = RunFigures { claims: claims.collect(), ..outcome };
+        let later = Timing::of(&before, Some(1_000_000)).later_than(60_000.0);
+        assert_eq!(later.suits(0.01), Suits::Unknown, "{later:?}");
+    }
+
+    #[test]
+    fn many_clusters_bound_a_share_by_their_number() {
+        // 300 bursts of ten, spread over the run.
+        let bursts = |cycle: u64| ((cycle / 10) * 7_919 % 100 < 5).then_some(80_000);
+        let timing = Timing::of(&with_late(60_000, bursts), Some(1_000_000));
+        let shares = |ns| {
+            let later = timing.later_than(ns);
+            (later.at_least().expect("some"), later.at_most().expect("some"))
+        };
+        let (lower, upper) = shares(60_000.0);
+        assert!(lower > 0.03 && lower < 0.05 && upper > 0.05 && upper < 0.07, "{lower} {upper}");
+        // No claim is about the body, of which more are later still.
+        let (of_body, upper) = shares(500.0);
+        assert!(of_body >= lower && upper > 0.9, "{of_body} {upper}");
     }
 }

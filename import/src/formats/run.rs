@@ -478,6 +478,7 @@ impl Evidence<'_> {
             given: true,
             conditions: self.conditions(),
             alone: false,
+            theta: None,
         }
     }
 
@@ -501,11 +502,14 @@ impl Evidence<'_> {
     fn none_above(&self, max_ns: f64) -> Claim {
         let bound_ns = max_ns + self.imported.rounding_ns;
         let unrecorded = self.tails.unrecorded();
-        let p = p_upper(unrecorded, self.all(), self.theta(bound_ns));
-        match unrecorded {
-            0 => self.probability(bound_ns, (p, true), "none"),
-            lost => self.probability(bound_ns, (p, true), &format!("at most {lost}")),
-        }
+        let theta = self.theta(bound_ns);
+        let p = p_upper(unrecorded, self.all(), theta);
+        let count = match unrecorded {
+            0 => "none".to_owned(),
+            lost => format!("at most {lost}"),
+        };
+        let claim = self.probability(bound_ns, (p, true), &count);
+        Claim { theta: self.ordered.then_some(theta), ..claim }
     }
 
     /// Of values whose order is not known only those that went unrecorded are a cluster.
@@ -548,9 +552,11 @@ impl Evidence<'_> {
                 continue;
             }
             let shown = self.tails.counted(tail.threshold_ns).theta_shown();
-            let p = p_upper(exceedances, self.all(), shown.unwrap_or_else(|| self.theta(ns)));
+            let theta = shown.unwrap_or_else(|| self.theta(ns));
+            let p = p_upper(exceedances, self.all(), theta);
             let count = format!("at most {exceedances}");
-            claims.push(self.probability(ns, (p, shown.is_none()), &count));
+            let claim = self.probability(ns, (p, shown.is_none()), &count);
+            claims.push(Claim { theta: self.ordered.then_some(theta), ..claim });
             let end_ns = self.end_ns.filter(|_| self.imported.overflow > 0);
             if self.imported.overflow > 0 && end_ns.is_none_or(|end_ns| tail.threshold_ns >= end_ns)
             {

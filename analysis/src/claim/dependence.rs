@@ -874,8 +874,12 @@ impl Tails {
     }
 
     /// The missed ones of the releases above a threshold. `None` where that number is not exact:
-    /// the threshold was not watched, or the lateness of some release is not known.
+    /// the threshold was not watched, the lateness of some release is not known, or missed ones
+    /// were counted together with those that ran.
     pub fn missed_exceedances(&self, threshold_ns: i64) -> Option<u64> {
+        if self.unordered {
+            return None;
+        }
         let at = self.tails.binary_search_by_key(&threshold_ns, |tail| tail.threshold_ns).ok()?;
         let tail = &self.tails[at];
         let missed = self.lost(tail.missed);

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::cmdline::CommandLine;
 use crate::cpulist::{CpuList, MAX_CPUS};
 use crate::fact::Fact;
-use crate::root::{Read, Root};
+use crate::root::{Listing, Read, Root};
 use cpu::CpuInfo;
 use kernel::KernelConfig;
 
@@ -148,9 +148,11 @@ impl Isolation {
         Self {
             isolated_cpus: source.cpu_list(&format!("{CPUS}/isolated")),
             nohz_full_cpus: source.cpu_list(&format!("{CPUS}/nohz_full")),
-            cpuset_isolated_cpus: source.cgroups.v2.clone().and_then(|group, _| {
-                source.cpu_list(&format!("{}/cpuset.cpus.isolated", group.mount))
-            }),
+            cpuset_isolated_cpus: source
+                .cgroups
+                .v2
+                .clone()
+                .and_then(|group, _| partitioned(source, &group.mount)),
             isolcpus_parameter: source.parameter("isolcpus"),
             nohz_full_parameter: source.parameter("nohz_full"),
             rcu_nocbs_parameter: source.parameter("rcu_nocbs"),
@@ -164,6 +166,78 @@ impl Isolation {
         let booted = self.isolated_cpus.value().unwrap_or(&none);
         booted.union(self.cpuset_isolated_cpus.value().unwrap_or(&none))
     }
+}
+
+/// The first kernel with cpuset partitions that are isolated; earlier ones have those with load
+/// balancing.
+pub(crate) const PARTITIONS_SINCE: (u32, u32) = (6, 1);
+
+/// The first kernel whose root group lists their CPUs (`cpuset.cpus.isolated`).
+const PARTITIONS_LISTED_SINCE: (u32, u32) = (6, 8);
+
+/// Starts of the names of a group's own files; all else in its directory is a group.
+const GROUP_FILES: [&str; 10] =
+    ["cgroup.", "cpu.", "cpuset.", "dmem.", "hugetlb.", "io.", "irq.", "memory.", "misc.", "pids."];
+
+/// The CPUs in isolated partitions of the groups at `mount`: by the kernel's list, or before there
+/// was one, by what each partition says of itself; absent where this kernel has no such partitions.
+fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
+    let list = source.cpu_list(&format!("{mount}/cpuset.cpus.isolated"));
+    if !matches!(list, Fact::Absent { .. }) {
+        return list;
+    }
+    let release = release(source).value().and_then(|text| release_numbers(text));
+    if release.is_some_and(|release| release < PARTITIONS_SINCE) {
+        return list;
+    }
+    let has_cpuset = |text: String| text.split_ascii_whitespace().any(|word| word == "cpuset");
+    source.text(&format!("{mount}/cgroup.controllers")).map(has_cpuset).and_then(
+        |available, origin| match release {
+            _ if !available => list,
+            Some(release) if release < PARTITIONS_LISTED_SINCE => {
+                source.text(&format!("{mount}/cgroup.subtree_control")).map(has_cpuset).and_then(
+                    |on, origin| match on {
+                        true => partitions(source, mount),
+                        // No group has CPUs of its own.
+                        false => Fact::known(CpuList::new(), origin),
+                    },
+                )
+            }
+            // The list is the root's alone.
+            _ => Fact::unreadable(origin, "not the root of the machine's control groups"),
+        },
+    )
+}
+
+/// The CPUs of the isolated partitions below the group at `mount`: they hang together, each below
+/// another one.
+fn partitions(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
+    let mut isolated = CpuList::new();
+    let mut above = vec![mount.to_owned()];
+    while let Some(group) = above.pop() {
+        let names = match source.root.list(&group) {
+            Listing::Names(names) => names,
+            Listing::Absent => continue,
+            Listing::Unreadable { why } => return Fact::unreadable(group, why),
+        };
+        let is_group = |name: &String| !GROUP_FILES.iter().any(|start| name.starts_with(start));
+        for name in names.into_iter().filter(is_group) {
+            let group = format!("{group}/{name}");
+            let state = source.text(&format!("{group}/cpuset.cpus.partition"));
+            match state.value().map(String::as_str) {
+                Some("isolated") => {
+                    match source.cpu_list(&format!("{group}/cpuset.cpus.effective")) {
+                        Fact::Known { value, .. } => isolated = isolated.union(&value),
+                        missing => return missing,
+                    }
+                }
+                Some("root") => {}
+                _ => continue,
+            }
+            above.push(group);
+        }
+    }
+    Fact::known(isolated, format!("{mount}/*/cpuset.cpus.partition"))
 }
 
 /// Memory, swap space and huge pages: `/proc/meminfo` and `/sys/kernel/mm`.
@@ -605,6 +679,41 @@ mod tests {
         assert_eq!(found.limits.cpuset_cpus.value().unwrap().to_string(), "2-3");
         assert_eq!(found.isolation.isolated().to_string(), "1,3");
         assert!(found.isolation.nohz_full_cpus.value().unwrap().is_empty());
+    }
+
+    #[test]
+    fn partitions_say_of_themselves_what_earlier_kernels_do_not_list() {
+        let isolated = |release: &str, more: &[(&str, &str)]| {
+            let common = [
+                ("/proc/self/cgroup", "0::/\n"),
+                ("/proc/self/mountinfo", "3 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+                ("/proc/sys/kernel/osrelease", release),
+                ("/sys/fs/cgroup/cgroup.procs", "1\n"),
+                ("/sys/fs/cgroup/system.slice/cpuset.cpus.partition", "member\n"),
+                ("/sys/fs/cgroup/system.slice/cpuset.cpus.effective", "0-1\n"),
+                ("/sys/fs/cgroup/a/cpuset.cpus.partition", "isolated\n"),
+                ("/sys/fs/cgroup/a/cpuset.cpus.effective", "2\n"),
+                ("/sys/fs/cgroup/a/b/cpuset.cpus.partition", "isolated\n"),
+                ("/sys/fs/cgroup/a/b/cpuset.cpus.effective", "3\n"),
+                ("/sys/fs/cgroup/c/cpuset.cpus.partition", "isolated invalid (x)\n"),
+                ("/sys/fs/cgroup/c/cpuset.cpus.effective", "4\n"),
+            ];
+            let files: Vec<_> = common.iter().chain(more).copied().collect();
+            facts(&files).isolation.cpuset_isolated_cpus.map(|cpus| cpus.to_string())
+        };
+        let controllers = ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
+        let on = ("/sys/fs/cgroup/cgroup.subtree_control", "cpuset cpu\n");
+        let off = ("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
+        let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, on]);
+        assert_eq!(found.value().map(String::as_str), Some("2-3"));
+        let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, off]);
+        assert_eq!(found.value().map(String::as_str), Some(""));
+        let absent = |fact: &Fact<String>| matches!(fact, Fact::Absent { .. });
+        assert!(absent(&isolated("5.10.0\n", &[controllers, on])));
+        let cpu = ("/sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+        assert!(absent(&isolated("6.1.0\n", &[cpu, on])));
+        // A container's own root has no list.
+        assert!(isolated("6.8.0\n", &[controllers, on]).why().is_some());
     }
 
     #[test]

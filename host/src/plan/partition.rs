@@ -2,7 +2,7 @@
 //! version 1 two cpusets (kernel documents admin-guide/cgroup-v2 and cgroup-v1/cpusets).
 //! Reads through the root; makes nothing.
 
-use crate::facts::Cgroups;
+use crate::facts::{Cgroups, PARTITIONS_SINCE};
 use crate::root::Read;
 use crate::{CpuList, Root};
 
@@ -10,8 +10,6 @@ use crate::{CpuList, Root};
 const GROUP: &str = "punctual.isolated";
 /// The name of the group of all others, in version 1.
 const OTHERS: &str = "punctual.others";
-/// The first kernel with partitions that are isolated; earlier ones have those with load balancing.
-const ISOLATED_SINCE: (u32, u32) = (6, 1);
 
 /// The files written in a group, by name; the empty one is the group itself.
 const IN_GROUP: [&str; 5] =
@@ -112,7 +110,7 @@ impl CpuPartition {
     fn second(above: String, cpus: &CpuList, release: Option<(u32, u32)>, is_on: bool) -> Self {
         let group = format!("{above}/{GROUP}/");
         let kind = match release {
-            Some(release) if release < ISOLATED_SINCE => "root",
+            Some(release) if release < PARTITIONS_SINCE => "root",
             _ => "isolated",
         };
         let mut settings = Vec::new();

@@ -3,6 +3,7 @@
 use super::{CMDLINE, Finding, Inputs, Judge, PARAMETERS, Rule, read, rule, settled};
 use crate::cmdline::Isolcpus;
 use crate::cpulist::CpuList;
+use crate::facts::PARTITIONS_SINCE;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -18,7 +19,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "An isolated partition takes CPUs out of load balancing while the machine runs, and \
               gives them back.",
         cost: "Other tasks have fewer CPUs. It stops neither the tick nor interrupts.",
-        verified: "the kernel's list cpuset.cpus.isolated",
+        verified: "the kernel's list cpuset.cpus.isolated, before Linux 6.8 cpuset.cpus.partition \
+                   of each partition",
         source: "Linux, admin-guide/cgroup-v2; admin-guide/cpu-isolation",
         ..rule("isolation.partition", "cpuset.cpus.partition", 8, Judge::One(partition))
     },
@@ -134,10 +136,19 @@ fn without_isolcpus(inputs: &Inputs<'_>) -> Finding {
         return Finding::not_applicable("there is one CPU only", "/sys/devices/system/cpu/online");
     }
     let found = Finding::not_applicable("not set", CMDLINE);
-    if isolation.cpuset_isolated_cpus.is_known() {
+    let partitions = &isolation.cpuset_isolated_cpus;
+    if partitions.is_known() {
         return found.note("A partition can isolate CPUs without a reboot.");
     }
-    let found = "not set; cpusets of cgroup v2 are not available";
+    if let Some(why) = partitions.why() {
+        let found = format!("not set; cpusets of cgroup v2 unreadable: {why}");
+        return Finding::unknown(found, partitions.origin())
+            .note("With them, a partition can isolate CPUs without a reboot.");
+    }
+    let found = match inputs.kernel_from(PARTITIONS_SINCE) {
+        Some(false) => "not set; this kernel has no isolated partitions of cgroup v2",
+        _ => "not set; cpusets of cgroup v2 are not available",
+    };
     whole(inputs, inputs.cpus, Finding::needs_reboot(found, CMDLINE))
 }
 
@@ -281,4 +292,40 @@ fn deadline(inputs: &Inputs<'_>) -> Finding {
 /// A list for a sentence.
 fn list(cpus: &CpuList) -> String {
     if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::RuleVerdict;
+    use crate::testing::verdict;
+
+    #[test]
+    fn isolcpus_is_wanted_only_where_no_partition_can_be_had() {
+        let on = |release: &str, controllers: &str, knob: &str| {
+            let files = [
+                ("/proc/cmdline", "quiet"),
+                ("/proc/sys/kernel/osrelease", release),
+                ("/sys/devices/system/cpu/online", "0-3\n"),
+                ("/sys/devices/system/cpu/isolated", "\n"),
+                ("/proc/self/cgroup", "0::/\n"),
+                ("/proc/self/mountinfo", "3 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+                ("/sys/fs/cgroup/cgroup.controllers", controllers),
+                ("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n"),
+            ];
+            verdict(&files, Some("2-3"), knob).unwrap()
+        };
+        let isolcpus = |release, controllers| on(release, controllers, "isolcpus").verdict;
+        let partition =
+            |release, controllers| on(release, controllers, "cpuset.cpus.partition").verdict;
+        let cpuset = "cpuset cpu\n";
+        assert_eq!(isolcpus("6.1.0\n", cpuset), RuleVerdict::NotApplicable);
+        assert_eq!(partition("6.1.0\n", cpuset), RuleVerdict::Improve);
+        assert_eq!(isolcpus("6.1.0\n", "cpu\n"), RuleVerdict::NeedsReboot);
+        assert_eq!(partition("6.1.0\n", "cpu\n"), RuleVerdict::NotApplicable);
+        let earlier = on("5.10.0\n", cpuset, "isolcpus");
+        assert!(earlier.found.contains("this kernel has no isolated partitions"), "{earlier:?}");
+        // In a container it cannot be told.
+        assert_eq!(isolcpus("6.8.0\n", cpuset), RuleVerdict::Unknown);
+        assert_eq!(partition("6.8.0\n", cpuset), RuleVerdict::Unknown);
+    }
 }

@@ -184,7 +184,10 @@ impl Blame {
             }
             self.tasks.see(task);
             if let Some(place) = self.threads.follow(task, at_ns, &self.config) {
-                self.threads[place].find_ready(at_ns);
+                // One of SCHED_DEADLINE looks the same while it waits for its next budget.
+                if !task.is_deadline() {
+                    self.threads[place].find_ready(at_ns);
+                }
                 self.set_state(place, ThreadState::Ready(number));
             }
         }
@@ -1029,8 +1032,8 @@ impl Blame {
         }
     }
 
-    /// Its timer expires after it lost the CPU on the way into its sleep: it waits for that already,
-    /// and goes on without sleeping once it has it.
+    /// Its timer expires after it lost the CPU on the way into its sleep: it waits for the CPU
+    /// already, and goes on without sleeping once it has it.
     fn woken_while_preempted(&mut self, place: usize, now: Moment, expiring: Option<Expiry>) {
         if let Some(expiring) = self.own_expiry(place, expiring)
             && !self.threads[place].has_release()

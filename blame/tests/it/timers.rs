@@ -1,6 +1,9 @@
 //! Whose timers are: of several that a thread starts, the one that it waits for.
 
+use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause};
+use punctual_blame::config::{RecordingBegin, RunnableThread};
+use punctual_blame::outcome::OpenWakes;
 use punctual_trace::event::{TaskName, TraceKind};
 
 use crate::scenario::{
@@ -79,6 +82,30 @@ fn a_thread_that_loses_the_cpu_on_its_way_to_sleep_is_late_by_who_took_it() {
     assert_eq!(row.cause, LateCause::HigherPriority { task: hog() });
     assert_eq!(outcome.table.wakes, 40 + 24);
     assert_eq!((outcome.worst[0].ran_ns - outcome.worst[0].release_ns), 300 * US);
+}
+
+#[test]
+fn a_deadline_thread_that_waits_for_its_budget_at_the_begin_is_released_by_that() {
+    const BUDGET: u64 = 0xffff_8880_0006_0000;
+    let thread = TaskName { kernel_priority: -1, ..servo() };
+    // Its timer was started before, and that was not seen.
+    let mut scenario = Scenario::on([idle(), idle()]);
+    scenario.timer_entry(14 * MS, 0).expire(14 * MS + US, 0, BUDGET, DEADLINE);
+    scenario.timer_exit(14 * MS + 3 * US, 0).switch(14 * MS + 10 * US, 0, 0, thread);
+    scenario.event(15 * MS, 0, start(BUDGET, DEADLINE, 16 * MS));
+    scenario.switch(15 * MS + US, 0, 0, idle());
+    scenario.timer_entry(16 * MS, 0).expire(16 * MS + US, 0, BUDGET, DEADLINE);
+    scenario.timer_exit(16 * MS + 3 * US, 0).switch(16 * MS + 10 * US, 0, 0, thread);
+    scenario.event(17 * MS, 0, start(BUDGET, DEADLINE, 900 * MS));
+    scenario.switch(17 * MS + US, 0, 0, idle());
+    let mut blame = Blame::new(config());
+    let runnable = vec![RunnableThread { task: thread, cpu: 0 }];
+    blame.begin(&RecordingBegin { at_ns: 9 * MS, runnable });
+    scenario.events.iter().for_each(|event| blame.push(event));
+    let outcome = blame.finish();
+    let latest_ns = outcome.threads[0].figures.max.least_ns();
+    assert_eq!((outcome.table.wakes, latest_ns), (1, 10 * US), "{:#?}", outcome.worst);
+    assert_eq!(outcome.threads[0].open, OpenWakes::default());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! is quiet again, ends by itself at a wake that is too late, and keeps the events around late
 //! wakes where that is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ use punctual_host::root::Root;
 use punctual_host::threads::RunningProcess;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_trace::capture::THREAD_NAMES_MAX;
-use punctual_trace::event::{ShortName, Tid, TraceEvent};
+use punctual_trace::event::{ShortName, Tid, TraceEvent, TraceKind};
 use punctual_trace::symbols::Symbols;
 
 use super::blamed::{Blamed, BlamedStop, CaptureEvidence, MissingEvent, RecordingPrice};
@@ -47,6 +47,8 @@ pub(super) struct Accountant {
     beginning: Arc<OnceLock<RecordingBegin>>,
     /// True where attribution has taken `beginning`.
     has_begun: bool,
+    /// The threads that slept last, or ended, of those that events before the beginning show.
+    asleep: BTreeSet<Tid>,
     /// The time that counts from then on, ns: the end may come late on a busy machine.
     length_ns: u64,
     stop_over_ns: Option<u64>,
@@ -65,6 +67,7 @@ impl Accountant {
             blame: Blame::new(config),
             beginning: Arc::default(),
             has_begun: false,
+            asleep: BTreeSet::new(),
             length_ns: length.as_ns().max(0).unsigned_abs(),
             stop_over_ns: None,
             has_stopped: Arc::new(AtomicBool::new(false)),
@@ -84,6 +87,36 @@ impl Accountant {
     pub(super) fn keeping(mut self, keeps: bool) -> Self {
         self.windows = keeps.then(WindowStore::default);
         self
+    }
+
+    /// Sees who sleeps before the beginning.
+    fn see_before(&mut self, event: &TraceEvent) {
+        match event.kind {
+            TraceKind::Switch { previous, previous_state, next } => {
+                let is_runnable = previous_state == 0 || previous_state & 0x100 != 0;
+                if is_runnable {
+                    self.asleep.remove(&previous.tid);
+                } else if self.asleep.len() < THREAD_NAMES_MAX {
+                    self.asleep.insert(previous.tid);
+                }
+                self.asleep.remove(&next.tid);
+            }
+            TraceKind::Waking { task, .. } => {
+                self.asleep.remove(&task.tid);
+            }
+            TraceKind::Lost { .. } => self.asleep.clear(),
+            _ => {}
+        }
+    }
+
+    /// Begins, where that is due: with the threads that are runnable then. /proc was looked at some
+    /// milliseconds before.
+    fn begin(&mut self) {
+        let Some(beginning) = self.beginning.get().filter(|_| !self.has_begun) else { return };
+        let mut beginning = beginning.clone();
+        beginning.runnable.retain(|thread| !self.asleep.contains(&thread.task.tid));
+        self.has_begun = true;
+        self.blame.begin(&beginning);
     }
 
     fn event(&mut self, event: &TraceEvent) {
@@ -118,6 +151,7 @@ impl Accountant {
     /// A thread that still waits for a CPU does not run in this recording: its window reaches up to
     /// here.
     fn end_waits(&mut self) {
+        self.begin();
         self.blame.end_waits();
         while let Some(wake) = self.blame.take_finished() {
             self.open(&wake);
@@ -139,13 +173,13 @@ impl CaptureConsumer for Accountant {
             }
             _ => return,
         };
-        let Some(beginning) = self.beginning.get() else { return };
-        if !self.has_begun {
-            self.has_begun = true;
-            self.blame.begin(beginning);
-        }
-        let since_ns = event.at_ns.checked_sub(beginning.at_ns);
-        if since_ns.is_some_and(|since_ns| since_ns < self.length_ns) {
+        let begun_ns = self.beginning.get().map(|beginning| beginning.at_ns);
+        let Some(since_ns) = begun_ns.and_then(|begun_ns| event.at_ns.checked_sub(begun_ns)) else {
+            self.see_before(event);
+            return;
+        };
+        self.begin();
+        if since_ns < self.length_ns {
             self.event(event);
         }
     }
@@ -200,7 +234,7 @@ impl Recording {
         pause(SETTLE);
         let smi = machine.smi_count();
         let runnable = runnable_threads(&Root::live());
-        // Events show what happens in between.
+        // Events show who goes to sleep in between.
         let begun_ns = now_ns(ClockId::Monotonic);
         let _first = beginning.set(RecordingBegin { at_ns: begun_ns, runnable });
         begins();
@@ -241,8 +275,8 @@ impl Recording {
 mod tests {
     use std::io;
 
-    use punctual_blame::config::{FollowedThreads, LateThreshold};
-    use punctual_trace::event::{ContextFlags, TaskName, TraceKind};
+    use punctual_blame::config::{FollowedThreads, LateThreshold, RunnableThread};
+    use punctual_trace::event::{ContextFlags, TaskName};
     use punctual_trace::write::perf_data::Addresses;
 
     use super::super::{BlamedCause, ReadCapture};
@@ -309,6 +343,37 @@ mod tests {
             see(&mut accountant, at_ns, 1, cancels.clone());
         }
         assert_eq!(accountant.blame.finish().counts.events, 2);
+    }
+
+    #[test]
+    fn who_sleeps_or_ends_before_the_begin_does_not_wait_until_the_end() {
+        let [servo, hog] = servo_and_hog();
+        let idle = TaskName { kernel_priority: 120, ..TaskName::default() };
+        let leaves =
+            |previous_state| TraceKind::Switch { previous: servo, previous_state, next: idle };
+        let wakes = TraceKind::Waking { task: servo, target_cpu: 0 };
+        for (before, waiting) in [
+            (vec![leaves(1)], 0),
+            (vec![leaves(0x10)], 0),
+            (vec![leaves(1), wakes], 1),
+            (vec![leaves(0x100)], 1),
+            (vec![leaves(1), TraceKind::Lost { count: 3 }], 1),
+            (vec![], 1),
+        ] {
+            let follow = FollowedThreads::Threads(vec![servo.tid]);
+            let config = BlameConfig { follow, ..BlameConfig::default() };
+            let mut accountant = Accountant::new(config, Span::from_ms(1_000));
+            before.into_iter().for_each(|kind| see(&mut accountant, 900, servo.tid, kind));
+            // It ran when /proc was looked at.
+            let runnable = vec![RunnableThread { task: servo, cpu: 0 }];
+            let beginning = RecordingBegin { at_ns: 1_000, runnable };
+            accountant.beginning.set(beginning).expect("the first one");
+            see(&mut accountant, 900_000_000, hog.tid, TraceKind::TimerCancel { timer: 9 });
+            accountant.end_waits();
+            let outcome = accountant.blame.finish();
+            let open = outcome.threads.iter().map(|thread| thread.open.waiting).sum::<u64>();
+            assert_eq!((outcome.table.wakes, open), (waiting, waiting));
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::Result;
+use punctual_analysis::plain::shell_word;
 use punctual_document::{Block, Frame, Table, words};
 use punctual_host::cmdline::Param;
 use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
@@ -235,11 +236,11 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
         blocks.extend(view::kinds::tune::settled(&machine.verdicts()));
     }
     if !plan.is_empty() && machine.root.is_live() {
-        let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
+        let options = same_plan(&machine, &args.scope, &args.only);
         let question = args.scope.question_option();
         let commands = [
             format!("sudo punctual check{question} --baseline before"),
-            format!("sudo punctual tune apply --cpus {cpus}{workload}"),
+            format!("sudo punctual tune apply{options}"),
             format!("sudo punctual check{question} --against before"),
         ];
         let (column, rows) = ([words("command")], commands.map(|line| vec![line]).to_vec());
@@ -253,6 +254,16 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
         None => outputs.write_document(&json, heading, &blocks)?,
     }
     Ok(Exit::Fine)
+}
+
+/// The options with which a command of `tune` makes the same plan: the CPUs, what they are for, the
+/// settings that alone are wanted, and the machine.
+fn same_plan(machine: &TunedMachine, scope: &TuneScopeArgs, only: &[String]) -> String {
+    let tree = scope.root.path().map(|tree| ("--root", tree.to_string_lossy().into_owned()));
+    let only = only.iter().map(|name| ("--only", name.clone()));
+    let narrowed: String =
+        only.chain(tree).map(|(option, word)| format!(" {option} {}", shell_word(&word))).collect();
+    format!(" --cpus {}{}{narrowed}", machine.scope.cpus, scope.workload_option())
 }
 
 /// `punctual tune apply`.
@@ -288,8 +299,8 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     ];
     let rest: Vec<&str> = rest.into_iter().flatten().collect();
     if !rest.is_empty() {
-        let (cpus, workload) = (&machine.scope.cpus, args.scope.workload_option());
-        let plan = format::command(&format!("punctual tune plan --cpus {cpus}{workload}"));
+        let options = same_plan(&machine, &args.scope, &args.only);
+        let plan = format::command(&format!("punctual tune plan{options}"));
         show(format!("not applied: {}; see {plan}", rest.join(", ")));
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })

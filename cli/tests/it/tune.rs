@@ -606,6 +606,28 @@ fn one_setting_alone_can_be_changed() {
     refused(&run(args), &["--only no.such", "no such setting"]);
 }
 
+/// The command that comes next makes the plan that is shown, and no other.
+#[test]
+fn the_next_command_has_every_option_of_the_plan() {
+    let path = Path::new("/proc/sys/vm/stat_interval");
+    if skip::need_device("/proc/sys/vm/stat_interval", path.exists()) {
+        let _turn = settings_of_this_machine();
+        let args = ["tune", "plan", "--cpus", "0", "--only", "vm.stat_interval", "--for", "servo"];
+        let (out, interval) = (run(args), fs::read_to_string(path).expect("readable"));
+        // A machine of one CPU has none to spare, another a longer interval already.
+        if out.status.success() && interval.trim().parse::<u32>().is_ok_and(|s| s < 10) {
+            let next = "tune apply --cpus 0 --for servo --only vm.stat_interval\n";
+            assert!(stdout(&out).contains(next), "{}", stdout(&out));
+        }
+    }
+    let laptop = Laptop::new("tune next");
+    let options = "--cpus 2 --for servo --only isolcpus --only vm.swappiness";
+    let place = ["--root", laptop.root.as_str(), "--state", laptop.state.as_str()];
+    let page = stdout(&run(["tune", "apply"].into_iter().chain(options.split(' ')).chain(place)));
+    let next = format!("tune plan {options} --root '{}'\n", laptop.root);
+    assert!(page.contains("not applied: ") && page.contains(&next), "{page}");
+}
+
 /// On this machine itself: one harmless setting, which is put back.
 #[test]
 fn a_setting_of_this_machine_is_changed_and_put_back() {

@@ -66,12 +66,32 @@ impl RecordedRequest<'_> {
         }
         Ok(read)
     }
+
+    /// Refuses what a recording of this program, which is `shown`, states itself.
+    ///
+    /// # Errors
+    /// It was given.
+    pub(crate) fn refuse_foreign_options(&self, shown: &str) -> Result<()> {
+        if self.period.is_some() {
+            bail!(
+                "{shown}: --period is for CSV and for files of other programs: a recording of \
+                 punctual states its own period"
+            );
+        }
+        if self.unit.is_some() {
+            bail!(
+                "{shown}: --unit is for files of other programs that do not state the unit of \
+                 their values: a recording of punctual does; leave it out"
+            );
+        }
+        Ok(())
+    }
 }
 
 fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
-    if samples.is_file() && result.is_file() && args.period.is_none() {
+    if samples.is_file() && result.is_file() && args.period.is_none() && args.unit.is_none() {
         return match with_runs(&result) {
             Ok(stored) => of_result(args, &stored),
             Err(why) => {
@@ -93,11 +113,8 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     if head.trim_ascii().is_empty() {
         bail!("{shown}: the file is empty");
     }
-    if args.period.is_some() && (head.starts_with(&FILE_MAGIC) || is_own(&head)) {
-        bail!(
-            "{shown}: --period is for CSV and for files of other programs: a recording of punctual \
-             states its own period"
-        );
+    if head.starts_with(&FILE_MAGIC) || is_own(&head) {
+        args.refuse_foreign_options(&shown.to_string())?;
     }
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
@@ -634,6 +651,13 @@ fn of_foreign(
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
     let import = formats::read(format, reader, &request)?;
+    if args.unit.is_some() && !import.takes_unit {
+        let program = format.writers.first().map_or(format.name, |writer| writer.program);
+        bail!(
+            "--unit is for files that do not state the unit of their values: this one, of \
+             {program}, does; leave it out"
+        );
+    }
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warn_of(import.warnings);

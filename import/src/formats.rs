@@ -132,6 +132,8 @@ pub struct Import {
     pub warnings: Vec<String>,
     /// Its runs, at least one.
     pub runs: Vec<ImportedRun>,
+    /// True where the file does not state the unit of its values, so that a requested one counts.
+    pub takes_unit: bool,
 }
 
 /// Reads a whole file of `format`.
@@ -146,13 +148,13 @@ pub fn read(
     let mut reading = Reading::new(request);
     // The place at which a contradiction shows is where the file ends.
     let last = (format.read)(&mut reading, &mut reader)?;
-    let Reading { source, started_at, warnings, runs, .. } = reading;
+    let Reading { source, started_at, warnings, runs, takes_unit, .. } = reading;
     if runs.is_empty() {
         return Err(last.refuse("the file contains no values"));
     }
     let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
     let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;
-    Ok(Import { started_at, warnings, runs })
+    Ok(Import { started_at, warnings, runs, takes_unit })
 }
 
 /// The request for a file.
@@ -174,6 +176,7 @@ struct Reading<'a> {
     started_at: Option<String>,
     warnings: Vec<String>,
     runs: Vec<RunBuilder>,
+    takes_unit: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -185,7 +188,14 @@ impl<'a> Reading<'a> {
             started_at: None,
             warnings: Vec::new(),
             runs: Vec::new(),
+            takes_unit: false,
         }
+    }
+
+    /// The requested unit, of a file that does not state it.
+    fn requested_unit_ns(&mut self) -> Option<i64> {
+        self.takes_unit = true;
+        self.request.unit_ns
     }
 
     /// Adds a run.
@@ -202,7 +212,7 @@ impl<'a> Reading<'a> {
 
     /// The unit of a file that does not state it: the requested one, else the program's default.
     fn unit_ns(&mut self, otherwise_ns: i64, option: &str) -> i64 {
-        match self.request.unit_ns {
+        match self.requested_unit_ns() {
             Some(unit_ns) => unit_ns,
             None => {
                 self.warnings.push(format!(

@@ -51,11 +51,6 @@ impl Execute for AnalyseArgs {
         gate.spare(&self.report.output())?;
         let compared = self.compared(&gate)?;
         let outputs = self.report.output().open()?;
-        if self.column.is_none() && is_campaign(&self.file) {
-            let report = campaign::judged(&self.file, &self.report, &self.question)?;
-            writing::write_in(&report, outputs, self.report.detail(Detail::Short))?;
-            return Ok(Exit::of(&report));
-        }
         let request = RecordedRequest {
             file: &self.file,
             column: self.column.as_ref(),
@@ -65,6 +60,12 @@ impl Execute for AnalyseArgs {
             wants_answer: self.question.periods().is_some() && !self.question.is_gate(),
             report: &self.report,
         };
+        if self.column.is_none() && is_campaign(&self.file) {
+            request.refuse_foreign_options(&self.file.display().to_string())?;
+            let report = campaign::judged(&self.file, &self.report, &self.question)?;
+            writing::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+            return Ok(Exit::of(&report));
+        }
         let read = request.read()?;
         let caveats = read.caveats().to_vec();
         let mut report = read.judged(&self.report, &self.question)?;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
+use punctual_analysis::plain::shell_word;
 use punctual_analysis::summary::SummaryStats;
 use punctual_export::distribution::LatenessHistogram;
 use punctual_export::hdr::{self, IntervalHistogram};
@@ -23,9 +24,9 @@ use punctual_report::{CaseFinding, Report, Run, SCHEMA, Warning, cases};
 
 use crate::args::ReportArgs;
 use crate::output::{self, Opened};
-use crate::recorded;
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 use crate::subcommand::{Execute, Exit};
+use crate::{format, recorded};
 
 /// `punctual export`.
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ pub(super) struct ExportArgs {
     #[arg(short, long, value_name = "FILE|-", default_value = "-")]
     output: PathBuf,
     /// Include the cold cycles in histograms made from samples, as 'punctual analyse --keep-cold'
-    /// does
+    /// does; for --hdr and --histogram, and for --openmetrics of a sample file
     #[arg(long)]
     keep_cold: bool,
 }
@@ -73,6 +74,9 @@ impl Execute for ExportArgs {
         }
         let source = Source::open(&self.result)?;
         output::spare("--output", Some(&self.output), [self.result.as_path()])?;
+        if self.keep_cold {
+            self.takes_cold(&source)?;
+        }
         let warnings = if self.format.openmetrics {
             metrics(self, &source)?
         } else if self.format.hdr {
@@ -87,6 +91,36 @@ impl Execute for ExportArgs {
         };
         warnings.iter().for_each(|warning| output::message(warning));
         Ok(Exit::Fine)
+    }
+}
+
+impl ExportArgs {
+    /// Refuses `--keep-cold` where no histogram is made of samples.
+    fn takes_cold(&self, source: &Source) -> Result<()> {
+        let FormatArgs { hdr, openmetrics, .. } = self.format;
+        if !(hdr || openmetrics || self.histogram) {
+            bail!(
+                "--keep-cold is about histograms: --csv and --parquet have a row of every cycle, \
+                 cold ones too, which their column cold marks; leave it out"
+            );
+        }
+        let shown = &source.shown;
+        let Some(stored) = &source.stored else { return Ok(()) };
+        if source.samples.is_none() {
+            bail!(
+                "{shown}: --keep-cold needs the samples of this result, and there are none: a \
+                 histogram does not record which of its cycles were cold; leave it out"
+            );
+        }
+        if openmetrics {
+            let result = shell_word(&stored.path.display().to_string());
+            bail!(
+                "{shown}: --openmetrics gives the figures and judgements of the result, which are \
+                 made already: '{}' judges its samples with --keep-cold, and FILE can be exported",
+                format::command(&format!("punctual analyse {result} --keep-cold --json FILE"))
+            );
+        }
+        Ok(())
     }
 }
 

@@ -385,6 +385,26 @@ fn a_unit_that_a_file_does_not_tell_is_asked_for() {
     refused(&run(["analyse", log, "--unit", "fortnight"]), &["--unit", "ns, us, ms or s"]);
 }
 
+/// A unit that the file states is not to be given: it would do nothing.
+#[test]
+fn a_unit_that_a_file_tells_is_refused() {
+    for (name, program) in [
+        ("rtla/timerlat.txt", "rtla"),
+        ("oslat/whole.json", "cyclictest"),
+        ("latmus/user.plot", "latmus"),
+        ("xenomai/histogram.txt", "Xenomai"),
+        ("stress-ng/few.txt", "stress-ng"),
+        ("linuxcnc/latencybins.txt", "LinuxCNC"),
+    ] {
+        let file = peer(name);
+        let file = file.to_str().expect("UTF-8");
+        let out = run(["analyse", file, "--unit", "ns"]);
+        refused(&out, &[file, "--unit", program, "does; leave it out"]);
+    }
+    let result = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds/periodic.json");
+    refused(&run(["analyse", result, "--unit", "ns"]), &[result, "--unit", "of punctual does"]);
+}
+
 #[test]
 fn bad_files_are_refused_in_one_line_with_name_and_place() {
     let dir = Dir::new("import-bad");

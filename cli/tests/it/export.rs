@@ -106,6 +106,25 @@ fn histograms_are_tables_too() {
     assert_eq!(read, json!({ "idle": releases - 10, "under load": 2 * (releases - 10) }));
 }
 
+/// An option that would change nothing is refused with the way out.
+#[test]
+fn cold_cycles_are_asked_for_only_where_a_histogram_is_made() {
+    let dir = Dir::new("export-cold");
+    let result = result(&dir, &NAMES);
+    let result = result.to_str().expect("UTF-8");
+    let export = |format: &[&str]| run([&["export", "--keep-cold", result], format].concat());
+    refused(&export(&["--csv"]), &["--keep-cold", "column cold", "leave it out"]);
+    refused(&export(&["--openmetrics"]), &[result, "analyse ", " --keep-cold --json FILE"]);
+    let samples = dir.path("samples.punctual");
+    let own = run(["export", "--openmetrics", "--keep-cold", samples.to_str().expect("UTF-8")]);
+    let releases = format!("_count{{run=\"idle\",cpu=\"0\"}} {}\n", N + MISSED);
+    assert!(stdout(&own).contains(&releases), "{}{}", stdout(&own), stderr(&own));
+    fs::remove_file(samples).expect("it was there");
+    for format in [&["--hdr"][..], &["--csv", "--histogram"], &["--openmetrics"]] {
+        refused(&export(format), &[result, "--keep-cold needs the samples", "leave it out"]);
+    }
+}
+
 #[test]
 fn the_hdr_package_reads_every_count() {
     let dir = Dir::new("export-hdr");

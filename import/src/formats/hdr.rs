@@ -46,7 +46,7 @@ fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportEr
         "missed releases, interval and grid",
     ]);
     let mut lines = Lines::new(reader);
-    let Some(unit_ns) = file.request.unit_ns else {
+    let Some(unit_ns) = file.requested_unit_ns() else {
         return Err(ImportError::line(
             1,
             "an HdrHistogram log does not record the unit of its values: give it, as in --unit ns",

@@ -6,13 +6,13 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_engine::spawn;
-use punctual_host::Root;
 use punctual_host::plan::{CpuPartition, TuningPlan};
+use punctual_host::{CpuList, Root};
 use punctual_lab::tuning::{
     self, KnobFiles as _, MachineFiles, StepOutcome, WantedValue, move_threads,
 };
@@ -33,7 +33,8 @@ use crate::subcommand::{Execute, Exit};
 /// `punctual isolate`.
 #[derive(Debug, clap::Args)]
 pub(super) struct IsolateArgs {
-    /// The CPUs to keep for the command, as the kernel lists them: 3, 2-3,7
+    /// The CPUs to keep for the command, as the kernel lists them: 3, 2-3,7; or 'half': the last
+    /// half of the cores, as for 'punctual tune'
     #[arg(long, value_name = "LIST")]
     cpus: String,
     /// SCHED_FIFO with this priority, 1 to 99: runs until it waits
@@ -82,7 +83,7 @@ impl Execute for IsolateArgs {
         let ended = match isolate(&partition, &plan, &mut journal, &boot) {
             Ok(()) => {
                 move_others(&partition, &machine);
-                command(self, &partition)
+                wait_for(command(self, (cpus, &partition.group))?)
             }
             Err(why) => Err(why),
         };
@@ -159,24 +160,25 @@ fn move_others(partition: &CpuPartition, machine: &TunedMachine) {
     ));
 }
 
-/// Runs the command in its group, and waits for its end.
-fn command(args: &IsolateArgs, partition: &CpuPartition) -> Result<ExitStatus> {
+/// What starts the command on these CPUs, in their group.
+fn command(args: &IsolateArgs, (cpus, group): (&CpuList, &str)) -> Result<Command> {
     let own = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(own);
-    command.args(["sched", "run", "--cpu", &args.cpus, "--isolated"]);
-    command.arg(format!("{}cgroup.procs", partition.group)).arg(std::process::id().to_string());
+    command.args(["sched", "run", "--cpu", &cpus.to_string(), "--isolated"]);
+    command.arg(format!("{group}cgroup.procs")).arg(std::process::id().to_string());
     if let Some(priority) = args.fifo {
         command.args(["--fifo", &priority.to_string()]);
     }
     if let Some(user) = &args.user {
         command.args(["--user", user]);
     }
-    let child = spawn::process(command.arg("--").args(&args.command));
-    wait(child.context("cannot start the command")?)
+    command.arg("--").args(&args.command);
+    Ok(command)
 }
 
-/// Waits, and passes on the signals that request an end.
-fn wait(mut child: Child) -> Result<ExitStatus> {
+/// Runs the command until it ends, and passes on the signals that request an end.
+fn wait_for(mut command: Command) -> Result<ExitStatus> {
+    let mut child = spawn::process(&mut command).context("cannot start the command")?;
     let pid = i32::try_from(child.id()).context("the number of a process")?;
     // Without it (Linux 5.3) the end is seen at the next look.
     let pidfd = pidfd::open(pid).ok();
@@ -218,4 +220,32 @@ fn lost(partition: &CpuPartition) -> Option<String> {
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: IsolateArgs,
+    }
+
+    /// `sched run` takes a list of CPUs, and no word for some.
+    #[test]
+    fn the_command_gets_the_cpus_that_were_chosen() {
+        let line = ["isolate", "--cpus", "half", "--fifo", "40", "--", "true"];
+        let args = Line::try_parse_from(line).unwrap().args;
+        let cpus = CpuList::parse("2-3", 3).unwrap();
+        let command = command(&args, (&cpus, "/sys/fs/cgroup/punctual/")).unwrap();
+        let words: Vec<String> =
+            command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let own = std::process::id().to_string();
+        let group = "/sys/fs/cgroup/punctual/cgroup.procs";
+        let head = ["sched", "run", "--cpu", "2-3", "--isolated", group, own.as_str()];
+        assert_eq!(words, [&head[..], &["--fifo", "40", "--", "true"]].concat());
+    }
 }

@@ -232,8 +232,10 @@ pub(crate) struct QuantileInterval {
     pub(crate) value: i64,
     /// `None` where n is too small for one.
     pub(crate) lower: Option<i64>,
-    /// `None` where n is too small for one.
+    /// `None` where n is too small for one, or it lies among releases of unknown lateness.
     pub(crate) upper: Option<i64>,
+    /// True where it lies among those.
+    is_upper_unknown: bool,
     /// The extremal index that it is adjusted by.
     theta: f64,
 }
@@ -254,8 +256,9 @@ impl QuantileInterval {
         let (lower, upper) = quantile_ranks_at(p, (n, theta), confidence);
         let lower = lower.and_then(|rank| rank.checked_sub(tails.unrecorded));
         let lower = lower.and_then(|rank| lateness.order_statistic_floor(rank));
+        let is_upper_unknown = upper.is_some_and(|rank| rank > lateness.count());
         let upper = upper.and_then(|rank| lateness.order_statistic(rank));
-        Some(Self { value, lower, upper, theta })
+        Some(Self { value, lower, upper, is_upper_unknown, theta })
     }
 }
 
@@ -263,7 +266,7 @@ impl QuantileInterval {
 /// end.
 fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
     let n = lateness.count();
-    let QuantileInterval { lower, upper, theta, .. } =
+    let QuantileInterval { lower, upper, is_upper_unknown, theta, .. } =
         QuantileInterval::of(tails, lateness, p, CONFIDENCE)?;
     let lower = lower?;
     let lost = match tails.unrecorded {
@@ -276,6 +279,12 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         Some(upper) => {
             format!("the {percent} % quantile lies from {} to {}", shown(lower), shown(upper))
         }
+        None if is_upper_unknown => format!(
+            "the {percent} % quantile is at least {}; no upper end is known, as it lies among the \
+             {} releases of unknown lateness",
+            shown(lower),
+            grouped(tails.unknown())
+        ),
         None => {
             let (independent, needed) = independent_for(p, n, theta);
             let clusters = match independent < n {
@@ -345,6 +354,20 @@ mod tests {
         // 3000 cycles hold a 99.9 % quantile, but no upper end for it.
         assert_eq!((quantiles[3].p, quantiles[3].bound_ns), (Some(0.999), None));
         assert!(quantiles[3].statement.contains("too few for an upper end"));
+    }
+
+    #[test]
+    fn an_upper_end_among_releases_of_unknown_lateness_takes_no_more_cycles() {
+        let values: Vec<i64> = (0..10_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
+        let p99 = |claims: Vec<Claim>| {
+            let claim = claims.into_iter().find(|c| c.level == Level::L2 && c.p == Some(0.99));
+            claim.expect("of 10 000 cycles")
+        };
+        let claim = p99(claims_of(&values, 90));
+        assert_eq!(claim.bound_ns, None, "{claim:?}");
+        let words = "; no upper end is known, as it lies among the 90 releases of unknown lateness";
+        assert!(claim.statement.ends_with(words), "{}", claim.statement);
+        assert!(p99(claims_of(&values, 9)).bound_ns.is_some());
     }
 
     #[test]

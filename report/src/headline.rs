@@ -174,9 +174,9 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
             let late = format::count_within(late(ns));
             format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
         }
-        // What the answer counts. Of the missed all are late, or, where the deadline lies beyond
-        // the period, those alone that are later than it: then the two counts overlap.
-        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
+        // What the answer counts. Of the missed all are late, or, where the deadline is the period
+        // or more, those alone that are later than it: then the two counts overlap.
+        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() >= period) => {
             let most = late(ns).1;
             format!(
                 "{} of {n_shown} releases missed (not run), {} over {} late{}",
@@ -388,7 +388,7 @@ mod tests {
         // Of 120 µs each: one runs, four are missed, of which those 95 and 70 µs late are late.
         let period = punctual_core::time::Period::from_ns(25_000);
         let outcome = |unrecorded: u64| {
-            let thresholds_ns = vec![50_000];
+            let thresholds_ns = vec![25_000, 50_000];
             let config = RecordingConfig { period, thresholds_ns, ..Default::default() };
             let mut recording = Recording::new(config);
             for cycle in (0..1_500).step_by(5) {
@@ -398,19 +398,24 @@ mod tests {
             recording.push(&Sample { cycle: 1_500, ..Sample::default() });
             recording.finish_with(1_200, unrecorded)
         };
-        let counts = |outcome| {
+        let counts_at = |outcome, deadline| {
             let setup = Setup { period_ns: Some(25_000), ..Setup::default() };
             let run = Run::recorded("idle".to_owned(), setup, outcome);
-            let deadline = Deadline::TenthFrom(50_000);
             let requirement = punctual_analysis::verdict::Requirement { deadline, p: 1e-4 };
             let question = Question { requirement, ..Question::default() };
             let envelope = Envelope::of(Program::default(), "check");
             let headline = judged(vec![run], &[], &envelope, &question).headline;
             headline.expect("measured").loops[0].counts.replace('\u{a0}', " ")
         };
+        let counts = |outcome| counts_at(outcome, Deadline::TenthFrom(50_000));
         let related = "1 200 of 1 501 releases missed (not run), 900 over 50 µs late (600 of these \
                        missed): 1 500 in all.";
         let whole = counts(outcome(0));
+        assert!(whole.ends_with(related), "{whole}");
+        // As late as the period and no later is not late at a deadline of one.
+        let related = "1 200 of 1 501 releases missed (not run), 1 200 over 25 µs late (900 of \
+                       these missed): 1 500 in all.";
+        let whole = counts_at(outcome(0), Deadline::Ns(25_000));
         assert!(whole.ends_with(related), "{whole}");
         // Where cycles went unrecorded it is not known which are late, nor where all were counted
         // together.

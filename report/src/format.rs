@@ -62,8 +62,12 @@ pub fn period_argument(ns: u64) -> String {
     period(ns).replace(' ', "").replace('µ', "u")
 }
 
-/// The rate of a period: `1 kHz`, `750 Hz`, `0.2 Hz`.
+/// The rate of a period: `1 kHz`, `750 Hz`, `0.2 Hz`; the period itself beyond 100 s, where three
+/// places of the rate are too few.
 pub fn frequency(period_ns: u64) -> String {
+    if period_ns > 100_000_000_000 {
+        return period(period_ns);
+    }
     let hz = 1e9 / period_ns.max(1) as f64;
     let (value, unit) = if hz >= 999.5 { (hz / 1e3, "kHz") } else { (hz, "Hz") };
     let digits = format!("{value:.3}");
@@ -146,6 +150,13 @@ pub fn sentence(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_that_three_places_do_not_show_is_its_period() {
+        let shown = [25_000, 1_333_333, 5_000_000_000, 100_000_000_000].map(frequency);
+        assert_eq!(shown, ["40\u{a0}kHz", "750\u{a0}Hz", "0.2\u{a0}Hz", "0.01\u{a0}Hz"]);
+        assert_eq!([150, 2_000].map(|s| frequency(s * 1_000_000_000)), ["150 s", "2000 s"]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_carry_their_unit() {

@@ -15,7 +15,9 @@ use flate2::write::GzEncoder;
 use crate::facts::{MachineFacts, is_group_of_interest, is_root_mount};
 use crate::root::{Listing, Read, Root, Seen};
 use crate::scrub::Scrub;
-use crate::settings::{KernelSettings, is_boot_file, kernel_words, relevant};
+use crate::settings::{
+    KernelSettings, is_boot_file, kernel_words, relevant, taken_out, taking_out,
+};
 use manifest::{MANIFEST, Manifest, Missing};
 
 /// The outcome of a capture.
@@ -192,7 +194,10 @@ fn boot_file(path: &str, text: &str, scrub: &Scrub) -> String {
     let words = scrub.command_line(&kernel_words(path, text));
     let words = words.trim_end();
     match path {
-        _ if path.starts_with("/etc/default/grub") => format!("GRUB_CMDLINE_LINUX='{words}'\n"),
+        _ if path.starts_with("/etc/default/grub") => {
+            let names: Vec<&str> = taken_out(text).collect();
+            taking_out(&names, "  :\n") + &format!("GRUB_CMDLINE_LINUX='{words}'\n")
+        }
         _ if path.starts_with("/boot/loader") => format!("options {words}\n"),
         _ => format!("{words}\n"),
     }

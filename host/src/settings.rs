@@ -581,23 +581,60 @@ fn is_entry(path: &str) -> bool {
     ENTRIES.iter().any(|directory| path.starts_with(directory))
 }
 
+/// The start of the line of a shell that names what the lines below take out of GRUB's variables.
+const TAKEN_OUT: &str = "for name in ";
+
+/// The names of the parameters that a file of GRUB takes out of what is set before, in their order.
+pub(crate) fn taken_out(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(taken_out_by).flat_map(str::split_whitespace)
+}
+
+fn taken_out_by(line: &str) -> Option<&str> {
+    line.strip_prefix(TAKEN_OUT)?.strip_suffix("; do")
+}
+
+/// Lines of a shell that [`taken_out`] reads these names from; none without names. `body` is what
+/// is done for each.
+pub(crate) fn taking_out(names: &[&str], body: &str) -> String {
+    match names {
+        [] => String::new(),
+        names => format!("{TAKEN_OUT}{}; do\n{body}done\n", names.join(" ")),
+    }
+}
+
 /// The kernel parameters of a file, on one line.
 pub fn kernel_words(path: &str, text: &str) -> String {
     if WHOLE.iter().any(|(whole, _)| path == *whole) {
         return text.lines().next().unwrap_or_default().to_owned();
     }
     let entries = is_entry(path);
-    let words = text.lines().filter_map(|line| {
-        let line = line.trim();
-        if entries {
-            return line.strip_prefix("options").map(|options| options.trim().to_owned());
+    let mut words: Vec<String> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let added = match entries {
+            true => line.strip_prefix("options").map(|options| options.trim().to_owned()),
+            false => assigned(line),
+        };
+        words.extend(added);
+        if let Some(names) = taken_out_by(line) {
+            // What the lines before it set.
+            let stays = |word: &&str| {
+                let name = word.split('=').next().unwrap_or_default();
+                !names.split_whitespace().any(|gone| gone == name)
+            };
+            for set in &mut words {
+                *set = set.split_whitespace().filter(stays).collect::<Vec<_>>().join(" ");
+            }
+            words.retain(|set| !set.is_empty());
         }
-        let rest = line.strip_prefix("GRUB_CMDLINE_LINUX")?;
-        let (name, value) = rest.split_once('=')?;
-        let known = matches!(name, "" | "_DEFAULT");
-        known.then(|| shell_words(value.trim())).flatten()
-    });
-    words.collect::<Vec<_>>().join(" ")
+    }
+    words.join(" ")
+}
+
+/// The kernel parameters that a line of GRUB's files sets.
+fn assigned(line: &str) -> Option<String> {
+    let rest = line.strip_prefix("GRUB_CMDLINE_LINUX")?;
+    let (name, value) = rest.split_once('=')?;
+    matches!(name, "" | "_DEFAULT").then(|| shell_words(value.trim())).flatten()
 }
 
 /// The words that a shell would assign, without what it would put in: other variables, commands.
@@ -630,13 +667,19 @@ fn boot_files(source: &Source<'_>) -> Vec<BootFile> {
     listed(DROP_INS, ".cfg", Loader::Grub);
     ENTRIES.iter().for_each(|directory| listed(directory, ".conf", Loader::Entries));
     paths.extend(WHOLE.iter().map(|(path, loader)| ((*path).to_owned(), *loader)));
-    let file = |(path, loader): (String, Loader)| {
-        let text = source.text(&path).value().cloned()?;
+    let mut files: Vec<BootFile> = Vec::new();
+    for (path, loader) in paths {
+        let Fact::Known { value: text, .. } = source.text(&path) else { continue };
+        if loader == Loader::Grub {
+            for earlier in files.iter_mut().filter(|file| file.loader == Loader::Grub) {
+                earlier.parameters.params.retain(|p| !taken_out(&text).any(|name| p.name == name));
+            }
+        }
         // A captured file holds the parameters alone, as an assignment or as they are.
         let parameters = CommandLine::parse(&kernel_words(&path, &text));
-        Some(BootFile { path, loader, parameters })
-    };
-    paths.into_iter().filter_map(file).collect()
+        files.push(BootFile { path, loader, parameters });
+    }
+    files
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use super::{TuningPlan, boot_name};
 use crate::Root;
 use crate::cmdline::{CommandLine, Param};
 use crate::root::{Listing, Read};
-use crate::settings::{DROP_INS, ENTRIES, GRUB, KERNEL, Loader, WHOLE, kernel_words};
+use crate::settings::{
+    DROP_INS, ENTRIES, GRUB, KERNEL, Loader, WHOLE, kernel_words, taken_out, taking_out,
+};
 
 /// A file and the text that it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,29 +210,23 @@ const GRUB_HEAD: &str = "# Added by punctual tune; then run the program that mak
 pub fn grub_lines(plan: &TuningPlan, before: &str) -> String {
     let set = CommandLine::parse(&kernel_words(GRUB_DROP_IN, before));
     let added = plan.command_line(&set);
-    let earlier =
-        before.lines().filter_map(|line| line.strip_prefix("for name in ")?.strip_suffix("; do"));
-    let mut gone: Vec<String> =
-        earlier.flat_map(str::split_whitespace).map(ToOwned::to_owned).collect();
+    let mut gone: Vec<&str> = taken_out(before).collect();
     let names = plan.boot.iter().filter(|step| step.from.is_some());
     for name in names.filter_map(|step| boot_name(&step.change)) {
         // A parameter that ends up in a pattern or a command: letters, digits and these.
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.chars().all(plain) && gone.iter().all(|known| known != name) {
-            gone.push(name.to_owned());
+        if name.chars().all(plain) && gone.iter().all(|known| *known != name) {
+            gone.push(name);
         }
     }
-    let mut text = GRUB_HEAD.to_owned();
-    if !gone.is_empty() {
-        text += &format!("for name in {}; do\n", gone.join(" "));
-        for variable in ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"] {
-            text += &format!(
-                "  {variable}=$(set -f; for word in ${variable}; do case $word in \
-                 \"$name\" | \"$name\"=*) ;; *) printf '%s ' \"$word\" ;; esac; done)\n"
-            );
-        }
-        text += "done\n";
-    }
+    let without = |variable: &str| {
+        format!(
+            "  {variable}=$(set -f; for word in ${variable}; do case $word in \
+             \"$name\" | \"$name\"=*) ;; *) printf '%s ' \"$word\" ;; esac; done)\n"
+        )
+    };
+    let body = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"].map(without).concat();
+    let mut text = GRUB_HEAD.to_owned() + &taking_out(&gone, &body);
     if !added.params.is_empty() {
         let words = added.params.iter().map(Param::to_string).collect::<Vec<_>>().join(" ");
         // Inside double quotes of a shell these have a meaning.
@@ -259,6 +255,7 @@ mod tests {
     use super::super::PlanStep;
     use super::*;
     use crate::rules::KnobChange;
+    use crate::settings::KernelSettings;
     use crate::testing::Tree;
 
     fn plan(changes: &[(&str, Option<&str>)]) -> TuningPlan {
@@ -358,6 +355,39 @@ mod tests {
             drop_in.text,
             "the same again changes nothing"
         );
+    }
+
+    #[test]
+    fn what_a_plan_took_out_of_grubs_variables_is_written_no_more() {
+        let own =
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1\"\nGRUB_CMDLINE_LINUX='idle=poll'\n";
+        let changes = [("isolcpus=2", Some("isolcpus=1")), ("-idle", Some("idle=poll"))];
+        let programs = ["/usr/sbin/update-grub", "/usr/bin/grub-mkconfig"];
+        let drop_ins = ("/etc/default/grub.d/00-other.cfg", "");
+        for program in programs {
+            let files = [("/etc/default/grub", own), (program, ""), drop_ins];
+            let planned = of(&files, &changes);
+            let file = &planned.files[0];
+            let tree = Tree::of(&files);
+            tree.write(&file.path, &file.text);
+            let written = |root: &Root| {
+                let files = KernelSettings::collect(root).boot;
+                let words = files.iter().map(|file| file.parameters.to_string());
+                words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ") + "\n"
+            };
+            let root = tree.root();
+            assert_eq!(written(&root), "quiet isolcpus=2\n", "{}: {}", file.path, file.text);
+            // A capture reads the same.
+            let out = Tree::new();
+            let write = |path: &str, bytes: &[u8]| -> std::io::Result<()> {
+                out.write(path, bytes);
+                Ok(())
+            };
+            let recording = tree.root();
+            let scrub = crate::scrub::Scrub::of(&tree.root());
+            crate::capture::capture(recording, &scrub, write).expect("captured");
+            assert_eq!(written(&out.root()), written(&root), "{}", file.path);
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub(crate) struct WakeTimes {
 }
 
 impl WakeTimes {
+    /// Returns true where something was learnt.
+    pub(crate) fn is_known(&self) -> bool {
+        *self != Self::default()
+    }
+
     /// Each of them, but no longer than this, ns.
     pub(crate) fn at_most(self, longest_ns: u64) -> Self {
         Self {

@@ -407,8 +407,11 @@ fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn timer_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    let usual = scene.wake.facts.usual;
+    // A thread that no timer releases has none in its wakes on time: that is known, and no time.
     let is_long = scene.part.activity == Activity::TimerInterrupt
-        && scene.part.length_ns() > scene.wake.facts.usual.timer_ns + TIMER_STALL_NS;
+        && usual.is_known()
+        && scene.part.length_ns() > usual.timer_ns + TIMER_STALL_NS;
     is_long.then_some(LateCause::NoEvent)
 }
 

@@ -598,6 +598,25 @@ fn a_timer_interrupt_that_stands_still() {
 }
 
 #[test]
+fn a_timer_interrupt_does_not_stand_still_while_nothing_is_known_of_it() {
+    let mut scenario = Scenario::new();
+    let release = scenario.sleep(hog());
+    scenario.timer_entry(release + 5 * US, 0);
+    scenario.expire(release + 25 * US, 0, TIMER, WAKEUP);
+    scenario.wake(release + 26 * US, 0, servo(), 0).timer_exit(release + 30 * US, 0);
+    scenario.switch(release + 300 * US, 0, 1, servo());
+    scenario.arm(release + 310 * US, 0, release + 500 * MS);
+    // When it ran is only bounded, so that nothing is learnt of it.
+    let mut events = scenario.sorted();
+    events.retain(|event| event.at_ns < release || !matches!(event.kind, TraceKind::Switch { .. }));
+    let late = LateThreshold::Above(10 * US);
+    let outcome = run(&events, BlameConfig { late, ..config() });
+    let rules: Vec<_> = outcome.worst[0].parts.iter().map(|part| part.rule).collect();
+    assert!(rules.contains(&RuleId::TimerInterrupt), "{rules:?}");
+    assert!(!rules.contains(&RuleId::TimerStall), "{rules:?}");
+}
+
+#[test]
 fn its_own_timers_function_that_stands_still() {
     for (longer, kind) in [(9, None), (50, Some(CauseKind::NoEvent))] {
         let mut scenario = Scenario::new();

@@ -16,7 +16,7 @@ use crate::facts::{MachineFacts, is_group_of_interest, is_root_mount};
 use crate::root::{Listing, Read, Root, Seen};
 use crate::scrub::Scrub;
 use crate::settings::{
-    KernelSettings, is_boot_file, kernel_words, relevant, taken_out, taking_out,
+    KernelSettings, is_boot_file, is_entry, kernel_words, relevant, taken_out, taking_out,
 };
 use manifest::{MANIFEST, Manifest, Missing};
 
@@ -198,7 +198,7 @@ fn boot_file(path: &str, text: &str, scrub: &Scrub) -> String {
             let names: Vec<&str> = taken_out(text).collect();
             taking_out(&names, "  :\n") + &format!("GRUB_CMDLINE_LINUX='{words}'\n")
         }
-        _ if path.starts_with("/boot/loader") => format!("options {words}\n"),
+        _ if is_entry(path) => format!("options {words}\n"),
         _ => format!("{words}\n"),
     }
 }
@@ -269,6 +269,7 @@ mod tests {
 
     use super::*;
     use crate::fact::Fact;
+    use crate::settings::ENTRIES;
     use crate::testing;
 
     /// Captures into a directory.
@@ -427,6 +428,11 @@ mod tests {
         let kept = filter("/etc/default/grub", grub, &scrub);
         assert_eq!(kept, "GRUB_CMDLINE_LINUX='isolcpus=2 a.password=removed'\n");
         assert_eq!(filter("/etc/default/grub", &kept, &scrub), kept);
+        for directory in ENTRIES {
+            let path = format!("{directory}/a.conf");
+            let kept = filter(&path, "title T\noptions root=/dev/x\noptions isolcpus=2\n", &scrub);
+            assert_eq!(kernel_words(&path, &kept), "root=/dev/x isolcpus=2", "{path}: {kept}");
+        }
         let log = "[ 0.0] Linux version 6 (me@here) x\n[ 0.0] secret: y\n\
                [ 0.0] Unknown kernel command line parameters \"a token=7\", will be passed\n";
         assert_eq!(

@@ -577,7 +577,8 @@ pub(crate) fn is_boot_file(path: &str) -> bool {
         || WHOLE.iter().any(|(whole, _)| path == *whole)
 }
 
-fn is_entry(path: &str) -> bool {
+/// True for a file below a directory of entries.
+pub(crate) fn is_entry(path: &str) -> bool {
     ENTRIES.iter().any(|directory| path.starts_with(directory))
 }
 

@@ -3,7 +3,8 @@
 //! Each event goes to the timeline of its CPU and then to the threads that it concerns. Time never
 //! runs backwards here: an event that comes late counts as of now, and is counted.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
@@ -22,7 +23,7 @@ use crate::programs::ThreadProgram;
 use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
-use crate::stall::{STALL_NS, StallEvidence, StealBook};
+use crate::stall::{STALL_NS, SpentTime, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
 use crate::thread::{Chosen, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
@@ -394,6 +395,7 @@ impl Blame {
             } else {
                 cpu.timeline.discover(task, mode);
             }
+            cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
             cpu.steal.begin(task.tid, now.at_ns);
         }
         if let Some(old) = current.and_then(|task| self.threads.place(task.tid))
@@ -641,7 +643,29 @@ impl Blame {
             piece.length_ns() >= STALL_NS && (is_silent || is_of_timer)
         };
         let stretches = window.pieces.iter().enumerate().filter(|(_, piece)| is_stretch(piece));
-        stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
+        let stretches: Vec<(usize, &Piece)> = stretches.collect();
+        let stolen = self.stolen(&stretches);
+        let stall = |(index, piece)| (index, self.stall(piece, stolen.contains(&index)));
+        stretches.into_iter().map(stall).collect()
+    }
+
+    /// The numbers of stretches of which CPU time is missing: of several in the time that was booked
+    /// at once the longest first.
+    fn stolen(&self, stretches: &[(usize, &Piece)]) -> Vec<usize> {
+        let mut longest_first: Vec<_> = stretches.iter().collect();
+        longest_first.sort_by_key(|(_, piece)| Reverse(piece.length_ns()));
+        let mut spent: BTreeMap<u32, SpentTime> = BTreeMap::new();
+        let mut is_stolen = |piece: &Piece| {
+            let (from_ns, to_ns) = (piece.from_ns, piece.to_ns);
+            let Some(cpu) = self.known_cpu(piece.cpu) else { return false };
+            // Of what a thread computes itself only missing time shows that it did not.
+            if piece.phase == WakePhase::Running {
+                return cpu.steal.is_mostly_stolen(from_ns, to_ns);
+            }
+            cpu.steal.takes_stolen(from_ns, to_ns, spent.entry(piece.cpu).or_default())
+        };
+        let stolen = longest_first.into_iter().filter(|(_, piece)| is_stolen(piece));
+        stolen.map(|(index, _)| *index).collect()
     }
 
     /// The frequencies of pieces whose CPU was slower than usual.
@@ -665,20 +689,16 @@ impl Blame {
         slow.collect()
     }
 
-    fn stall(&self, piece: &Piece) -> StallEvidence {
+    fn stall(&self, piece: &Piece, is_stolen: bool) -> StallEvidence {
         let (from_ns, to_ns) = (piece.from_ns, piece.to_ns);
         let witness = |(number, cpu): (usize, &Option<Box<Cpu>>)| {
             let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
             Some(cpu.timeline.silence(from_ns, to_ns))
         };
-        let cpu = self.known_cpu(piece.cpu);
-        // Of what a thread computes itself only missing time shows that it did not.
         if piece.phase == WakePhase::Running {
-            let is_stolen = cpu.is_some_and(|cpu| cpu.steal.is_mostly_stolen(from_ns, to_ns));
             return StallEvidence::new(std::iter::empty(), is_stolen);
         }
         let witnesses = self.cpus.iter().enumerate().filter_map(witness).take(WITNESSES);
-        let is_stolen = cpu.is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
         StallEvidence::new(witnesses, is_stolen)
     }
 
@@ -739,6 +759,7 @@ impl Blame {
             }
             TraceKind::RunTime { tid, took_ns } => {
                 if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+                    cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
                     cpu.steal.book(*tid, now.at_ns, *took_ns);
                 }
             }
@@ -1116,6 +1137,7 @@ impl Blame {
             mode = self.threads[place].mode();
         }
         let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
+        cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
         cpu.steal.begin(next.tid, now.at_ns);
         cpu.expiring = None;
         if cpu.timeline.is_awaited() {

@@ -214,11 +214,28 @@ struct Shortfall {
     missing_ns: u64,
 }
 
+/// Missing time that stretches have used up, by the end of the time that was booked at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SpentTime(Vec<(u64, u64)>);
+
+impl SpentTime {
+    fn of(&self, shortfall: &Shortfall) -> u64 {
+        let spent = self.0.iter().filter(|(to_ns, _)| *to_ns == shortfall.to_ns);
+        spent.map(|(_, spent_ns)| spent_ns).sum()
+    }
+}
+
 /// CPU time that the kernel booked, against the clock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StealBook {
     tid: u32,
     since_ns: u64,
+    /// The time of interrupts on this CPU up to now, and when the thread's time began to count, ns.
+    interrupts_ns: u64,
+    interrupts_before_ns: u64,
+    /// The time of interrupts in all that was booked, and as much of it as was missing, ns.
+    in_interrupts_ns: u64,
+    left_out_ns: u64,
     shortfalls: VecDeque<Shortfall>,
 }
 
@@ -227,17 +244,26 @@ impl StealBook {
     pub(crate) const fn begin(&mut self, tid: u32, at_ns: u64) {
         self.tid = tid;
         self.since_ns = at_ns;
+        self.interrupts_before_ns = self.interrupts_ns;
+    }
+
+    /// Takes over the time of all interrupts on this CPU up to now, before its thread changes or
+    /// CPU time is booked.
+    pub(crate) const fn see_interrupts(&mut self, interrupts_ns: u64) {
+        self.interrupts_ns = interrupts_ns;
     }
 
     /// The kernel books CPU time (`sched_stat_runtime`).
     pub(crate) fn book(&mut self, tid: u32, at_ns: u64, took_ns: u64) {
         let from_ns = self.since_ns;
         let is_known = tid == self.tid && from_ns < at_ns;
+        let interrupts_ns = self.interrupts_ns.saturating_sub(self.interrupts_before_ns);
         self.begin(tid, at_ns);
         if !is_known {
             return;
         }
         let missing_ns = (at_ns - from_ns).saturating_sub(took_ns);
+        let missing_ns = missing_ns.saturating_sub(self.left_out(interrupts_ns, missing_ns));
         if missing_ns < STALL_NS {
             return;
         }
@@ -247,19 +273,37 @@ impl StealBook {
         self.shortfalls.push_back(Shortfall { from_ns, to_ns: at_ns, missing_ns });
     }
 
-    /// Returns true where more than half of a stretch is missing from the CPU time booked over it.
-    /// Interrupts of the host itself are not steal: below 100 µs nothing may be missing although it
-    /// stood still.
-    pub(crate) fn is_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
-        self.shortfalls.iter().rev().any(|shortfall| {
-            shortfall.from_ns <= from_ns
-                && shortfall.to_ns >= to_ns
-                && shortfall.missing_ns > (to_ns - from_ns) / 2
-        })
+    /// The part of missing time that interrupts took, ns: a kernel that counts their time for itself
+    /// (CONFIG_IRQ_TIME_ACCOUNTING) leaves that out of the time of threads. One that does not shows
+    /// so by what was booked.
+    fn left_out(&mut self, interrupts_ns: u64, missing_ns: u64) -> u64 {
+        // As of shorter stretches nothing is known of so little.
+        if interrupts_ns < STALL_NS {
+            return 0;
+        }
+        self.in_interrupts_ns = self.in_interrupts_ns.saturating_add(interrupts_ns);
+        self.left_out_ns = self.left_out_ns.saturating_add(missing_ns.min(interrupts_ns));
+        if self.left_out_ns < self.in_interrupts_ns / 2 { 0 } else { interrupts_ns }
     }
 
-    /// As [`Self::is_stolen`], of a stretch that is one of several in the time that was booked at
-    /// once: more than half of that is missing. What interrupts take may be missing too.
+    /// Returns true where more than half of a stretch is missing from the CPU time booked over it,
+    /// beside what others have used up; it uses up its own length of that. Interrupts of the host
+    /// itself are not steal: below 100 µs nothing may be missing although it stood still.
+    pub(crate) fn takes_stolen(&self, from_ns: u64, to_ns: u64, spent: &mut SpentTime) -> bool {
+        let length_ns = to_ns - from_ns;
+        let found = self.shortfalls.iter().rev().find_map(|shortfall| {
+            let missing_ns = shortfall.missing_ns.saturating_sub(spent.of(shortfall));
+            let is_stolen = shortfall.from_ns <= from_ns
+                && shortfall.to_ns >= to_ns
+                && missing_ns > length_ns / 2;
+            is_stolen.then_some((shortfall.to_ns, missing_ns.min(length_ns)))
+        });
+        spent.0.extend(found);
+        found.is_some()
+    }
+
+    /// As [`Self::takes_stolen`], of a stretch that is one of several in the time that was booked at
+    /// once: more than half of that is missing.
     pub(crate) fn is_mostly_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
         self.shortfalls.iter().rev().any(|shortfall| {
             shortfall.from_ns <= from_ns
@@ -272,6 +316,40 @@ impl StealBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl StealBook {
+        fn is_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
+            self.takes_stolen(from_ns, to_ns, &mut SpentTime::default())
+        }
+    }
+
+    #[test]
+    fn what_interrupts_took_is_missing_and_not_stolen() {
+        // In 1 ms interrupts take 300 µs, and so much is missing beside what is stolen.
+        let booked = |missing_ns: u64, times: u64| {
+            let mut book = StealBook::default();
+            for time in 0..times {
+                let from_ns = time * 1_000_000;
+                book.see_interrupts(time * 300_000);
+                book.begin(7, from_ns);
+                book.see_interrupts((time + 1) * 300_000);
+                book.book(7, from_ns + 1_000_000, 1_000_000 - missing_ns);
+            }
+            let end_ns = times * 1_000_000;
+            book.is_stolen(end_ns - 500_000, end_ns - 440_000)
+        };
+        assert!(!booked(305_000, 1) && booked(360_000, 1));
+        // A kernel that counts interrupts as the thread's time: what is missing is stolen.
+        assert!(booked(60_000, 9));
+        // Of both the shorter stretch is no second one.
+        let mut book = StealBook::default();
+        book.begin(7, 0);
+        book.book(7, 1_000_000, 700_000);
+        let mut spent = SpentTime::default();
+        assert!(book.takes_stolen(600_000, 900_000, &mut spent));
+        assert!(!book.takes_stolen(100_000, 160_000, &mut spent));
+        assert!(book.is_stolen(100_000, 160_000), "alone");
+    }
 
     #[test]
     fn time_that_was_not_booked_is_stolen() {

@@ -248,6 +248,7 @@ pub(crate) struct CpuTimeline {
     chains: Ring<ChainRecord>,
     pending_chain: Option<u64>,
     gaps: GapDensity,
+    interrupts_ns: u64,
     counts: TimelineCounts,
     /// The instant since which the recording goes on, ns, until the first event of this CPU shows
     /// who ran.
@@ -281,6 +282,7 @@ impl CpuTimeline {
             chains: Ring::new(chains),
             pending_chain: None,
             gaps: GapDensity::default(),
+            interrupts_ns: 0,
             counts: TimelineCounts::default(),
             since_ns: Some(since_ns),
             taken: 0,
@@ -294,6 +296,11 @@ impl CpuTimeline {
 
     pub(crate) const fn last_ns(&self) -> u64 {
         self.last_ns
+    }
+
+    /// The time of interrupts up to now, ns.
+    pub(crate) const fn interrupts_ns(&self) -> u64 {
+        self.interrupts_ns
     }
 
     pub(crate) const fn counts(&self) -> TimelineCounts {
@@ -450,6 +457,11 @@ impl CpuTimeline {
         let chain = self.pending_chain.take();
         let (from_ns, to_ns) = (self.last_ns, at_ns);
         let (is_hole, is_inferred) = (false, false);
+        let is_interrupt = !activity.is_task_or_idle()
+            && !matches!(activity, Activity::Lost | Activity::Unseen | Activity::Elsewhere);
+        if is_interrupt {
+            self.interrupts_ns += to_ns - from_ns;
+        }
         self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole, is_inferred });
         self.last_ns = at_ns;
     }

@@ -286,7 +286,7 @@ impl TuningPlan {
                 debug_assert!(false, "{path} is not in the list of settings");
             }
             KnobChange::Write { path, value } => {
-                step.from = current(root, path);
+                step.from = current(root, path, value);
                 let same = step.from.as_deref() == Some(value);
                 let known = self.runtime.iter().any(|planned| planned.change == step.change);
                 if !same && !known {
@@ -366,10 +366,26 @@ fn boot_name(change: &KnobChange) -> Option<&str> {
     }
 }
 
-/// The value of a file now; of a choice, the word in brackets or parentheses.
-fn current(root: &Root, path: &str) -> Option<String> {
+/// A file of switches: it shows all of them, each as NAME or `NO_NAME`, and takes one of these
+/// words (Linux, kernel/sched/debug.c, sched_feat_write).
+const SWITCHES: &str = "/sys/kernel/debug/sched/features";
+
+/// The part of the text of the setting at `path` that `value` is about: of a file of switches, the
+/// word of the one switch, empty where there is no such; of any other all of it.
+pub fn value_part<'a>(path: &str, text: &'a str, value: &str) -> &'a str {
+    if path != SWITCHES {
+        return text;
+    }
+    let name = |word: &str| word.strip_prefix("NO_").unwrap_or(word).to_owned();
+    let wanted = name(value.trim());
+    text.split_ascii_whitespace().find(|word| name(word) == wanted).unwrap_or_default()
+}
+
+/// The value of a file now that `value` would replace; of a choice, the word in brackets or
+/// parentheses.
+fn current(root: &Root, path: &str, value: &str) -> Option<String> {
     let Read::Text(text) = root.read(path) else { return None };
-    let text = text.trim();
+    let text = value_part(path, &text, value).trim();
     let between = |open, close| Some(text.split_once(open)?.1.split_once(close)?.0);
     Some(between('[', ']').or_else(|| between('(', ')')).unwrap_or(text).to_owned())
 }
@@ -407,7 +423,7 @@ const FILES: [&str; 30] = [
     "/sys/devices/virtual/workqueue/cpumask",
     "/sys/devices/virtual/workqueue/writeback/cpumask",
     "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
-    "/sys/kernel/debug/sched/features",
+    SWITCHES,
     "/sys/kernel/debug/sched/preempt",
     "/sys/kernel/mm/ksm/run",
     "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -535,6 +551,17 @@ mod tests {
             writes("cpu3/power/pm_qos_resume_latency_us") && writes("irq/130/smp_affinity_list")
         );
         assert!(!writes("cpu2/power/pm_qos_resume_latency_us"), "only the CPUs of the loop");
+    }
+
+    #[test]
+    fn of_a_file_of_switches_a_step_names_the_one_that_it_changes() {
+        let (plan, _) = plan("smt-desktop-8cpu", "3,7", Workload::Servo);
+        let step = plan.runtime.iter().find(|step| step.knob == "RT_RUNTIME_SHARE").expect("one");
+        assert_eq!(step.from.as_deref(), Some("RT_RUNTIME_SHARE"));
+        let part = |text, value| value_part(SWITCHES, text, value);
+        assert_eq!(part("NO_A NO_AB B\n", "AB"), "NO_AB");
+        assert_eq!(part("A B\n", "C"), "");
+        assert_eq!(value_part("/proc/sys/vm/swappiness", "60\n", "10"), "60\n");
     }
 
     #[test]

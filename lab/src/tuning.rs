@@ -13,6 +13,7 @@ mod journal;
 use std::io;
 
 use punctual_host::CpuFormat;
+use punctual_host::plan::value_part;
 use punctual_os::Errno;
 
 pub use experiment::{
@@ -155,10 +156,11 @@ fn apply_step(
         }
         Ok(()) if files.says(path, &now, value) => StepOutcome::Applied,
         Ok(()) => {
-            let shows = now.clone();
-            let _refused = files.restore(path, &old);
+            let shows = value_part(path, &now, value).to_owned();
+            let _refused = files.undo(path, &old, value);
             now = files.read(path).unwrap_or(now);
-            StepOutcome::Lies { shows, restored: now == old }
+            let restored = value_part(path, &now, value) == value_part(path, &old, value);
+            StepOutcome::Lies { shows, restored }
         }
     };
     // What is there now is what a revert may take for its own.
@@ -169,7 +171,7 @@ fn apply_step(
 /// The outcome of reverting one setting.
 #[derive(Debug)]
 pub enum RevertOutcome {
-    /// Its text is what it was before, byte for byte.
+    /// Its text is what it was before, byte for byte; of a file of switches, the one that was set.
     Restored,
     /// Its text was already that from before.
     AsBefore,
@@ -271,8 +273,10 @@ fn revert_step(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcom
         }
         left => return left,
     }
-    match files.restore(&entry.path, &entry.old).and_then(|()| files.read(&entry.path)) {
-        Ok(text) if text == entry.old => RevertOutcome::Restored,
+    let part = |text| value_part(&entry.path, text, &entry.new);
+    let undone = files.undo(&entry.path, &entry.old, &entry.new);
+    match undone.and_then(|()| files.read(&entry.path)) {
+        Ok(text) if part(&text) == part(&entry.old) => RevertOutcome::Restored,
         Ok(now) => RevertOutcome::Differs { now },
         Err(why) => RevertOutcome::Refused(why),
     }
@@ -302,17 +306,18 @@ fn is_gone(path: &str, files: &impl KnobFiles) -> bool {
 /// The outcome that a revert would have for a setting that has this text now: put back, or left.
 /// Reads only.
 pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertOutcome {
+    let part = |text| value_part(&entry.path, text, &entry.new);
     // Where the program ended before it saw what the setting became, the value says it.
     let ours = match &entry.took {
-        Some(took) => now == took,
+        Some(took) => part(now) == part(took),
         None => files.says(&entry.path, now, &entry.new),
     };
-    if now == entry.old {
+    if part(now) == part(&entry.old) {
         RevertOutcome::AsBefore
     } else if ours {
         RevertOutcome::Restored
     } else {
-        RevertOutcome::Changed { now: active(now).to_owned() }
+        RevertOutcome::Changed { now: active(part(now)).to_owned() }
     }
 }
 
@@ -324,12 +329,13 @@ pub fn active(text: &str) -> &str {
 }
 
 /// Returns true where the text of the setting at `path` means the value that was written: the same,
-/// the same CPUs in other digits, or a list of controllers that has what was added to it.
+/// the same CPUs in other digits, a list of controllers that has what was added to it, or switches
+/// of which one stands so.
 fn says(path: &str, text: &str, value: &str) -> bool {
     if let Some(controller) = value.strip_prefix('+') {
         return text.split_whitespace().any(|word| word == controller);
     }
-    let text = active(text);
+    let text = active(value_part(path, text, value));
     let cpus = |text: &str| CpuFormat::of_file(path)?.parse(text);
     text == value || cpus(text).is_some_and(|now| Some(now) == cpus(value))
 }

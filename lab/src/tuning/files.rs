@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
+use punctual_host::plan::value_part;
 use punctual_host::root::{open_regular, read_text};
 use punctual_os::affinity::{self, CpuMask};
 
@@ -46,6 +47,15 @@ pub trait KnobFiles {
         self.write(path, active(text))
     }
 
+    /// Makes what `value` was written over what it was, where `text` was the whole: a file of
+    /// switches takes one of them at a time.
+    ///
+    /// # Errors
+    /// As the kernel gives them.
+    fn undo(&mut self, path: &str, text: &str, _value: &str) -> io::Result<()> {
+        self.restore(path, text)
+    }
+
     /// Returns true where a text that was read from `path` has the value that was written: the same
     /// word, or the same CPUs in other digits.
     fn says(&self, path: &str, text: &str, value: &str) -> bool {
@@ -64,6 +74,10 @@ impl<T: KnobFiles + ?Sized> KnobFiles for Box<T> {
 
     fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
         (**self).restore(path, text)
+    }
+
+    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        (**self).undo(path, text, value)
     }
 
     fn says(&self, path: &str, text: &str, value: &str) -> bool {
@@ -114,6 +128,10 @@ impl KnobFiles for MachineFiles {
             "" => put(path, "\n"),
             word => put(path, word),
         }
+    }
+
+    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        self.restore(path, value_part(path, text, value))
     }
 }
 

@@ -16,6 +16,10 @@ const INSIDE: &str = "/sys/fs/cgroup/punctual.isolated/cpuset.cpus";
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
+/// A file that shows all of its switches, and takes the word of one.
+const SWITCHES: &str = "/sys/kernel/debug/sched/features";
+const SWITCHES_BEFORE: &str = "PLACE_LAG RT_RUNTIME_SHARE NO_HRTICK \n";
+
 /// A fault of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
@@ -67,6 +71,7 @@ impl FakeMachine {
             (ONLINE, "0-7\n"),
             (GOVERNOR, "powersave\n"),
             (GROUP, "none\n"),
+            (SWITCHES, SWITCHES_BEFORE),
         ];
         machine.texts.borrow_mut().extend(texts.map(|(path, text)| (path.into(), text.into())));
         machine
@@ -82,6 +87,7 @@ impl FakeMachine {
             value(GOVERNOR, "performance"),
             value(GROUP, "made"),
             value(INSIDE, "3"),
+            value(SWITCHES, "NO_RT_RUNTIME_SHARE"),
         ]
     }
 
@@ -121,6 +127,17 @@ impl FakeMachine {
     }
 }
 
+/// The switches with one of them as it was written; a word that is none is refused.
+fn switched(text: &str, written: &str) -> io::Result<String> {
+    let name = |word: &str| word.trim_start_matches("NO_").to_owned();
+    if !text.split_whitespace().any(|word| name(word) == name(written)) {
+        return Err(io::Error::from_raw_os_error(22));
+    }
+    let word = |word| if name(word) == name(written) { written } else { word };
+    let words: Vec<&str> = text.split_whitespace().map(word).collect();
+    Ok(words.join(" ") + " \n")
+}
+
 impl KnobFiles for FakeMachine {
     fn read(&self, path: &str) -> io::Result<String> {
         if !self.step().0 {
@@ -151,7 +168,9 @@ impl KnobFiles for FakeMachine {
             Some(Fault::Drift) => &drifted,
             Some(Fault::TakenAndErrno(_) | Fault::Blind) | None => value,
         };
-        *text = if text.contains('[') {
+        *text = if path == SWITCHES && fault.is_none() {
+            switched(text, wanted)?
+        } else if text.contains('[') {
             let plain = text.replace(['[', ']'], "");
             plain.replace(wanted, &format!("[{wanted}]"))
         } else {
@@ -167,6 +186,10 @@ impl KnobFiles for FakeMachine {
             (_, Some(_)) => Err(killed()),
             _ => Ok(()),
         }
+    }
+
+    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        self.restore(path, value_part(path, text, value))
     }
 }
 
@@ -615,4 +638,21 @@ fn a_kill_at_any_step_of_a_second_apply_loses_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn of_a_file_of_switches_the_one_that_was_set_goes_back() {
+    let machine = FakeMachine::new();
+    let (steps, done) = machine.apply();
+    done.unwrap();
+    assert!(matches!(steps.last().unwrap().outcome, StepOutcome::Applied), "{steps:?}");
+    assert_eq!(machine.text(SWITCHES), "PLACE_LAG NO_RT_RUNTIME_SHARE NO_HRTICK \n");
+    // Another one that somebody changed since stays.
+    let (now, then) =
+        ("PLACE_LAG NO_RT_RUNTIME_SHARE HRTICK \n", "PLACE_LAG RT_RUNTIME_SHARE HRTICK \n");
+    machine.texts.borrow_mut().insert(SWITCHES.to_owned(), now.to_owned());
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert!(steps.iter().all(|s| matches!(s.outcome, RevertOutcome::Restored)), "{steps:?}");
+    assert_eq!(machine.text(SWITCHES), then);
 }

@@ -299,6 +299,15 @@ impl CampaignConfig {
         thresholds
     }
 
+    /// The time that is left to measure once this much is, ns: 0 where the rest is not worth a
+    /// cycle; `None` without an end.
+    pub(crate) fn left_ns(&self, measured_ns: u64) -> Option<u64> {
+        let periods = self.period.iter().map(|period| period.0.as_ns().unsigned_abs());
+        let least = periods.max().unwrap_or(0).saturating_add(10_000_000);
+        let left = self.duration?.as_ns().unsigned_abs().saturating_sub(measured_ns);
+        Some(if measured_ns > 0 && left < least { 0 } else { left })
+    }
+
     /// The loops, for a batch of this length.
     pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
         LoopChoices {

@@ -55,7 +55,7 @@ fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
 pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {
     let measured_ns = campaign.measured_ns();
     let duration_ns = config.duration.map(|duration| duration.as_ns().unsigned_abs());
-    let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
+    let incomplete = config.left_ns(measured_ns).is_some_and(|left_ns| left_ns > 0);
     let reported = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
         let loads = if known.pool == Some(at) { known.loads.get(number) } else { None };
         report_run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())

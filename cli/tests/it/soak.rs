@@ -110,6 +110,25 @@ fn a_campaign_has_a_line_a_batch_a_result_and_an_end() {
 }
 
 #[test]
+fn a_rest_too_short_to_measure_leaves_no_campaign_open() {
+    let dir = Dir::new("soak-rest");
+    let campaign = dir.path("c");
+    let args = ["-d", "1050ms", "--every", "1s", "--period", "50ms", "--limit", "max<10s"];
+    let out = soak(&campaign, &args);
+    assert_eq!(out.status.code(), Some(0), "{}{}", stdout(&out), stderr(&out));
+    let result = json_file(&campaign.join("result.json"));
+    let ended = [&result["incomplete"], &result["ended_by"]];
+    assert_eq!(ended, [&Value::Bool(false), &Value::Null]);
+    let out = run(["analyse".as_ref(), campaign.as_os_str()]);
+    assert_eq!(out.status.code(), Some(0), "{}", stdout(&out));
+    // One that is no longer than such a rest is measured all the same.
+    let tiny = dir.path("tiny");
+    let out = soak(&tiny, &["-d", "5ms"]);
+    assert_eq!(out.status.code(), Some(0), "{}{}", stdout(&out), stderr(&out));
+    assert_eq!(json_file(&tiny.join("result.json"))["campaign"]["measured_ns"], 5_000_000);
+}
+
+#[test]
 fn after_kill_9_it_goes_on_and_a_stop_ends_it_well() {
     let dir = Dir::new("soak-kill");
     let campaign = dir.path("c");

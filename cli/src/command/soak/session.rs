@@ -178,7 +178,7 @@ fn finish(
     checkpointer.write_result(known);
     let mut report = pages::report(&checkpointer.shared().snapshot(), config, known);
     match ended {
-        Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
+        Ended::Finished => {}
         // A broken limit raises the flag as well.
         Ended::Stopped if signal::stop_signal().is_some() => {
             report.envelope.ended_by = Some(EndedBy::of_signal(signal::stop_signal()));
@@ -261,14 +261,8 @@ impl Session<'_> {
     fn next_length(&self) -> Option<Span> {
         let config = self.checkpointer.config();
         let measured = self.checkpointer.shared().lock().campaign.measured_ns();
-        let periods = self.plan.streams.iter().map(|stream| stream.period.as_ns());
-        // Less than that is not worth a cycle.
-        let least = periods.max().unwrap_or(0).saturating_add(10_000_000);
-        let left = config
-            .duration
-            .map(|duration| duration.as_ns().unsigned_abs().saturating_sub(measured));
-        match left {
-            Some(left) if left < least => None,
+        match config.left_ns(measured) {
+            Some(0) => None,
             Some(left) => {
                 let left = Span::from_ns(i64::try_from(left).unwrap_or(i64::MAX));
                 Some(left.min(config.every))

@@ -133,6 +133,8 @@ pub(crate) fn section(body: &Body) -> Option<Section> {
         Body::Measured(measured) => of_measured(measured),
         Body::Reproduce(body) => Some(reproduced::shown(body)),
         Body::Tune(body) => Some(tune::shown(body)),
+        Body::Run(body) => Some(supervised::shown(&body.supervised)),
+        Body::Impact(body) => Some(impact::shown(body)),
         _ => None,
     }
 }

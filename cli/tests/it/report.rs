@@ -283,6 +283,32 @@ fn many_results_without_runs_have_their_plots_beside_each_other() {
 }
 
 #[test]
+fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
+    let dir = Dir::new("report-without-loops");
+    let shown = [
+        ("run.json", vec!["What became of each task", "released by SCHED_FIFO 80"]),
+        ("impact-servo.json", vec!["Figures of the answer", "crossover", "rests on", "no: the"]),
+        ("impact-stepper.json", vec!["time error (peak-to-peak)", "software stepping up to"]),
+        ("tune-check.json", vec!["that could be better"]),
+    ];
+    for (name, words) in shown {
+        let page = report(&[text(&stored(name))], &dir.path("page.html"));
+        assert!(!page.contains("so there is no verdict"), "{name}: {page}");
+        assert!(!page.contains("A limit or claim failed"), "{name}: {page}");
+        assert!(words.iter().all(|words| page.contains(words)), "{name}: {page}");
+        let said = |words: &str| page.matches(words).count() <= 1;
+        assert!(said("the loop may become unstable") && said("software stepping"), "{page}");
+    }
+    let mut failed = json_file(&stored("run.json"));
+    failed["verdict"]["ok"] = false.into();
+    failed["verdict"]["reasons"] = json!(["task \"a\" failed"]);
+    let path = dir.path("failed.json");
+    fs::write(&path, failed.to_string()).expect("writable");
+    let page = report(&[text(&path)], &dir.path("page.html"));
+    assert!(page.contains("The run failed:") && !page.contains("limit or claim"), "{page}");
+}
+
+#[test]
 fn what_repeats_in_time_is_seen_in_a_heat_map() {
     let dir = Dir::new("report-heat");
     // Each 300 ms ten releases are 0.9 ms late, of which the curve and the histogram know no time.

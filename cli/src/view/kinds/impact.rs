@@ -5,13 +5,22 @@ use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::timing::Basis;
 use punctual_analysis::impact::timing::Suits;
 use punctual_analysis::impact::{Application, Figure, stepper};
-use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
+use punctual_document::{
+    Block, Column, Frame, Item, Items, ItemsKind, Section, Table, numbers, words,
+};
 use punctual_report::{Impact, ImpactBody, longer};
 
 use crate::format;
 
-/// The statement, its figures, and what it rests on.
+/// The answer, its figures, and what it rests on.
 pub(super) fn document(body: &ImpactBody) -> Vec<Block> {
+    let mut blocks = vec![Block::words(answered(&body.impact))];
+    blocks.extend(shown(body).blocks);
+    blocks
+}
+
+/// The figures of the answer, and what it rests on.
+pub(super) fn shown(body: &ImpactBody) -> Section {
     let mut blocks = match &body.impact {
         Impact::Stepper(impact) => stepper(impact),
         Impact::Application(impact) => application(impact),
@@ -23,7 +32,16 @@ pub(super) fn document(body: &ImpactBody) -> Vec<Block> {
         }
         blocks.extend(motor.max_step_rate_hz.map(|rate| lower(rate, motor.share, steps)));
     }
-    blocks
+    Section { id: "impact", heading: "Figures", blocks }
+}
+
+/// The statement, behind its answer.
+pub(in crate::view) fn answered(impact: &Impact) -> String {
+    let suits = match impact {
+        Impact::Stepper(impact) => impact.answer,
+        Impact::Application(impact) => impact.answer,
+    };
+    format!("{}{}", answer(suits), impact.statement())
 }
 
 /// Which of the two limits of the step rate holds.
@@ -53,7 +71,9 @@ fn figures(rows: Vec<Vec<String>>, widths: [usize; 2]) -> Block {
         rows.into_iter().map(|row| row.into_iter().take(columns.len()).collect()).collect();
     let wide = columns.iter().cloned().zip(widths.into_iter().chain([0]));
     let wide: Vec<Column> = wide.map(|(column, width)| column.at_least(width)).collect();
-    Table::new("", columns, rows.clone()).brief(Frame::Headless, wide, rows).into()
+    Table::new("Figures of the answer", columns, rows.clone())
+        .brief(Frame::Headless, wide, rows)
+        .into()
 }
 
 /// The answer, before its statement.
@@ -90,16 +110,14 @@ fn stepper(impact: &stepper::Impact) -> Vec<Block> {
         let name = format!("highest step rate for {:4}", format::share(impact.share));
         rows.push(row(&name, format::rate(rate), "steps/s"));
     }
-    let statement = format!("{}{}", answer(impact.answer), impact.statement);
-    let mut blocks = vec![Block::words(statement), figures(rows, [30, 11])];
+    let mut blocks = vec![figures(rows, [30, 11])];
     blocks.extend(basis(&impact.basis));
     blocks.extend(impact.run.as_deref().map(of_run));
     blocks
 }
 
 fn application(impact: &Application) -> Vec<Block> {
-    let statement = format!("{}{}", answer(impact.answer), impact.statement);
-    let mut blocks = vec![Block::words(statement)];
+    let mut blocks = Vec::new();
     if let (Some(Suits::Unknown), Some(needed_ns)) = (impact.answer, impact.duration_needed_ns) {
         let text = format!("not shown yet; {}", longer::words(needed_ns));
         blocks.push(Block::words_at(1, text));

@@ -1,6 +1,6 @@
 //! Documents of `run`: each task with its counts.
 
-use punctual_document::{Block, Table, numbers, words};
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_report::Report;
 use punctual_report::supervised::{Supervised, TaskRow};
 
@@ -12,13 +12,19 @@ const NAME: usize = 16;
 /// The document: the end of the run, a table of the tasks, counts of their faults, warnings,
 /// failures.
 pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
-    let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
-    blocks.extend(supervised.tasks.iter().filter_map(notes));
+    let mut blocks = shown(supervised).blocks;
     let warnings = report.envelope.warnings.iter();
     blocks.extend(warnings.map(|warning| Block::words_at(1, warning.text())));
     let reasons = report.envelope.verdict.reasons();
     blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {}", reason.text))));
     blocks
+}
+
+/// The end of the run, a table of the tasks, counts of their faults.
+pub(super) fn shown(supervised: &Supervised) -> Section {
+    let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
+    blocks.extend(supervised.tasks.iter().filter_map(notes));
+    Section { id: "tasks", heading: "Tasks", blocks }
 }
 
 fn tasks(supervised: &Supervised) -> Block {

@@ -9,7 +9,7 @@ use punctual_report::{About, Advice, Answer, Body, EndedBy, Reason, Report, Stan
 use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::view::kinds::{held, loops, reproduced};
+use crate::view::kinds::{held, impact, loops, reproduced};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -140,7 +140,10 @@ fn criteria(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     let (failed, open) = (once(report, verdict.reasons()), once(report, verdict.open()));
     if !failed.is_empty() && !verdict.ok && !verdict.is_undecided() {
-        blocks.push(banner("A limit or claim failed:".to_owned(), Tone::Bad));
+        // What failed may be a task, where nothing was judged by a limit or a claim.
+        let is_run = matches!(report.body, Body::Run(_));
+        let failed_of = if is_run { "The run failed:" } else { "A limit or claim failed:" };
+        blocks.push(banner(failed_of.to_owned(), Tone::Bad));
         blocks.push(listed(failed));
     }
     if !open.is_empty() {
@@ -162,7 +165,7 @@ fn criteria(report: &Report) -> Vec<Block> {
 /// says of its runs is that it is compared: once is enough.
 fn once<'a>(report: &Report, reasons: impl Iterator<Item = Reason<'a>>) -> Vec<String> {
     let is_said = |reason: &Reason<'_>| matches!(reason.about, About::Run { .. });
-    let reasons = reasons.filter(|reason| !matches!(reason.about, About::Answer { .. }));
+    let reasons = reasons.filter(|reason| !is_answer(report, reason));
     let (compared, others): (Vec<_>, Vec<_>) = reasons.partition(is_said);
     let held = if compared.is_empty() { Vec::new() } else { held(report) };
     held.into_iter().chain(others.into_iter().map(|reason| reason.text.to_owned())).collect()
@@ -187,8 +190,12 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         }
         Body::Measured(Measured::Noise(body)) => blocks.extend(body.answer().map(Block::words)),
         Body::Reproduce(body) => blocks.extend(reproduced::claims(body, false)),
+        Body::Impact(body) => {
+            let statement = Words::new(impact::answered(&body.impact));
+            blocks.push(statement.toned(answer_tone(report)).into());
+        }
         // What it measures is no loop: its figures say it all, as the sentences of a comparison do.
-        Body::Measured(_) | Body::Compare(_) => {}
+        Body::Measured(_) | Body::Compare(_) | Body::Run(_) | Body::Tune(_) => {}
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();
             let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());
@@ -197,20 +204,20 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         }
         _ => {}
     }
-    if let Body::Impact(impacted) = &report.body {
-        let statement = Words::new(impacted.impact.statement().clone());
-        blocks.push(statement.toned(answer_tone(report)).into());
-        let steps = impacted.step_generation.iter();
-        blocks.extend(steps.map(|steps| Block::words(&steps.statement)));
-    }
     blocks
 }
 
 /// The tone of a sentence that is the answer of a result: bad where that failed it.
 fn answer_tone(report: &Report) -> Tone {
     let mut reasons = report.envelope.verdict.reasons();
-    let is_no = reasons.any(|reason| matches!(reason.about, About::Answer { .. }));
-    if is_no { Tone::Bad } else { Tone::Plain }
+    if reasons.any(|reason| is_answer(report, &reason)) { Tone::Bad } else { Tone::Plain }
+}
+
+/// True where a reason is an answer, which stands in the verdict itself. Results of before do not
+/// say what a reason is about, and in one of `impact` there is no other.
+fn is_answer(report: &Report, reason: &Reason<'_>) -> bool {
+    let is_impact = matches!(report.body, Body::Impact(_));
+    is_impact || matches!(reason.about, About::Answer { .. })
 }
 
 /// The causes that were seen, and what to do next.

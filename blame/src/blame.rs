@@ -649,8 +649,8 @@ impl Blame {
         stretches.into_iter().map(stall).collect()
     }
 
-    /// The numbers of stretches of which CPU time is missing: of several in the time that was booked
-    /// at once the longest first.
+    /// The numbers of stretches of which CPU time is missing: of several in the time that was
+    /// booked at once the longest first.
     fn stolen(&self, stretches: &[(usize, &Piece)]) -> Vec<usize> {
         let mut longest_first: Vec<_> = stretches.iter().collect();
         longest_first.sort_by_key(|(_, piece)| Reverse(piece.length_ns()));
@@ -709,7 +709,7 @@ impl Blame {
             }
             TraceKind::TimerExpireEntry { timer, function, now_ns } => {
                 let arm = self.timers.take(*timer);
-                let ahead_ns = self.bases.learn(*now_ns, now.at_ns);
+                let ahead_ns = self.bases.of_expiry(*now_ns, now.at_ns, arm.as_ref());
                 self.expire(
                     event,
                     now,

@@ -273,8 +273,8 @@ impl StealBook {
         self.shortfalls.push_back(Shortfall { from_ns, to_ns: at_ns, missing_ns });
     }
 
-    /// The part of missing time that interrupts took, ns: a kernel that counts their time for itself
-    /// (CONFIG_IRQ_TIME_ACCOUNTING) leaves that out of the time of threads. One that does not shows
+    /// The part of missing time that interrupts took, ns: a kernel that counts their time apart
+    /// (CONFIG_IRQ_TIME_ACCOUNTING) leaves it out of the time of threads. One that does not shows
     /// so by what was booked.
     fn left_out(&mut self, interrupts_ns: u64, missing_ns: u64) -> u64 {
         // As of shorter stretches nothing is known of so little.
@@ -302,8 +302,8 @@ impl StealBook {
         found.is_some()
     }
 
-    /// As [`Self::takes_stolen`], of a stretch that is one of several in the time that was booked at
-    /// once: more than half of that is missing.
+    /// As [`Self::takes_stolen`], of a stretch that is one of several in the time that was booked
+    /// at once: more than half of that is missing.
     pub(crate) fn is_mostly_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
         self.shortfalls.iter().rev().any(|shortfall| {
             shortfall.from_ns <= from_ns

@@ -104,6 +104,9 @@ struct ClockBase {
 const APART_NS: i64 = 100_000_000;
 /// Clocks that are kept apart: MONOTONIC, REALTIME, TAI, BOOTTIME, and steps.
 const BASES: usize = 8;
+/// The longest time from the reading of a clock to the expiries by it, ns: with PREEMPT_RT the
+/// thread that serves timers reads it once, and may lose the CPU between two of them.
+const STALE_NS: i64 = 10_000_000_000;
 /// Offset below which a clock counts as the events' own, ns.
 const OWN_NS: i64 = 100_000_000;
 
@@ -131,8 +134,29 @@ impl ClockBases {
         self.steps
     }
 
+    /// The offset, ns, of the clock of which an expiry read `now_ns` at or before the event time
+    /// `at_ns`, of a timer that was programmed so.
+    pub(crate) fn of_expiry(&mut self, now_ns: i64, at_ns: u64, arm: Option<&Arm>) -> i64 {
+        let seen_ns = now_ns.saturating_sub_unsigned(at_ns);
+        let is_old =
+            |ahead_ns: &i64| (APART_NS..STALE_NS).contains(&ahead_ns.saturating_sub(seen_ns));
+        // On another clock than it was programmed for it would have expired long before that.
+        let may_be_its = |ahead_ns: &i64| {
+            arm.is_none_or(|arm| {
+                let release_ns = arm.expires_ns.saturating_sub(*ahead_ns);
+                release_ns >= arm.armed_ns.cast_signed().saturating_sub(APART_NS)
+            })
+        };
+        let is_near = self.offsets().any(|ahead_ns| ahead_ns.abs_diff(seen_ns) < APART_NS as u64);
+        let old = self.offsets().filter(is_old).filter(may_be_its).min();
+        match old.filter(|_| !is_near) {
+            Some(ahead_ns) => ahead_ns,
+            None => self.learn(now_ns, at_ns),
+        }
+    }
+
     /// The offset, ns, of the clock of which an expiry read `now_ns` at the event time `at_ns`.
-    pub(crate) fn learn(&mut self, now_ns: i64, at_ns: u64) -> i64 {
+    fn learn(&mut self, now_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = now_ns.saturating_sub_unsigned(at_ns);
         let near = |ahead_ns: i64| ahead_ns.abs_diff(seen_ns) < APART_NS.unsigned_abs();
         if !self.is_foreign && seen_ns.unsigned_abs() < OWN_NS.unsigned_abs() {
@@ -159,14 +183,14 @@ impl ClockBases {
     /// before: the one that brings it nearest to now.
     pub(crate) fn guess(&self, expires_ns: i64, at_ns: u64) -> i64 {
         let seen_ns = expires_ns.saturating_sub_unsigned(at_ns);
+        self.offsets().min_by_key(|ahead_ns| ahead_ns.abs_diff(seen_ns)).unwrap_or(0)
+    }
+
+    /// The offsets of all clocks that are known, ns.
+    fn offsets(&self) -> impl Iterator<Item = i64> + '_ {
         let has_own = !self.is_foreign;
-        self.known
-            .iter()
-            .map(|base| base.ahead_ns)
-            .chain(self.given_ns.iter().copied())
-            .chain(has_own.then_some(0))
-            .min_by_key(|ahead_ns| ahead_ns.abs_diff(seen_ns))
-            .unwrap_or(0)
+        let known = self.known.iter().map(|base| base.ahead_ns);
+        known.chain(self.given_ns.iter().copied()).chain(has_own.then_some(0))
     }
 }
 
@@ -233,6 +257,26 @@ mod tests {
         assert_eq!(bases.learn(9_000_300, 1_000), 8_999_300);
         assert_eq!(bases.learn(14_000_000, 5_000_500), 8_999_500);
         assert_eq!(bases.guess(19_000_000, 5_001_000), 8_999_500);
+    }
+
+    #[test]
+    fn a_clock_that_was_read_long_before_is_no_other_clock() {
+        let ahead = 1_700_000_000_000_000_000;
+        let mut bases = ClockBases::new(&[ahead], false);
+        let armed = |expires_ns| Arm { expires_ns, ..arm(1, 5_000_000) };
+        // Read at 6 ms; the thread that serves timers goes on 150 ms later.
+        let (read_ns, at_ns) = (6_000_000, 156_000_000);
+        let own = armed(5_500_000);
+        assert_eq!(bases.of_expiry(read_ns, at_ns, Some(&own)), 0);
+        let other = armed(ahead + 5_500_000);
+        assert_eq!(bases.of_expiry(ahead + read_ns, at_ns, Some(&other)), ahead);
+        assert_eq!(bases.of_expiry(read_ns, at_ns, None), 0);
+        assert!(bases.known.is_empty(), "nothing is learnt of it");
+        // Another one, 3 s behind: the timer would have expired before it was programmed.
+        let third = ahead - 3_000_000_000;
+        let behind = armed(third + 5_500_000);
+        assert_eq!(bases.of_expiry(third + 6_000_000, 6_000_300, Some(&behind)), third - 300);
+        assert_eq!((bases.known.len(), bases.steps()), (1, 0));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use punctual_blame::outcome::OpenWakes;
 use punctual_trace::event::{TaskName, TraceKind};
 
 use crate::scenario::{
-    DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, cat, config, disturbed, hog, idle,
-    only_cause, servo,
+    DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, TIMERFD, US, WAKEUP, cat, config, disturbed, hog,
+    idle, ktimers, only_cause, servo,
 };
 
 /// The timer of the fair server of CPU 0.
@@ -82,6 +82,31 @@ fn a_thread_that_loses_the_cpu_on_its_way_to_sleep_is_late_by_who_took_it() {
     assert_eq!(row.cause, LateCause::HigherPriority { task: hog() });
     assert_eq!(outcome.table.wakes, 40 + 24);
     assert_eq!((outcome.worst[0].ran_ns - outcome.worst[0].release_ns), 300 * US);
+}
+
+#[test]
+fn a_timer_that_its_thread_serves_late_is_late_however_long_that_takes() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for late in [90 * MS, 150 * MS] {
+        let release = scenario.sleep(hog());
+        // The thread that serves it read the clock for the timer before, and lost the CPU.
+        scenario.switch(release + late, 0, 1, ktimers());
+        let now_ns = (release + 5 * US) as i64;
+        let expires = TraceKind::TimerExpireEntry { timer: TIMER, function: TIMERFD, now_ns };
+        scenario.event(release + late + US, 0, expires).wake(
+            release + late + 2 * US,
+            0,
+            servo(),
+            0,
+        );
+        scenario.event(release + late + 3 * US, 0, TraceKind::TimerExpireExit { timer: TIMER });
+        scenario.switch(release + late + 5 * US, 0, 0, servo());
+        scenario.release += late;
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.late, outcome.counts.clock_steps), (2, 0));
+    assert_eq!(outcome.threads[0].figures.max.least_ns(), 150 * MS + 5 * US);
 }
 
 #[test]

@@ -603,6 +603,7 @@ fn one_result_is_clicked_and_typed_at() {
     let still = "return document.querySelectorAll('figure:not([data-kind])').length";
     assert!(drawn > 0.0 && number(&browser, still) > 0.0, "{drawn}");
     heat_maps(&browser);
+    bars(&browser);
     keep("light.png", &browser.screenshot(1_280));
 
     let background = "return getComputedStyle(document.documentElement).backgroundColor";
@@ -698,6 +699,23 @@ fn heat_maps(browser: &Browser) {
         assert!(cycles > 100.0, "{map}");
         let words = map[1].as_str().expect("words");
         assert!(words.contains(" late: ") && words.contains("cycle"), "{map}");
+    }
+}
+
+/// A histogram says of the bar that is pointed at, wherever on it, and of no other.
+fn bars(browser: &Browser) {
+    let said = "const edges = JSON.parse(document.getElementById('data').textContent).edges; \
+         const p = punctual.plots.find(p => p.chart.kind === 'histogram'); \
+         const at = (bar, share) => { const [l, r] = [0, 1].map(next => \
+         p.live.valToPos(edges[bar + next], 'x')); \
+         p.live.setCursor({ left: l + (r - l) * share, top: 9 }); return p.readout.textContent; }; \
+         return edges.slice(1).map((_, bar) => [.1, .5, .9].map(share => at(bar, share)))";
+    let said = browser.run(said);
+    let said = said.as_array().expect("a list");
+    assert!(said.len() > 2, "{said:?}");
+    for (at, bar) in said.iter().enumerate() {
+        assert!(bar[0] == bar[1] && bar[1] == bar[2] && bar[0] != "", "{at}: {bar}");
+        assert!(at == 0 || said[at - 1][0] != bar[0], "{at}: {bar}");
     }
 }
 

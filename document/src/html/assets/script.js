@@ -133,9 +133,14 @@
         }),
         xs: round, ys: function (v) { return v < 1 ? "" : count(v); },
         over: function (u) { if (data.beyond) { spans(u, [data.beyond]); } },
+        // The bar that is pointed at: points stand at left edges, so that the nearest may be the next one's.
+        index: function (v) {
+          var e = data.edges, at = search(e, v);
+          at = e[at] === v ? at : at - 1;
+          return at < 0 || at >= e.length - 1 ? null : at;
+        },
         say: function (u, at) {
           var e = data.edges;
-          if (at >= e.length - 1) { return ""; }
           var open = data.beyond && at === e.length - 2;
           return (open ? data.beyond[2] : ns(e[at]) + " to " + ns(e[at + 1])) + ": " + chart.series.map(function (s) {
             return s.name + " " + count(s.counts[at]) + " cycles";
@@ -412,9 +417,11 @@
     var self = this, chart = this.chart, made = KINDS[chart.kind](chart);
     var kept = this.live ? [this.live.scales.x.min, this.live.scales.x.max] : null;
     if (this.live) { this.live.destroy(); }
+    var cursor = { drag: { x: true, y: false, setScale: true }, points: { size: 7 } };
+    if (made.index) { cursor.dataIdx = function (u, series, nearest, v) { return made.index(v); }; }
     this.live = new uPlot({
       width: Math.max(this.stage.clientWidth, 260), height: this.height(), legend: { show: false },
-      cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 7 } },
+      cursor: cursor,
       scales: { x: scale(chart.x), y: scale(chart.y) },
       axes: [axis(chart.x, made.xs, 34), axis(chart.y, made.ys, 62)],
       series: [{}].concat(made.series), bands: made.bands,
@@ -426,7 +433,7 @@
           if (!root.dataset.firstDraw) { root.dataset.firstDraw = String(performance.now()); }
         }],
         setCursor: [function (u) {
-          var at = u.cursor.idx;
+          var at = made.index && u.cursor.idx != null ? made.index(u.posToVal(u.cursor.left, "x")) : u.cursor.idx;
           self.readout.textContent = at == null || u.cursor.left < 0 ? "" : made.say(u, at);
         }]
       }

@@ -587,6 +587,23 @@ fn a_table_of_many_results_is_sorted_by_a_click() {
     for (head, order) in clicks.into_iter().chain([("result", "dcba"), ("worst", "bcad")]) {
         assert_eq!(sort(head), order, "{head}");
     }
+    // The first click has the largest first. A unit may stand behind the end of an interval alone.
+    for (cells, order) in [
+        (["980 µs–1.20 ms", "12.0–30.1 µs", "1.20–8.05 ms", "-"], "cabd"),
+        (["8\u{a0}840", "169\u{a0}k", "300", "2.1\u{a0}M"], "dbac"),
+        (["8.3 h", "35 days", "50 min", "≥ 1.00 day"], "bdac"),
+        (["-1.50 µs", "1.2e-3 s", "1 kHz", "999"], "bcda"),
+    ] {
+        let set = "const rows = document.querySelectorAll('#overview tbody tr'), heads = \
+             Array.from(document.querySelectorAll('#overview .sort')), \
+             column = heads.findIndex(b => b.textContent === 'worst'); \
+             while (heads[column].parentNode.getAttribute('aria-sort')) heads[column].click(); \
+             const named = row => row.cells[0].textContent; \
+             Array.from(rows).sort((a, b) => named(a) < named(b) ? -1 : 1) \
+             .forEach((row, at) => { row.cells[column].textContent = CELLS[at]; })";
+        browser.run(&set.replace("CELLS", &json!(cells).to_string()));
+        assert_eq!(sort("worst"), order, "{cells:?}");
+    }
     keep("fleet.png", &browser.screenshot(1_280));
     quiet(&browser);
 }

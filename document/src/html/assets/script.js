@@ -483,11 +483,16 @@
   });
   data.charts.forEach(function (chart) { plots.push(new Plot(chart)); });
 
-  // A cell of numbers as one: "≥ 1.2 ms" as nanoseconds, "12 345", "3.5 %"; what has none is last.
+  // A cell of numbers as one: "≥ 1.2 ms" as nanoseconds, "12 345", "169 k", "3.5 %"; of an interval its lower end,
+  // whose unit may stand behind the upper one: "1.20–8.05 ms". What has none is last.
+  var NUMBER = "(-?\\d(?:[\\d\\s]*\\d)?(?:\\.\\d+)?(?:e[-+]?\\d+)?)", UNIT = "\\s*(ns|µs|ms|s|min|h|days?|d|[kMG])?(?:Hz)?(?![A-Za-z])";
+  var SIZE = new RegExp(NUMBER + UNIT + "(?:–" + NUMBER + UNIT + ")?");
+  var UNITS = {
+    "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, d: 8.64e13, day: 8.64e13, days: 8.64e13, k: 1e3, M: 1e6, G: 1e9
+  };
   function size(text) {
-    var found = /(-?\d(?:[\d\s]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?)\s*(ns|µs|ms|s|min|h|d)?(?![a-z])/.exec(text);
-    var unit = { "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, d: 8.64e13 };
-    return found ? parseFloat(found[1].replace(/\s/g, "")) * (unit[found[2]] || 1) : NaN;
+    var found = SIZE.exec(text);
+    return found ? parseFloat(found[1].replace(/\s/g, "")) * (UNITS[found[2] || found[4]] || 1) : NaN;
   }
   // Sorts by a column: of numbers the largest first, of words by the alphabet; then the other way
   // round; then as the page has it.

@@ -21,7 +21,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::decode::RECIPES;
+use crate::decode::{RECIPES, Recipe};
 use crate::event::{TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::{Symbols, SymbolsError};
 use crate::wanted::{WANTED, WantedEvent, WantedOn};
@@ -340,6 +340,12 @@ impl CaptureFacts {
     /// Returns true where the capture has an event of this name; no two systems have the same.
     fn has_recorded(&self, name: &str) -> bool {
         RECIPES.iter().zip(self.recorded).any(|(recipe, is_there)| is_there && recipe.name == name)
+    }
+
+    /// Returns true for an event that says again what others of the capture say: of `sched_waking`
+    /// and `sched_wakeup` the first that there is counts.
+    fn is_said_already(&self, recipe: &Recipe) -> bool {
+        recipe.is_wakeup() && self.has_recorded("sched_waking")
     }
 
     fn set_symbols(&mut self, symbols: Symbols) {

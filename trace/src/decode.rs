@@ -65,6 +65,13 @@ pub(crate) struct Recipe {
     pub(crate) fields: &'static [&'static str],
 }
 
+impl Recipe {
+    /// Returns true where it says again what `sched_waking` says, if that is there.
+    pub(crate) fn is_wakeup(&self) -> bool {
+        self.name.starts_with("sched_wakeup")
+    }
+}
+
 const fn recipe(
     system: &'static str,
     name: &'static str,
@@ -104,7 +111,7 @@ pub(crate) const RECIPES: &[Recipe] = &[
     ),
     recipe("timer", "hrtimer_expire_exit", Shape::TimerExpireExit, &["hrtimer"]),
     recipe("sched", "sched_waking", Shape::Waking, WOKEN),
-    // Understood where a capture has no `sched_waking`: see `Decoder::new`.
+    // They say the same: of both only one kind counts, see `Decoder::new`.
     recipe("sched", "sched_wakeup", Shape::Waking, WOKEN),
     recipe("sched", "sched_wakeup_new", Shape::Waking, WOKEN),
     recipe(
@@ -482,6 +489,17 @@ impl Decoder {
     pub fn new<'a>(formats: impl IntoIterator<Item = &'a EventFormat>) -> Self {
         let formats: Vec<_> = formats.into_iter().collect();
         let has_waking = formats.iter().any(|format| format.name() == "sched_waking");
+        Self::of_recipes(&formats, |recipe| !has_waking || !recipe.is_wakeup())
+    }
+
+    /// As [`Self::new`], of a file that has formats of events which were not recorded:
+    /// `sched_wakeup` is understood too, and which of both counts shows what is read.
+    pub(crate) fn of_machine<'a>(formats: impl IntoIterator<Item = &'a EventFormat>) -> Self {
+        let formats: Vec<_> = formats.into_iter().collect();
+        Self::of_recipes(&formats, |_| true)
+    }
+
+    fn of_recipes(formats: &[&EventFormat], is_understood: impl Fn(&Recipe) -> bool) -> Self {
         let mut decoder = Self {
             place_of: Vec::new(),
             rows: Vec::new(),
@@ -489,7 +507,7 @@ impl Decoder {
             reasons: IpiReasons::default(),
         };
         for (place, recipe) in RECIPES.iter().enumerate() {
-            if has_waking && recipe.name.starts_with("sched_wakeup") {
+            if !is_understood(recipe) {
                 continue;
             }
             let format = formats

@@ -330,6 +330,25 @@ fn threads_that_a_trace_dat_saved_have_their_processes() {
     assert_eq!(with.facts.threads_of(5).collect::<Vec<_>>(), [7, 8]);
 }
 
+#[test]
+fn a_trace_dat_that_recorded_wakeups_has_the_wakings_of_these() {
+    let bytes = std::fs::read(path("trace-6.dat")).unwrap();
+    let whole = Whole::trace_dat("trace-6.dat");
+    let is_waking = |event: &&TraceEvent| matches!(event.kind, TraceKind::Waking { .. });
+    assert!(whole.events.iter().any(|event| is_waking(&event)));
+    // The formats of both are there, and their fields are the same: what was recorded as one of
+    // them is the other now.
+    let (waking, wakeup) = (&b"name: sched_waking\n"[..], &b"name: sched_wakeup\n"[..]);
+    let place = |tag: &[u8]| bytes.windows(tag.len()).position(|part| part == tag).unwrap();
+    let mut renamed = bytes.clone();
+    for (at, name) in [(place(waking), wakeup), (place(wakeup), waking)] {
+        renamed[at..at + name.len()].copy_from_slice(name);
+    }
+    let renamed = Whole::read(TraceDatReader::open(std::io::Cursor::new(renamed)).unwrap());
+    assert_eq!(renamed.events, whole.events);
+    assert!(!renamed.has_untold("no sched:sched_waking"));
+}
+
 /// Each cut of each file ends, with events of before or an error of one line.
 #[test]
 fn cut_files_end() {

@@ -412,7 +412,7 @@ impl<R: Read> PerfDataReader<R> {
                 for format in tracing.formats.iter().filter(|format| is_recorded(format.id())) {
                     self.facts.record(format.system(), format.name());
                 }
-                tracing.settle(&mut self.facts)
+                tracing.settle(&mut self.facts, |formats| Decoder::new(formats))
             }
         };
         for why in decoder.unusable() {

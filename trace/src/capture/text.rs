@@ -129,8 +129,7 @@ impl<R: BufRead> TextReader<R> {
             return None;
         };
         let recipe = &RECIPES[place];
-        // Both say the same: the first kind that there is counts.
-        if recipe.name.starts_with("sched_wakeup") && self.facts.has_recorded("sched_waking") {
+        if self.facts.is_said_already(recipe) {
             self.facts.counts_mut().skipped += 1;
             return None;
         }

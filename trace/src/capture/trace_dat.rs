@@ -16,7 +16,7 @@ use self::page::{Page, PageItem};
 use super::bytes::ByteReader;
 use super::tracing_data::{MAGIC, TracingData};
 use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, KernelName};
-use crate::decode::{Decoder, RecordPlace};
+use crate::decode::{Decoder, RECIPES, RecordPlace};
 use crate::event::{ContextFlags, Tid, TraceEvent, TraceKind};
 
 /// Most streams of one CPU each, of all buffers.
@@ -159,7 +159,7 @@ impl<R: Read + Seek> TraceDatReader<R> {
         head.processes.iter().for_each(|&(tid, pid)| facts.see_process(tid, pid));
         // A file has the formats of all events, whether they were switched on or not: which were
         // is known once it was read.
-        let decoder = head.tracing.settle(&mut facts);
+        let decoder = head.tracing.settle(&mut facts, |formats| Decoder::of_machine(formats));
         for why in decoder.unusable() {
             facts.refuse(|| why.to_string());
         }
@@ -218,6 +218,10 @@ impl<R: Read + Seek> TraceDatReader<R> {
                     match self.decoder.decode(raw, record_place, Box::default()) {
                         Some(Ok(event)) => {
                             if let Some(recipe) = self.decoder.recipe(raw) {
+                                if self.facts.is_said_already(&RECIPES[recipe]) {
+                                    self.facts.counts_mut().skipped += 1;
+                                    continue;
+                                }
                                 self.facts.record_place(recipe);
                             }
                             event

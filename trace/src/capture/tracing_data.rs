@@ -182,15 +182,20 @@ impl TracingData {
         Ok(())
     }
 
-    /// Hands over what a capture's facts keep, and gives the decoder of its records.
-    pub(crate) fn settle(self, facts: &mut CaptureFacts) -> Decoder {
+    /// Hands over what a capture's facts keep, and gives the decoder of its records, made of the
+    /// formats by `decoder`.
+    pub(crate) fn settle(
+        self,
+        facts: &mut CaptureFacts,
+        decoder: impl FnOnce(&[EventFormat]) -> Decoder,
+    ) -> Decoder {
         if !self.symbols.is_empty() || self.symbols.is_hidden() {
             facts.set_symbols(self.symbols);
         }
         for task in self.threads {
             facts.name_thread(task);
         }
-        Decoder::new(&self.formats).with_reasons(self.reasons)
+        decoder(&self.formats).with_reasons(self.reasons)
     }
 }
 

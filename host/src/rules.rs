@@ -549,6 +549,27 @@ impl Inputs<'_> {
         }
     }
 
+    /// The occurrences of a parameter, where each adds its words to those before, as one with all
+    /// of them; `None` where it is not there.
+    fn joined(&self, name: &str) -> Option<Param> {
+        let line = self.settings.command_line.value()?;
+        let last = line.last(name)?;
+        let values: Vec<&str> = line.all(name).filter_map(|param| param.value.as_deref()).collect();
+        let value = (!values.is_empty()).then(|| values.join(","));
+        Some(Param { name: last.name.clone(), value })
+    }
+
+    /// The finding about a parameter that takes one word each time: about each occurrence, the most
+    /// urgent. Of several none is planned away: a change would take the others along.
+    fn each_time(&self, name: &str, judge: impl Fn(&Param) -> Finding) -> Option<Finding> {
+        let line = self.settings.command_line.value()?;
+        let mut findings: Vec<Finding> = line.all(name).map(judge).collect();
+        if findings.len() > 1 {
+            findings.iter_mut().for_each(|finding| finding.changes.clear());
+        }
+        findings.into_iter().min_by_key(|finding| finding.verdict)
+    }
+
     /// A list of CPUs that was typed; the error in the kernel's grammar.
     fn list(&self, text: &str) -> Result<CpuList, String> {
         let last = self.last_cpu().unwrap_or(crate::cpulist::MAX_CPUS - 1);

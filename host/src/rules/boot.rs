@@ -21,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("boot.unknown", WHOLE, 6, Judge::Each(unknown))
     },
     Rule {
-        why: "Of two values of one parameter the kernel takes the last, or neither.",
+        why: "Of two values of one parameter the kernel takes the last, or neither; of some it \
+              takes each, unless their words exclude each other.",
         source: "Linux, kernel/params.c",
         ..rule("boot.twice", WHOLE, 5, Judge::Each(twice))
     },
@@ -148,7 +149,18 @@ fn twice(inputs: &Inputs<'_>) -> Vec<Finding> {
         let mut values: Vec<&str> =
             line.all(name).map(|param| param.value.as_deref().unwrap_or_default()).collect();
         values.dedup();
-        if values.len() > 1 {
+        let adds_up = ADDED.iter().find(|(added, _)| added == name);
+        let contradicts = match adds_up {
+            Some((_, choices)) => {
+                let words: Vec<&str> = values.iter().flat_map(|value| value.split(',')).collect();
+                let chosen = |choice: &&[&str]| {
+                    choice.iter().filter(|word| words.contains(*word)).count() > 1
+                };
+                choices.iter().any(chosen)
+            }
+            None => true,
+        };
+        if values.len() > 1 && contradicts {
             let words = line.all(name).map(Param::to_string).collect::<Vec<_>>().join(" ");
             found.push(Finding::conflict(words, CMDLINE).knob(*name));
         }
@@ -273,6 +285,18 @@ pub(crate) const TUNING: &[&str] = &[
     "tsc",
     "workqueue.cpumask",
     "workqueue.unbound_cpus",
+];
+
+/// Parameters of which the kernel takes each occurrence by itself, and of their words those that
+/// exclude each other.
+const ADDED: &[(&str, &[&[&str]])] = &[
+    ("amd_iommu", &[]),
+    ("intel_iommu", &[&["off", "on"], &["sm_off", "sm_on"]]),
+    ("intel_pstate", &[&["active", "disable", "passive"]]),
+    ("iommu", &[&["force", "noforce", "off"], &["nopt", "pt"]]),
+    ("mce", &[&["bootlog", "nobootlog"]]),
+    ("nmi_watchdog", &[&["0", "1"], &["nopanic", "panic"]]),
+    ("tsc", &[&["nowatchdog", "watchdog"], &["reliable", "unstable"]]),
 ];
 
 /// Parameters with a dot that are no parameter of a module.
@@ -443,5 +467,39 @@ mod tests {
         assert_eq!(on("kvm.nx_huge=1", "kvm.nx_huge"), Some((RuleVerdict::NoEffect, 0)));
         // No kernel has it.
         assert_eq!(on("noirqbalance", "noirqbalance"), Some((RuleVerdict::NoEffect, 1)));
+    }
+
+    #[test]
+    fn occurrences_that_add_up_do_not_contradict_each_other() {
+        let on = |words: &str, knob: &str| {
+            let files = [
+                ("/proc/cmdline", words),
+                ("/proc/sys/kernel/osrelease", "6.12.0\n"),
+                ("/proc/sys/kernel/arch", "x86_64\n"),
+                ("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n"),
+                ("/proc/sys/kernel/nmi_watchdog", "0\n"),
+                ("/sys/devices/system/cpu/intel_pstate/status", "passive\n"),
+                ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+                ("/sys/kernel/iommu_groups/0/type", "DMA\n"),
+            ];
+            let judged = verdict(&files, None, knob).unwrap();
+            (judged.verdict, judged.changes.len())
+        };
+        let pstate = |words: &str| on(words, "intel_pstate");
+        let good = (RuleVerdict::Good, 0);
+        assert_eq!(pstate("intel_pstate=passive intel_pstate=no_hwp"), good);
+        assert_eq!(pstate("intel_pstate=passive intel_pstate=active").0, RuleVerdict::Conflict);
+        // Each is judged, and none is taken away with the others.
+        assert_eq!(pstate("intel_pstate=x intel_pstate=no_hwp"), (RuleVerdict::NoEffect, 0));
+        assert_eq!(on("tsc=nowatchdog tsc=noirqtime", "tsc"), good);
+        assert_eq!(on("tsc=reliable tsc=noirqtime", "tsc"), (RuleVerdict::NeedsReboot, 0));
+        assert_eq!(on("tsc=watchdog tsc=nowatchdog", "tsc").0, RuleVerdict::Conflict);
+        assert_eq!(on("mce=off mce=no_cmci", "mce"), (RuleVerdict::Conflict, 0));
+        assert_eq!(on("mce=dont_log_ce mce=no_cmci", "mce"), good);
+        assert_eq!(on("intel_iommu=on intel_iommu=sm_on", "intel_iommu"), good);
+        assert_eq!(on("intel_iommu=on intel_iommu=off", "intel_iommu").0, RuleVerdict::Conflict);
+        assert_eq!(on("iommu=pt iommu=merge", "iommu").0, RuleVerdict::NoEffect);
+        assert_eq!(on("nmi_watchdog=0 nmi_watchdog=panic", "nmi_watchdog"), good);
+        assert_eq!(on("preempt=full preempt=none", "preempt").0, RuleVerdict::Conflict);
     }
 }

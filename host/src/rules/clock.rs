@@ -1,6 +1,7 @@
 //! Rules about what tells the time.
 
 use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule, settled};
+use crate::cmdline::Param;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -51,38 +52,43 @@ fn clocksource(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn tsc(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("tsc").or_absent().and_then(|param| {
-        let nothing =
-            |why: &str| Finding::no_effect(param.to_string(), CMDLINE).note(why).remove("tsc");
-        let value = param.value.as_deref().unwrap_or_default();
-        if inputs.is_x86() == Some(false) {
-            return Err(nothing("Only x86 has this parameter."));
-        }
-        match value {
-            "reliable" | "nowatchdog" | "noirqtime" | "unstable" => {}
-            // Not in Linux 6.1, in 6.12.
-            "recalibrate" | "watchdog" => {
-                match (inputs.kernel_from((6, 2)), inputs.kernel_from((6, 12))) {
-                    (Some(false), _) => {
-                        return Err(nothing("This kernel does not have the value yet."));
-                    }
-                    (_, Some(true)) => {}
-                    _ => return Err(Finding::unknown(param.to_string(), CMDLINE)),
-                }
-            }
-            _ => return Err(nothing("The kernel knows no such value.")),
-        }
-        let (name, origin) = read(&inputs.facts.clock.clocksource)?;
-        let found = format!("{param}; the clock source is {name}");
-        Ok(match value {
-            _ if name != "tsc" => Finding::no_effect(found, origin),
-            "reliable" => Finding::needs_reboot(found, origin)
-                .note("'nowatchdog' ends the periodic check and keeps the one at boot.")
-                .boot("tsc", Some("nowatchdog".to_owned())),
-            _ => Finding::good(found, origin),
-        })
+    let judged = inputs.typed("tsc").or_absent().map(|last| {
+        let each = |param: &Param| settled(tsc_word(inputs, param));
+        inputs.each_time("tsc", each).unwrap_or_else(|| each(last))
     });
     settled(judged)
+}
+
+fn tsc_word(inputs: &Inputs<'_>, param: &Param) -> Result<Finding, Finding> {
+    let nothing =
+        |why: &str| Finding::no_effect(param.to_string(), CMDLINE).note(why).remove("tsc");
+    let value = param.value.as_deref().unwrap_or_default();
+    if inputs.is_x86() == Some(false) {
+        return Err(nothing("Only x86 has this parameter."));
+    }
+    match value {
+        "reliable" | "nowatchdog" | "noirqtime" | "unstable" => {}
+        // Not in Linux 6.1, in 6.12.
+        "recalibrate" | "watchdog" => {
+            match (inputs.kernel_from((6, 2)), inputs.kernel_from((6, 12))) {
+                (Some(false), _) => {
+                    return Err(nothing("This kernel does not have the value yet."));
+                }
+                (_, Some(true)) => {}
+                _ => return Err(Finding::unknown(param.to_string(), CMDLINE)),
+            }
+        }
+        _ => return Err(nothing("The kernel knows no such value.")),
+    }
+    let (name, origin) = read(&inputs.facts.clock.clocksource)?;
+    let found = format!("{param}; the clock source is {name}");
+    Ok(match value {
+        _ if name != "tsc" => Finding::no_effect(found, origin),
+        "reliable" => Finding::needs_reboot(found, origin)
+            .note("'nowatchdog' ends the periodic check and keeps the one at boot.")
+            .boot("tsc", Some("nowatchdog".to_owned())),
+        _ => Finding::good(found, origin),
+    })
 }
 
 fn high_resolution(inputs: &Inputs<'_>) -> Finding {

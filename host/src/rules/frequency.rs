@@ -116,34 +116,38 @@ fn preference(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn intel_pstate(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("intel_pstate").or_absent().and_then(|param| {
-        let value = param.value.as_deref().unwrap_or_default();
-        let status = match inputs.value("intel_pstate/status") {
-            Ok(status) => status,
-            Err(missing) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
-            // Disabled, the driver goes before it shows a status.
-            Err(_) => {
-                let (driver, origin) = instead(inputs, param, "GenuineIntel", "Intel")?;
-                let found = format!("{param}; driver: {driver}");
-                return Ok(match value {
-                    "disable" => Finding::needs_reboot(found, origin)
-                        .note("The governor 'performance' gives steady frequency with turbo.")
-                        .remove("intel_pstate"),
-                    _ => Finding::no_effect(found, origin),
-                });
-            }
-        };
-        let (status, origin) = status;
-        let found = format!("{param}; status: {status}");
-        Ok(match value {
-            "active" | "passive" if status == value => Finding::good(found, origin),
-            "no_hwp" | "hwp_only" | "support_acpi_ppc" | "per_cpu_perf_limits" | "force" => {
-                Finding::good(found, origin)
-            }
-            _ => Finding::no_effect(found, origin),
-        })
+    let judged = inputs.typed("intel_pstate").or_absent().map(|last| {
+        let each = |param: &Param| settled(intel_pstate_word(inputs, param));
+        inputs.each_time("intel_pstate", each).unwrap_or_else(|| each(last))
     });
     settled(judged)
+}
+
+fn intel_pstate_word(inputs: &Inputs<'_>, param: &Param) -> Result<Finding, Finding> {
+    let value = param.value.as_deref().unwrap_or_default();
+    let (status, origin) = match inputs.value("intel_pstate/status") {
+        Ok(status) => status,
+        Err(missing) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
+        // Disabled, the driver goes before it shows a status.
+        Err(_) => {
+            let (driver, origin) = instead(inputs, param, "GenuineIntel", "Intel")?;
+            let found = format!("{param}; driver: {driver}");
+            return Ok(match value {
+                "disable" => Finding::needs_reboot(found, origin)
+                    .note("The governor 'performance' gives steady frequency with turbo.")
+                    .remove("intel_pstate"),
+                _ => Finding::no_effect(found, origin),
+            });
+        }
+    };
+    let found = format!("{param}; status: {status}");
+    Ok(match value {
+        "active" | "passive" if status == value => Finding::good(found, origin),
+        "no_hwp" | "hwp_only" | "support_acpi_ppc" | "per_cpu_perf_limits" | "force" => {
+            Finding::good(found, origin)
+        }
+        _ => Finding::no_effect(found, origin),
+    })
 }
 
 fn amd_pstate(inputs: &Inputs<'_>) -> Finding {

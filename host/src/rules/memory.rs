@@ -84,15 +84,16 @@ pub(super) const RULES: &[Rule] = &[
 fn iommu(inputs: &Inputs<'_>) -> Vec<Finding> {
     let kind = inputs.value("iommu_groups/type");
     let is_old = inputs.kernel_from((5, 11)) == Some(false);
-    let mut found = vec![match (&kind, inputs.typed("iommu")) {
-        (Err(missing), Typed::Yes(param)) if is_off(param) && !is_unknown(missing) => {
+    let typed = inputs.joined("iommu");
+    let mut found = vec![match (&kind, &typed) {
+        (Err(missing), Some(param)) if is_off(param) && !is_unknown(missing) => {
             Finding::good(param.to_string(), CMDLINE)
         }
         (Err(missing), _) if is_old && !is_unknown(missing) => {
             Finding::unknown("before Linux 5.11 the kernel does not show it", &*missing.origin)
         }
         (Err(missing), _) => missing.clone(),
-        (Ok((kind @ ("DMA" | "DMA-FQ"), origin)), Typed::Yes(param)) if has(param, "pt") => {
+        (Ok((kind @ ("DMA" | "DMA-FQ"), origin)), Some(param)) if has(param, "pt") => {
             Finding::no_effect(format!("{param}; {kind}"), *origin)
                 .note("The kernel translates all the same, for these devices at least.")
         }
@@ -103,17 +104,17 @@ fn iommu(inputs: &Inputs<'_>) -> Vec<Finding> {
             .note("Measure what 'iommu=pt' gains, or 'iommu.strict=0', which flushes in bundles."),
     }];
     for name in ["intel_iommu", "amd_iommu"] {
-        let Typed::Yes(param) = inputs.typed(name) else { continue };
+        let Some(param) = inputs.joined(name) else { continue };
         let finding = match &kind {
             Err(missing) if is_unknown(missing) || is_old => {
                 Finding::unknown(format!("{param}; {}", missing.found), &*missing.origin)
             }
-            Err(missing) if !is_off(param) => {
+            Err(missing) if !is_off(&param) => {
                 Finding::no_effect(format!("{param}; no device has an IOMMU"), &*missing.origin)
                     .note("It is off in the firmware (VT-d, AMD-Vi), or there is none.")
                     .remove(name)
             }
-            Ok((kind, origin)) if is_off(param) => {
+            Ok((kind, origin)) if is_off(&param) => {
                 Finding::no_effect(format!("{param}; {kind}"), *origin)
                     .note("An IOMMU of another kind is in use.")
                     .remove(name)

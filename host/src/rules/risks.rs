@@ -1,6 +1,7 @@
 //! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
 
 use super::{CMDLINE, Finding, Inputs, Judge, Rule, RuleVerdict, read, rule, settled};
+use crate::cmdline::Param;
 use crate::facts::counts_smi;
 
 pub(super) const RULES: &[Rule] = &[
@@ -70,7 +71,7 @@ fn mitigations(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn mce(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("mce").or_good().map(|param| match param.value.as_deref() {
+    let word = |param: &Param| match param.value.as_deref() {
         _ if inputs.is_x86() == Some(false) => Finding::no_effect(param.to_string(), CMDLINE)
             .note("Only x86 has this parameter.")
             .remove("mce"),
@@ -81,8 +82,9 @@ fn mce(inputs: &Inputs<'_>) -> Finding {
             .note("machinecheck/ignore_ce does the same at run time.")
             .remove("mce"),
         _ => Finding::good(param.to_string(), CMDLINE),
-    });
-    settled(judged)
+    };
+    let judged = inputs.typed("mce").or_good();
+    settled(judged.map(|last| inputs.each_time("mce", word).unwrap_or_else(|| word(last))))
 }
 
 fn audit(inputs: &Inputs<'_>) -> Finding {

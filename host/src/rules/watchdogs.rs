@@ -109,9 +109,11 @@ fn nosoftlockup(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn nmi_parameter(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("nmi_watchdog").or_absent().and_then(|param| {
-        // Before it may stand what becomes of a machine that hangs: nmi_watchdog=panic,0.
-        let value = param.value.as_deref().and_then(|value| value.rsplit(',').next());
+    let judged = inputs.typed("nmi_watchdog").or_absent().and_then(|last| {
+        let param = inputs.joined("nmi_watchdog").unwrap_or_else(|| last.clone());
+        // Beside it may stand what becomes of a machine that hangs: nmi_watchdog=panic,0.
+        let mut words = param.value.as_deref().unwrap_or_default().rsplit(',');
+        let value = words.find(|word| matches!(*word, "0" | "1"));
         let (now, origin) = inputs.value("kernel.nmi_watchdog")?;
         let found = format!("{param}; kernel.nmi_watchdog: {now}");
         Ok(match (value, now) {

@@ -330,8 +330,13 @@ fn bracketed_cpu(before: &str) -> Option<(&str, u32, &str)> {
     Some((&before[..start], cpu, &before[end + 1..]))
 }
 
+/// The letters that PREEMPT_RT printed before it was part of Linux (as 6.5-rt does): lazy
+/// rescheduling has one of its own, and so has its depth. Other kernels print four or five.
+const LETTERS_OF_RT: usize = 7;
+
 /// The letters of ftrace, `kernel/trace/trace_output.c`, `trace_print_lat_fmt`.
 fn parse_flags(letters: &str) -> Option<ContextFlags> {
+    let has_lazy = letters.chars().count() >= LETTERS_OF_RT;
     let mut letters = letters.chars();
     let interrupts = match letters.next()? {
         'D' => 0x81,
@@ -349,6 +354,10 @@ fn parse_flags(letters: &str) -> Option<ContextFlags> {
         'p' => 0x20,
         _ => 0,
     };
+    let lazy = match has_lazy.then(|| letters.next()).flatten() {
+        Some('L' | 'l') => 0x02,
+        _ => 0,
+    };
     let interrupt = match letters.next()? {
         'Z' => 0x48,
         'z' => 0x40,
@@ -359,7 +368,7 @@ fn parse_flags(letters: &str) -> Option<ContextFlags> {
     };
     let depth = letters.next()?.to_digit(16).unwrap_or(0);
     let preempt_depth = u8::try_from(depth).unwrap_or(0);
-    Some(ContextFlags { flags: interrupts | resched | interrupt, preempt_depth })
+    Some(ContextFlags { flags: interrupts | resched | lazy | interrupt, preempt_depth })
 }
 
 /// `CPU:1 [LOST 12 EVENTS]` of ftrace, `CPU:1 [12 EVENTS DROPPED]` of trace-cmd.
@@ -679,6 +688,25 @@ mod tests {
                 1,
                 Some((0, 0)),
                 1_000_000_000,
+                1000,
+            ),
+            // Linux 6.5-rt.
+            (
+                "stress-n-232 [000] dn.h413 1.000000: ",
+                None,
+                232,
+                0,
+                Some((0x0d, 4)),
+                1_000_000_000,
+                1000,
+            ),
+            (
+                "swapper/0-1       [002] ..L.1..     0.831928: ",
+                None,
+                1,
+                2,
+                Some((0x02, 1)),
+                831_928_000,
                 1000,
             ),
             ("<idle>-0 [001] 1.000000: ", None, 0, 1, None, 1_000_000_000, 1000),

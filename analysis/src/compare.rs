@@ -16,7 +16,7 @@ use crate::special::{
 };
 use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
-use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged};
+use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged, threshold_ns};
 
 pub use outcome::{
     DisturbedSide, Family, QuantileDifference, RateRatio, RunComparison, SideDisturbance, Verdict,
@@ -137,20 +137,21 @@ impl<'a> Prepared<'a> {
         let sides = runs.sides;
         let ordered = sides.iter().all(|side| side.iter().all(|part| part.series.ordered));
         let scatter = ScatterFrom::of(runs);
-        let counts = |cell| match scatter {
+        let counts = |ns| match scatter {
             ScatterFrom::Results => {
-                Counts { dispersion: between_results(sides, cell), ..Counts::of(sides, cell) }
+                let dispersion = between_results(sides, cell_of(ns));
+                Counts { dispersion, ..Counts::of(sides, ns) }
             }
             ScatterFrom::Chunks | ScatterFrom::Unordered | ScatterFrom::Short => {
-                Counts::of(sides, cell)
+                Counts::of(sides, ns)
             }
         };
         let requested = runs.thresholds_ns.iter().copied().chain(runs.deadline_ns);
-        let cells = thresholds(sides, requested);
+        let thresholds_ns = thresholds(sides, requested);
         Self {
             runs: *runs,
             scatter,
-            rates: cells.into_iter().map(counts).collect(),
+            rates: thresholds_ns.into_iter().map(counts).collect(),
             quantiles: quantiles(sides, runs.shown, ordered),
         }
     }
@@ -235,11 +236,11 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
 /// of the bucket that holds it: one test a pair, all of them one family (Holm). `None` for a pair
 /// of which a side has nothing.
 pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Option<RateRatio>> {
-    let cell = cell_of(threshold_ns);
+    let end_ns = end_of_cell(threshold_ns);
     let counts = pairs.iter().map(|sides| {
         let [a, b] = sides.map(|series| [Part { result: 0, series }]);
         let full = sides.iter().all(|series| series.releases() > 0);
-        full.then(|| Counts::of([&a, &b], cell))
+        full.then(|| Counts::of([&a, &b], end_ns))
     });
     rates(&counts.collect::<Vec<_>>())
 }
@@ -274,22 +275,24 @@ pub fn kinds(kinds: &[KindCounts], threshold_ns: i64) -> Vec<Option<RateRatio>> 
         let dispersion = Dispersion { factor: kind.dispersion.max(1.0), ..INDEPENDENT };
         let (exceedances, releases) = (kind.of_kind, kind.releases);
         let is_full = releases.iter().all(|&count| count > 0);
-        is_full.then(|| Counts { cell: cell_of(threshold_ns), exceedances, releases, dispersion })
+        let (threshold_ns, unsure) = (end_of_cell(threshold_ns), [0; 2]);
+        is_full.then_some(Counts { threshold_ns, exceedances, unsure, releases, dispersion })
     });
     rates(&counts.collect::<Vec<_>>())
 }
 
 fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {
-    let interval = counts.interval(test.map_or(alpha, |test| test.level));
+    let interval = counts.interval_within(test.map_or(alpha, |test| test.level));
     let significant = test.is_some_and(|test| test.adjusted <= alpha);
     let [n_a, n_b] = counts.releases;
     // Without a single exceedance on side A, any on side B point up.
     let is_more = counts.ratio().is_none_or(|ratio| ratio > 1.0);
     let needed = releases_needed(counts, least);
     RateRatio {
-        threshold_ns: counts.threshold_ns() as f64,
+        threshold_ns: counts.threshold_ns as f64,
         exceedances_a: counts.exceedances[0],
         exceedances_b: counts.exceedances[1],
+        unsure: counts.unsure[0].saturating_add(counts.unsure[1]),
         n_a,
         n_b,
         ratio: counts.ratio(),
@@ -377,10 +380,12 @@ const POOLED_MIN: f64 = 10.0;
 /// that is an estimate the level is Student's instead of the normal one.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
-    /// The cell that is the last one not exceeding it.
-    cell: u16,
-    /// Exceedances of A and of B.
+    /// The largest lateness that is no exceedance, ns.
+    threshold_ns: i64,
+    /// Exceedances of A and of B, at most.
     exceedances: [u64; 2],
+    /// Those of them that may be none, as the bucket that they are in holds the threshold.
+    unsure: [u64; 2],
     /// Releases of A and of B.
     releases: [u64; 2],
     /// The scatter of the counts.
@@ -388,23 +393,46 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts both sides above a cell.
-    fn of(sides: [&[Part<'_>]; 2], cell: u16) -> Self {
-        let sum = |side: &[Part<'_>], number: &dyn Fn(&Cells) -> u64| {
-            let chunks = side.iter().flat_map(|part| &part.series.chunks);
-            chunks.map(number).fold(0, u64::saturating_add)
+    /// Counts both sides above a threshold.
+    fn of(sides: [&[Part<'_>]; 2], threshold_ns: i64) -> Self {
+        let sum = |side: &[Part<'_>], number: &dyn Fn(&LatenessSeries) -> u64| {
+            side.iter().map(|part| number(part.series)).fold(0, u64::saturating_add)
+        };
+        let most = |series: &LatenessSeries| series.later_within(threshold_ns).1;
+        let unsure = |series: &LatenessSeries| {
+            let (least, most) = series.later_within(threshold_ns);
+            most - least
         };
         Self {
-            cell,
-            exceedances: sides.map(|side| sum(side, &|cells| above(cells, cell))),
-            releases: sides.map(|side| sum(side, &|cells| count(cells))),
-            dispersion: dispersion(sides, cell),
+            threshold_ns,
+            exceedances: sides.map(|side| sum(side, &most)),
+            unsure: sides.map(|side| sum(side, &unsure)),
+            releases: sides.map(|side| sum(side, &LatenessSeries::releases)),
+            dispersion: dispersion(sides, cell_of(threshold_ns)),
         }
     }
 
-    /// The largest lateness that is no exceedance, ns.
-    fn threshold_ns(&self) -> i64 {
-        bounds_ns(self.cell).1 - 1
+    /// The counts that they may be, of the lowest ratio and of the highest; the same twice where
+    /// they are exact.
+    fn extremes(&self) -> [Self; 2] {
+        let ([a, b], [a_unsure, b_unsure]) = (self.exceedances, self.unsure);
+        let exact = |exceedances| Self { exceedances, unsure: [0; 2], ..*self };
+        [exact([a, b.saturating_sub(b_unsure)]), exact([a.saturating_sub(a_unsure), b])]
+    }
+
+    /// The factor by which the ratio is not known; infinite where it may be any.
+    fn span(&self) -> f64 {
+        let most = self.exceedances.iter().zip(self.unsure);
+        most.filter(|(_, unsure)| *unsure > 0).fold(1.0, |span, (&most, unsure)| {
+            span * most as f64 / most.saturating_sub(unsure) as f64
+        })
+    }
+
+    /// Returns true where the rate of B is the higher one.
+    fn is_more(&self) -> bool {
+        let [a, b] = self.exceedances.map(|k| k as f64);
+        let [n_a, n_b] = self.releases.map(|n| n as f64);
+        b * n_a > a * n_b
     }
 
     /// Rate of B over rate of A; `None` without an exceedance of A.
@@ -429,8 +457,16 @@ impl Counts {
         self.exceedances.map(|k| k as f64 / self.dispersion.factor)
     }
 
-    /// The two-sided p value of equal rates.
+    /// The two-sided p value of equal rates: the largest of all counts that they may be.
     fn p_value(&self) -> f64 {
+        let [lowest, highest] = self.extremes();
+        if lowest.is_more() != highest.is_more() {
+            return 1.0;
+        }
+        lowest.exact_p_value().max(highest.exact_p_value())
+    }
+
+    fn exact_p_value(&self) -> f64 {
         let [a, b] = self.effective();
         let [n_a, n_b] = self.releases.map(|n| n as f64);
         if a + b <= 0.0 || n_a <= 0.0 || n_b <= 0.0 {
@@ -443,7 +479,14 @@ impl Counts {
         student_p((2.0 * more.min(fewer)).min(1.0), self.dispersion.df)
     }
 
-    /// The interval of the ratio that holds with confidence 1 − `alpha`.
+    /// The interval of the ratio that holds with confidence 1 − `alpha`, of all counts that they
+    /// may be.
+    fn interval_within(&self, alpha: f64) -> Interval {
+        let [lowest, highest] = self.extremes();
+        Interval { upper: highest.interval(alpha).upper, ..lowest.interval(alpha) }
+    }
+
+    /// The same of the counts as they are.
     fn interval(&self, alpha: f64) -> Interval {
         let [a, b] = self.effective();
         let [n_a, n_b] = self.releases.map(|n| n as f64);
@@ -466,21 +509,30 @@ struct Interval {
     upper: Option<f64>,
 }
 
-/// The last cell that does not exceed each threshold: those requested (moved up to the end of their
-/// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
-/// to ten exceedances. Which side the exceedances are from is not used.
-fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) -> Vec<u16> {
+/// The thresholds, ns: those requested (moved up to the end of their bucket, at most 1/128), and
+/// those that shares of 0.1, 0.01, … of both runs together exceed, down to ten exceedances. Where a
+/// histogram's bucket holds one, its end. Which side the exceedances are from is not used.
+fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) -> Vec<i64> {
     let pooled = pooled(sides);
     let total = count(&pooled) as f64;
-    let mut cells: Vec<u16> = requested_ns.map(cell_of).collect();
+    let parts = sides.iter().flat_map(|side| side.iter());
+    let series: Vec<&LatenessSeries> = parts.map(|part| part.series).collect();
+    let requested = requested_ns.map(|ns| threshold_ns(&series, ns, end_of_cell(ns)));
+    let mut thresholds: Vec<i64> = requested.collect();
     let mut share = 0.1;
     while share * total >= POOLED_MIN {
-        cells.extend(cell_near(&pooled, share * total));
+        let cell = cell_near(&pooled, share * total).map(bounds_ns);
+        thresholds.extend(cell.map(|(low, high)| threshold_ns(&series, low, high - 1)));
         share /= 10.0;
     }
-    cells.sort_unstable();
-    cells.dedup();
-    cells
+    thresholds.sort_unstable();
+    thresholds.dedup();
+    thresholds
+}
+
+/// The largest lateness in the cell of this one, ns.
+fn end_of_cell(ns: i64) -> i64 {
+    bounds_ns(cell_of(ns)).1 - 1
 }
 
 /// Both sides as one histogram.
@@ -514,7 +566,7 @@ const POWER: f64 = 0.8;
 /// Releases that each side needs in all, so that a test at level `alpha` detects [`RATIO`] with
 /// probability [`POWER`]: the exceedances of a threshold go on as often, and as clustered, as they
 /// were. Those that there are where they detect it, else more, within a thousandth. `None` where
-/// neither side has an exceedance.
+/// neither side has an exceedance, or counts are so unsure that no number of them would.
 fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
     let normal = needed(counts, alpha, RATIO)?;
     let is_enough = |releases| normal as f64 * doubt(counts, alpha, releases) <= releases as f64;
@@ -531,14 +583,16 @@ fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
     Some(enough)
 }
 
-/// Releases needed to detect `ratio`, above 1, at level `alpha`, if the dispersion is known.
+/// Releases needed to detect `ratio`, above 1, at level `alpha`, if the dispersion is known. Where
+/// counts are unsure, as many as it takes for what of the ratio is sure.
 ///
 /// Two Poisson counts, compared by the logarithm of their ratio (Gu, Ng, Tang and Schucany, Testing
 /// the ratio of two Poisson rates, Biometrical Journal 50, 2008).
 fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     let [a, b] = counts.exceedances.map(|k| k as f64);
     let [n_a, n_b] = counts.releases.map(|n| n as f64);
-    if a + b <= 0.0 || alpha <= 0.0 {
+    let ratio = ratio / counts.span();
+    if a + b <= 0.0 || alpha <= 0.0 || ratio <= 1.0 {
         return None;
     }
     // Thresholds are at ranks of both runs together: of that rate, A has 2/(1 + ratio).
@@ -1084,6 +1138,63 @@ mod tests {
         assert!(same.verdict == Verdict::Undecided && !same.is_open(), "{}", same.statement);
     }
 
+    /// Samples of so many cycles of which each lateness from 4 to 8 µs is as frequent.
+    fn even(n: i64) -> LatenessSeries {
+        let mut builder = Builder::new(1_000_000, true);
+        for cycle in 0..n {
+            let lateness = Span::from_ns(4_000 + cycle * 7_919 % 4_000);
+            builder.push(&Sample { cycle: cycle as u64, lateness, ..Sample::default() });
+        }
+        builder.finish(0)
+    }
+
+    /// The same as a histogram of buckets of this width, of which those of 6 µs and more are
+    /// so many for each one.
+    fn histogram(n: i64, width_ns: i64, more: u64) -> LatenessSeries {
+        let of_bucket = |at: i64| {
+            let lower_ns = 4_000 + at * width_ns;
+            let count = (n * width_ns / 4_000) as u64 * if lower_ns < 6_000 { 1 } else { more };
+            ViewBucket { lower_ns, upper_ns: lower_ns + width_ns, count }
+        };
+        let buckets: Vec<_> = (0..4_000 / width_ns).map(of_bucket).collect();
+        LatenessSeries::of_buckets(&buckets, 0, Some(7_999))
+    }
+
+    #[test]
+    fn a_bucket_that_holds_the_deadline_makes_no_difference() {
+        let n = 4_000_000;
+        // 62.5 % of the samples are later than 5.5 µs, and 75 % of the histogram lie in buckets
+        // that are not over by then.
+        for sides in [[histogram(n, 1_000, 1), even(n)], [even(n), histogram(n, 1_000, 1)]] {
+            let compared = compared_at(&sides, 5_500, None);
+            let rate = compared.at_deadline().expect("a deadline");
+            assert_eq!((rate.threshold_ns, rate.verdict), (5_999.0, Verdict::Undecided));
+            assert!(rate.unsure > 0 && rate.more_cycles == Some(0), "{rate:?}");
+            assert_eq!(compared.verdict, Verdict::Undecided, "{}", compared.statement);
+            assert!(compared.statement.contains("(counted from 6.00 µs on)"), "{compared:?}");
+        }
+        // A real one is told all the same, and exactly where both have the same buckets.
+        for reference in [histogram(n, 1_000, 1), even(n)] {
+            let unsure = u64::from(reference.ordered);
+            let compared = compared_at(&[reference, histogram(n, 1_000, 3)], 5_500, None);
+            let rate = compared.at_deadline().expect("a deadline");
+            assert_eq!((rate.verdict, rate.unsure.min(1)), (Verdict::Worse, unsure), "{rate:?}");
+            assert!(rate.lower > 1.45 && rate.upper.is_some_and(|to| to < 1.55), "{rate:?}");
+        }
+    }
+
+    #[test]
+    fn buckets_that_have_no_end_in_common_tell_nothing_between_them() {
+        let sides = [histogram(400_000, 1_000, 1), histogram(400_000, 800, 1)];
+        let compared = compared_at(&sides, 5_500, None);
+        let rate = compared.at_deadline().expect("a deadline");
+        assert_eq!((rate.verdict, rate.more_cycles), (Verdict::Undecided, None), "{rate:?}");
+        assert!(compared.is_open() && rate.unsure > 0, "{compared:?}");
+        let text = &compared.statement;
+        assert!(text.starts_with("undecided: keep samples, or ask about the end of "), "{text}");
+        assert!(text.contains(": undecided, as a bucket holds it: "), "{text}");
+    }
+
     #[test]
     fn several_runs_are_better_only_where_none_is_open() {
         let (better, open) = (at_50_us([900, 100], None), at_50_us([5, 7], None));
@@ -1320,7 +1431,8 @@ mod tests {
     }
 
     fn counts(exceedances: [u64; 2], releases: [u64; 2]) -> Counts {
-        Counts { cell: 0, exceedances, releases, dispersion: INDEPENDENT }
+        let (threshold_ns, unsure) = (0, [0; 2]);
+        Counts { threshold_ns, exceedances, unsure, releases, dispersion: INDEPENDENT }
     }
 
     /// Golden numbers of scipy: `analysis/oracles/rate_ratio.py`.

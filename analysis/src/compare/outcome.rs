@@ -91,10 +91,14 @@ pub struct RateRatio {
     /// An exceedance is a release whose lateness is above this. A missed release counts with the
     /// lateness that the stall caused, and at least a period.
     pub threshold_ns: f64,
-    /// Exceedances of A.
+    /// Exceedances of A, at most.
     pub exceedances_a: u64,
-    /// Exceedances of B.
+    /// Exceedances of B, at most.
     pub exceedances_b: u64,
+    /// Those of both that may be none, as a bucket of a histogram holds the threshold: the verdict
+    /// holds whether they are or not, and so does the interval. Not there where there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unsure: u64,
     /// Releases of A, missed ones included.
     pub n_a: u64,
     /// Releases of B.
@@ -116,7 +120,7 @@ pub struct RateRatio {
     pub verdict: Verdict,
     /// Cycles that each side would need beyond those it has, to detect a ratio of 2 four times in
     /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
-    /// threshold.
+    /// threshold, or no number of cycles would, as too many exceedances are unsure.
     pub more_cycles: Option<u64>,
     /// True where only the dependence of the cycles keeps the difference from being significant:
     /// with independent ones it would be.
@@ -128,7 +132,16 @@ pub struct RateRatio {
     pub detectable: Option<f64>,
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl RateRatio {
+    /// Returns true where only the buckets of a histogram keep it from being told.
+    fn is_coarse(&self) -> bool {
+        self.is_open() && self.unsure > 0 && self.more_cycles.is_none()
+    }
+
     /// Returns true where it shows neither: no difference was seen, and twice as often would not
     /// have been, or clusters alone keep the difference from being significant.
     pub fn is_open(&self) -> bool {
@@ -332,6 +345,12 @@ fn to_do(run: &RunComparison, labels: [&str; 2], untested: Option<String>) -> St
     if let (Some(seen), Some(_)) = (&run.disturbance, run.withheld) {
         return format!("measure {} again with nothing else on its CPU", seen.label(labels));
     }
+    if let Some(rate) = run.foremost(RateRatio::is_coarse) {
+        return format!(
+            "keep samples, or ask about the end of a bucket: {} lies within one of a histogram",
+            shown(rate.threshold_ns)
+        );
+    }
     let rate = run.clustered().or_else(|| run.short_of_cycles());
     let longer = rate.and_then(|rate| longer_words(run, rate, labels));
     longer.unwrap_or_else(|| "measure longer".to_owned())
@@ -364,6 +383,9 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         _ if rate.p_adjusted.is_none() => "not tested".to_owned(),
         Verdict::Worse => format!("more, {ratio}"),
         Verdict::Better => format!("fewer, {ratio}"),
+        Verdict::Undecided | Verdict::Mixed if rate.is_coarse() => {
+            format!("undecided, as a bucket holds it: {} of these may be no later", rate.unsure)
+        }
         Verdict::Undecided | Verdict::Mixed if rate.is_open() && !rate.clustered => {
             format!("undecided, {ratio}: too few late releases")
         }
@@ -566,6 +588,7 @@ mod tests {
             n_b: 100,
             exceedances_a: 0,
             exceedances_b: 2,
+            unsure: 0,
             ratio: None,
             lower: 0.0,
             upper: None,

@@ -2,13 +2,15 @@
 //!
 //! Comparisons take a run in it and baselines keep it: any count above an edge of a bucket is
 //! exact, and the scatter of the counts of chunks shows how dependent cycles are. The buckets are
-//! the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
+//! the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide. Of a histogram
+//! alone its own buckets are kept too, which may be wider.
 
 use punctual_core::bucket::{self, BucketPlace};
 use punctual_core::sample::Sample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::count::EventCount;
 use crate::histogram::ViewBucket;
 use crate::release::{Falling, Walk};
 
@@ -47,6 +49,11 @@ pub struct LatenessSeries {
     pub of_wakes: bool,
     /// The largest lateness of a wake, ns.
     pub wakes_max_ns: Option<i64>,
+    /// Of a histogram alone its own buckets, in rising order: [lower, upper, count]; what lies
+    /// beyond them is in `chunks` alone. Not there of samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<(i64, i64, u64)>")]
+    pub buckets: Vec<ViewBucket>,
 }
 
 impl LatenessSeries {
@@ -59,7 +66,10 @@ impl LatenessSeries {
             .filter(|&(_, count)| count > 0)
             .collect();
         cells.sort_unstable_by_key(|&(cell, _)| cell);
-        Self { chunks: vec![merged(&cells, &[])], max_ns, ..Self::default() }
+        let mut buckets: Vec<ViewBucket> =
+            buckets.iter().filter(|bucket| bucket.count > 0).copied().collect();
+        buckets.sort_unstable_by_key(|bucket| bucket.lower_ns);
+        Self { chunks: vec![merged(&cells, &[])], max_ns, buckets, ..Self::default() }
     }
 
     /// The wakes alone; `None` where they cannot be separated from missed releases.
@@ -80,7 +90,8 @@ impl LatenessSeries {
         let mut chunks: Vec<Cells> = chunks.collect();
         chunks.retain(|cells| !cells.is_empty());
         let max_ns = self.wakes_max_ns;
-        Some(Self { chunks, max_ns, missed_chunks: Vec::new(), missed: 0, of_wakes: true, ..*self })
+        let (missed_chunks, buckets) = (Vec::new(), Vec::new());
+        Some(Self { chunks, max_ns, missed_chunks, missed: 0, of_wakes: true, buckets, ..*self })
     }
 
     /// Releases, missed ones included.
@@ -113,6 +124,7 @@ impl LatenessSeries {
         };
         let lists = [&self.chunks, &self.missed_chunks];
         lists.iter().all(|list| list.len() <= CHUNKS_MAX + 1 && list.iter().all(sound))
+            && self.buckets.iter().all(|bucket| bucket.count < 1 << 56)
     }
 
     /// The part in the turns that `keep` is true of, of `turns` that are equally long, from 0. A
@@ -144,6 +156,7 @@ impl LatenessSeries {
             missed_chunks,
             max_ns: None,
             wakes_max_ns: None,
+            buckets: Vec::new(),
             ..*self
         }
     }
@@ -153,6 +166,44 @@ impl LatenessSeries {
         let cell = cell_of(ns);
         self.chunks.iter().map(|cells| above(cells, cell)).sum()
     }
+
+    /// Releases later than `ns`, at least and at most: a bucket may hold it.
+    pub(super) fn later_within(&self, ns: i64) -> (u64, u64) {
+        if !self.buckets.is_empty() {
+            let within = |sum: u64, bucket: &ViewBucket| sum.saturating_add(bucket.count);
+            let beyond = self.releases().saturating_sub(self.buckets.iter().fold(0, within));
+            let buckets = self.buckets.iter().map(|bucket| bucket.closed());
+            let EventCount { least, most, .. } = EventCount::of_buckets(ns, buckets, beyond);
+            return (least, most);
+        }
+        let (least, cell) = (self.later_than(ns), cell_of(ns));
+        if bounds_ns(cell).1 - 1 == ns {
+            return (least, least);
+        }
+        let at = |cells: &Cells| count(cells) - above(cells, cell) - below(cells, cell);
+        (least, self.chunks.iter().map(at).fold(least, u64::saturating_add))
+    }
+}
+
+/// The threshold to compare at, of those from `from_ns` on: the end of a cell, `end_ns`, where no
+/// histogram's bucket holds it; else the latest end of a bucket up to there, or the next one from
+/// there, that none holds. The end of the cell where there is none within two buckets.
+pub(super) fn threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64) -> i64 {
+    let buckets = || series.iter().flat_map(|series| &series.buckets);
+    let holder = |ns: i64| buckets().find(|held| held.lower_ns <= ns && ns < held.upper_ns - 1);
+    if holder(end_ns).is_none() {
+        return end_ns;
+    }
+    let ends = buckets().map(|bucket| bucket.upper_ns - 1);
+    let ends = ends.filter(|ns| (from_ns..end_ns).contains(ns) && holder(*ns).is_none());
+    if let Some(end) = ends.max() {
+        return end;
+    }
+    let mut next_ns = end_ns;
+    for _ in 0..2 {
+        next_ns = holder(next_ns).map_or(next_ns, |bucket| bucket.upper_ns - 1);
+    }
+    if holder(next_ns).is_none() { next_ns } else { end_ns }
 }
 
 /// All counts of a chunk.
@@ -163,6 +214,11 @@ pub(super) fn count(cells: &[(u16, u64)]) -> u64 {
 /// The count of a chunk above a cell.
 pub(super) fn above(cells: &[(u16, u64)], cell: u16) -> u64 {
     count(&cells[cells.partition_point(|&(at, _)| at <= cell)..])
+}
+
+/// The count of a chunk below a cell.
+fn below(cells: &[(u16, u64)], cell: u16) -> u64 {
+    count(&cells[..cells.partition_point(|&(at, _)| at < cell)])
 }
 
 /// The cell of a lateness.
@@ -330,6 +386,7 @@ impl Builder {
             max_ns,
             of_wakes: false,
             wakes_max_ns: self.wakes_max_ns,
+            buckets: Vec::new(),
         }
     }
 }

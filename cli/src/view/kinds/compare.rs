@@ -154,31 +154,38 @@ fn of_pair(pair: &Pair) -> Vec<Block> {
     }
     not_idle(pair).into_iter().for_each(&mut add);
     pair.notes.iter().for_each(|note| add(format!("note: {note}")));
-    pair.runs.iter().for_each(|run| blocks.extend(of_run(run)));
+    pair.runs.iter().for_each(|run| blocks.extend(of_run(run, pair)));
     blocks
 }
 
-/// The columns of what one run is compared by.
-fn columns(first: &str, relation: &str) -> [Column; 5] {
+/// The columns of what one run of a pair is compared by; `by` is between the names of its sides in
+/// the words of their relation.
+fn columns(pair: &Pair, first: &str, by: [&str; 2]) -> [Column; 5] {
+    // Labels that are words, such as that of a baseline, leave no room for both of them once more.
+    let is_short = pair.a.chars().count().max(pair.b.chars().count()) <= 2;
+    let [a, b] = if is_short { [&pair.a[..], &pair.b[..]] } else { ["first", "second"] };
+    let relation = format!("{b}{}{a}{}", by[0], by[1]);
     [
         numbers(first).at_least(10),
-        numbers("A").at_least(7),
-        numbers("B").at_least(7),
-        words(relation).at_least(21),
+        numbers(&pair.a).at_least(7),
+        numbers(&pair.b).at_least(7),
+        words(&relation).at_least(21),
         words("verdict"),
     ]
 }
 
-fn of_run(run: &RunComparison) -> Vec<Block> {
+fn of_run(run: &RunComparison, pair: &Pair) -> Vec<Block> {
     let mut blocks =
         vec![Block::Break, Block::words_at(1, format!("{}: {}", run.name, run.statement))];
     if !run.rates.is_empty() {
         let rows = run.rates.iter().map(|rate| of_rate(rate, run)).collect();
-        blocks.push(Table::new("", columns("later than", "B/A by rate"), rows).bare().into());
+        let columns = columns(pair, "later than", ["/", " by rate"]);
+        blocks.push(Table::new("", columns, rows).bare().into());
     }
     if !run.quantiles.is_empty() {
         let rows = run.quantiles.iter().map(|quantile| of_quantile(quantile, run)).collect();
-        blocks.push(Table::new("", columns("quantile", "B − A"), rows).bare().into());
+        let columns = columns(pair, "quantile", [" − ", ""]);
+        blocks.push(Table::new("", columns, rows).bare().into());
     }
     for quantile in &run.quantiles {
         let why = quantile.untested.as_ref();
@@ -281,6 +288,20 @@ mod tests {
         assert!(together.contains("intervals hold together") && !together.contains("alone"));
         let some = compared(1, &[Some(0.1), None]);
         assert!(some.contains("(Holm), an interval that was not tested alone."), "{some}");
+    }
+
+    #[test]
+    fn the_table_names_the_sides_of_its_pair() {
+        let heads = |a: &str, b: &str| {
+            let pair = json!({
+                "a": a, "b": b, "verdict": "undecided", "differences": [], "notes": [],
+                "only_in_a": [], "only_in_b": [], "runs": []
+            });
+            let pair: Pair = serde_json::from_value(pair).expect("a pair");
+            columns(&pair, "quantile", [" − ", ""]).map(|column| column.head)[1..4].join("|")
+        };
+        assert_eq!(heads("A", "C"), "A|C|C − A");
+        assert_eq!(heads("baseline b", "this run"), "baseline b|this run|second − first");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_document::Block;
-use punctual_report::Campaign;
+use punctual_report::{Campaign, Late};
 
 use crate::format;
 
@@ -26,9 +26,15 @@ pub(super) fn blocks(campaign: &Campaign) -> Vec<Block> {
         );
         add(text);
     }
-    for late in campaign.outliers.iter().take(SHOWN) {
+    // Of each run they are the latest, the latest first; here of all runs together.
+    let mut latest: Vec<&Late> = campaign.outliers.iter().collect();
+    latest.sort_by_key(|late| std::cmp::Reverse(late.outlier.lateness_ns));
+    let is_one = campaign.setups.iter().map(|kept| kept.setup.runs.len()).sum::<usize>() == 1;
+    for late in latest.into_iter().take(SHOWN) {
+        let run = run_name(campaign, (late.setup, late.run));
+        let run = if is_one { String::new() } else { format!("{run}, ") };
         let text = format!(
-            "late: {} at {} (boot {}, cycle {})",
+            "late: {} at {} ({run}boot {}, cycle {})",
             format::ns(Some(late.outlier.lateness_ns as f64)),
             at(late.outlier.at_unix_ns / 1_000_000_000),
             late.outlier.boot,
@@ -46,6 +52,14 @@ pub(super) fn blocks(campaign: &Campaign) -> Vec<Block> {
     blocks
 }
 
+/// The name of a run of a setup, as that of the run in the result.
+pub(crate) fn run_name(campaign: &Campaign, (setup, run): (usize, usize)) -> String {
+    let kept = campaign.setups.get(setup);
+    let name = kept.and_then(|kept| kept.setup.runs.get(run)).map(|run| run.name.clone());
+    let name = name.unwrap_or_else(|| format!("run {}", run + 1));
+    if campaign.setups.len() > 1 { format!("{name}, setup {}", setup + 1) } else { name }
+}
+
 fn last<T>(rows: &[T]) -> &[T] {
     &rows[rows.len().saturating_sub(SHOWN)..]
 }
@@ -57,18 +71,25 @@ pub(crate) fn at(unix_s: i64) -> String {
 
 fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
-    let batches = batches(campaign);
     let planned = match campaign.duration_ns {
         Some(duration) => format!(" of {}", format::long(duration as f64)),
         None => String::new(),
     };
     format!(
-        "Campaign {}: {}{planned} measured in {batches} batch{} over {boots} boot{}",
+        "Campaign {}: {}{planned} measured in {} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
-        if batches == 1 { "" } else { "es" },
+        batches_words(campaign),
         if boots == 1 { "" } else { "s" }
     )
+}
+
+/// The number of batches, in words.
+pub(crate) fn batches_words(campaign: &Campaign) -> String {
+    match batches(campaign) {
+        1 => "1 batch".to_owned(),
+        batches => format!("{} batches", format::count(batches)),
+    }
 }
 
 /// The number of batches: each has a row for each run in which something was recorded.
@@ -89,16 +110,11 @@ fn batches(campaign: &Campaign) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_batch_of_several_runs_is_one() {
-        let row = |(setup, run, stretches)| punctual_analysis::campaign::BatchRow {
-            setup,
-            run,
-            batches: stretches,
-            ..Default::default()
+    fn campaign(rows: &[(usize, usize, u32)]) -> Campaign {
+        let row = |&(setup, run, batches): &(usize, usize, u32)| {
+            punctual_analysis::campaign::BatchRow { setup, run, batches, ..Default::default() }
         };
-        let rows = [(0, 0, 3), (0, 1, 3), (0, 0, 1), (1, 0, 2), (1, 1, 1)];
-        let campaign = Campaign {
+        Campaign {
             name: "night".to_owned(),
             began_unix_s: 0,
             measured_ns: 1_000_000_000,
@@ -106,13 +122,45 @@ mod tests {
             boots: Vec::new(),
             boots_unlisted: 1,
             setups: Vec::new(),
-            stretches: rows.map(row).to_vec(),
+            stretches: rows.iter().map(row).collect(),
             maxima: Vec::new(),
             outliers: Vec::new(),
             events: Vec::new(),
             events_unlisted: 0,
             broken: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_batch_of_several_runs_is_one() {
+        let campaign = campaign(&[(0, 0, 3), (0, 1, 3), (0, 0, 1), (1, 0, 2), (1, 1, 1)]);
         assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 batches over 1 boot");
+    }
+
+    #[test]
+    fn the_latest_of_all_runs_are_shown_each_with_its_run() {
+        let late = |run: usize, lateness_ns: i64| Late {
+            setup: 0,
+            run,
+            outlier: serde_json::from_value(serde_json::json!({
+                "lateness_ns": lateness_ns, "at_unix_ns": 0, "at_ns": 0, "cycle": 7, "boot": 1
+            }))
+            .expect("a wake"),
+        };
+        let mut campaign = campaign(&[(0, 0, 1), (0, 1, 1)]);
+        // Of each run the latest first.
+        campaign.outliers = (0..9).map(|at| late(0, 9_000 - at)).collect();
+        campaign.outliers.extend([late(1, 5_000_000), late(1, 100)]);
+        let shown: Vec<String> = blocks(&campaign)
+            .into_iter()
+            .filter_map(
+                |block| if let Block::Words(words) = block { Some(words.text) } else { None },
+            )
+            .filter(|text| text.starts_with("late: "))
+            .collect();
+        assert_eq!(shown.len(), SHOWN);
+        let first = "late: 5.00 ms at 1970-01-01T00:00:00Z (run 2, boot 1, cycle 7)";
+        assert_eq!(shown[0], first);
+        assert!(shown[1].starts_with("late: 9.00 µs at ") && shown[1].contains("(run 1, "));
     }
 }

@@ -255,9 +255,12 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
     let mut blocks = vec![Table::new(caption, columns, boots.collect()).into()];
     let charts = day::charts(campaign).into_iter().enumerate();
     blocks.extend(charts.map(|(at, chart)| Figure::still(format!("{id}-{}", at + 1), chart)));
-    let columns = [
+    // Where the list was full, neighbours stand in one row.
+    let is_merged = campaign.stretches.iter().any(|row| row.batches > 1);
+    let mut columns = vec![
         words("from (UTC)"),
         words("to (UTC)"),
+        words("run"),
         numbers("boot"),
         numbers("cycles"),
         numbers("missed"),
@@ -265,21 +268,38 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
         numbers("p99"),
         numbers("worst"),
     ];
+    if is_merged {
+        columns.insert(4, numbers("batches"));
+    }
     let batches = campaign.stretches.iter().map(|row| {
         let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
-        vec![
+        let mut cells = vec![
             at(row.from_unix_s),
             at(row.to_unix_s),
+            campaign::run_name(campaign, (row.setup, row.run)),
             row.boot.to_string(),
             format::count(row.cycles),
             format::count(row.missed),
             time(row.p50_ns),
             time(row.p99_ns),
             time(row.max_ns),
-        ]
+        ];
+        if is_merged {
+            cells.insert(4, row.batches.to_string());
+        }
+        cells
     });
-    let summary = format!("Batches: {}", campaign.stretches.len());
-    let table = Table::new("Batches of each run, oldest first", columns, batches.collect());
+    let batches: Vec<Vec<String>> = batches.collect();
+    let words = campaign::batches_words(campaign);
+    let rows = batches.len();
+    let (summary, caption) = match is_merged {
+        true => (
+            format!("{words}, in {rows} rows"),
+            "Batches of each run, oldest first; a row of several has the largest of their quantiles",
+        ),
+        false => (words, "Batches of each run, oldest first"),
+    };
+    let table = Table::new(caption, columns, batches);
     blocks.push(Block::Folded(summary, vec![table.into()]));
     blocks
 }

@@ -309,6 +309,36 @@ fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
 }
 
 #[test]
+fn a_campaign_counts_its_batches_and_names_the_run_of_each() {
+    let dir = Dir::new("report-campaign");
+    let mut result = json_file(&stored("soak.json"));
+    let campaign = &mut result["campaign"];
+    let mut run = campaign["setups"][0]["runs"][0].clone();
+    run["name"] = "under load".into();
+    campaign["setups"][0]["runs"].as_array_mut().expect("runs").push(run);
+    let mut row = campaign["stretches"][0].clone();
+    row["run"] = 1.into();
+    campaign["stretches"].as_array_mut().expect("rows").push(row);
+    let path = dir.path("soak.json");
+    let page = |result: &Value| {
+        fs::write(&path, result.to_string()).expect("writable");
+        report(&[text(&path)], &dir.path("page.html"))
+    };
+    let two = page(&result);
+    assert!(two.contains("<summary>1 batch</summary>"), "{two}");
+    assert!(two.contains("<td>idle</td>") && two.contains("<td>under load</td>"), "{two}");
+    assert!(two.contains("the worst of each of 1 batches") && !two.contains(">batches</th>"));
+    // The list was full, so that a row stands for several.
+    for run in [0, 1] {
+        result["campaign"]["stretches"][run]["stretches"] = 700.into();
+    }
+    let merged = page(&result);
+    assert!(merged.contains("<summary>700 batches, in 2 rows</summary>"), "{merged}");
+    assert!(merged.contains(">batches</th>") && merged.contains(">700</td>"), "{merged}");
+    assert!(merged.contains("each of 1 stretches of one or more batches"), "{merged}");
+}
+
+#[test]
 fn what_repeats_in_time_is_seen_in_a_heat_map() {
     let dir = Dir::new("report-heat");
     // Each 300 ms ten releases are 0.9 ms late, of which the curve and the histogram know no time.

@@ -10,6 +10,7 @@ use punctual_report::Campaign;
 
 use super::{ALONE, ns, shaded};
 use crate::format;
+use crate::view::kinds::campaign::run_name;
 
 /// The most runs that have a chart: each setup's runs count anew.
 const RUNS_MAX: usize = 8;
@@ -32,6 +33,7 @@ pub(crate) fn charts(campaign: &Campaign) -> Vec<Chart> {
 /// Releases by lateness, over the whole campaign; `None` without counts.
 fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
     let rows = campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
+    let is_merged = rows.clone().any(|row| row.batches > 1);
     let columns: Vec<((f64, f64), HeatColumn)> = rows
         .filter(|row| !row.by_lateness.is_empty())
         .map(|row| {
@@ -53,14 +55,14 @@ fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
         .unwrap_or((1.0, "seconds"));
     let placed = columns.iter().map(|((from, to), column)| ((from / unit_s, to / unit_s), column));
     let shaded = Mark::Cells(shaded(placed, (y.low, y.high)));
-    let name = name(campaign, run);
+    let name = run_name(campaign, run);
     Some(Chart {
         title: format!("Lateness over the campaign: {name}"),
         titled: false,
         description: format!(
-            "{name}: each column is one of {} rows of batches; the darker, the more releases were \
-             so late (log). Where nothing is drawn, nothing was measured.",
-            format::count(columns.len() as u64)
+            "{name}: each column is one of {}; the darker, the more releases were so late (log). \
+             Where nothing is drawn, nothing was measured.",
+            rows_words(columns.len(), is_merged)
         ),
         size: ALONE,
         x: Axis::even(
@@ -78,6 +80,7 @@ fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
 
 fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
     let rows = || campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
+    let is_merged = rows().any(|row| row.batches > 1);
     let worst: Vec<(f64, f64)> =
         rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.max_ns?)?))).collect();
     let typical: Vec<(f64, f64)> =
@@ -91,7 +94,8 @@ fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
     let latest: Vec<(f64, f64)> = at.collect();
     let values = || worst.iter().chain(&typical).chain(&latest).map(|point| point.1);
     let (low, high) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-    let name = name(campaign, run);
+    let name = run_name(campaign, run);
+    let part = if is_merged { "stretch" } else { "batch" };
     let dots = |name: &str, ink, dots: &[(f64, f64)]| ChartSeries {
         name: name.to_owned(),
         ink,
@@ -101,32 +105,28 @@ fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
         title: format!("Lateness by time of day: {name}"),
         titled: false,
         description: format!(
-            "{name}: the worst of each of {} batches at the hour at which it began, their medians, \
-             and the {} latest wakes at theirs; hours are UTC.",
-            format::count(worst.len() as u64),
+            "{name}: the worst of each of {} at the hour at which it began, their medians{}, and \
+             the {} latest wakes at theirs; hours are UTC.",
+            rows_words(worst.len(), is_merged),
+            if is_merged { " (of several batches the largest)" } else { "" },
             format::count(latest.len() as u64)
         ),
         size: ALONE,
         x: Axis::even("time of day, UTC", 0.0, 24.0, 12, |hour| format!("{hour:02}:00")),
         y: Axis::log("lateness (log)", low * 0.8, high * 1.25, ns),
         series: vec![
-            dots("median of a batch", 0, &typical),
-            dots("worst of a batch", 1, &worst),
+            dots(&format!("median of a {part}"), 0, &typical),
+            dots(&format!("worst of a {part}"), 1, &worst),
             dots("latest wakes", 2, &latest),
         ],
         notes: Vec::new(),
     })
 }
 
-/// A run as the setup names it.
-fn name(campaign: &Campaign, (setup, run): (usize, usize)) -> String {
-    let kept = campaign.setups.get(setup);
-    let name = kept.and_then(|kept| kept.setup.runs.get(run)).map(|run| run.name.clone());
-    let name = name.unwrap_or_else(|| format!("run {}", run + 1));
-    match kept {
-        Some(kept) if campaign.setups.len() > 1 => format!("{name}, setup {}", kept.digest),
-        _ => name,
-    }
+/// So many rows in words; where the list was full, one stands for several batches.
+fn rows_words(rows: usize, is_merged: bool) -> String {
+    let parts = if is_merged { "stretches of one or more batches" } else { "batches" };
+    format!("{} {parts}", format::count(rows as u64))
 }
 
 /// The hour of the day, UTC.

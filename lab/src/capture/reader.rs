@@ -36,6 +36,8 @@ const BUFFER_BYTES: usize = 16 * (RECORD_BYTES_MAX + 1);
 const LOOK_BYTES: u64 = 8 << 20;
 /// The most events that are held back, some 20 MB.
 const HELD_MAX: usize = 1 << 17;
+/// Bytes of the shortest records that become events: header, stamp, and the fields of a tracepoint.
+const RECORD_BYTES_LEAST: usize = 48;
 /// The time between two looks at the clocks, ns.
 const CLOCKS_NS: u64 = 100_000_000;
 /// The time between two looks at the CPUs that are online, and at threads of which no event came,
@@ -374,11 +376,11 @@ impl<C: CaptureConsumer> Reader<C> {
         facts.unseen_cpus = facts.unseen_cpus.max(u32::try_from(unseen).unwrap_or(u32::MAX));
     }
 
-    /// Reads each ring, and gives on the events that can have none before them. Returns true where
-    /// there was something.
+    /// Reads the rings in turns, and gives on the events that can have none before them. Returns
+    /// true where there was something.
     fn look(&mut self, now_ns: u64) -> bool {
-        let mut settled_ns = now_ns.saturating_sub(HOLD_BACK_NS);
         let (rings, stream) = self.rings.parts();
+        let mut backlog = Backlog::new(rings.iter().map(|ring| ring.ring.unread()));
         let mut read = Read {
             stream,
             merge: &mut self.merge,
@@ -389,16 +391,18 @@ impl<C: CaptureConsumer> Reader<C> {
             processes: &mut self.processes,
             has_records: self.has_records,
         };
+        read.given.facts.fullest_bytes = read.given.facts.fullest_bytes.max(backlog.fullest());
+        let turn_bytes = turn_bytes(rings.len());
         let mut any = false;
-        for (ring, last_ns) in rings.iter_mut().zip(&mut self.last_ns) {
-            let rest = read.ring(ring, last_ns);
-            any |= rest.read > 0;
-            if rest.left > 0 {
-                settled_ns = settled_ns.min(*last_ns);
-            }
+        while let Some(place) = backlog.next(&self.last_ns) {
+            let bytes = read.turn(&mut rings[place], &mut self.last_ns[place], turn_bytes);
+            any |= bytes > 0;
+            backlog.take(place, bytes);
+            read.merge.settle(backlog.settled_ns(&self.last_ns, now_ns));
+            read.give_settled();
         }
-        self.merge.settle(settled_ns);
-        self.give_settled();
+        read.merge.settle(backlog.settled_ns(&self.last_ns, now_ns));
+        read.give_settled();
         any
     }
 
@@ -421,30 +425,67 @@ struct Read<'a, C> {
     has_records: bool,
 }
 
-/// Bytes of a ring that were there when it was looked at.
-struct Looked {
-    read: u64,
-    left: u64,
+/// Bytes that are read of one of so many rings before it is another's turn: of all together no more
+/// than is held back, so that none goes on before what others still have.
+fn turn_bytes(rings: usize) -> usize {
+    let of_each = HELD_MAX / 2 * RECORD_BYTES_LEAST / rings.max(1);
+    of_each.clamp(RECORD_BYTES_MAX + 1, BUFFER_BYTES)
+}
+
+/// What rings have unread in one look: those that are behind come first.
+#[derive(Debug)]
+struct Backlog {
+    /// By ring: what was unread, and how much of it was read.
+    rings: Vec<(u64, u64)>,
+}
+
+impl Backlog {
+    fn new(unread: impl Iterator<Item = u64>) -> Self {
+        Self { rings: unread.map(|bytes| (bytes, 0)).collect() }
+    }
+
+    /// The most that one has.
+    fn fullest(&self) -> u64 {
+        self.rings.iter().map(|(unread, _)| *unread).max().unwrap_or(0)
+    }
+
+    /// The place of the ring that is furthest behind, of those that have more for this look;
+    /// `last_ns` are the instants up to which they were read.
+    fn next(&self, last_ns: &[u64]) -> Option<usize> {
+        let has_more = |(unread, read): &(u64, u64)| *read < (*unread).min(LOOK_BYTES);
+        let places = self.rings.iter().zip(last_ns).enumerate();
+        let behind = places.filter(|(_, (ring, _))| has_more(ring));
+        behind.min_by_key(|(_, (_, last_ns))| **last_ns).map(|(place, _)| place)
+    }
+
+    /// So many bytes were read of a ring; none where it has no whole record.
+    fn take(&mut self, place: usize, bytes: u64) {
+        let (unread, read) = &mut self.rings[place];
+        *read = if bytes == 0 { *unread } else { *read + bytes };
+    }
+
+    /// The instant before which nothing comes any more, ns.
+    fn settled_ns(&self, last_ns: &[u64], now_ns: u64) -> u64 {
+        let behind = self.rings.iter().zip(last_ns).filter(|((unread, read), _)| read < unread);
+        let first_ns = behind.map(|(_, last_ns)| *last_ns).min().unwrap_or(u64::MAX);
+        first_ns.min(now_ns).saturating_sub(HOLD_BACK_NS)
+    }
 }
 
 impl<C: CaptureConsumer> Read<'_, C> {
-    /// Reads what is there now, no more than [`LOOK_BYTES`].
-    fn ring(&mut self, ring: &mut CpuRing, last_ns: &mut u64) -> Looked {
-        let unread = ring.ring.unread();
-        let facts = &mut self.given.facts;
-        facts.fullest_bytes = facts.fullest_bytes.max(unread);
-        let mut read = 0;
-        while read < unread.min(LOOK_BYTES) {
-            let taken = ring.ring.take(self.buffer);
-            self.given.facts.damaged += u64::from(taken.damaged);
-            if taken.bytes == 0 {
-                break;
-            }
-            read += taken.bytes as u64;
-            self.given.facts.bytes += taken.bytes as u64;
-            self.records(taken.bytes, ring.cpu, last_ns);
+    /// Reads so many bytes of a ring at most; returns how many there were.
+    fn turn(&mut self, ring: &mut CpuRing, last_ns: &mut u64, turn_bytes: usize) -> u64 {
+        let taken = ring.ring.take(&mut self.buffer[..turn_bytes]);
+        self.given.facts.damaged += u64::from(taken.damaged);
+        self.given.facts.bytes += taken.bytes as u64;
+        self.records(taken.bytes, ring.cpu, last_ns);
+        taken.bytes as u64
+    }
+
+    fn give_settled(&mut self) {
+        while let Some(event) = self.merge.pop() {
+            self.given.give(&event);
         }
-        Looked { read, left: unread.saturating_sub(read) }
     }
 
     /// So many bytes of the buffer, which are whole records of this CPU.
@@ -546,6 +587,59 @@ mod tests {
         assert!(!hole(event(6, TraceKind::PageFaultEntry)), "nothing is known after a loss");
         assert!(hole(switch(7, 8)));
         assert!(!hole(event(8, TraceKind::PageFaultEntry)));
+    }
+
+    #[test]
+    fn a_backlog_of_all_rings_goes_on_in_the_order_of_time() {
+        const BYTES: u64 = 94;
+        const EVENTS: u64 = 100_000;
+        for cpus in [2_u64, 8, 24] {
+            let mut merge = Merge::new(HELD_MAX);
+            let (mut read, mut last_ns) = (vec![0; cpus as usize], vec![0; cpus as usize]);
+            let turn = turn_bytes(cpus as usize) as u64 / BYTES;
+            let mut given = 0;
+            // More than is read in one look, and at once more than is held back.
+            while read.iter().any(|&events| events < EVENTS) {
+                let unread = read.iter().map(|events| (EVENTS - events) * BYTES);
+                let mut backlog = Backlog::new(unread);
+                assert_eq!(backlog.fullest() > LOOK_BYTES, given == 0);
+                while let Some(place) = backlog.next(&last_ns) {
+                    let events = turn.min(EVENTS - read[place]);
+                    for number in read[place]..read[place] + events {
+                        let at_ns = number * 10_000 + place as u64;
+                        let event = event(1, TraceKind::PageFaultEntry);
+                        merge.push(TraceEvent { at_ns, cpu: place as u32, ..event });
+                        last_ns[place] = at_ns;
+                        while merge.is_full() {
+                            given += u64::from(merge.pop().is_some());
+                        }
+                    }
+                    read[place] += events;
+                    backlog.take(place, events * BYTES);
+                    merge.settle(backlog.settled_ns(&last_ns, u64::MAX));
+                    given += std::iter::from_fn(|| merge.pop()).count() as u64;
+                }
+            }
+            merge.finish();
+            given += std::iter::from_fn(|| merge.pop()).count() as u64;
+            assert_eq!((given, merge.out_of_order()), (cpus * EVENTS, 0), "{cpus}");
+        }
+    }
+
+    #[test]
+    fn a_ring_without_a_whole_record_holds_nothing_up() {
+        let mut backlog = Backlog::new([100, 0, 200].into_iter());
+        assert_eq!((backlog.next(&[7, 1, 6]), backlog.fullest()), (Some(2), 200));
+        let now_ns = 10 * HOLD_BACK_NS;
+        let behind_ns = 2 * HOLD_BACK_NS;
+        let last_ns = [behind_ns + 9, 0, behind_ns];
+        assert_eq!(backlog.settled_ns(&last_ns, now_ns), HOLD_BACK_NS);
+        backlog.take(2, 0);
+        assert_eq!(backlog.next(&last_ns), Some(0));
+        assert_eq!(backlog.settled_ns(&last_ns, now_ns), HOLD_BACK_NS + 9);
+        backlog.take(0, 100);
+        assert_eq!(backlog.next(&last_ns), None);
+        assert_eq!(backlog.settled_ns(&last_ns, now_ns), now_ns - HOLD_BACK_NS);
     }
 
     #[test]

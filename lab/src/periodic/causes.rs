@@ -547,7 +547,13 @@ impl PriceLoop<'_> {
             let thread = thread.lock_memory(false).hold_idle_states(false);
             let loop_thread =
                 spawn::scoped(scope, "punctual-price", || run_loop(thread, self.period, &orders));
-            let Ok(loop_thread) = loop_thread else { return (open(), None) };
+            let Ok(loop_thread) = loop_thread else {
+                let recorded = open();
+                if let Ok(recorded) = &recorded {
+                    recorded.capture.resume();
+                }
+                return (recorded, None);
+            };
             while orders.tid.load(Ordering::Acquire) == 0 && !self.is_over(&orders) {
                 pause(Span::from_ms(1));
             }

@@ -4,6 +4,7 @@
 //! Plain data with its words, the same in text, JSON and the page.
 
 use punctual_analysis::verdict::{Deadline, Stands};
+use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -143,13 +144,11 @@ impl Headline {
 /// The sentence of a loop's counts: releases measured, missed, and late beyond the deadline.
 fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String {
     let n: u64 = runs.iter().map(|run| run.outcome.releases()).sum();
-    let mut cpus: Vec<String> =
-        runs.iter().filter_map(|run| run.setup.cpu).map(|cpu| cpu.to_string()).collect();
-    cpus.dedup();
-    let on = match cpus.as_slice() {
-        [] => String::new(),
-        [cpu] => format!(" on CPU {cpu}"),
-        [first, .., last] => format!(" on CPUs {first} to {last}"),
+    let cpus: CpuList = runs.iter().filter_map(|run| run.setup.cpu).collect();
+    let on = match cpus.len() {
+        0 => String::new(),
+        1 => format!(" on CPU {cpus}"),
+        _ => format!(" on CPUs {cpus}"),
     };
     // Without a real-time policy it is another machine, as it were: the answer itself says so.
     let is_ordinary = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
@@ -232,7 +231,12 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
         Some(row) if !run.setup.load.is_empty() => format!(", under {}", row.load),
         _ if runs.len() > 1 => match (run.setup.cpu, runs[0].setup.cpu) {
             (Some(cpu), first) if runs.iter().any(|run| run.setup.cpu != first) => {
-                format!(", {} on CPU {cpu}", run.condition())
+                // A run without a condition of its own may have its name by its CPU.
+                let on = format!("on CPU {cpu}");
+                match run.condition() == on.trim_start_matches("on ") {
+                    true => format!(", {on}"),
+                    false => format!(", {} {on}", run.condition()),
+                }
             }
             _ => format!(", {}", run.condition()),
         },
@@ -473,5 +477,19 @@ mod tests {
         };
         assert_eq!(worst(vec![run(0, 5), run(1, 9)]), "Worst 9.00 µs, idle on CPU 1.");
         assert_eq!(worst(vec![run(1, 5), run(1, 9)]), "Worst 9.00 µs, idle.");
+        let by_cpu = |cpu: u32, late_us| Run {
+            condition: None,
+            name: format!("CPU {cpu}"),
+            ..run(cpu, late_us)
+        };
+        assert_eq!(worst(vec![by_cpu(0, 5), by_cpu(5, 9)]), "Worst 9.00 µs, on CPU 5.");
+        // Those between are not measured.
+        let counts = |runs: Vec<Run>| {
+            let envelope = Envelope::of(Program::default(), "measure periodic");
+            let headline = judged(runs, &[], &envelope, &Question::default()).headline;
+            headline.expect("measured").loops[0].counts.clone()
+        };
+        let two = counts(vec![run(0, 5), run(5, 9), run(0, 5)]);
+        assert!(two.contains(" on CPUs 0,5: "), "{two}");
     }
 }

@@ -20,6 +20,16 @@ pub enum StoppingRule {
     AsPlanned,
     /// At a time that may depend on what it had shown: bounds that are valid at any time are used.
     AtAnyTime,
+    /// Not yet, or whenever it had shown enough, as a campaign that is looked at while it goes on:
+    /// likewise.
+    Watched,
+}
+
+impl StoppingRule {
+    /// True where bounds have to be valid at any time.
+    fn is_at_any_time(self) -> bool {
+        self != Self::AsPlanned
+    }
 }
 
 /// The answer to a claim.
@@ -122,14 +132,15 @@ fn by_counts(
 ) -> Judged {
     let EventCount { n, least, most, theta, .. } = *counted;
     let confidence = ask.confidence();
-    let upper_at = |theta| match ended {
-        StoppingRule::AsPlanned => p_upper_at(most as f64, n as f64, theta, confidence),
-        StoppingRule::AtAnyTime => anytime::p_upper_dependent(most, n, theta, confidence),
+    let is_at_any_time = ended.is_at_any_time();
+    let upper_at = |theta| match is_at_any_time {
+        false => p_upper_at(most as f64, n as f64, theta, confidence),
+        true => anytime::p_upper_dependent(most, n, theta, confidence),
     };
     let refuting = counted.theta_refuting();
-    let lower = match ended {
-        StoppingRule::AsPlanned => p_lower_at(least as f64, n as f64, refuting, confidence),
-        StoppingRule::AtAnyTime => anytime::p_lower_dependent(least, n, refuting, confidence),
+    let lower = match is_at_any_time {
+        false => p_lower_at(least as f64, n as f64, refuting, confidence),
+        true => anytime::p_lower_dependent(least, n, refuting, confidence),
     };
     let shown = counted.theta_shown().map(|theta| (upper_at(theta), theta));
     let (upper, theta) = shown.filter(|(p, _)| *p < ask.p()).unwrap_or((upper_at(theta), theta));
@@ -146,7 +157,7 @@ fn by_counts(
         _ => cycles_needed_at(ask, most, n, theta),
     };
     // Never forecasts fewer cycles than there were, although bounds of large counts are not exact.
-    let open = ended == StoppingRule::AsPlanned && holds == Holds::Undecided;
+    let open = !is_at_any_time && holds == Holds::Undecided;
     let more = open || holds == Holds::IfAlone;
     let n_needed = n_needed.map(|needed| if more { needed.max(n + 1) } else { needed });
     let reached = Reached { holds, upper, lower, theta };
@@ -161,7 +172,7 @@ fn by_counts(
         theta: Some(theta),
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
-        at_any_time: ended == StoppingRule::AtAnyTime,
+        at_any_time: is_at_any_time,
         ..without(ask, &reason(ask, counted, ended, &reached, n_needed))
     }
 }
@@ -257,11 +268,12 @@ fn reason(
             would widen the bound"
             .to_owned(),
     };
-    if ended == StoppingRule::AtAnyTime {
-        text += "; by the wider bound that is valid at any time, because the run did not end as \
-                planned";
-    }
-    text
+    let why = match ended {
+        StoppingRule::AsPlanned => return text,
+        StoppingRule::AtAnyTime => "because the run did not end as planned",
+        StoppingRule::Watched => "as a campaign may be looked at and ended at any time",
+    };
+    text + "; by the wider bound that is valid at any time, " + why
 }
 
 /// The assumption of a bound whose clusters are not shown.
@@ -453,6 +465,14 @@ mod tests {
                 && early(4_000).reason.contains("the run did not end as planned")
         );
         assert_eq!(judged(claim, 90, 90, 30_000, StoppingRule::AtAnyTime).holds, Holds::No);
+        // A campaign is held to the same, and did end as planned.
+        let watched = judged(claim, 0, 0, 4_000, StoppingRule::Watched);
+        let words = "valid at any time, as a campaign may be looked at and ended at any time";
+        assert!(watched.at_any_time && watched.reason.ends_with(words), "{}", watched.reason);
+        assert_eq!(
+            Judged { reason: String::new(), ..watched },
+            Judged { reason: String::new(), ..early(4_000) }
+        );
     }
 
     #[test]

@@ -362,6 +362,9 @@ fn the_unit_is_one_that_systemd_takes() {
     let unit =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/systemd/punctual-soak@.service");
     let text = fs::read_to_string(unit).expect("there");
+    // What is over is not begun again, whatever came of it; what was killed is.
+    let prevented = text.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus="));
+    assert_eq!((prevented, text.contains("\nRestart=on-failure\n")), (Some("1 2 3"), true));
     let dir = Dir::new("soak-unit");
     let copy = dir.path("punctual-soak@night.service");
     fs::write(&copy, text.replace("@BINDIR@/punctual", PROGRAM)).expect("writable");

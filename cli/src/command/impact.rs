@@ -514,10 +514,10 @@ struct Timed {
 
 impl Timed {
     /// Reads a result, or the one in a directory; of the run `name`, or the worst of the shortest
-    /// period: the base thread makes the steps.
+    /// period of those that an answer rests on: the base thread makes the steps.
     fn from(path: &Path, name: Option<&str>) -> Result<Self> {
         let stored = stored::read(path)?;
-        let mut runs = stored.runs(name)?;
+        let mut runs = judged(&stored, name)?;
         let shortest = runs.iter().filter_map(|run| run.setup.period_ns).min();
         runs.retain(|run| run.setup.period_ns == shortest);
         let named = |run: &Run| Some(run.name.clone());

@@ -371,7 +371,21 @@ fn of_a_result_the_worst_run_is_taken_or_the_one_that_is_named() {
     worse["lateness_ns"]["max"] = json!(900_000.0);
     worse["grid"]["jitter_pp_ns"] = json!(900_000.0);
     result["runs"][0]["name"] = json!("better");
-    result["runs"] = json!([result["runs"][0], worse]);
+    let mut library = worse.clone();
+    (library["name"], library["setup"]["wait"]) = (json!("library loop, idle"), json!("adaptive"));
+    library["grid"]["jitter_pp_ns"] = json!(990_000.0);
+    result["runs"] = json!([result["runs"][0], worse, library]);
+    let file = dir.path("with-library.json");
+    fs::write(&file, result.to_string()).expect("writable");
+    // A run that waits otherwise is taken where it is named, of a motor too.
+    let motor = "impact stepper --holding-torque 1Nm --step-angle 1.8deg --speed 1rev/s --json -";
+    let of_motor = |rest: &[&str]| {
+        let from = ["--from", file.to_str().expect("UTF-8")];
+        json(&run(motor.split(' ').chain(from).chain(rest.iter().copied())))["impact"].clone()
+    };
+    assert_eq!(of_motor(&[])["run"], "\u{1b}[2Jworse");
+    assert_eq!(of_motor(&["--run", "library loop, idle"])["run"], "library loop, idle");
+    result["runs"].as_array_mut().expect("runs").pop();
     fs::write(dir.path("result.json"), result.to_string()).expect("writable");
     let position = |rest: &[&str]| {
         let args = ["impact", "position", "--speed", "1m/s", "--from"];

@@ -5,6 +5,7 @@
 
 use anyhow::{Result, bail};
 use punctual::RtThread;
+use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::SPIN_PERIOD_MIN;
@@ -38,6 +39,9 @@ const NAME: &str = "measure wait";
 /// The shortest and the longest block of one way.
 const BLOCK_MIN: Span = Span::from_ms(500);
 const BLOCK_MAX: Span = Span::from_ms(5_000);
+
+/// The share of the CPU that the adaptive wait may take where none is given.
+const BUDGET: f64 = 0.1;
 
 /// `punctual measure wait`.
 #[derive(Debug, clap::Args)]
@@ -104,12 +108,20 @@ impl Args {
         let Some(duration) = duration else { return format!("{why}, nor would it be from more") };
         let mut command = format::command("punctual measure wait");
         if let Some(cpu) = &self.cpu {
-            command += &format!(" --cpu {cpu}");
+            command += &format!(" --cpu {}", shell_word(cpu));
         }
         let period = format::period_argument(self.period.0.as_ns().unsigned_abs());
         command += &format!(" --period {period} --duration {duration}");
+        match self.phase {
+            Phase::Quiet => {}
+            Phase::At(0) => command += " --phase zero",
+            Phase::At(ns) => command += &format!(" --phase {ns}ns"),
+        }
+        if self.budget.total_cmp(&BUDGET).is_ne() {
+            command += &format!(" --budget {}", self.budget);
+        }
         if self.load.turns().iter().any(|loads| !loads.is_empty()) {
-            command += &format!(" --load {}", self.load);
+            command += &format!(" --load {}", shell_word(&self.load.to_string()));
         }
         if self.front {
             command += " --front";
@@ -324,7 +336,31 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args as _, FromArgMatches};
+
     use super::*;
+
+    #[test]
+    fn a_longer_run_measures_the_same_by_a_command_that_a_shell_takes() {
+        let longer = |words: &str| {
+            let command = Args::augment_args(clap::Command::new("wait"));
+            let words = words.split('|').filter(|word| !word.is_empty());
+            let parsed = command.try_get_matches_from(["wait"].into_iter().chain(words));
+            let args = Args::from_arg_matches(&parsed.expect("valid")).expect("valid");
+            let text = args.undecided("open", 2.0);
+            text.split_once(" --duration ").expect("a command").1.to_owned()
+        };
+        let rest = |words: &str| {
+            let longer = longer(words);
+            longer.split_once(' ').map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(rest(""), "");
+        assert_eq!(rest("--phase|quiet|--budget|10%"), "");
+        assert_eq!(rest("--phase|zero|--budget|5%"), "--phase zero --budget 0.05");
+        assert_eq!(rest("--phase|50us|--front"), "--phase 50000ns --front");
+        let load = rest("--load|cpu,stress-ng:\"--vm 1\"");
+        assert_eq!(load, "--load 'cpu,stress-ng:\"--vm 1\"'");
+    }
 
     #[test]
     fn a_period_too_short_to_rest_in_is_not_spun_through() {

@@ -143,7 +143,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
         shown.label.clone(),
         started(report),
         run.name.clone(),
-        format::count(run.outcome.releases()),
+        format::count_or_dash(loops::count(run).map(|_| run.outcome.releases())),
         format::ns(lateness.p50),
         format::ns(lateness.p99_9),
         format::largest(lateness.max, run.outcome.unknown()),
@@ -295,7 +295,7 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
     let (summary, caption) = match is_merged {
         true => (
             format!("{words}, in {rows} rows"),
-            "Batches of each run, oldest first; a row of several has the largest of their quantiles",
+            "Batches of each run, oldest first; of several in a row the largest quantiles",
         ),
         false => (words, "Batches of each run, oldest first"),
     };

@@ -580,6 +580,12 @@ fn a_question_that_data_without_a_period_do_not_answer_is_named() {
     assert!(!stderr(&analysed(name, &["-q", "--deadline", "50us"])).contains("no answer"));
     let intervals = stderr(&analysed("linuxcnc/latency-histogram.txt", &["-q"]));
     assert!(intervals.contains("no answer here: these data hold no lateness"), "{intervals}");
+    // It prints the largest, and of how many not.
+    let line = stdout(&analysed("linuxcnc/latency-histogram.txt", &["-q"]));
+    assert!(line.contains("base: an unknown number of intervals, typical -, worst "), "{line}");
+    let page = stdout(&analysed("linuxcnc/latency-histogram.txt", &[]));
+    let row = page.lines().find(|row| row.contains("base (intervals)")).expect("a row");
+    assert!(row.ends_with("   -        -"), "{row}");
 }
 
 #[test]

@@ -132,6 +132,14 @@ pub(super) fn line(report: &Report) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
+/// The number of a run's cycles; `None` where its data have values without it: a value was seen, so
+/// that 0 is no count.
+pub(in crate::view) fn count(run: &Run) -> Option<u64> {
+    let imported = run.outcome.imported.as_ref();
+    let is_unknown = imported.is_some_and(|data| data.values_ns.max.is_some());
+    Some(run.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)
+}
+
 fn run_in_a_line(run: &Run) -> String {
     let (name, outcome) = (&run.name, &run.outcome);
     let lateness = &outcome.lateness_ns;
@@ -144,7 +152,10 @@ fn run_in_a_line(run: &Run) -> String {
             format::largest(lateness.max, outcome.unknown()),
         );
     };
-    let n = format::count(outcome.cycles);
+    let n = match count(run) {
+        Some(n) => format::count(n),
+        None => "an unknown number of".to_owned(),
+    };
     let (typical, worst) = (imported.values_ns.p50, imported.values_ns.max);
     let holds = imported.holds.many();
     format!("{name}: {n} {holds}, typical {}, worst {}.", format::ns(typical), format::ns(worst))
@@ -212,7 +223,8 @@ fn named(report: &Report) -> Vec<Named<'_>> {
 pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
     let figures = runs.iter().map(|(name, run)| {
         let outcome = &run.outcome;
-        Figures { name: name.clone(), run, times: &outcome.lateness_ns, n: outcome.releases() }
+        let n = count(run).map(|_| outcome.releases());
+        Figures { name: name.clone(), run, times: &outcome.lateness_ns, n }
     });
     figures_of(figures.collect())
 }
@@ -228,7 +240,8 @@ struct Figures<'a> {
     name: String,
     run: &'a Run,
     times: &'a SummaryStats,
-    n: u64,
+    /// `None` where the data do not have it.
+    n: Option<u64>,
 }
 
 fn figures_of(runs: Vec<Figures<'_>>) -> Table {
@@ -253,7 +266,7 @@ fn figures_of(runs: Vec<Figures<'_>>) -> Table {
     let row = |Figures { name, run, times, n }: Figures<'_>| {
         vec![
             name,
-            format::count(n),
+            format::count_or_dash(n),
             format::ns(times.p50),
             format::ns(times.p99),
             format::ns(times.p99_9),
@@ -350,8 +363,8 @@ fn lateness(report: &Report) -> Vec<Block> {
         let imported = run.outcome.imported.as_ref();
         let times = imported.map_or(&run.outcome.lateness_ns, |imported| &imported.values_ns);
         let n = match imported {
-            Some(_) => run.outcome.cycles,
-            None => run.outcome.releases(),
+            Some(_) => count(run),
+            None => Some(run.outcome.releases()),
         };
         let otherwise = imported.filter(|data| data.holds != ImportedQuantity::Lateness);
         let name = match otherwise {
@@ -375,7 +388,7 @@ fn lateness(report: &Report) -> Vec<Block> {
             format::ns(times.p50),
             format::ns(times.p99_9),
             format::largest(times.max, run.outcome.unknown()),
-            format::count(*n),
+            format::count_or_dash(*n),
             format::count_or_dash(run.outcome.missed),
         ]
     };

@@ -2,6 +2,8 @@
 //!
 //! Pure: a frame and what was chosen into cells of a buffer. Reads no key and writes nothing.
 
+use std::cell::Cell;
+
 use punctual_lab::top::TopFrame;
 use punctual_trace::event::Tid;
 use ratatui::buffer::Buffer;
@@ -75,6 +77,8 @@ pub(super) struct TopView {
     examined: Option<TopExamined>,
     /// Lines of causes above the first that is shown.
     scrolled: usize,
+    /// The most of them that leave the screen full, as it was drawn last.
+    scrolled_most: Cell<usize>,
     late_over_ns: u64,
     /// The threads that are listed, in words.
     listed: String,
@@ -94,6 +98,7 @@ impl TopView {
             chosen: None,
             examined: None,
             scrolled: 0,
+            scrolled_most: Cell::new(0),
             late_over_ns,
             listed,
         }
@@ -160,6 +165,7 @@ impl TopView {
         };
         self.chosen = Some(tid);
         self.scrolled = 0;
+        self.scrolled_most.set(0);
         self.examined = Some(TopExamined { tid, lines: Vec::new() });
         TopAct::Examine(tid)
     }
@@ -172,14 +178,20 @@ impl TopView {
                 return TopAct::Leave;
             }
             Key::Char('?') => self.has_help = !self.has_help,
-            Key::Up => self.scrolled = self.scrolled.saturating_sub(1),
-            Key::Down => self.scrolled = self.scrolled.saturating_add(1),
-            Key::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
-            Key::PageDown => self.scrolled = self.scrolled.saturating_add(10),
+            Key::Up => self.scroll(-1),
+            Key::Down => self.scroll(1),
+            Key::PageUp => self.scroll(-10),
+            Key::PageDown => self.scroll(10),
             Key::Home => self.scrolled = 0,
             _ => {}
         }
         TopAct::Show
+    }
+
+    /// Goes so many lines down, or up, no further than to the last line.
+    fn scroll(&mut self, lines: isize) {
+        let end = self.scrolled_most.get();
+        self.scrolled = self.scrolled.min(end).saturating_add_signed(lines).min(end);
     }
 
     /// Takes what is known now of the thread whose causes are shown, as lines.
@@ -293,7 +305,8 @@ impl TopView {
         if examined.lines.is_empty() {
             page.write(ABOVE, "the first causes come after an interval", Style::new());
         }
-        let above = self.scrolled.min(examined.lines.len().saturating_sub(room.max(1)));
+        self.scrolled_most.set(examined.lines.len().saturating_sub(room.max(1)));
+        let above = self.scrolled.min(self.scrolled_most.get());
         for (line, at) in examined.lines.iter().skip(above).take(room).zip(ABOVE..) {
             page.write(at, line, Style::new());
         }
@@ -557,6 +570,9 @@ mod tests {
             assert_eq!(view.press(Key::PageDown), TopAct::Show);
         }
         assert_eq!(drawn(&view, (80, 24))[22], "line 49");
+        // Beyond the end there is nothing to come back from.
+        view.press(Key::Up);
+        assert_eq!(drawn(&view, (80, 24))[22], "line 48");
         assert_eq!(view.press(Key::Escape), TopAct::Leave);
         assert!(drawn(&view, (80, 24))[3].contains(" t5"), "the table again");
         view.take_causes(vec!["too late".to_owned()]);

@@ -118,7 +118,7 @@ impl Throttling {
     ///
     /// # Real-time: setup only
     pub fn of(runtime_us: i64, period_us: i64) -> Option<Self> {
-        (runtime_us >= 0 && period_us > 0).then(|| Self {
+        (0..period_us).contains(&runtime_us).then(|| Self {
             share: runtime_us as f64 / period_us as f64,
             gap: Span::from_us(period_us - runtime_us),
             of_cgroup: false,
@@ -308,6 +308,10 @@ mod tests {
         assert!(!refused(&[demand(Some(0), long, 0.1), demand(Some(1), long, 0.1)]));
         let batch = Demand { real_time: false, ..demand(Some(0), short, 1.0) };
         assert!(!refused(&[batch, Demand { cpu: Some(1), ..batch }]));
+        // All of the period for real-time threads: the kernel does not even look.
+        let whole = two_cpus(1_000_000);
+        let both = [demand(Some(0), short, 0.1), demand(Some(1), short, 0.1)];
+        assert_eq!(judge(&both, &whole), Err(NoCpuLeft));
         let single = Machine { cpus: list("0"), throttling: None };
         assert_eq!(judge(&[demand(None, short, 0.1)], &single), Err(NoCpuLeft));
         let unknown = Machine { cpus: None, throttling: None };

@@ -66,10 +66,11 @@ pub struct RtBudget {
 }
 
 impl RtBudget {
+    /// `None` where they limit nothing: -1, and the whole period, at which the kernel never looks.
     fn of(runtime_us: i64, period_us: i64, of_cgroup: bool) -> Option<Self> {
         let share = runtime_us as f64 / period_us as f64;
         let gap_us = period_us.saturating_sub(runtime_us);
-        (runtime_us >= 0 && period_us > 0).then_some(Self { share, gap_us, of_cgroup })
+        (0..period_us).contains(&runtime_us).then_some(Self { share, gap_us, of_cgroup })
     }
 }
 
@@ -136,11 +137,15 @@ impl ProcessLimits {
     /// holds groups to no budget either (kernel/sched/rt.c, `rt_bandwidth_enabled`).
     pub fn rt_budget(&self) -> Option<RtBudget> {
         let RtThrottling { runtime_us, period_us } = *self.rt_throttling.value()?;
-        let machine = RtBudget::of(runtime_us, period_us, false)?;
+        if runtime_us < 0 {
+            return None;
+        }
+        let machine = RtBudget::of(runtime_us, period_us, false);
         let period_us = self.cgroup_rt_period_us.value().copied().unwrap_or(GROUP_PERIOD_US);
         let runtime_us = self.cgroup_rt_runtime_us.value().copied().unwrap_or(-1);
         let group = RtBudget::of(runtime_us, period_us, true);
-        Some(group.filter(|group| group.share < machine.share).unwrap_or(machine))
+        let budgets = machine.into_iter().chain(group);
+        budgets.min_by(|a, b| a.share.total_cmp(&b.share))
     }
 }
 

@@ -76,7 +76,10 @@ pub fn set_raw(
     let mut settings = before.0;
     // SAFETY: changes one live termios.
     unsafe { libc::cfmakeraw(&raw mut settings) };
-    settings.c_cflag &= !(libc::CLOCAL | libc::CRTSCTS);
+    // What it leaves as whoever had the line before had it: XON and XOFF among the bytes, a second
+    // stop bit.
+    settings.c_iflag &= !(libc::IXOFF | libc::IXANY);
+    settings.c_cflag &= !(libc::CLOCAL | libc::CRTSCTS | libc::CSTOPB);
     settings.c_cflag |= libc::CREAD;
     if loss == OnCarrierLoss::GoesOn {
         settings.c_cflag |= libc::CLOCAL;

@@ -237,6 +237,15 @@ impl Interest {
         self.0.revents & libc::POLLIN != 0 && !(closed && self.unread() == Some(0))
     }
 
+    /// True where the last wait found an error here, which a read of it returns: of a socket, say,
+    /// whose peer was not there. What is closed, or names nothing, has none.
+    ///
+    /// # Real-time: setup only
+    pub const fn has_error(&self) -> bool {
+        let over = libc::POLLHUP | libc::POLLRDHUP | libc::POLLNVAL;
+        self.0.revents & libc::POLLERR != 0 && self.0.revents & over == 0
+    }
+
     /// `ioctl(FIONREAD)`: the bytes that are there to be read, also at the end of a pipe that is
     /// written to; `None` where the descriptor does not say.
     ///

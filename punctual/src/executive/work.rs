@@ -82,8 +82,9 @@ impl<'env> Trigger<'env> {
         (self.0)(stop)
     }
 
-    /// A cycle each time that this descriptor is readable, until it is closed at its other end. The
-    /// body reads what is there: as long as it does not, the next cycle follows at once.
+    /// A cycle each time that this descriptor is readable, or has an error to be read, until it is
+    /// closed at its other end. The body reads what is there: as long as it does not, the next
+    /// cycle follows at once.
     ///
     /// # Real-time: setup only
     pub fn fd(descriptor: impl AsFd + Send + 'env) -> Self {
@@ -93,7 +94,7 @@ impl<'env> Trigger<'env> {
                 let until_ns = now_ns(ClockId::Monotonic) + FD_LOOK.as_ns().unsigned_abs();
                 match wait_until(&mut interest, until_ns) {
                     Ok(0) => {}
-                    Ok(_) => return interest[0].is_readable(),
+                    Ok(_) => return interest[0].is_readable() || interest[0].has_error(),
                     Err(Errno::INTR) => {}
                     Err(_) => return false,
                 }

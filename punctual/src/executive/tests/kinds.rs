@@ -224,6 +224,28 @@ fn a_triggered_task_can_end_itself_and_the_others_go_on() {
 }
 
 #[test]
+fn a_descriptor_with_an_error_to_be_read_triggers_a_cycle() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.connect(nobody.local_addr().expect("its own")).expect("an address");
+    drop(nobody);
+    let from = socket.try_clone().expect("a descriptor");
+    socket.send(b"x").expect("the error comes later");
+    let refused = AtomicBool::new(false);
+    let triggered = quick().task(task("a", 1_000), |_| ()).triggered(
+        Trigger::fd(socket),
+        Task::named("device"),
+        |_| {
+            let error = from.recv(&mut [0]).expect_err("nobody sends").kind();
+            refused.store(error == std::io::ErrorKind::ConnectionRefused, Ordering::Relaxed);
+            Flow::Stop
+        },
+    );
+    assert_eq!(run(triggered, 20_000).end, End::Stopped);
+    assert!(refused.into_inner());
+}
+
+#[test]
 fn a_descriptor_that_is_closed_at_its_other_end_triggers_no_more() {
     let (mut writer, reader) = UnixStream::pair().expect("sockets");
     let mut from = reader.try_clone().expect("a descriptor");

@@ -10,11 +10,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use punctual_core::time::Period;
+use punctual_core::time::{Period, gcd};
 
 use super::Plan;
-use crate::duration::span;
+use crate::duration::{ns, span};
 use crate::error::BuildError;
+use crate::remote::POST;
 
 /// Steps after which an analysis of one task is given up.
 const STEPS: u64 = 100_000;
@@ -58,8 +59,14 @@ pub struct LateTask {
 /// The reason why a task is late.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LateReason {
-    /// One less urgent task has begun, and is not preempted: its name and budget, ns.
-    Blocked(String, u64),
+    /// One less urgent task has begun, and is not preempted.
+    Blocked {
+        /// Its name.
+        behind: String,
+        budget_ns: u64,
+        /// True where no phases help.
+        is_certain: bool,
+    },
     /// All that may come together.
     Together(Duration),
 }
@@ -77,24 +84,28 @@ impl LateTask {
     /// # Real-time: setup only
     pub fn behind(&self) -> Option<&str> {
         match &self.reason {
-            LateReason::Blocked(behind, _) => Some(behind),
+            LateReason::Blocked { behind, .. } => Some(behind),
             LateReason::Together(_) => None,
         }
     }
 
-    /// Returns true where no phases help: the task that it waits for takes longer than its period,
-    /// so that a release falls into every cycle of that one.
+    /// Returns true where no phases help: the task that it waits for keeps its releases waiting for
+    /// so long that, sooner or later, one comes due in that time whatever the phases.
     ///
     /// # Real-time: setup only
     pub fn is_certain(&self) -> bool {
-        match self.reason {
-            LateReason::Blocked(_, budget_ns) => {
-                u128::from(budget_ns) * u128::from(self.period.den())
-                    > u128::from(self.period.num_ns())
-            }
-            LateReason::Together(_) => false,
-        }
+        matches!(self.reason, LateReason::Blocked { is_certain: true, .. })
     }
+}
+
+/// Returns true where releases of one period meet, at some time, each stretch of `stretch_ns` that
+/// comes with the other, ends not counted, whatever the phases: their distances are all multiples
+/// of the greatest common divisor.
+fn always_meet(one: Period, other: Period, stretch_ns: u64) -> bool {
+    let (one_num, other_num) = (u128::from(one.num_ns()), u128::from(other.num_ns()));
+    let (one_den, other_den) = (u128::from(one.den()), u128::from(other.den()));
+    let divisor = gcd(one_num * other_den, other_num * one_den);
+    u128::from(stretch_ns).saturating_mul(one_den * other_den) > divisor
 }
 
 impl From<&LateTask> for BuildError {
@@ -108,7 +119,7 @@ impl fmt::Display for LateTask {
         let Self { name, period, deadline_ns, reason } = self;
         let period = period.as_span();
         match reason {
-            LateReason::Blocked(behind, budget_ns) => {
+            LateReason::Blocked { behind, budget_ns, .. } => {
                 let budget = span(Duration::from_nanos(*budget_ns));
                 let releases =
                     Demand { period: self.period, budgets_ns: 1 }.before_ns(u128::from(*budget_ns));
@@ -155,10 +166,11 @@ impl Demand {
         (within_ns * den).div_ceil(num) * self.budgets_ns
     }
 
-    /// Whole periods in a time.
+    /// The most periods in a time: releases are at whole nanoseconds, so that two may be up to one
+    /// closer than their periods are long.
     fn count(&self, within_ns: u128) -> u128 {
         let (num, den) = self.terms();
-        within_ns * den / num
+        ((within_ns + 1) * den - 1) / num
     }
 
     fn terms(&self) -> (u128, u128) {
@@ -171,8 +183,8 @@ impl Demand {
 }
 
 impl Plan {
-    /// The response of each task by rank. Tasks that run elsewhere take no time of this loop, and
-    /// nothing is known of theirs.
+    /// The response of each task by rank. Of tasks that run elsewhere this loop posts the releases
+    /// ([`POST`] each), and nothing is known of theirs.
     ///
     /// # Real-time: setup only
     pub fn responses(&self) -> Vec<Response> {
@@ -217,7 +229,12 @@ impl Plan {
             });
             let reason = match (blocked, responses[rank]) {
                 (Some((behind, budget_ns)), _) => {
-                    Some(LateReason::Blocked(self.name(behind).to_owned(), budget_ns))
+                    // In this time of each of its cycles no release is in time.
+                    let late_ns = budget_ns.saturating_add(own_ns.unwrap_or(0)) - deadline_ns;
+                    let (period, other) = (self.period(rank), self.period(behind));
+                    let is_certain = always_meet(period, other, late_ns);
+                    let behind = self.name(behind).to_owned();
+                    Some(LateReason::Blocked { behind, budget_ns, is_certain })
                 }
                 (None, Response::AtMost(longest))
                     if longest > Duration::from_nanos(deadline_ns) =>
@@ -249,10 +266,13 @@ impl Plan {
 
     /// This or the budget of the task of this rank, ns; `None` where that has none.
     fn longer_ns(&self, longest_ns: u64, rank: usize) -> Option<u64> {
-        if self.is_remote(rank) {
-            return Some(longest_ns);
-        }
-        Some(longest_ns.max(self.budget_ns(rank)?))
+        Some(longest_ns.max(self.takes_ns(rank)?))
+    }
+
+    /// The time that a cycle of the task of this rank takes of the loop, ns; `None` where that is
+    /// not known. One that runs elsewhere is posted.
+    fn takes_ns(&self, rank: usize) -> Option<u64> {
+        if self.is_remote(rank) { Some(ns(POST)) } else { self.budget_ns(rank) }
     }
 }
 
@@ -266,10 +286,7 @@ struct Above {
 
 impl Above {
     fn add(&mut self, plan: &Plan, rank: usize) {
-        if plan.is_remote(rank) {
-            return;
-        }
-        let (period, Some(budget_ns)) = (plan.period(rank), plan.budget_ns(rank)) else {
+        let (period, Some(budget_ns)) = (plan.period(rank), plan.takes_ns(rank)) else {
             self.is_open = true;
             return;
         };
@@ -370,7 +387,22 @@ mod tests {
         let open = Task::every("open", Period::from_ns(500).expect("positive"));
         let below = responses([fast.clone(), open.clone(), task("slow", 1_000, 60)]);
         assert_eq!(below, [Response::Unknown; 3]);
-        assert_eq!(responses([fast, open.remote(0)]), [at_most(10), Response::Unknown]);
+        // The release of one elsewhere takes 5 µs.
+        let [long, longer] = [task("long", 100_000, 10_000), task("longer", 200_000, 10_000)];
+        let elsewhere = task("elsewhere", 150_000, 90_000).remote(0);
+        let bounds = responses([long, elsewhere, longer]);
+        assert_eq!(bounds, [at_most(20_000), Response::Unknown, at_most(25_000)]);
+    }
+
+    #[test]
+    fn releases_at_whole_nanoseconds_may_be_closer_than_their_period() {
+        // Of 3 kHz the second comes 333 333 ns after the first, when the third task would begin.
+        let hz = |name: &str, hz: u64, budget_ns: u64| {
+            let period = Period::ratio(1_000_000_000, hz).expect("in range");
+            Task::every(name, period).budget(Duration::from_nanos(budget_ns))
+        };
+        let set = [hz("a", 3_000, 100_000), hz("b", 100, 233_333), hz("c", 100, 50_000)];
+        assert_eq!(responses(set)[2], at_most(483_333));
     }
 
     #[test]
@@ -402,15 +434,27 @@ mod tests {
         let slow = |ns| task("slow", 10_000, ns);
         // One without a budget counts as short, above and below.
         let open = Task::every("open", Period::from_ns(500).expect("positive"));
-        assert_eq!(late(&[fast.clone(), open.clone(), slow(101)]), blocked("slow", true));
+        assert_eq!(late(&[fast.clone(), open.clone(), slow(101)]), blocked("slow", false));
         assert_eq!(late(&[fast.clone(), open, slow(100)]), []);
-        // Its own budget has to fit behind; a period of waiting is never certain.
+        // A release comes due in any 100 ns, and every tenth of a period of 110 ns in any 10 ns.
+        assert_eq!(late(&[fast.clone(), slow(200)]), blocked("slow", false));
+        assert_eq!(late(&[fast.clone(), slow(201)]), blocked("slow", true));
+        assert_eq!(late(&[budget(10), slow(191)]), blocked("slow", true));
+        let patient = fast.clone().deadline(Duration::from_nanos(500));
+        assert_eq!(late(&[patient, slow(590)]), blocked("slow", false));
+        let beside = |ns| task("beside", 110, ns);
+        assert_eq!(late(&[budget(10), beside(100)]), blocked("beside", false));
+        assert_eq!(late(&[budget(10), beside(101)]), blocked("beside", true));
+        // Its own budget has to fit behind.
         assert_eq!(late(&[budget(10), slow(90)]), []);
         assert_eq!(late(&[budget(10), slow(91)]), blocked("slow", false));
         let near = budget(10).deadline(Duration::from_nanos(50));
         assert_eq!(late(&[near.clone(), slow(30), task("mid", 5_000, 60)]), blocked("mid", false));
-        // What runs elsewhere keeps nobody waiting; nor do those above alone.
-        assert_eq!(late(&[near, slow(80).remote(0)]), []);
+        // What runs elsewhere keeps nobody waiting but for its post of 5 µs; nor do those above
+        // alone.
+        assert_eq!(late(&[near, slow(80).remote(0)]), [("fast".to_owned(), None, false)]);
+        let far = task("far", 100_000, 10).deadline(Duration::from_nanos(6_000));
+        assert_eq!(late(&[far, task("slow", 1_000_000, 80_000).remote(0)]), []);
         // None is enough alone.
         let third = |name| task(name, 100, 40);
         let together = [("c".to_owned(), None, false)];

@@ -777,9 +777,9 @@ int punctual_executive_remove_counted(punctual_executive *executive, uint32_t in
  *            process may not use; a unit's task without a body or with two; no tasks
  *   -EEXIST  two tasks or units of one name
  *   -ENOENT  a task or unit after one that is not there, or a unit that excludes one
- *   -ENOSPC  the budgets add up to more than the whole CPU; two units overlap, or one is not within
- *            the frame, or no places for all were found; the budget of a task fits into no gap
- *            between units
+ *   -ENOSPC  the budgets on a CPU add up to more than all of it (on any: to more CPUs than are
+ *            allowed); two units overlap, or one is not within the frame, or no places for all were
+ *            found; the budget of a task fits into no gap between units
  *   -E2BIG   more tasks than ranks, or more than 65536 units
  *   -EBUSY   it runs, or is in use by another call
  * Real-time: setup only

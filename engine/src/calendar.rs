@@ -721,8 +721,15 @@ impl CalendarPlan {
     ///
     /// # Real-time: setup only
     pub fn share(&self, task: usize) -> f64 {
+        self.budgets_ns(task) as f64 / self.frame.as_ns() as f64
+    }
+
+    /// The budgets of this task's units in a frame, ns.
+    ///
+    /// # Real-time: setup only
+    pub fn budgets_ns(&self, task: usize) -> u64 {
         let own = self.places.iter().filter(|place| place.task as usize == task);
-        own.map(|place| place.budget_ns as f64).sum::<f64>() / self.frame.as_ns() as f64
+        own.map(|place| place.budget_ns).fold(0, u64::saturating_add)
     }
 
     /// The longest time between two units, ns: that from the last one to the first one of the next

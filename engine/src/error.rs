@@ -25,7 +25,7 @@ use crate::spawn;
 pub use calendar::{CalendarError, LateUnit, UnitPlace};
 pub use follow::FollowError;
 pub use kind::ErrorKind;
-pub use periodic::BuildError;
+pub use periodic::{BuildError, Overfull};
 
 /// An error of this library: a setting that cannot be, a start that failed, an end not planned.
 ///

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | how a thread runs | [`rt_thread`], [`session`], [`safety`] |
 //! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
-//! | what runs | [`segmented`], [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`],
-//! | | [`release_span`] |
+//! | what runs | [`segmented`], [`task`], [`periodic`], [`calendar`], [`pack`],
+//! | | [`budgets`], [`handover`], [`release_span`] |
 //! | what watches | [`monitor`] |
 //! | what is kept | [`counting`], [`recording`], [`file_facts`],
 //! | | [`drain`], [`outcome`] |
@@ -23,6 +23,7 @@
 //! *reader side*.
 #![forbid(unsafe_code)]
 
+pub mod budgets;
 pub mod calendar;
 pub mod clocks;
 pub mod comb;

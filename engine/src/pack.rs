@@ -160,25 +160,38 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
     place
 }
 
-/// The CPU, by index, for one more task than each CPU has already: that of the task which it
-/// follows; or of the first `own` ones, where it fits, with the chain that it goes on, of several
-/// the one whose last period is the longest; or else the least loaded of these. The others have
-/// the tasks that name them, and no more.
+/// The tasks that follow one another, by index: of each such group, and of each task that follows
+/// none and is followed by none, all.
 ///
 /// # Real-time: setup only
-pub fn place(task: &Task, on: &[&[Task]], own: usize, most: f64) -> usize {
-    if let Offset::After(first, _) = task.offset()
-        && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name() == first))
-    {
+pub fn together(tasks: &[Task]) -> Vec<Vec<usize>> {
+    groups(tasks).into_iter().map(|group| group.tasks).collect()
+}
+
+/// The CPU, by index, for more tasks than each CPU has already, all of one period, which stay
+/// [`together`]: that of the task which one of them follows; or of the first `own` ones, where they
+/// fit, with the chain that they go on, of several the one whose last period is the longest; or
+/// else the least loaded of these. The others have the tasks that name them, and no more.
+///
+/// # Real-time: setup only
+pub fn place(more: &[Task], on: &[&[Task]], own: usize, most: f64) -> usize {
+    let followed = more.iter().filter_map(|task| match task.offset() {
+        Offset::After(first, _) => Some(first),
+        _ => None,
+    });
+    let cpu_of =
+        |first: &String| on.iter().position(|tasks| tasks.iter().any(|task| task.name() == first));
+    if let Some(cpu) = followed.filter_map(cpu_of).next() {
         return cpu;
     }
     let on = &on[..own.min(on.len())];
-    let sum = |tasks: &&[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
-    let load: Vec<Weight> = on.iter().map(sum).collect();
-    let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
+    let sum = |tasks: &[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
+    let load: Vec<Weight> = on.iter().map(|tasks| sum(tasks)).collect();
+    let fits = |cpu: &usize| load[*cpu].share + sum(more).share <= most + 1e-9;
     let divisor = |cpu: usize| {
+        let period = more.first()?.period();
         let periods = on[cpu].iter().map(|task| task.period());
-        periods.filter(|period| divides(*period, task.period())).max()
+        periods.filter(|before| divides(*before, period)).max()
     };
     let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
     let longest = |a: &(Period, usize), b: &(Period, usize)| {
@@ -307,16 +320,16 @@ mod tests {
     fn one_more_goes_on_with_its_chain_where_it_fits() {
         let (a, b) = ([task("1", 1_000, 500)], [task("3", 3_000, 300), task("6", 6_000, 300)]);
         let on: [&[Task]; 2] = [&a, &b];
-        assert_eq!(place(&task("new", 12_000, 100), &on, 2, 1.0), 1, "of 1, 3, 6 it goes on 6");
-        assert_eq!(place(&task("new", 12_000, 100), &on, 1, 1.0), 0, "the other is no place");
-        assert_eq!(place(&task("new", 2_000, 100), &on, 2, 1.0), 0);
-        assert_eq!(place(&task("new", 2_000, 1_500), &on, 2, 1.0), 1, "where there is room");
-        assert_eq!(place(&task("new", 700, 100), &on, 2, 1.0), 1, "where least is");
+        assert_eq!(place(&[task("new", 12_000, 100)], &on, 2, 1.0), 1, "of 1, 3, 6 it goes on 6");
+        assert_eq!(place(&[task("new", 12_000, 100)], &on, 1, 1.0), 0, "the other is no place");
+        assert_eq!(place(&[task("new", 2_000, 100)], &on, 2, 1.0), 0);
+        assert_eq!(place(&[task("new", 2_000, 1_500)], &on, 2, 1.0), 1, "where there is room");
+        assert_eq!(place(&[task("new", 700, 100)], &on, 2, 1.0), 1, "where least is");
         let after = task("new", 1_000, 900).after("1", Duration::from_nanos(5));
-        assert_eq!(place(&after, &on, 2, 1.0), 0, "refused there, by the builder");
+        assert_eq!(place(&[after], &on, 2, 1.0), 0, "refused there, by the builder");
         let after = task("new", 1_000, 100).after("3", Duration::from_nanos(5));
-        assert_eq!(place(&after, &on, 1, 1.0), 1, "with whom it follows");
-        assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 2, 1.0), 0);
+        assert_eq!(place(&[after], &on, 1, 1.0), 1, "with whom it follows");
+        assert_eq!(place(&[task("new", 1_000, 1)], &[&[], &[]], 2, 1.0), 0);
     }
 
     #[test]

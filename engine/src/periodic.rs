@@ -32,7 +32,7 @@ use std::time::Duration;
 use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::gcd;
 
-use crate::error::BuildError;
+use crate::error::{BuildError, Overfull};
 use balance::{Class, Group, balance, peak};
 
 pub use crate::task::{Offset, Task};
@@ -135,11 +135,9 @@ impl Periodic {
 }
 
 /// The error for tasks whose budgets ask for `load`, a share of a CPU above 1.
-///
-/// # Real-time: setup only
-pub fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> BuildError {
+fn overload<'t>(load: f64, tasks: impl IntoIterator<Item = &'t Task>) -> BuildError {
     let budget = |task: &Task| Some((task.name().to_owned(), task.budget_ns()?, task.period()));
-    BuildError::Overload(load, None, tasks.into_iter().filter_map(budget).collect())
+    BuildError::Overload(load, Overfull::One, tasks.into_iter().filter_map(budget).collect())
 }
 
 fn check_task(task: &Task) -> Result<(), BuildError> {
@@ -261,14 +259,17 @@ impl Groups<'_> {
         let each = self.places().into_iter().zip(self.heads).zip(weights);
         for (((class, group), &(head, distance_ns)), weight) in each {
             let groups = &mut classes[class].groups;
+            let head_ns = match *self.tasks[head].offset() {
+                Offset::At(ns) => Some(ns),
+                _ => None,
+            };
+            let fixed = head_ns.map(|ns| self.quantum.round(ns));
             if group == groups.len() {
-                let fixed = match *self.tasks[head].offset() {
-                    Offset::At(ns) => Some(self.quantum.round(ns)),
-                    _ => None,
-                };
                 groups.push(Group { members: Vec::new(), fixed });
             }
-            groups[group].members.push((self.quantum.round(distance_ns), weight));
+            // Where it is, not where it would be if its head began the quantum.
+            let at = self.quantum.round(head_ns.unwrap_or(0).saturating_add(distance_ns));
+            groups[group].members.push((at - fixed.unwrap_or(0), weight));
         }
         classes
     }

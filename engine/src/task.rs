@@ -76,6 +76,16 @@ impl Placement {
     pub const fn place(&self) -> &Place {
         &self.0
     }
+
+    /// The CPU that a thread of its own is pinned to; `None` for any, and in a loop.
+    ///
+    /// # Real-time: setup only
+    pub const fn thread_cpu(&self) -> Option<u32> {
+        match &self.0 {
+            Place::Thread(thread) => thread.pinned_to(),
+            Place::Inline | Place::Cpu(_) => None,
+        }
+    }
 }
 
 /// A task: its name, its releases, its limits, its policy for an overrun, and its placement.

@@ -860,9 +860,12 @@ fn tasks_run_on_the_cpu_that_they_were_laid_out_for() {
 #[test]
 fn what_cannot_be_is_refused_and_named() {
     let (work, made) = (Shared::default(), Made::new());
-    assert_eq!(made.add_task(own(c"a", &work).budget(1_500_000)), 0);
-    assert_eq!(made.add_task(own(c"b", &work).budget(1_500_000)), 0);
+    let cpu = punctual_os::affinity::get(0).expect("own").iter().next().expect("one at least");
+    let on_cpu = |name| own(name, &work).budget(1_500_000).place(2, cpu.cast_signed(), 0);
+    assert_eq!(made.add_task(on_cpu(c"a")), 0);
+    assert_eq!(made.add_task(on_cpu(c"b")), 0);
     assert_eq!(made.build(), -libc::ENOSPC);
+    assert!(said().contains(&format!("1.500 of CPU {cpu}: at most 1")), "{}", said());
     // SAFETY: an executive.
     assert_eq!(unsafe { punctual_executive_allow_overload(made.0) }, 0);
     assert_eq!(made.build(), 0);

@@ -291,10 +291,11 @@ fn what_no_calendar_meets_is_refused_by_a_check_and_by_a_run() {
             &["line 5", "80 places in the frame", "at most 64", "a longer period"],
         ),
         (
-            head.to_owned()
+            "[supervisor]\ncpu = 0\n".to_owned()
+                + head
                 + &unit("a", "budget = \"3ms\"")
                 + "[[task]]\nname = \"b\"\nperiod = \"1ms\"\nbudget = \"500us\"\n",
-            &["units and tasks add up to 1.250 of the CPU"],
+            &["add up to 1.250 of CPU 0", "\"b\" 500 µs of 1.00 ms, \"a\" 3.00 ms of 4.00 ms"],
         ),
         (unit("a", "budget = \"1ms\""), &["line 1", "requires a [calendar]"]),
     ] {

@@ -45,9 +45,8 @@ pub enum BuildError {
     After(String, String),
     /// The first has a priority, the second none.
     SomePriorities(String, String),
-    /// The budgets ask for this share of a CPU, of this one where it is known; the tasks that have
-    /// one, with it in ns.
-    Overload(f64, Option<u32>, Vec<(String, u64, Period)>),
+    /// The budgets ask for this share of CPUs; the tasks that have one, with it in ns.
+    Overload(f64, Overfull, Vec<(String, u64, Period)>),
     /// A task is late whatever the phases, behind one that cannot be preempted: its name, and the
     /// words of [`LateTask`](crate::periodic::LateTask).
     Late(String, String),
@@ -67,14 +66,37 @@ pub enum BuildError {
     Cannot(String, &'static str),
 }
 
+/// The CPUs of which budgets ask for more than there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overfull {
+    /// One, whichever that is.
+    One,
+    /// This one.
+    Cpu(u32),
+    /// All that are allowed, so many.
+    All(usize),
+}
+
+impl fmt::Display for Overfull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One => f.write_str("a CPU"),
+            Self::Cpu(cpu) => write!(f, "CPU {cpu}"),
+            Self::All(1) => f.write_str("the only CPU that is allowed"),
+            Self::All(cpus) => write!(f, "the {cpus} CPUs that are allowed"),
+        }
+    }
+}
+
 impl BuildError {
     /// The same, of the tasks of this CPU, where an overload's is known.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub fn on_cpu(mut self, cpu: Option<u32>) -> Self {
-        if let Self::Overload(_, overfull, _) = &mut self {
-            *overfull = cpu;
+        if let (Self::Overload(_, overfull, _), Some(cpu)) = (&mut self, cpu) {
+            *overfull = Overfull::Cpu(cpu);
         }
         self
     }
@@ -171,9 +193,13 @@ impl fmt::Display for BuildError {
                 "a slice of background work must be longer than 0 (got 0 ns): say how long one \
                  takes at most",
             ),
-            Self::Overload(load, cpu, budgets) => {
-                let cpu = cpu.map_or_else(|| "a CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-                write!(f, "the budgets add up to {load:.3} of {cpu}: at most 1 is possible (")?;
+            Self::Overload(load, overfull, budgets) => {
+                let most = match overfull {
+                    Overfull::All(cpus) => *cpus,
+                    _ => 1,
+                };
+                write!(f, "the budgets add up to {load:.3} of {overfull}: ")?;
+                write!(f, "at most {most} is possible (")?;
                 for (at, (name, budget_ns, period)) in budgets.iter().enumerate() {
                     let budget = span(Duration::from_nanos(*budget_ns));
                     let comma = if at == 0 { "" } else { ", " };

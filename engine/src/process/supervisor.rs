@@ -30,6 +30,7 @@ use super::listener::Listener;
 use super::name::is_name;
 use super::shared_memory::SharedMemory;
 use super::spec::{Resolved, Spec};
+use crate::budgets::Budgets;
 use crate::calendar::CalendarPlan;
 use crate::clocks::monotonic_now;
 use crate::error::{BuildError, CalendarError, Error};
@@ -257,12 +258,24 @@ impl Supervisor {
         let tasks = self.periodic_plan()?;
         let plan = ReleasePlan::new(self.calendar.as_ref(), tasks)?;
         self.check_units(&plan)?;
-        let load = self.specs.iter().map(|spec| self.share(spec)).sum::<f64>();
-        // A sum of quotients may be off by a few parts in 10¹⁶.
-        if plan.units() > 0 && load > 1.0 + 1e-9 && !self.overload {
-            return Err(CalendarError::Overload(load, self.thread.pinned_to()).into());
+        if !self.overload {
+            let mut budgets = Budgets::here();
+            self.add_to(&mut budgets);
+            budgets.check()?;
         }
         Ok(plan)
+    }
+
+    /// Adds the budgets of its tasks.
+    ///
+    /// # Real-time: setup only
+    pub fn add_to(&self, budgets: &mut Budgets) {
+        for spec in &self.specs {
+            match self.unit(spec) {
+                Some((plan, task)) => budgets.add_unit(plan, task, self.cpu(spec)),
+                None => budgets.add(&spec.task, self.cpu(spec)),
+            }
+        }
     }
 
     /// Each task of the calendar has one process, of the period of its places.
@@ -293,7 +306,8 @@ impl Supervisor {
             self.specs.iter().filter(|spec| self.unit(spec).is_none()).collect();
         let joint = periodic.iter().map(|spec| spec.task.clone());
         let joint = joint.fold(Periodic::new(), Periodic::task);
-        let joint = if self.overload { joint.allow_overload() } else { joint }.build()?;
+        // Each may have a CPU of its own: whether they fit there is checked with all others.
+        let joint = joint.allow_overload().build()?;
         let phase_ns = |task: &Task| {
             let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name());
             rank.map_or(0, |rank| joint.phase_ns(rank))

@@ -15,11 +15,12 @@ use punctual_core::cycle::{Cycle, IntoFlow};
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Period, Span};
+use punctual_engine::budgets::Budgets;
 use punctual_engine::calendar::{CalendarBuilder, Combination, Unit};
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::duration::span;
 use punctual_engine::error::{BuildError, Error, ExecutiveError};
-use punctual_engine::pack::{pack, place};
+use punctual_engine::pack::{pack, place, together};
 use punctual_engine::periodic::{LateTask, Periodic, Plan};
 use punctual_engine::remote::POST;
 use punctual_engine::rt_thread::RtThread;
@@ -32,7 +33,7 @@ use super::bodies::Ranked;
 use super::idle::Idle;
 use super::lane::Lane;
 use super::process::{Process, supervised};
-use super::shared::{Closing, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared, TaskId};
+use super::shared::{Closing, CpuUse, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared, TaskId};
 use super::team::{Assembly, Clocking};
 use super::thread::{ReleasedBy, ThreadTask};
 use super::work::{Body, Trigger, Work, boxed};
@@ -325,7 +326,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             return Err(ExecutiveError::CalendarCpus.into());
         }
         let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
-        let places = places(&bodies, &cpus, &rules);
+        let places = places(&bodies, &threads, &cpus, &rules);
         bodies.into_iter().zip(places).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
         let beside = (grace, calendar.is_some());
@@ -343,6 +344,22 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             entries[entry].make_page(PageKind::Lateness);
         }
         let supervisor = supervised(processes, name, &thread, clocking.is_machine())?;
+        let mut budgets = Budgets::here();
+        for (task, _) in &threads {
+            task.add_to(&mut budgets);
+        }
+        if let Some((plan, _)) = &rules.calendar {
+            (0..plan.tasks()).for_each(|task| budgets.add_unit(plan, task, cpus[0]));
+        }
+        if let Some((supervisor, _)) = &supervisor {
+            supervisor.add_to(&mut budgets);
+        }
+        if !overload {
+            let mut with_loops = budgets.clone();
+            let lane_cpus = lane_tasks.iter().zip(&cpus);
+            lane_cpus.for_each(|(tasks, cpu)| tasks.add_to(&mut with_loops, *cpu));
+            with_loops.check()?;
+        }
 
         let own =
             lanes.iter().map(Lane::demand).chain(threads.iter().map(|(task, _)| task.demand()));
@@ -359,7 +376,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         }
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
         let tasks = (entries, lane_tasks);
-        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, demands));
+        let cpu_use = CpuUse { demands, budgets };
+        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, cpu_use));
         let shared = Arc::new(shared);
         let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
@@ -388,9 +406,11 @@ impl Main {
     fn of(own: &[Own<'_>], threads: &[Elsewhere<'_>], rules: &Rules) -> Result<Self, Error> {
         let released = threads.iter().filter(|(_, _, work)| matches!(work, Work::Body(_)));
         let released = released.map(|(_, task, _)| task);
-        let tasks: Vec<Task> =
-            own.iter().map(|(_, task, _)| task).chain(released).cloned().collect();
-        rules.check_load(tasks.iter())?;
+        let own = || own.iter().map(|(_, task, _)| task);
+        // One thread runs them, wherever it is.
+        let alone = rules.periodic(own().cloned());
+        alone.check().map_err(|why| why.on_cpu(rules.thread.pinned_to()))?;
+        let tasks: Vec<Task> = own().chain(released).cloned().collect();
         let joint = rules.periodic(tasks).allow_overload().build()?;
         Ok(Self { joint, thread: rules.thread.clone() })
     }
@@ -623,34 +643,49 @@ fn cpus_of(
     Ok(Cpus { cpus: lanes, own })
 }
 
-/// The loop of each task.
-fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], rules: &Rules) -> Vec<usize> {
+/// The loop of each task: of those that follow one another one, also where that is given for one of
+/// them alone.
+fn places(
+    bodies: &[Own<'_>],
+    threads: &[Elsewhere<'_>],
+    cpus: &[Option<u32>],
+    rules: &Rules,
+) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
     let fixed = |task: &Task| match task.placement().place() {
         Place::Cpu(cpu) => cpus.iter().position(|&lane| lane == Some(*cpu)),
         _ => None,
     };
-    let on: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
-    if on.iter().all(Option::is_none) {
+    let mut at: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
+    // Threads of their own take their CPUs too.
+    let pinned = |cpu: &Option<u32>| {
+        let here = |task: &&Task| cpu.is_some() && task.placement().thread_cpu() == *cpu;
+        threads.iter().map(|(_, task, _)| task).filter(here).cloned().collect()
+    };
+    let mut lanes: Vec<Vec<Task>> = cpus.iter().map(pinned).collect();
+    if at.iter().all(Option::is_none) && lanes.iter().all(Vec::is_empty) {
         return pack(&tasks, rules.own_cpus, rules.most);
     }
     // One after the other beside those whose place is given.
-    let mut lanes: Vec<Vec<Task>> = cpus.iter().map(|_| Vec::new()).collect();
-    for (task, on) in tasks.iter().zip(&on) {
-        lanes.iter_mut().enumerate().filter(|(at, _)| Some(*at) == *on).for_each(|(_, lane)| {
-            lane.push(task.clone());
-        });
-    }
-    let mut at = Vec::new();
-    for (task, on) in tasks.iter().zip(on) {
-        let beside: Vec<&[Task]> = lanes.iter().map(Vec::as_slice).collect();
-        let place = on.unwrap_or_else(|| place(task, &beside, rules.own_cpus, rules.most));
-        if on.is_none() {
-            lanes[place].push(task.clone());
+    let together = together(&tasks);
+    for group in &together {
+        let Some(place) = group.iter().find_map(|&task| at[task]) else { continue };
+        for &task in group {
+            let place = *at[task].get_or_insert(place);
+            lanes[place].push(tasks[task].clone());
         }
-        at.push(place);
     }
-    at
+    for group in &together {
+        if group.iter().any(|&task| at[task].is_some()) {
+            continue;
+        }
+        let beside: Vec<&[Task]> = lanes.iter().map(Vec::as_slice).collect();
+        let more: Vec<Task> = group.iter().map(|&task| tasks[task].clone()).collect();
+        let place = place(&more, &beside, rules.own_cpus, rules.most);
+        group.iter().for_each(|&task| at[task] = Some(place));
+        lanes[place].extend(more);
+    }
+    at.into_iter().map(|place| place.unwrap_or(0)).collect()
 }
 
 /// Units at fixed places of a frame that comes round for ever: for whoever knows at which instant

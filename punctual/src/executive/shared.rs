@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
+use std::slice;
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use punctual_core::cycle::CancelToken;
 use punctual_core::stats::{Counts, PageKind, View};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::budgets::Budgets;
 use punctual_engine::calendar::{CalendarPlan, Combination};
 use punctual_engine::counting::{CycleCounting, StatsPage, Words, blank};
 use punctual_engine::duration::ns;
@@ -26,7 +28,7 @@ use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::Stats;
 use punctual_engine::pack::{Placed, place};
-use punctual_engine::periodic::{self, LateTask, Periodic, Plan, Successor};
+use punctual_engine::periodic::{LateTask, Periodic, Plan, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Caution, Demand, check_demands};
@@ -91,6 +93,12 @@ impl LaneTasks {
         Self { tasks, plan }
     }
 
+    /// Adds the budgets of those that run here, a loop on this CPU.
+    pub(super) fn add_to(&self, budgets: &mut Budgets, cpu: Option<u32>) {
+        let own = self.tasks.iter().filter(|task| !task.is_remote());
+        own.for_each(|task| budgets.add(task, cpu));
+    }
+
     /// True where one of them may have to be cancelled.
     pub(super) fn cancels(&self) -> bool {
         self.tasks.iter().any(|task| task.overrun_policy() == OnOverrun::Terminate)
@@ -104,6 +112,15 @@ struct AddedTask {
     entry: usize,
     task: Task,
     demand: Demand,
+}
+
+/// What an executive's loops, threads, units and processes take of their CPUs, as it was built.
+#[derive(Debug)]
+pub(super) struct CpuUse {
+    /// The shares that they take at most.
+    pub(super) demands: Vec<Demand>,
+    /// The budgets of all but the tasks of its loops, which may change.
+    pub(super) budgets: Budgets,
 }
 
 /// All tasks.
@@ -138,27 +155,6 @@ impl Rules {
         if self.overload { periodic.allow_overload() } else { periodic }
     }
 
-    /// Checks that the budgets of all that runs on the main loop's CPU fit there.
-    pub(super) fn check_load<'t>(
-        &self,
-        tasks: impl Iterator<Item = &'t Task>,
-    ) -> Result<(), Error> {
-        let elsewhere = |task: &&Task| match task.placement().place() {
-            Place::Thread(thread) => {
-                thread.pinned_to().is_some() && thread.pinned_to() != self.thread.pinned_to()
-            }
-            _ => false,
-        };
-        let on_cpu: Vec<&Task> = tasks.filter(|task| !elsewhere(task)).collect();
-        let load: f64 = on_cpu.iter().copied().map(Task::load).sum();
-        // A sum of quotients may be off by a few parts in 10¹⁶.
-        if load > 1.0 + 1e-9 && !self.overload {
-            let why = periodic::overload(load, on_cpu);
-            return Err(why.on_cpu(self.thread.pinned_to()).into());
-        }
-        Ok(())
-    }
-
     /// Warnings about the tasks that may be late in `plan` and were not so `before`; refuses a new
     /// one where no phases help and the thread is strict.
     fn late(&self, plan: &Plan, before: &Plan) -> Result<Vec<String>, Error> {
@@ -191,8 +187,7 @@ pub(super) struct Shared<'env> {
     /// then those of tasks that come while it runs.
     pub(super) threads: Vec<ThreadSlot<'env>>,
     pub(super) starter: Starter,
-    /// The shares of CPUs that its loops, threads and processes take at most, as it was built.
-    demands: Vec<Demand>,
+    cpu_use: CpuUse,
     pub(super) idle: IdleCounts,
     /// True where there is a task that may have to be cancelled.
     pub(super) cancels: AtomicBool,
@@ -213,7 +208,7 @@ impl<'env> Shared<'env> {
         threads: usize,
         rules: Rules,
         (entries, lane_tasks): (Vec<Entry>, Vec<LaneTasks>),
-        (cancels, demands): (bool, Vec<Demand>),
+        (cancels, cpu_use): (bool, CpuUse),
     ) -> Self {
         let (entries, added) = (Entries::new(entries), Vec::new());
         let tasks = AllTasks { entries, lanes: lane_tasks, added };
@@ -223,7 +218,7 @@ impl<'env> Shared<'env> {
             lanes,
             threads: (0..threads + ADDED_MAX).map(|at| ThreadSlot::new(at >= threads)).collect(),
             starter: Starter::default(),
-            demands,
+            cpu_use,
             idle: IdleCounts::default(),
             cancels: AtomicBool::new(cancels),
             rules,
@@ -417,7 +412,9 @@ impl<'env> Shared<'env> {
         self.rules.periodic(before.chain([&task]).cloned()).allow_overload().check()?;
         let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
         let at = match task.placement().place() {
-            Place::Inline => place(&task, &on, self.rules.own_cpus, self.rules.most),
+            Place::Inline => {
+                place(slice::from_ref(&task), &on, self.rules.own_cpus, self.rules.most)
+            }
             Place::Cpu(cpu) => {
                 let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
                 let at = self.lanes.iter().position(is);
@@ -480,6 +477,26 @@ impl<'env> Shared<'env> {
         }
     }
 
+    /// Checks that the budgets of all tasks fit on their CPUs, with these in the loops, and one
+    /// more in a thread of its own.
+    fn check_budgets<'t>(
+        &self,
+        lanes: impl Iterator<Item = &'t LaneTasks>,
+        more: Option<&Task>,
+    ) -> Result<(), Error> {
+        if self.rules.overload {
+            return Ok(());
+        }
+        let mut budgets = self.cpu_use.budgets.clone();
+        for (lane, tasks) in self.lanes.iter().zip(lanes) {
+            tasks.add_to(&mut budgets, lane.cpu);
+        }
+        let tasks = self.tasks();
+        let in_threads = tasks.added.iter().map(|added| &added.task).chain(more);
+        in_threads.for_each(|task| budgets.add(task, task.placement().thread_cpu()));
+        Ok(budgets.check()?)
+    }
+
     /// Has the monitor look at tokens from now on, where this task may have to be cancelled.
     fn cancels_with(&self, task: &Task) {
         if task.overrun_policy() == OnOverrun::Terminate {
@@ -497,10 +514,13 @@ impl<'env> Shared<'env> {
     ) -> Result<(), Error> {
         let next = self.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan);
         let Successor { plan, ranks } = next.map_err(|why| why.on_cpu(self.lanes[at].cpu))?;
-        let warnings = match new {
-            Some(_) => self.rules.late(&plan, &lane.plan)?,
-            None => Vec::new(),
-        };
+        let mut warnings = Vec::new();
+        if new.is_some() {
+            let mut lanes = self.tasks().lanes.clone();
+            lanes[at].tasks.clone_from(&tasks);
+            self.check_budgets(lanes.iter(), None)?;
+            warnings = self.rules.late(&plan, &lane.plan)?;
+        }
         let calendar = self.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
             Combination::with_gap(calendar, &plan, *gap)
@@ -539,8 +559,7 @@ impl<'env> Shared<'env> {
             let tasks = self.tasks();
             (tasks.lanes.clone(), tasks.added.clone())
         };
-        let main = lanes[0].tasks.iter().chain(added.iter().map(|added| &added.task));
-        rules.check_load(main.chain([&task]))?;
+        self.check_budgets(lanes.iter(), Some(&task))?;
         let at = self.threads.iter().position(ThreadSlot::is_free).ok_or_else(|| {
             Error::from(ExecutiveError::AddedThreads(task.name().to_owned(), ADDED_MAX))
         })?;
@@ -554,7 +573,8 @@ impl<'env> Shared<'env> {
         let entry = self.tasks().entries.next();
         let thread = ThreadTask::new(entry, task.clone(), released_by, (&rules.thread, rank));
         let (beside, demand) = (Some(thread.placed()), thread.demand());
-        let demands = self.demands.iter().copied().chain(added.iter().map(|added| added.demand));
+        let demands =
+            self.cpu_use.demands.iter().copied().chain(added.iter().map(|added| added.demand));
         let demands: Vec<Demand> = demands.collect();
         let known = check_demands(&demands).unwrap_or_default();
         let cautions = check_demands(&[&demands[..], &[demand]].concat())?;

@@ -20,6 +20,7 @@ use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Strategy, Wait};
+use punctual_engine::budgets::Budgets;
 use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
@@ -127,6 +128,11 @@ impl ThreadTask {
             return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());
         }
         Ok(())
+    }
+
+    /// Adds its budget.
+    pub(super) fn add_to(&self, budgets: &mut Budgets) {
+        budgets.add(&self.task, self.cpu);
     }
 
     /// Its number among all tasks.

@@ -272,13 +272,17 @@ fn what_cannot_be_is_refused() {
     let mut back = Restart::default();
     back.pause = Span::from_ns(-1);
     assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("must not be negative"));
-    let half = |name: &str| {
-        let half = spec(name);
-        Spec { task: half.task.clone().budget(Duration::from_micros(1_200)), ..half }
+    let allowed = punctual_os::affinity::get(0).expect("own");
+    let cpus: Vec<u32> = allowed.iter().take(2).collect();
+    let half = |name: &str, cpu| {
+        let task = spec(name).task.budget(Duration::from_micros(1_200));
+        Spec { task, thread: RtThread::cpu(cpu), ..spec(name) }
     };
-    let both = || with(half("a")).task(half("b"));
-    assert!(refused(both()).contains("1.200"), "the sum");
-    assert!(both().allow_overload().build().is_ok());
+    let both = |other| with(half("a", cpus[0])).task(half("b", other));
+    let full = format!("1.200 of CPU {}: at most 1", cpus[0]);
+    assert!(refused(both(cpus[0])).contains(&full), "the sum on one CPU");
+    assert!(both(cpus[0]).allow_overload().build().is_ok());
+    assert!(cpus.len() < 2 || both(cpus[1]).build().is_ok(), "each has a CPU");
     assert!(refused(with(Spec { safe: vec![0; 4_097], ..spec("a") })).contains("4096"));
     assert!(refused(with(spec("a")).name("../x")).contains("invalid name"));
     let alone = Registration::from_env(None).expect_err("no supervisor");

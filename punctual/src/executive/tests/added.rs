@@ -83,7 +83,9 @@ fn one_runs_in_a_thread_of_its_own_until_it_is_removed_and_is_dropped_by_who_rem
 
 #[test]
 fn there_may_be_so_many_and_what_cannot_be_is_refused() {
-    let (plan, _) = quick().task(task("main", 1_000), |_| ()).build().expect("fine");
+    let cpu = cpus()[0];
+    let pinned = quick().thread(sleeping().pinned(Some(cpu)));
+    let (plan, _) = pinned.task(task("main", 1_000), |_| ()).build().expect("fine");
     let ((), summary) = plan
         .run_with(ms(60_000), |handle| {
             let added: Vec<_> = (0..ADDED_MAX)
@@ -99,7 +101,8 @@ fn there_may_be_so_many_and_what_cannot_be_is_refused() {
             assert!(message.contains("must be below the executive's 80 (got 90)"), "{message}");
             let nowhere = Placement::thread(RtThread::cpu(100_000));
             assert!(handle.add(task("nowhere", 1_000).placed(nowhere), |_| ()).is_err());
-            let whole = own("whole", 1_000).budget(Duration::from_micros(1_000));
+            let beside = Placement::thread(RtThread::cpu(cpu).wait(WaitPolicy::sleep()));
+            let whole = task("whole", 1_000).placed(beside).budget(Duration::from_micros(1_000));
             let half = task("half", 1_000).budget(Duration::from_micros(500));
             let half = handle.add(half, |_| ()).expect("it fits");
             assert!(handle.add(whole, |_| ()).is_err(), "no time is left for it");

@@ -144,6 +144,86 @@ fn an_overfull_cpu_is_named() {
 }
 
 #[test]
+fn an_overfull_cpu_is_named_whatever_fills_it() {
+    let [one, two] = cpus()[..] else { return };
+    let us = Duration::from_micros;
+    let takes = |name: &str, budget_us| task(name, 1_000).budget(us(budget_us));
+    let on = |cpu| Placement::thread(RtThread::cpu(cpu).wait(WaitPolicy::sleep()));
+    let full = |message: String, load: &str, cpu| {
+        assert!(message.contains(&format!("{load} of CPU {cpu}: at most 1")), "{message}");
+    };
+    // A loop's task and a thread, on another CPU than the main loop's.
+    let second = takes("a", 900).placed(Placement::cpu(two));
+    let thread = takes("b", 900).placed(on(two));
+    let both = || quick().cpus([one, two]).task(second.clone(), go).task(thread.clone(), go);
+    full(refused(both()), "1.800", two);
+    assert!(both().allow_overload().build().is_ok());
+    // The units of a calendar and a thread.
+    let frame = Calendar::frame(Period::from_ns(4_000_000).expect("in range"));
+    let calendar = frame.unit(Unit::new("unit", ms(2)), go);
+    let pinned = || quick().thread(sleeping().pinned(Some(one)));
+    let beside = takes("c", 800).placed(on(one));
+    full(refused(pinned().calendar(calendar).task(beside, go)), "1.300", one);
+    // A process.
+    let process = Process::command(["/bin/true"]).cpu(one);
+    let beside = pinned().task(takes("a", 500), go).external(takes("d", 600), process);
+    full(refused(beside), "1.100", one);
+    // While it runs, in the loop and in a thread.
+    let running = pinned().task(takes("a", 200), go).task(takes("e", 700).placed(on(one)), go);
+    let (plan, _) = running.build().expect("fine");
+    let added = plan.run_with(ms(60_000), |handle| {
+        let inline = handle.add(takes("f", 700), go).expect_err("refused").to_string();
+        let apart = handle.add(takes("g", 700).placed(on(one)), go).expect_err("refused");
+        let other = handle.add(takes("h", 700).placed(on(two)), go);
+        handle.stop();
+        (inline, apart.to_string(), other.is_ok())
+    });
+    let (inline, apart, is_other_fine) = added.expect("it starts").0;
+    full(inline, "1.600", one);
+    full(apart, "1.600", one);
+    assert!(is_other_fine);
+}
+
+#[test]
+fn budgets_of_threads_that_run_anywhere_have_all_cpus() {
+    let any = || Placement::thread(RtThread::any());
+    let takes = |name: &str| task(name, 1_000).budget(Duration::from_micros(600)).placed(any());
+    let allowed = affinity::get(0).expect("own").count() as usize;
+    let many =
+        |tasks: usize| (0..tasks).fold(quick(), |all, n| all.task(takes(&n.to_string()), go));
+    assert!(many(allowed).build().is_ok());
+    let message = refused(many(2 * allowed));
+    assert!(message.contains(&format!("at most {allowed} is possible")), "{message}");
+}
+
+#[test]
+fn tasks_that_follow_one_another_stay_together_beside_tasks_with_a_place() {
+    let [one, two] = cpus()[..] else { return };
+    let us = Duration::from_micros;
+    let takes = |name: &str, budget_us| task(name, 1_000).budget(us(budget_us));
+    let placed = |builder: ExecutiveBuilder<'_>| {
+        let layout = builder.build().expect("fine").0.layout();
+        let cpu = |name: &str| layout.iter().find(|at| at.name == name).and_then(|at| at.cpu);
+        [cpu("a"), cpu("b")]
+    };
+    let fixed = || quick().cpus([one, two]).task(takes("x", 600).placed(Placement::cpu(one)), go);
+    let follows = || takes("b", 200).after("a", us(100));
+    // In either order; and with one of them that has a place.
+    let orders = [
+        fixed().task(follows(), go).task(takes("a", 300), go),
+        fixed().task(takes("a", 300), go).task(follows(), go),
+        fixed().task(takes("a", 300), go).task(follows().placed(Placement::cpu(two)), go),
+    ];
+    for builder in orders {
+        assert_eq!(placed(builder), [Some(two); 2]);
+    }
+    // A thread fills its CPU too.
+    let thread = takes("t", 600).placed(Placement::thread(RtThread::cpu(one)));
+    let beside = quick().cpus([one, two]).task(thread, go);
+    assert_eq!(placed(beside.task(takes("a", 300), go).task(follows(), go)), [Some(two); 2]);
+}
+
+#[test]
 fn a_task_that_comes_later_is_warned_of_as_one_that_was_there() {
     let long = |name: &str, takes_ms| task(name, 100_000).budget(ms(takes_ms));
     let (executive, _) = quick().task(task("servo", 1_000), go).build().expect("fine");
@@ -280,10 +360,6 @@ fn names_and_periods_are_looked_at_wherever_a_task_runs() {
     assert!(message.contains("below the executive's 80 (got 80)"), "{message}");
     let low = quick().thread(sleeping().fifo(1)).task(task("a", 1_000).placed(own()), go);
     assert!(refused(low).contains("below the executive's 1"));
-    let half = |name: &str| task(name, 1_000).budget(Duration::from_micros(600)).placed(own());
-    let both = || quick().task(half("a"), go).task(half("b"), go);
-    assert!(refused(both()).contains("1.200"), "the sum");
-    assert!(both().allow_overload().build().is_ok());
     let processes = quick().external(task("a b", 1_000), Process::joining());
     assert!(refused(processes).contains("\"a b\""));
 }

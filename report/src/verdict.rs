@@ -324,11 +324,13 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
     let supported = matches!(result.class, SteppingClass::Good | SteppingClass::Fair);
-    let seen = format!(
-        "intervals are off by up to {} in {} cycles",
-        format::ns(Some(worst)),
-        format::count(n)
-    );
+    // An interval was seen, so that none is no count: the data do not have it.
+    let cycles = match n {
+        0 => "an unknown number of".to_owned(),
+        n => format::count(n),
+    };
+    let seen =
+        format!("intervals are off by up to {} in {cycles} cycles", format::ns(Some(worst)),);
     let (answer, lead, rest) = match supported {
         true if lost > 0 => (
             Answer::Unknown,
@@ -342,9 +344,8 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
             Answer::Unknown,
             "not shown yet",
             format!(
-                ": {} cycles are too few to trust the worst of them; at least {} are \
+                ": {cycles} cycles are too few to trust the worst of them; at least {} are \
                  needed",
-                format::count(n),
                 format::count(CYCLES_MIN)
             ),
         ),

@@ -586,6 +586,8 @@ fn a_question_that_data_without_a_period_do_not_answer_is_named() {
     let page = stdout(&analysed("linuxcnc/latency-histogram.txt", &[]));
     let row = page.lines().find(|row| row.contains("base (intervals)")).expect("a row");
     assert!(row.ends_with("   -        -"), "{row}");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(" in an unknown number of cycles; "), "{page}");
 }
 
 #[test]

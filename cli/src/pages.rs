@@ -197,6 +197,11 @@ fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
     if !is_pair(results) || paths[0] == paths[1] {
         return None;
     }
+    // Tasks, figures of an application and settings are nothing that is late.
+    let has_no_runs = |shown: &Shown| shown.report.body.runs().is_empty();
+    if results.iter().all(has_no_runs) {
+        return None;
+    }
     // What one of them was measured against stands in its own result, which judged by it.
     if is_against(&results[0], &results[1]) || is_against(&results[1], &results[0]) {
         return None;

@@ -306,6 +306,10 @@ fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
     fs::write(&path, failed.to_string()).expect("writable");
     let page = report(&[text(&path)], &dir.path("page.html"));
     assert!(page.contains("The run failed:") && !page.contains("limit or claim"), "{page}");
+    // Beside each other they have nothing that is compared, and no note that it was not.
+    let page = report(&[text(&path), text(&stored("run.json"))], &dir.path("two.html"));
+    assert!(page.contains("failed: What became of each task"), "{page}");
+    assert!(!page.contains("not compared"), "{page}");
 }
 
 #[test]

@@ -175,6 +175,9 @@ pub(crate) const PARTITIONS_SINCE: (u32, u32) = (6, 1);
 /// The first kernel whose root group lists their CPUs (`cpuset.cpus.isolated`).
 const PARTITIONS_LISTED_SINCE: (u32, u32) = (6, 8);
 
+/// Why a container cannot see the partitions of its host.
+const NOT_THE_ROOT: &str = "not the root of the machine's control groups";
+
 /// Starts of the names of a group's own files; all else in its directory is a group.
 const GROUP_FILES: [&str; 10] =
     ["cgroup.", "cpu.", "cpuset.", "dmem.", "hugetlb.", "io.", "irq.", "memory.", "misc.", "pids."];
@@ -190,6 +193,11 @@ fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
     if release.is_some_and(|release| release < PARTITIONS_SINCE) {
         return list;
     }
+    let kind = source.text(&format!("{mount}/cgroup.type"));
+    if kind.is_known() {
+        // The root has no such file.
+        return Fact::unreadable(kind.origin(), NOT_THE_ROOT);
+    }
     let has_cpuset = |text: String| text.split_ascii_whitespace().any(|word| word == "cpuset");
     source.text(&format!("{mount}/cgroup.controllers")).map(has_cpuset).and_then(
         |available, origin| match release {
@@ -204,7 +212,7 @@ fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
                 )
             }
             // The list is the root's alone.
-            _ => Fact::unreadable(origin, "not the root of the machine's control groups"),
+            _ => Fact::unreadable(origin, NOT_THE_ROOT),
         },
     )
 }
@@ -712,8 +720,13 @@ mod tests {
         assert!(absent(&isolated("5.10.0\n", &[controllers, on])));
         let cpu = ("/sys/fs/cgroup/cgroup.controllers", "cpu io\n");
         assert!(absent(&isolated("6.1.0\n", &[cpu, on])));
-        // A container's own root has no list.
+        // A container's own root has no list, and before there was one, a kind.
         assert!(isolated("6.8.0\n", &[controllers, on]).why().is_some());
+        let kind = ("/sys/fs/cgroup/cgroup.type", "domain\n");
+        for files in [[controllers, on, kind], [controllers, off, kind], [cpu, off, kind]] {
+            let found = isolated("6.1.0\n", &files);
+            assert_eq!(found.why(), Some(NOT_THE_ROOT), "{files:?}");
+        }
     }
 
     #[test]

@@ -982,10 +982,7 @@ fn setup(run: &RunInfo) -> Setup {
 fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let run = |run: &Run| {
         let outcome = &run.outcome;
-        let max_ns = outcome.lateness_ns.max.map(|ns| ns as i64);
-        let histogram = &outcome.histogram;
-        let beyond = histogram.overflow.saturating_add(outcome.censored);
-        let mut series = LatenessSeries::of_buckets(&histogram.buckets, beyond, max_ns);
+        let mut series = LatenessSeries::of_figures(outcome);
         // Other programs and columns of lateness have their wakes alone, unless they say that
         // nothing was missed.
         series.of_wakes = match outcome.imported {

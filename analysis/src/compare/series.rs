@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::count::EventCount;
-use crate::histogram::ViewBucket;
+use crate::histogram::{Bucket, ViewBucket};
+use crate::recording::RunFigures;
 use crate::release::{Falling, Walk};
 
 /// The most chunks of a series; when they are full, neighbours are merged.
@@ -54,9 +55,33 @@ pub struct LatenessSeries {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<(i64, i64, u64)>")]
     pub buckets: Vec<ViewBucket>,
+    /// What another program left out of its histogram, as [lower, upper, count]: it lies somewhere
+    /// between the end of that and the largest value. Not there where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<(i64, i64, u64)>")]
+    pub left_out: Option<ViewBucket>,
 }
 
 impl LatenessSeries {
+    /// The histogram of a result, without the order of its cycles.
+    pub fn of_figures(outcome: &RunFigures) -> Self {
+        let (view, max_ns) = (&outcome.histogram, outcome.lateness_ns.max);
+        let left_out = outcome.imported.as_ref().filter(|_| view.overflow > 0).map(|imported| {
+            let last_ns = || view.buckets.last().map(|bucket| bucket.upper_ns);
+            let least_ns = || imported.limit_ns.or_else(last_ns).unwrap_or(i64::MIN);
+            let between = imported.beyond_ns(max_ns);
+            let (lowest_ns, highest_ns) = between.unwrap_or_else(|| (least_ns(), i64::MAX - 1));
+            Bucket { lowest_ns, highest_ns, count: view.overflow }
+        });
+        let beyond = if left_out.is_some() { 0 } else { view.overflow };
+        let beyond = beyond.saturating_add(outcome.censored);
+        let series = Self::of_buckets(&view.buckets, beyond, max_ns.map(|ns| ns as i64));
+        let Some(left_out) = left_out else { return series };
+        let cell = [(cell_of(left_out.highest_ns), left_out.count)];
+        let chunks = series.chunks.iter().map(|cells| merged(cells, &cell)).collect();
+        Self { chunks, left_out: Some(left_out.into()), ..series }
+    }
+
     /// A histogram alone: its buckets, and how much lies beyond its end.
     pub fn of_buckets(buckets: &[ViewBucket], beyond: u64, max_ns: Option<i64>) -> Self {
         let mut cells: Vec<(u16, u64)> = buckets
@@ -90,8 +115,14 @@ impl LatenessSeries {
         let mut chunks: Vec<Cells> = chunks.collect();
         chunks.retain(|cells| !cells.is_empty());
         let max_ns = self.wakes_max_ns;
-        let (missed_chunks, buckets) = (Vec::new(), Vec::new());
-        Some(Self { chunks, max_ns, missed_chunks, missed: 0, of_wakes: true, buckets, ..*self })
+        Some(Self {
+            chunks,
+            max_ns,
+            of_wakes: true,
+            ordered: self.ordered,
+            wakes_max_ns: self.wakes_max_ns,
+            ..Self::default()
+        })
     }
 
     /// Releases, missed ones included.
@@ -154,10 +185,9 @@ impl LatenessSeries {
             chunks: kept(&self.chunks),
             missed: missed_chunks.iter().map(|cells| count(cells)).sum(),
             missed_chunks,
-            max_ns: None,
-            wakes_max_ns: None,
-            buckets: Vec::new(),
-            ..*self
+            ordered: self.ordered,
+            of_wakes: self.of_wakes,
+            ..Self::default()
         }
     }
 
@@ -169,10 +199,11 @@ impl LatenessSeries {
 
     /// Releases later than `ns`, at least and at most: a bucket may hold it.
     pub(super) fn later_within(&self, ns: i64) -> (u64, u64) {
-        if !self.buckets.is_empty() {
+        if !self.buckets.is_empty() || self.left_out.is_some() {
+            let held = || self.buckets.iter().chain(&self.left_out);
             let within = |sum: u64, bucket: &ViewBucket| sum.saturating_add(bucket.count);
-            let beyond = self.releases().saturating_sub(self.buckets.iter().fold(0, within));
-            let buckets = self.buckets.iter().map(|bucket| bucket.closed());
+            let beyond = self.releases().saturating_sub(held().fold(0, within));
+            let buckets = held().map(|bucket| bucket.closed());
             let EventCount { least, most, .. } = EventCount::of_buckets(ns, buckets, beyond);
             return (least, most);
         }
@@ -387,6 +418,7 @@ impl Builder {
             of_wakes: false,
             wakes_max_ns: self.wakes_max_ns,
             buckets: Vec::new(),
+            left_out: None,
         }
     }
 }
@@ -447,5 +479,42 @@ pub(super) mod tests {
         let series = builder.finish(1);
         let turns = [0, 1].map(|turn| series.of_turns(2, |at| at == turn).missed);
         assert_eq!(turns, [0, 1]);
+    }
+    #[test]
+    fn what_another_program_left_out_is_no_later_than_its_largest() {
+        use crate::imported::{Imported, ImportedQuantity};
+        use crate::recording::{Recording, RecordingConfig};
+
+        // cyclictest -h 100: 500 overflows, and the largest was 180 µs.
+        let counted = |max_ns: Option<f64>| {
+            let mut outcome = Recording::new(RecordingConfig::default()).finish(0);
+            outcome.histogram.buckets = vec![(5_000, 6_000, 59_500).into()];
+            outcome.histogram.overflow = 500;
+            outcome.lateness_ns.max = max_ns;
+            outcome.imported = Some(Imported {
+                format: String::new(),
+                program: "cyclictest".to_owned(),
+                version: None,
+                command: None,
+                holds: ImportedQuantity::Lateness,
+                values_ns: outcome.lateness_ns.clone(),
+                resolution_ns: Some(1e3),
+                rounding_ns: 999.0,
+                limit_ns: Some(100_000),
+                overflow: 500,
+                cannot_know: Vec::new(),
+            });
+            LatenessSeries::of_figures(&outcome)
+        };
+        let series = counted(Some(180_000.0));
+        let within = |ns| series.later_within(ns);
+        assert_eq!((within(99_999), within(150_000)), ((500, 500), (0, 500)));
+        assert_eq!((within(180_999), within(1_000_000)), ((0, 0), (0, 0)));
+        assert_eq!((series.releases(), series.is_open(), series.is_sound()), (60_000, false, true));
+        // No end of it is a threshold: it would be far from the one that was meant.
+        assert_eq!(threshold_ns(&[&series], 150_000, 150_527), 150_527);
+        // Where they end is unknown.
+        let series = counted(None);
+        assert_eq!((series.later_within(1_000_000), series.is_open()), ((0, 500), true));
     }
 }

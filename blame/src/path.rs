@@ -140,8 +140,12 @@ impl TimerThread {
         // One that was preempted while it served goes on without another entry.
         let serves = calls == runs && is_soft
             || matches!(before[calls].activity, Activity::Softirq { number: Self::SOFTIRQ, .. });
-        let is_thread = Self::NAMES.iter().any(|name| task.name.as_bytes().starts_with(name));
-        (serves && is_thread).then_some((runs + 1, task))
+        (serves && Self::is_named_so(&task)).then_some((runs + 1, task))
+    }
+
+    /// Returns true for a thread with the name of one that serves timers.
+    pub(crate) fn is_named_so(task: &TaskName) -> bool {
+        Self::NAMES.iter().any(|name| task.name.as_bytes().starts_with(name))
     }
 
     /// The first piece of these in which a thread is on its way to serve a timer.

@@ -7,6 +7,7 @@ use punctual_trace::event::{
     CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind, Vector,
 };
 
+use crate::path::TimerThread;
 use crate::ring::Ring;
 use crate::spread::bucket;
 use crate::stall::Silence;
@@ -374,6 +375,21 @@ impl CpuTimeline {
     /// one.
     pub(crate) const fn visit_ns(&self) -> u64 {
         self.visit_ns
+    }
+
+    /// The instant, ns, no earlier than which the clock was read by which a timer's function is
+    /// called now, in this context: the begin of the interrupt that calls it. With PREEMPT_RT a
+    /// thread does so: it reads the clock once, and may have lost the CPU since, for any time.
+    pub(crate) fn clock_read_since_ns(&self, context: ContextFlags) -> u64 {
+        let is_interrupt = |frame: &Activity| !matches!(frame, Activity::TimerCallback { .. });
+        let is_thread = || self.current.is_some_and(|task| TimerThread::is_named_so(&task));
+        if self.frames().any(is_interrupt) {
+            self.visit_ns
+        } else if context.is_soft_interrupt() || (!context.is_interrupt() && is_thread()) {
+            0
+        } else {
+            self.last_ns
+        }
     }
 
     /// Leaves out the handler of an interrupt from another CPU that has an event of its own, and

@@ -104,8 +104,7 @@ struct ClockBase {
 const APART_NS: i64 = 100_000_000;
 /// Clocks that are kept apart: MONOTONIC, REALTIME, TAI, BOOTTIME, and steps.
 const BASES: usize = 8;
-/// The longest time from the reading of a clock to the expiries by it, ns: with PREEMPT_RT the
-/// thread that serves timers reads it once, and may lose the CPU between two of them.
+/// The longest time from the reading of a clock to the expiries by it, ns.
 const STALE_NS: i64 = 10_000_000_000;
 /// Offset below which a clock counts as the events' own, ns.
 const OWN_NS: i64 = 100_000_000;
@@ -134,12 +133,21 @@ impl ClockBases {
         self.steps
     }
 
-    /// The offset, ns, of the clock of which an expiry read `now_ns` at or before the event time
-    /// `at_ns`, of a timer that was programmed so.
-    pub(crate) fn of_expiry(&mut self, now_ns: i64, at_ns: u64, arm: Option<&Arm>) -> i64 {
+    /// The offset, ns, of the clock of which an expiry at the event time `at_ns` read `now_ns`, no
+    /// earlier than at `since_ns`, of a timer that was programmed so.
+    pub(crate) fn of_expiry(
+        &mut self,
+        now_ns: i64,
+        since_ns: u64,
+        at_ns: u64,
+        arm: Option<&Arm>,
+    ) -> i64 {
         let seen_ns = now_ns.saturating_sub_unsigned(at_ns);
-        let is_old =
-            |ahead_ns: &i64| (APART_NS..STALE_NS).contains(&ahead_ns.saturating_sub(seen_ns));
+        // Read before that it is another clock, or one that was set back.
+        let is_old = |ahead_ns: &i64| {
+            (APART_NS..STALE_NS).contains(&ahead_ns.saturating_sub(seen_ns))
+                && now_ns.saturating_sub(*ahead_ns) >= since_ns.min(LAST_NS).cast_signed()
+        };
         // On another clock than it was programmed for it would have expired long before that.
         let may_be_its = |ahead_ns: &i64| {
             arm.is_none_or(|arm| {
@@ -267,16 +275,21 @@ mod tests {
         // Read at 6 ms; the thread that serves timers goes on 150 ms later.
         let (read_ns, at_ns) = (6_000_000, 156_000_000);
         let own = armed(5_500_000);
-        assert_eq!(bases.of_expiry(read_ns, at_ns, Some(&own)), 0);
+        assert_eq!(bases.of_expiry(read_ns, 0, at_ns, Some(&own)), 0);
         let other = armed(ahead + 5_500_000);
-        assert_eq!(bases.of_expiry(ahead + read_ns, at_ns, Some(&other)), ahead);
-        assert_eq!(bases.of_expiry(read_ns, at_ns, None), 0);
+        assert_eq!(bases.of_expiry(ahead + read_ns, 5_900_000, at_ns, Some(&other)), ahead);
+        assert_eq!(bases.of_expiry(read_ns, 0, at_ns, None), 0);
         assert!(bases.known.is_empty(), "nothing is learnt of it");
         // Another one, 3 s behind: the timer would have expired before it was programmed.
         let third = ahead - 3_000_000_000;
         let behind = armed(third + 5_500_000);
-        assert_eq!(bases.of_expiry(third + 6_000_000, 6_000_300, Some(&behind)), third - 300);
+        assert_eq!(bases.of_expiry(third + 6_000_000, 0, 6_000_300, Some(&behind)), third - 300);
         assert_eq!((bases.known.len(), bases.steps()), (1, 0));
+        // One that was set back by 150 ms: it was read in the interrupt that calls the function.
+        let back = ahead - 150_000_000;
+        let (now_ns, since_ns) = (back + at_ns.cast_signed() - 300, at_ns - 1_000);
+        assert_eq!(bases.of_expiry(now_ns, since_ns, at_ns, Some(&other)), back - 300);
+        assert_eq!((bases.known.len(), bases.steps()), (2, 0));
     }
 
     #[test]

@@ -399,9 +399,9 @@ fn a_sleep_past_its_release_longer_than_the_ring_is_kept() {
     assert_eq!(rcu.map(|row| row.time_ns), Some(400 * 4 * US));
 }
 
-/// Sleeps whose timers count on a clock that is this far ahead of the events'.
-fn sleeps_on_a_clock_ahead(ahead: i64) -> Vec<TraceEvent> {
-    let ahead_of = |mut event: TraceEvent| {
+/// Puts timers on a clock that is this far ahead of the events'.
+fn set_ahead(events: &mut [TraceEvent], ahead: i64) {
+    for event in events {
         match &mut event.kind {
             TraceKind::TimerStart { expires_ns, soft_expires_ns, .. } => {
                 *expires_ns += ahead;
@@ -410,11 +410,16 @@ fn sleeps_on_a_clock_ahead(ahead: i64) -> Vec<TraceEvent> {
             TraceKind::TimerExpireEntry { now_ns, .. } => *now_ns += ahead,
             _ => {}
         }
-        event
-    };
+    }
+}
+
+/// Sleeps whose timers count on a clock that is this far ahead of the events'.
+fn sleeps_on_a_clock_ahead(ahead: i64) -> Vec<TraceEvent> {
     let mut scenario = Scenario::new();
     scenario.normals(60);
-    scenario.sorted().into_iter().map(ahead_of).collect()
+    let mut events = scenario.sorted();
+    set_ahead(&mut events, ahead);
+    events
 }
 
 #[test]
@@ -426,6 +431,33 @@ fn timers_on_another_clock_are_brought_to_the_events() {
     assert_eq!((learnt.table.wakes, learnt.table.worst.least_ns()), (60, 14 * US - 300));
     let given = config_of(|machine| machine.clock_offsets_ns = vec![37_000_000_000, ahead]);
     assert_eq!(run(&events, given).table.worst.least_ns(), 14 * US);
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_wake_late() {
+    let ahead = 1_700_000_000_000_000_000_i64;
+    let interrupt: fn(&mut Scenario) = |scenario| {
+        scenario.normal();
+    };
+    let thread: fn(&mut Scenario) = |scenario| {
+        let release = scenario.sleep(idle());
+        scenario.timer_entry(release + 2 * US, 0).timer_exit(release + 4 * US, 0);
+        scenario.switch(release + 8 * US, 0, 0, ktimers()).serve(release + 9 * US);
+        scenario.switch(release + 14 * US, 0, 1, servo());
+    };
+    for (back, sleep) in [(150 * MS, interrupt), (9_000 * MS, interrupt), (500 * MS, thread)] {
+        let mut scenario = Scenario::new();
+        (0..40).for_each(|_| sleep(&mut scenario));
+        let before = scenario.events.len();
+        // The next timer was programmed before the step: it waits that much longer.
+        scenario.release += back;
+        (0..20).for_each(|_| sleep(&mut scenario));
+        set_ahead(&mut scenario.events[..before], ahead);
+        set_ahead(&mut scenario.events[before..], ahead - back as i64);
+        let outcome = scenario.run(config());
+        assert_eq!((outcome.table.wakes, outcome.table.late), (60, 0), "{back} ns");
+        assert_eq!(outcome.table.worst.least_ns(), 14 * US - 300, "{back} ns");
+    }
 }
 
 #[test]

@@ -369,6 +369,39 @@ mod tests {
     }
 
     #[test]
+    fn of_partitions_the_cpus_are_kept_and_no_names_of_groups() {
+        let group = "/sys/fs/cgroup/lxc.payload.moonbase";
+        let files = [
+            ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("/proc/self/cgroup", "0::/init.scope\n"),
+            ("/proc/self/mountinfo", "9 8 0:7 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpuset\n"),
+            ("/sys/fs/cgroup/cgroup.subtree_control", "cpuset\n"),
+            ("/sys/fs/cgroup/init.scope/cpuset.cpus.partition", "member\n"),
+            ("/sys/fs/cgroup/init.scope/cpuset.cpus.effective", "0-1\n"),
+            (&format!("{group}.db/cpuset.cpus.partition"), "member\n"),
+            (&format!("{group}/cpuset.cpus.partition"), "isolated\n"),
+        ];
+        let effective = format!("{group}/cpuset.cpus.effective");
+        let cpus = |text: &str| {
+            let tree = testing::Tree::of(&files);
+            tree.write(&effective, text);
+            let out = testing::Tree::new();
+            let done = captured(tree.root(), &out, &Scrub::new());
+            let mut found = String::new();
+            everything_below(out.path(), &mut found);
+            assert!(!found.contains("moonbase"), "{found}");
+            let again = MachineFacts::collect(&out.root());
+            assert_eq!(again.isolation, done.facts.isolation);
+            assert_eq!(again.limits, done.facts.limits);
+            again.isolation.cpuset_isolated_cpus
+        };
+        assert_eq!(cpus("2-3\n").value().unwrap().to_string(), "2-3");
+        assert_eq!(cpus("two\n").why(), Some("cannot parse 'two'"));
+        assert!(cpus("\n").value().unwrap().is_empty());
+    }
+
+    #[test]
     fn this_machine_survives_the_round_trip() {
         let out = testing::Tree::new();
         let done = captured(Root::live(), &out, &Scrub::of(&Root::live()));

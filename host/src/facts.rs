@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::cmdline::CommandLine;
 use crate::cpulist::{CpuList, MAX_CPUS};
 use crate::fact::Fact;
-use crate::root::{Listing, Read, Root};
+use crate::root::{Listing, Read, Root, Seen};
 use cpu::CpuInfo;
 use kernel::KernelConfig;
 
@@ -175,6 +175,12 @@ pub(crate) const PARTITIONS_SINCE: (u32, u32) = (6, 1);
 /// The first kernel whose root group lists their CPUs (`cpuset.cpus.isolated`).
 const PARTITIONS_LISTED_SINCE: (u32, u32) = (6, 8);
 
+/// The first kernel with partitions below groups that are none (`cpuset.cpus.exclusive`).
+const REMOTE_PARTITIONS_SINCE: (u32, u32) = (6, 7);
+
+/// The most groups that are looked at for partitions.
+const MAX_GROUPS: usize = 2048;
+
 /// Why a container cannot see the partitions of its host.
 const NOT_THE_ROOT: &str = "not the root of the machine's control groups";
 
@@ -205,7 +211,7 @@ fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
             Some(release) if release < PARTITIONS_LISTED_SINCE => {
                 source.text(&format!("{mount}/cgroup.subtree_control")).map(has_cpuset).and_then(
                     |on, origin| match on {
-                        true => partitions(source, mount),
+                        true => partitions(source, mount, release),
                         // No group has CPUs of its own.
                         false => Fact::known(CpuList::new(), origin),
                     },
@@ -217,35 +223,67 @@ fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
     )
 }
 
-/// The CPUs of the isolated partitions below the group at `mount`: they hang together, each below
-/// another one.
-fn partitions(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
+/// The CPUs of the isolated partitions below the group at `mount`. A capture has only that, as one
+/// group of a name of its own: the others' names tell whose machine it is.
+fn partitions(source: &Source<'_>, mount: &str, release: (u32, u32)) -> Fact<CpuList> {
+    let found = isolated_below(source.root, mount, release >= REMOTE_PARTITIONS_SINCE);
+    let effective = match &found {
+        Ok(isolated) if isolated.is_empty() => None,
+        Ok(isolated) => Some(Read::Text(format!("{isolated}\n"))),
+        Err(why) => Some(Read::Unreadable { why: why.clone() }),
+    };
+    if let Some(effective) = effective {
+        let group = format!("{mount}/isolated-partitions");
+        let state = Read::Text("isolated\n".to_owned());
+        source.root.note(&format!("{group}/cpuset.cpus.partition"), Seen::File(state));
+        source.root.note(&format!("{group}/cpuset.cpus.effective"), Seen::File(effective));
+    }
+    let origin = format!("{mount}/*/cpuset.cpus.partition");
+    match found {
+        Ok(isolated) => Fact::known(isolated, origin),
+        Err(why) => Fact::unreadable(origin, why),
+    }
+}
+
+/// The CPUs of the isolated partitions below the group at `mount`; else why they are not known.
+/// Partitions hang together, each below another one, but for those that are `remote`.
+fn isolated_below(root: &Root, mount: &str, remote: bool) -> Result<CpuList, String> {
     let mut isolated = CpuList::new();
     let mut above = vec![mount.to_owned()];
+    let mut groups = 0;
     while let Some(group) = above.pop() {
-        let names = match source.root.list(&group) {
+        let names = match root.list_unnoted(&group) {
             Listing::Names(names) => names,
             Listing::Absent => continue,
-            Listing::Unreadable { why } => return Fact::unreadable(group, why),
+            Listing::Unreadable { why } => return Err(why),
         };
         let is_group = |name: &String| !GROUP_FILES.iter().any(|start| name.starts_with(start));
         for name in names.into_iter().filter(is_group) {
+            groups += 1;
+            if groups > MAX_GROUPS {
+                return Err(format!("more than {MAX_GROUPS} control groups"));
+            }
             let group = format!("{group}/{name}");
-            let state = source.text(&format!("{group}/cpuset.cpus.partition"));
-            match state.value().map(String::as_str) {
-                Some("isolated") => {
-                    match source.cpu_list(&format!("{group}/cpuset.cpus.effective")) {
-                        Fact::Known { value, .. } => isolated = isolated.union(&value),
-                        missing => return missing,
+            let state = root.read_unnoted(&format!("{group}/cpuset.cpus.partition"));
+            // Without the file the group has no CPUs of its own, nor do those below it.
+            let Read::Text(state) = state else { continue };
+            match state.trim_end() {
+                "isolated" => match root.read_unnoted(&format!("{group}/cpuset.cpus.effective")) {
+                    Read::Text(text) => {
+                        let cpus = cpu_list(&text).ok_or_else(|| not_parsed(&text))?;
+                        isolated = isolated.union(&cpus);
                     }
-                }
-                Some("root") => {}
+                    Read::Absent => {}
+                    Read::Unreadable { why } => return Err(why),
+                },
+                "root" => {}
+                _ if remote => {}
                 _ => continue,
             }
             above.push(group);
         }
     }
-    Fact::known(isolated, format!("{mount}/*/cpuset.cpus.partition"))
+    Ok(isolated)
 }
 
 /// Memory, swap space and huge pages: `/proc/meminfo` and `/sys/kernel/mm`.
@@ -411,11 +449,14 @@ fn text(root: &Root, path: &str) -> Fact<String> {
 fn parsed<T>(root: &Root, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Fact<T> {
     text(root, path).and_then(|text, origin| match parse(&text) {
         Some(value) => Fact::known(value, origin),
-        None => {
-            let start: String = text.chars().take(40).collect();
-            Fact::unreadable(origin, format!("cannot parse '{}'", start.escape_debug()))
-        }
+        None => Fact::unreadable(origin, not_parsed(&text)),
     })
+}
+
+/// Why a file with this text has no value.
+fn not_parsed(text: &str) -> String {
+    let start: String = text.trim_end().chars().take(40).collect();
+    format!("cannot parse '{}'", start.escape_debug())
 }
 
 /// Where the groups are.
@@ -705,6 +746,8 @@ mod tests {
                 ("/sys/fs/cgroup/a/b/cpuset.cpus.effective", "3\n"),
                 ("/sys/fs/cgroup/c/cpuset.cpus.partition", "isolated invalid (x)\n"),
                 ("/sys/fs/cgroup/c/cpuset.cpus.effective", "4\n"),
+                ("/sys/fs/cgroup/system.slice/d/cpuset.cpus.partition", "isolated\n"),
+                ("/sys/fs/cgroup/system.slice/d/cpuset.cpus.effective", "5\n"),
             ];
             let files: Vec<_> = common.iter().chain(more).copied().collect();
             facts(&files).isolation.cpuset_isolated_cpus.map(|cpus| cpus.to_string())
@@ -714,6 +757,9 @@ mod tests {
         let off = ("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
         let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, on]);
         assert_eq!(found.value().map(String::as_str), Some("2-3"));
+        // Since 6.7 one may be below a group that is none.
+        let found = isolated("6.7.0\n", &[controllers, on]);
+        assert_eq!(found.value().map(String::as_str), Some("2-3,5"));
         let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, off]);
         assert_eq!(found.value().map(String::as_str), Some(""));
         let absent = |fact: &Fact<String>| matches!(fact, Fact::Absent { .. });

@@ -99,9 +99,14 @@ impl Root {
 
     /// Reads a file of at most [`MAX_BYTES`]. `path` is absolute, without `..`.
     pub fn read(&self, path: &str) -> Read {
-        let read = text(self.file(path));
+        let read = self.read_unnoted(path);
         self.note(path, Seen::File(read.clone()));
         read
+    }
+
+    /// As [`Root::read`], and no recording has it: for a path that tells whose machine it is.
+    pub(crate) fn read_unnoted(&self, path: &str) -> Read {
+        text(self.file(path))
     }
 
     /// Reads a file that may be compressed by gzip; what it holds is bounded like a plain file.
@@ -177,18 +182,20 @@ impl Root {
 
     /// Lists a directory: at most [`MAX_NAMES`] names, sorted.
     pub fn list(&self, path: &str) -> Listing {
-        let listing = self.names(path);
+        let listing = self.list_unnoted(path);
         self.note(path, Seen::Directory(listing.clone()));
         listing
     }
 
-    fn note(&self, path: &str, seen: Seen) {
+    /// Records what stands for a path in a capture.
+    pub(crate) fn note(&self, path: &str, seen: Seen) {
         if let Some(record) = &self.seen {
             record.lock().unwrap_or_else(|e| e.into_inner()).insert(path.to_owned(), seen);
         }
     }
 
-    fn names(&self, path: &str) -> Listing {
+    /// As [`Root::list`], and no recording has it.
+    pub(crate) fn list_unnoted(&self, path: &str) -> Listing {
         let entries = match self.entries(path) {
             Ok(entries) => entries,
             Err(Read::Absent) if self.missing(path) == Some(&Missing::Directory) => {

@@ -12,8 +12,10 @@ const SUSPECT: Span = Span::from_ms(100);
 /// The end, stamped as `end`, of what began at `start`. In a suspend of the machine a counter goes
 /// on and CLOCK_MONOTONIC does not: after a time that may have held one the clock is anchored anew,
 /// lest releases be missed that have not passed.
+///
+/// # Real-time: in loop
 #[inline]
-pub(crate) fn end_of<C: Clock>(clock: &mut C, start: Instant, end: Instant) -> Instant {
+pub fn end_of<C: Clock>(clock: &mut C, start: Instant, end: Instant) -> Instant {
     if end - start > SUSPECT { anew(clock, start) } else { end }
 }
 

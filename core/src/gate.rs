@@ -121,10 +121,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     #[inline]
     pub fn wait(&mut self, stop: &impl StopRequest) -> Result<Cycle<'static>, Ended> {
         if self.last.is_some() {
-            let mut finish = self.clock.poll();
-            if let Some((_, start)) = self.running {
-                finish = clock::end_of(&mut self.clock, start, finish);
-            }
+            let finish = self.end_of_body();
             self.observe_end(finish);
             if finish >= self.releases.release(self.next) {
                 // They passed while the body ran.
@@ -206,7 +203,8 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     pub fn finish(&mut self, stop: &impl StopRequest) {
         if self.last.is_some() {
             self.count();
-            let now = self.clock.now();
+            // Anchored anew: the machine may have been suspended since it was last.
+            let now = self.clock.wake();
             let at = stop.requested_on(&mut self.clock).unwrap_or(now);
             let _why = self.ended(Ended::Stopped, at);
         }
@@ -218,8 +216,18 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// # Real-time: in loop
     pub fn count(&mut self) {
         if self.running.is_some() {
-            let finish = self.clock.poll();
+            let finish = self.end_of_body();
             self.observe_end(finish);
+        }
+    }
+
+    /// The end of the body that ran, now.
+    #[inline]
+    fn end_of_body(&mut self) -> Instant {
+        let finish = self.clock.poll();
+        match self.running {
+            Some((_, start)) => clock::end_of(&mut self.clock, start, finish),
+            None => finish,
         }
     }
 
@@ -557,6 +565,16 @@ mod tests {
         // What passes by CLOCK_MONOTONIC is missed.
         now.set(now.get() + 200_000_000);
         assert_eq!(gate.wait(&stop).map(|cycle| cycle.missed), Ok(200));
+        // Also where it is the last one, and the loop breaks off.
+        let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let page = Page::new(&words, PageKind::Lateness).expect("large enough");
+        let clock = Suspended { now_ns: &now, suspended_ns: &suspended };
+        let mut gate = Gate::new(clock, Sleep, page, releases, 300);
+        gate.wait(&stop).expect("no end");
+        suspended.set(3_600_000_000_000);
+        gate.finish(&stop);
+        let counts = View::open(&words).expect("a page").counts();
+        assert_eq!((counts.ran, counts.over_release, counts.missed), (1, 0, 0));
     }
 
     #[test]

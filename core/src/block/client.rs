@@ -12,6 +12,7 @@ use super::{
     START, STATE, TAIL, TAKEN, THREAD, TaskBlockError, TaskState, Terms, VERSION, Words, words,
 };
 use crate::atomic::AtomicU64;
+use crate::clock::{self, Clock};
 use crate::cycle::{Cancel, Cycle, Job};
 use crate::releases::Releases;
 use crate::time::{Instant, Period};
@@ -224,6 +225,17 @@ impl<'a> TaskClient<'a> {
     #[inline]
     pub fn cancelled(&self) -> bool {
         self.cancel().is_set()
+    }
+
+    /// Ends the cycle that began, now by this clock, the one by which it began; returns the end.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn end(&mut self, clock: &mut impl Clock) -> Instant {
+        let now = clock.now();
+        let finish = clock::end_of(clock, self.start, now);
+        self.done(finish);
+        finish
     }
 
     /// Ends the cycle that began. One that still ran at its next release has missed all that

@@ -207,8 +207,7 @@ impl Registration {
         if !self.running || !self.origin.is_here() {
             return None;
         }
-        let finish = self.clock.now();
-        self.client.done(finish);
+        let finish = self.client.end(&mut self.clock);
         self.running = false;
         Some(finish)
     }

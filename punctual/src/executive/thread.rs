@@ -130,9 +130,16 @@ impl ThreadTask {
         Ok(())
     }
 
-    /// Adds its budget.
+    /// Adds its budget; not where a device triggers it, for its period is no rate then.
     pub(super) fn add_to(&self, budgets: &mut Budgets) {
-        budgets.add(&self.task, self.cpu);
+        if !matches!(self.released_by, ReleasedBy::Device) {
+            budgets.add(&self.task, self.cpu);
+        }
+    }
+
+    /// False for one that a device triggers and that names none.
+    pub(super) fn has_period(&self) -> bool {
+        self.task.has_period()
     }
 
     /// Its number among all tasks.
@@ -365,7 +372,7 @@ fn run_released(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: O
             ClientStep::Run => {
                 let start = clock.wake();
                 let flow = only.run(0, &mut client.begin(start));
-                client.done(clock.now());
+                client.end(clock);
                 if flow == Flow::Stop {
                     return only.ending.stop();
                 }

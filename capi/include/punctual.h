@@ -597,8 +597,9 @@ typedef struct punctual_task {
     int32_t place_cpu;      /* for PUNCTUAL_PLACE_CPU and _THREAD; -1 */
     int32_t place_priority; /* for PUNCTUAL_PLACE_THREAD; 0 */
     int32_t trigger_fd;     /* a descriptor that triggers it in place of wait: a cycle each time that
-                               it is readable, until it is closed at its other end. The body reads
-                               what is there. It stays open until the run has ended; -1: none */
+                               it is readable or has an error to be read, until it is closed at its
+                               other end. The body reads what is there, which may be an error. It
+                               stays open until the run has ended; -1: none */
 } punctual_task;
 
 /* A unit: a place in the frame of the executive's calendar. */

@@ -3,7 +3,7 @@
 //! For the builders of executives and of supervisors. What is certain not to fit is refused, and no
 //! more: a CPU may be too full although it is not asked for more than all of it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_os::affinity;
 
@@ -17,8 +17,8 @@ const ROUNDING: f64 = 1e-9;
 /// Budgets, each with its CPU, or none where it may run on any.
 #[derive(Clone, Debug)]
 pub struct Budgets {
-    /// The CPUs that there are for all.
-    cpus: usize,
+    /// The CPUs that threads may run on which name none; `None` where that is not known.
+    cpus: Option<BTreeSet<u32>>,
     budgets: Vec<Budget>,
 }
 
@@ -31,19 +31,24 @@ struct Budget {
 }
 
 impl Budgets {
-    /// None yet, on so many CPUs.
+    /// None yet; those that name no CPU are for these.
     ///
     /// # Real-time: setup only
-    pub fn on(cpus: usize) -> Self {
-        Self { cpus, budgets: Vec::new() }
+    pub fn on(cpus: impl IntoIterator<Item = u32>) -> Self {
+        Self { cpus: Some(cpus.into_iter().collect()), budgets: Vec::new() }
     }
 
-    /// None yet, on the CPUs that the calling thread may run on.
+    /// None yet; those that name no CPU are for the CPUs of this process: those of its first thread
+    /// and of the calling one, which may be pinned.
     ///
     /// # Real-time: setup only
     pub fn here() -> Self {
-        // Where that is not known nothing is certain of them all.
-        Self::on(affinity::get(0).map_or(usize::MAX, |mask| mask.count() as usize))
+        let masks = [affinity::get(0).ok(), affinity::get(std::process::id().cast_signed()).ok()];
+        let cpus = masks.iter().flatten().flat_map(|mask| mask.iter()).collect();
+        Self {
+            cpus: Some(cpus).filter(|cpus: &BTreeSet<u32>| !cpus.is_empty()),
+            budgets: Vec::new(),
+        }
     }
 
     /// Adds that of a task, where it has one, on this CPU.
@@ -60,6 +65,14 @@ impl Budgets {
     pub fn add_unit(&mut self, plan: &CalendarPlan, task: usize, cpu: Option<u32>) {
         let (name, period) = (plan.name(task).to_owned(), plan.frame());
         self.budgets.push(Budget { name, ns: plan.budgets_ns(task), period, cpu });
+    }
+
+    /// The share of this CPU that they take; 0 of one that is not named.
+    ///
+    /// # Real-time: setup only
+    pub fn load_on(&self, cpu: Option<u32>) -> f64 {
+        let there = self.budgets.iter().filter(|budget| cpu.is_some() && budget.cpu == cpu);
+        there.map(Budget::load).sum()
     }
 
     /// Checks that no CPU is asked for more than all of it, nor all CPUs together.
@@ -80,9 +93,13 @@ impl Budgets {
             let there = self.budgets.iter().filter(|budget| budget.cpu == Some(cpu));
             return Err(overload(load, Overfull::Cpu(cpu), there));
         }
+        // One that is named may lie beyond those for all others, as isolated ones do.
+        let named = self.budgets.iter().filter_map(|budget| budget.cpu);
+        let Some(cpus) = &self.cpus else { return Ok(()) };
+        let cpus = cpus.iter().copied().chain(named).collect::<BTreeSet<u32>>().len();
         let load: f64 = self.budgets.iter().map(Budget::load).sum();
-        match load > self.cpus as f64 + ROUNDING {
-            true => Err(overload(load, Overfull::All(self.cpus), &self.budgets)),
+        match load > cpus as f64 + ROUNDING {
+            true => Err(overload(load, Overfull::All(cpus), &self.budgets)),
             false => Ok(()),
         }
     }
@@ -116,13 +133,14 @@ mod tests {
 
     #[test]
     fn each_cpu_holds_its_own_and_all_hold_those_that_may_run_anywhere() {
-        let check = |cpus: usize, tasks: &[(&str, u64, Option<u32>)]| {
-            let mut budgets = Budgets::on(cpus);
+        let check = |cpus: u32, tasks: &[(&str, u64, Option<u32>)]| {
+            let mut budgets = Budgets::on(0..cpus);
             tasks.iter().for_each(|&(name, us, cpu)| budgets.add(&task(name, us), cpu));
             budgets.check().map_err(|why| why.to_string())
         };
-        assert_eq!(check(2, &[("a", 900, Some(1)), ("b", 900, Some(2))]), Ok(()));
-        let full = check(2, &[("a", 900, Some(1)), ("b", 900, Some(2)), ("c", 200, Some(2))]);
+        // Isolated CPUs are none of those that threads run on by default.
+        assert_eq!(check(1, &[("a", 600, Some(1)), ("b", 600, Some(2))]), Ok(()));
+        let full = check(3, &[("a", 900, Some(1)), ("b", 900, Some(2)), ("c", 200, Some(2))]);
         let text = "the budgets add up to 1.100 of CPU 2: at most 1 is possible (\"b\" 900 µs of \
                     1.00 ms, \"c\" 200 µs of 1.00 ms); shorten budgets or name more CPUs";
         assert_eq!(full, Err(text.to_owned()));
@@ -133,8 +151,11 @@ mod tests {
         let full = check(1, &[("b", 800, None), ("c", 400, None)]).expect_err("more than one");
         assert!(full.contains("1.200 of the only CPU that is allowed: at most 1 is"), "{full}");
         let no_budget = Task::every("d", Period::hz(10).expect("in range"));
-        let mut budgets = Budgets::on(1);
+        let mut budgets = Budgets::on([0]);
         budgets.add(&no_budget, Some(0));
-        assert_eq!(budgets.check(), Ok(()));
+        assert_eq!((budgets.check(), budgets.load_on(Some(0))), (Ok(()), 0.0));
+        budgets.add(&task("e", 250), Some(0));
+        budgets.add(&task("f", 250), None);
+        assert_eq!([Some(0), Some(1), None].map(|cpu| budgets.load_on(cpu)), [0.25, 0.0, 0.0]);
     }
 }

@@ -105,6 +105,11 @@ impl Weight {
         Self { share, rate_hz: 1e9 / period_ns }
     }
 
+    /// Of a share alone.
+    fn share(share: f64) -> Self {
+        Self { share, rate_hz: 0.0 }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self { share: self.share + other.share, rate_hz: self.rate_hz + other.rate_hz }
     }
@@ -121,13 +126,17 @@ struct Group {
     weight: Weight,
 }
 
-/// The CPU, by index below `cpus`, of each task. No CPU is given more than `most` of its time by
-/// budgets as long as there is a place; where there is none, the least loaded one gets it.
+/// The CPU, by index in `taken`, of each task, where others have taken this share of each. No CPU
+/// is given more than `most` of its time by budgets as long as there is a place; where there is
+/// none, the least loaded one gets it.
 ///
 /// # Real-time: setup only
-pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
+pub fn pack(tasks: &[Task], taken: &[f64], most: f64) -> Vec<usize> {
     let mut place = vec![0; tasks.len()];
-    let mut load = vec![Weight::default(); cpus.max(1)];
+    let mut load: Vec<Weight> = taken.iter().copied().map(Weight::share).collect();
+    if load.is_empty() {
+        return place;
+    }
     let mut chains = chains(tasks);
     let weight =
         |chain: &[Group]| chain.iter().fold(Weight::default(), |sum, group| sum.plus(group.weight));
@@ -169,12 +178,13 @@ pub fn together(tasks: &[Task]) -> Vec<Vec<usize>> {
 }
 
 /// The CPU, by index, for more tasks than each CPU has already, all of one period, which stay
-/// [`together`]: that of the task which one of them follows; or of the first `own` ones, where they
+/// [`together`]: that of the task which one of them follows; or of the first ones, where they
 /// fit, with the chain that they go on, of several the one whose last period is the longest; or
-/// else the least loaded of these. The others have the tasks that name them, and no more.
+/// else the least loaded of these, of which others have `taken` these shares. The CPUs beyond them
+/// have the tasks that name them, and no more.
 ///
 /// # Real-time: setup only
-pub fn place(more: &[Task], on: &[&[Task]], own: usize, most: f64) -> usize {
+pub fn place(more: &[Task], on: &[&[Task]], taken: &[f64], most: f64) -> usize {
     let followed = more.iter().filter_map(|task| match task.offset() {
         Offset::After(first, _) => Some(first),
         _ => None,
@@ -184,9 +194,10 @@ pub fn place(more: &[Task], on: &[&[Task]], own: usize, most: f64) -> usize {
     if let Some(cpu) = followed.filter_map(cpu_of).next() {
         return cpu;
     }
-    let on = &on[..own.min(on.len())];
+    let on = &on[..taken.len().min(on.len())];
     let sum = |tasks: &[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
-    let load: Vec<Weight> = on.iter().map(|tasks| sum(tasks)).collect();
+    let with = |(tasks, taken): (&&[Task], &f64)| sum(tasks).plus(Weight::share(*taken));
+    let load: Vec<Weight> = on.iter().zip(taken).map(with).collect();
     let fits = |cpu: &usize| load[*cpu].share + sum(more).share <= most + 1e-9;
     let divisor = |cpu: usize| {
         let period = more.first()?.period();
@@ -289,18 +300,18 @@ mod tests {
             task("9", 9_000, 900),
         ];
         // 1, 2, 10 and 3, 9: 3 follows 1 as well, but not 2.
-        assert_eq!(pack(&tasks, 2, 1.0), [0, 0, 0, 1, 1]);
-        assert_eq!(pack(&tasks, 1, 1.0), [0; 5]);
-        assert_eq!(pack(&tasks, 0, 1.0), [0; 5], "no CPU is one");
+        assert_eq!(pack(&tasks, &[0.0; 2], 1.0), [0, 0, 0, 1, 1]);
+        assert_eq!(pack(&tasks, &[0.0], 1.0), [0; 5]);
+        assert_eq!(pack(&tasks, &[], 1.0), [0; 5], "no CPU is one");
     }
 
     #[test]
     fn a_chain_that_fits_nowhere_is_split_and_nothing_else() {
         let tasks: Vec<Task> =
             (0..6).map(|n| task(&format!("t{n}"), 1_000 << n, 300 << n)).collect();
-        let place = pack(&tasks, 2, 1.0);
+        let place = pack(&tasks, &[0.0; 2], 1.0);
         assert!(shares(&tasks, &place, 2).iter().all(|&share| share <= 1.0), "{place:?}");
-        let half = pack(&tasks[..2], 2, 0.5);
+        let half = pack(&tasks[..2], &[0.0; 2], 0.5);
         assert_ne!(half[0], half[1], "half a CPU each");
     }
 
@@ -310,32 +321,48 @@ mod tests {
             task(name, 1_000, 600).after(first, Duration::from_micros(100))
         };
         let tasks = [task("sense", 1_000, 600), after("think", "sense"), after("act", "think")];
-        let place = pack(&tasks, 3, 1.0);
+        let place = pack(&tasks, &[0.0; 3], 1.0);
         assert!(place.iter().all(|&cpu| cpu == place[0]), "{place:?}");
         let circle = [after("a", "b"), after("b", "a"), after("c", "nobody")];
-        assert_eq!(pack(&circle, 2, 1.0).len(), 3, "refused later, by the builder");
+        assert_eq!(pack(&circle, &[0.0; 2], 1.0).len(), 3, "refused later, by the builder");
     }
 
     #[test]
     fn one_more_goes_on_with_its_chain_where_it_fits() {
         let (a, b) = ([task("1", 1_000, 500)], [task("3", 3_000, 300), task("6", 6_000, 300)]);
         let on: [&[Task]; 2] = [&a, &b];
-        assert_eq!(place(&[task("new", 12_000, 100)], &on, 2, 1.0), 1, "of 1, 3, 6 it goes on 6");
-        assert_eq!(place(&[task("new", 12_000, 100)], &on, 1, 1.0), 0, "the other is no place");
-        assert_eq!(place(&[task("new", 2_000, 100)], &on, 2, 1.0), 0);
-        assert_eq!(place(&[task("new", 2_000, 1_500)], &on, 2, 1.0), 1, "where there is room");
-        assert_eq!(place(&[task("new", 700, 100)], &on, 2, 1.0), 1, "where least is");
+        assert_eq!(
+            place(&[task("new", 12_000, 100)], &on, &[0.0; 2], 1.0),
+            1,
+            "of 1, 3, 6 it goes on 6"
+        );
+        assert_eq!(
+            place(&[task("new", 12_000, 100)], &on, &[0.0], 1.0),
+            0,
+            "the other is no place"
+        );
+        assert_eq!(place(&[task("new", 2_000, 100)], &on, &[0.0; 2], 1.0), 0);
+        assert_eq!(
+            place(&[task("new", 2_000, 1_500)], &on, &[0.0; 2], 1.0),
+            1,
+            "where there is room"
+        );
+        assert_eq!(place(&[task("new", 700, 100)], &on, &[0.0; 2], 1.0), 1, "where least is");
         let after = task("new", 1_000, 900).after("1", Duration::from_nanos(5));
-        assert_eq!(place(&[after], &on, 2, 1.0), 0, "refused there, by the builder");
+        assert_eq!(place(&[after], &on, &[0.0; 2], 1.0), 0, "refused there, by the builder");
         let after = task("new", 1_000, 100).after("3", Duration::from_nanos(5));
-        assert_eq!(place(&[after], &on, 1, 1.0), 1, "with whom it follows");
-        assert_eq!(place(&[task("new", 1_000, 1)], &[&[], &[]], 2, 1.0), 0);
+        assert_eq!(place(&[after], &on, &[0.0], 1.0), 1, "with whom it follows");
+        assert_eq!(place(&[task("new", 1_000, 1)], &[&[], &[]], &[0.0; 2], 1.0), 0);
+        // What others have taken counts, and is no chain.
+        assert_eq!(place(&[task("new", 1_000, 1)], &[&[], &[]], &[0.5, 0.25], 1.0), 1);
+        assert_eq!(place(&[task("new", 12_000, 6_000)], &on, &[0.0, 0.5], 1.0), 0, "no room");
+        assert_eq!(pack(&[task("a", 1_000, 300), task("b", 7_000, 700)], &[0.5, 0.0], 1.0), [1, 1]);
     }
 
     #[test]
     fn tasks_without_budgets_are_spread_by_their_rates() {
         let tasks = [task("a", 7, 0), task("b", 11, 0), task("c", 13, 0), task("d", 17, 0)];
-        let place = pack(&tasks, 2, 1.0);
+        let place = pack(&tasks, &[0.0; 2], 1.0);
         assert_eq!(place, [0, 1, 1, 0]);
     }
 
@@ -350,7 +377,7 @@ mod tests {
                     task(&format!("t{n}"), 1_000 + (seed >> 54), 10 + (seed >> 60))
                 })
                 .collect();
-            let place = pack(&tasks, cpus, 1.0);
+            let place = pack(&tasks, &vec![0.0; cpus], 1.0);
             let shares = shares(&tasks, &place, cpus);
             let mean = shares.iter().sum::<f64>() / cpus as f64;
             assert!(shares.iter().all(|&share| share <= mean * 4.0 / 3.0), "{shares:?}");

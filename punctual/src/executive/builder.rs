@@ -652,21 +652,23 @@ fn places(
     rules: &Rules,
 ) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
-    let fixed = |task: &Task| match task.placement().place() {
-        Place::Cpu(cpu) => cpus.iter().position(|&lane| lane == Some(*cpu)),
+    let is_thread = |name: &String| threads.iter().any(|(_, task, _)| task.name() == name);
+    let fixed = |task: &Task| match (task.placement().place(), task.offset()) {
+        (Place::Cpu(cpu), _) => cpus.iter().position(|&lane| lane == Some(*cpu)),
+        // The main loop releases it.
+        (_, Offset::After(first, _)) if is_thread(first) => Some(0),
         _ => None,
     };
     let mut at: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
     // Threads of their own take their CPUs too.
-    let pinned = |cpu: &Option<u32>| {
-        let here = |task: &&Task| cpu.is_some() && task.placement().thread_cpu() == *cpu;
-        threads.iter().map(|(_, task, _)| task).filter(here).cloned().collect()
-    };
-    let mut lanes: Vec<Vec<Task>> = cpus.iter().map(pinned).collect();
-    if at.iter().all(Option::is_none) && lanes.iter().all(Vec::is_empty) {
-        return pack(&tasks, rules.own_cpus, rules.most);
+    let mut pinned = Budgets::here();
+    threads.iter().for_each(|(_, task, _)| pinned.add(task, task.placement().thread_cpu()));
+    let taken: Vec<f64> = cpus[..rules.own_cpus].iter().map(|cpu| pinned.load_on(*cpu)).collect();
+    if at.iter().all(Option::is_none) {
+        return pack(&tasks, &taken, rules.most);
     }
     // One after the other beside those whose place is given.
+    let mut lanes: Vec<Vec<Task>> = cpus.iter().map(|_| Vec::new()).collect();
     let together = together(&tasks);
     for group in &together {
         let Some(place) = group.iter().find_map(|&task| at[task]) else { continue };
@@ -681,7 +683,7 @@ fn places(
         }
         let beside: Vec<&[Task]> = lanes.iter().map(Vec::as_slice).collect();
         let more: Vec<Task> = group.iter().map(|&task| tasks[task].clone()).collect();
-        let place = place(&more, &beside, rules.own_cpus, rules.most);
+        let place = place(&more, &beside, &taken, rules.most);
         group.iter().for_each(|&task| at[task] = Some(place));
         lanes[place].extend(more);
     }

@@ -412,9 +412,7 @@ impl<'env> Shared<'env> {
         self.rules.periodic(before.chain([&task]).cloned()).allow_overload().check()?;
         let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
         let at = match task.placement().place() {
-            Place::Inline => {
-                place(slice::from_ref(&task), &on, self.rules.own_cpus, self.rules.most)
-            }
+            Place::Inline => place(slice::from_ref(&task), &on, &self.taken(), self.rules.most),
             Place::Cpu(cpu) => {
                 let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
                 let at = self.lanes.iter().position(is);
@@ -477,6 +475,22 @@ impl<'env> Shared<'env> {
         }
     }
 
+    /// The budgets of all but the tasks of its loops, with those that were added.
+    fn beside_loops(&self) -> Budgets {
+        let mut budgets = self.cpu_use.budgets.clone();
+        for AddedTask { task, .. } in &self.tasks().added {
+            budgets.add(task, task.placement().thread_cpu());
+        }
+        budgets
+    }
+
+    /// The shares of the CPUs of inline tasks that others than its loops take.
+    fn taken(&self) -> Vec<f64> {
+        let budgets = self.beside_loops();
+        let lanes = self.lanes[..self.rules.own_cpus].iter();
+        lanes.map(|lane| budgets.load_on(lane.cpu)).collect()
+    }
+
     /// Checks that the budgets of all tasks fit on their CPUs, with these in the loops, and one
     /// more in a thread of its own.
     fn check_budgets<'t>(
@@ -487,13 +501,11 @@ impl<'env> Shared<'env> {
         if self.rules.overload {
             return Ok(());
         }
-        let mut budgets = self.cpu_use.budgets.clone();
+        let mut budgets = self.beside_loops();
         for (lane, tasks) in self.lanes.iter().zip(lanes) {
             tasks.add_to(&mut budgets, lane.cpu);
         }
-        let tasks = self.tasks();
-        let in_threads = tasks.added.iter().map(|added| &added.task).chain(more);
-        in_threads.for_each(|task| budgets.add(task, task.placement().thread_cpu()));
+        more.into_iter().for_each(|task| budgets.add(task, task.placement().thread_cpu()));
         Ok(budgets.check()?)
     }
 

@@ -366,10 +366,14 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let startup = self.run.startup();
         let Shared { lanes, threads: slots, cancels, ending, rules, .. } = self.run.shared();
         let in_loops = lanes.iter().map(|lane| &lane.watched).zip(self.bounds.iter().copied());
-        // Each by its own period; one that is added brings its bound with it.
-        let own = self.threads.iter().map(|task| rules.thread.bound(task.period()));
-        let added = std::iter::repeat(self.bounds.first().copied().flatten());
-        let in_threads = slots.iter().map(ThreadSlot::watched).zip(own.chain(added));
+        // Each by its own period, where it has one; one that is added brings its bound with it.
+        let main = self.bounds.first().copied().flatten();
+        let own = self.threads.iter().map(|task| match task.has_period() {
+            true => rules.thread.bound(task.period()),
+            false => main,
+        });
+        let in_threads = slots.iter().map(ThreadSlot::watched);
+        let in_threads = in_threads.zip(own.chain(std::iter::repeat(main)));
         let loops = in_loops.chain(in_threads).filter_map(|(watched, bound)| {
             Some(WatchedProgress { watched, progress: move || watched.beats(), bound: bound? })
         });

@@ -106,9 +106,11 @@ fn a_task_that_names_no_cpu_stays_on_those_of_the_executive() {
     };
     let layout = executive.layout();
     assert_eq!((cpu("own", &layout), cpu("elsewhere", &layout)), (Some(last), Some(other)));
-    let run = executive.run_with(ms(60), |handle| {
+    let run = executive.run_with(ms(60_000), |handle| {
         let added = handle.add(task("added", 3_000), |_| ()).expect("it fits");
-        handle.placed(added).expect("it runs").and_then(|placed| placed.cpu)
+        let placed = handle.placed(added).expect("it runs");
+        handle.stop();
+        placed.and_then(|placed| placed.cpu)
     });
     assert_eq!(run.expect("it starts").0, Some(last));
 }

@@ -83,8 +83,8 @@ impl<'env> Trigger<'env> {
     }
 
     /// A cycle each time that this descriptor is readable, or has an error to be read, until it is
-    /// closed at its other end. The body reads what is there: as long as it does not, the next
-    /// cycle follows at once.
+    /// closed at its other end. The body reads what is there, also from a socket's error queue: as
+    /// long as it does not, the next cycle follows at once.
     ///
     /// # Real-time: setup only
     pub fn fd(descriptor: impl AsFd + Send + 'env) -> Self {

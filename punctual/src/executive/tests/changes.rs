@@ -159,9 +159,10 @@ fn a_task_of_another_executive_is_none_of_this_one() {
     let (other, _) = quick().task(task("b", 1_000), |_| ()).build().expect("fine");
     assert!(one.handle().task(ids[0]).is_ok() && other.handle().task(ids[0]).is_err());
     let ((), summary) = other
-        .run_with(ms(20), |handle| {
+        .run_with(ms(60_000), |handle| {
             let message = handle.remove(ids[0]).expect_err("refused").to_string();
             assert_eq!(message, "the executive has no such task");
+            handle.stop();
         })
         .expect("it starts");
     assert_eq!(summary.tasks.len(), 1);

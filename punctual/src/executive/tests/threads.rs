@@ -137,6 +137,21 @@ fn the_watchdog_gives_a_task_in_its_own_thread_three_of_its_own_periods() {
     });
     let summary = run(executive, 60_000);
     assert_eq!((&summary.end, stats(&summary, "slow").counts.ran), (&End::Stopped, 1));
+    // One without a period is held to what the main loop is held to.
+    let never = quick().task(task("fast", 1_000), |_| ()).triggered(
+        Trigger::wait(|| true),
+        Task::named("device"),
+        |cycle| {
+            let begun_ns = now_ns(ClockId::Monotonic);
+            while !cycle.cancelled() && now_ns(ClockId::Monotonic) < begun_ns + 20_000_000_000 {
+                let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + 50_000_000);
+            }
+        },
+    );
+    let began_ns = now_ns(ClockId::Monotonic);
+    let end = run(never, 60_000).end;
+    assert_eq!(end, End::Blocked);
+    assert!(now_ns(ClockId::Monotonic) >= began_ns + 2_000_000_000);
 }
 
 #[test]

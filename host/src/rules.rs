@@ -563,11 +563,17 @@ impl Inputs<'_> {
     /// urgent. Of several none is planned away: a change would take the others along.
     fn each_time(&self, name: &str, judge: impl Fn(&Param) -> Finding) -> Option<Finding> {
         let line = self.settings.command_line.value()?;
-        let mut findings: Vec<Finding> = line.all(name).map(judge).collect();
-        if findings.len() > 1 {
-            findings.iter_mut().for_each(|finding| finding.changes.clear());
+        let finding = line.all(name).map(judge).min_by_key(|finding| finding.verdict)?;
+        Some(self.kept_if_repeated(name, finding))
+    }
+
+    /// The finding about a parameter without its changes where it occurs more than once.
+    fn kept_if_repeated(&self, name: &str, mut finding: Finding) -> Finding {
+        let line = self.settings.command_line.value();
+        if line.is_some_and(|line| line.all(name).count() > 1) {
+            finding.changes.clear();
         }
-        findings.into_iter().min_by_key(|finding| finding.verdict)
+        finding
     }
 
     /// A list of CPUs that was typed; the error in the kernel's grammar.
@@ -882,6 +888,10 @@ mod tests {
         assert_eq!(on(industrial, "iommu=pt", "iommu"), RuleVerdict::Good);
         assert_eq!(on(industrial, "intel_iommu=on,sm_on", "intel_iommu"), RuleVerdict::Good);
         assert_eq!(on(industrial, "intel_iommu=off", "intel_iommu"), RuleVerdict::NoEffect);
+        // Intel's last switch counts; AMD's driver knows no 'on'.
+        assert_eq!(on(industrial, "intel_iommu=off,on", "intel_iommu"), RuleVerdict::Good);
+        assert_eq!(on(industrial, "intel_iommu=on,off", "intel_iommu"), RuleVerdict::NoEffect);
+        assert_eq!(on(industrial, "amd_iommu=off,on", "amd_iommu"), RuleVerdict::NoEffect);
         // No device of this one has an IOMMU.
         let guest = "firecracker-guest-2cpu";
         assert_eq!(on(guest, "intel_iommu=on", "intel_iommu"), RuleVerdict::NoEffect);

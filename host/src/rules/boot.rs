@@ -497,7 +497,9 @@ mod tests {
         assert_eq!(on("mce=off mce=no_cmci", "mce"), (RuleVerdict::Conflict, 0));
         assert_eq!(on("mce=dont_log_ce mce=no_cmci", "mce"), good);
         assert_eq!(on("intel_iommu=on intel_iommu=sm_on", "intel_iommu"), good);
-        assert_eq!(on("intel_iommu=on intel_iommu=off", "intel_iommu").0, RuleVerdict::Conflict);
+        let conflict = (RuleVerdict::Conflict, 0);
+        assert_eq!(on("intel_iommu=on intel_iommu=off", "intel_iommu"), conflict);
+        assert_eq!(on("intel_iommu=off intel_iommu=on", "intel_iommu"), conflict);
         assert_eq!(on("iommu=pt iommu=merge", "iommu").0, RuleVerdict::NoEffect);
         assert_eq!(on("nmi_watchdog=0 nmi_watchdog=panic", "nmi_watchdog"), good);
         assert_eq!(on("preempt=full preempt=none", "preempt").0, RuleVerdict::Conflict);

@@ -122,7 +122,7 @@ fn iommu(inputs: &Inputs<'_>) -> Vec<Finding> {
             Err(_) => Finding::good(param.to_string(), CMDLINE),
             Ok((kind, origin)) => Finding::good(format!("{param}; {kind}"), *origin),
         };
-        found.push(finding.knob(name));
+        found.push(inputs.kept_if_repeated(name, finding).knob(name));
     }
     found
 }
@@ -131,9 +131,12 @@ fn is_unknown(missing: &Finding) -> bool {
     missing.verdict == RuleVerdict::Unknown
 }
 
-/// Returns true where a parameter of an IOMMU switches it off.
+/// Returns true where a parameter of an IOMMU switches it off: of Intel's words on and off the last
+/// counts (intel_iommu_setup); the others know off alone.
 fn is_off(param: &Param) -> bool {
-    has(param, "off")
+    let mut words = param.value.as_deref().unwrap_or_default().split(',');
+    let is_switch = |word: &&str| *word == "off" || param.is("intel_iommu") && *word == "on";
+    words.rfind(is_switch) == Some("off")
 }
 
 /// Returns true where a word is among those of a parameter.

@@ -342,8 +342,8 @@ impl CaptureFacts {
         RECIPES.iter().zip(self.recorded).any(|(recipe, is_there)| is_there && recipe.name == name)
     }
 
-    /// Returns true for an event that says again what others of the capture say: of `sched_waking`
-    /// and `sched_wakeup` the first that there is counts.
+    /// Returns true for an event that says again what others of the capture say: `sched_wakeup`
+    /// counts as long as there was no `sched_waking`.
     fn is_said_already(&self, recipe: &Recipe) -> bool {
         recipe.is_wakeup() && self.has_recorded("sched_waking")
     }

@@ -99,6 +99,14 @@ struct Stream {
     page: Page,
 }
 
+/// An event that waits for its turn.
+#[derive(Debug)]
+struct Waiting {
+    event: TraceEvent,
+    /// Its place in the table of those that are understood; `None` where records were dropped.
+    recipe: Option<usize>,
+}
+
 /// Reads a `trace.dat`.
 #[derive(Debug)]
 pub struct TraceDatReader<R> {
@@ -106,7 +114,7 @@ pub struct TraceDatReader<R> {
     streams: Vec<Stream>,
     /// The next event of each stream, by its time.
     firsts: BinaryHeap<Reverse<(u64, usize)>>,
-    waiting: Vec<Option<TraceEvent>>,
+    waiting: Vec<Option<Waiting>>,
     page_bytes: usize,
     page_head_bytes: usize,
     decoder: Decoder,
@@ -203,29 +211,23 @@ impl<R: Read + Seek> TraceDatReader<R> {
                 }
                 return Ok(());
             };
-            let event = match item {
-                PageItem::Lost { at_ns, count } => TraceEvent {
-                    at_ns,
-                    cpu: stream.cpu,
-                    tid: 0,
-                    context: ContextFlags::default(),
-                    kind: TraceKind::Lost { count },
-                    chain: Box::default(),
+            let waiting = match item {
+                PageItem::Lost { at_ns, count } => Waiting {
+                    event: TraceEvent {
+                        at_ns,
+                        cpu: stream.cpu,
+                        tid: 0,
+                        context: ContextFlags::default(),
+                        kind: TraceKind::Lost { count },
+                        chain: Box::default(),
+                    },
+                    recipe: None,
                 },
                 PageItem::Record { at_ns, start, end } => {
                     let raw = stream.page.bytes(start, end);
                     let record_place = RecordPlace { at_ns, cpu: stream.cpu };
                     match self.decoder.decode(raw, record_place, Box::default()) {
-                        Some(Ok(event)) => {
-                            if let Some(recipe) = self.decoder.recipe(raw) {
-                                if self.facts.is_said_already(&RECIPES[recipe]) {
-                                    self.facts.counts_mut().skipped += 1;
-                                    continue;
-                                }
-                                self.facts.record_place(recipe);
-                            }
-                            event
-                        }
+                        Some(Ok(event)) => Waiting { event, recipe: self.decoder.recipe(raw) },
                         Some(Err(why)) => {
                             self.facts.refuse(|| why.to_string());
                             continue;
@@ -241,8 +243,8 @@ impl<R: Read + Seek> TraceDatReader<R> {
                     continue;
                 }
             };
-            self.firsts.push(Reverse((event.at_ns, place)));
-            self.waiting[place] = Some(event);
+            self.firsts.push(Reverse((waiting.event.at_ns, place)));
+            self.waiting[place] = Some(waiting);
             return Ok(());
         }
     }
@@ -292,13 +294,22 @@ impl<R: Read + Seek> TraceDatReader<R> {
 
 impl<R: Read + Seek> CaptureReader for TraceDatReader<R> {
     fn next_event(&mut self) -> Result<Option<TraceEvent>, CaptureError> {
-        let Some(Reverse((_, place))) = self.firsts.pop() else { return Ok(None) };
-        let event = self.waiting[place].take();
-        self.refill(place)?;
-        if let Some(event) = &event {
-            self.facts.give(event);
+        while let Some(Reverse((_, place))) = self.firsts.pop() {
+            let waited = self.waiting[place].take();
+            self.refill(place)?;
+            let Some(Waiting { event, recipe }) = waited else { continue };
+            if let Some(recipe) = recipe {
+                // Which kind of wakings counts shows in the order of time, not in that of reading.
+                if self.facts.is_said_already(&RECIPES[recipe]) {
+                    self.facts.counts_mut().skipped += 1;
+                    continue;
+                }
+                self.facts.record_place(recipe);
+            }
+            self.facts.give(&event);
+            return Ok(Some(event));
         }
-        Ok(event)
+        Ok(None)
     }
 
     fn facts(&self) -> &CaptureFacts {
@@ -603,7 +614,63 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{KernelName, uname};
+    use std::io::{BufReader, Cursor};
+    use std::path::Path;
+
+    use super::page::{Page, PageItem};
+    use super::{Head, KernelName, TraceDatReader, uname};
+    use crate::capture::CaptureReader;
+    use crate::event::{TraceEvent, TraceKind};
+
+    fn events(bytes: Vec<u8>) -> Vec<TraceEvent> {
+        let mut reader = TraceDatReader::open(Cursor::new(bytes)).expect("a trace.dat");
+        std::iter::from_fn(|| reader.next_event().expect("whole")).collect()
+    }
+
+    #[test]
+    fn a_wakeup_that_its_cpu_recorded_first_is_no_second_waking() {
+        let fixture = "../fixtures/trace/6.18/trace-6.dat";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+        let mut bytes = std::fs::read(path).expect("the fixture");
+        let whole = events(bytes.clone());
+        let mut file = BufReader::new(Cursor::new(bytes.clone()));
+        let head = Head::read_6(&mut file).expect("its head");
+        let id = |name: &str| {
+            let format = head.tracing.formats.iter().find(|format| format.name() == name);
+            format.expect("its format").id().to_le_bytes()
+        };
+        // The first CPU begins with a waking of long after the second one's, recorded as
+        // `sched_wakeup`: what it recorded before is of no interest any more.
+        let (stream, page_bytes) = (&head.streams[0], head.tracing.page_bytes as usize);
+        let mut first = None;
+        for at in (stream.at as usize..stream.end as usize).step_by(page_bytes) {
+            let page_head = head.tracing.page_head_bytes;
+            let mut page = Page::new(bytes[at..at + page_bytes].to_vec(), page_head);
+            while let Some(item) = page.next_item().filter(|_| first.is_none()) {
+                let PageItem::Record { at_ns, start, .. } = item else { continue };
+                let record = at + start..at + start + 2;
+                if bytes[record.clone()] == id("sched_waking") {
+                    bytes[record].copy_from_slice(&id("sched_wakeup"));
+                    first = Some(at_ns);
+                } else {
+                    bytes[record].copy_from_slice(&[0xff; 2]);
+                }
+            }
+        }
+        let first_ns = first.expect("a waking");
+        let is_waking = |event: &&TraceEvent| matches!(event.kind, TraceKind::Waking { .. });
+        let wakings = |events: &[TraceEvent]| {
+            events
+                .iter()
+                .filter(is_waking)
+                .map(|event| (event.at_ns, event.cpu))
+                .collect::<Vec<_>>()
+        };
+        let mut wanted = wakings(&whole);
+        assert!(wanted[0].1 == 1 && wanted[0].0 < first_ns, "{wanted:?}");
+        wanted.retain(|waking| *waking != (first_ns, 0));
+        assert_eq!(wakings(&events(bytes)), wanted);
+    }
 
     #[test]
     fn release_and_architecture_are_the_last_words_of_uname() {

@@ -652,7 +652,8 @@ fn of_foreign(
     };
     let import = formats::read(format, reader, &request)?;
     if args.unit.is_some() && !import.takes_unit {
-        let program = format.writers.first().map_or(format.name, |writer| writer.program);
+        let first = import.runs.first().and_then(|run| run.outcome.imported.as_ref());
+        let program = first.map_or(format.name, |imported| &imported.program);
         bail!(
             "--unit is for files that do not state the unit of their values: this one, of \
              {program}, does; leave it out"

@@ -26,6 +26,7 @@ use crate::args::ReportArgs;
 use crate::output::{self, Opened};
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 use crate::subcommand::{Execute, Exit};
+use crate::view::kinds::loops;
 use crate::{format, recorded};
 
 /// `punctual export`.
@@ -107,6 +108,7 @@ impl ExportArgs {
         let shown = &source.shown;
         let Some(stored) = &source.stored else { return Ok(()) };
         if source.samples.is_none() {
+            source.refuse_samples_of_another()?;
             bail!(
                 "{shown}: --keep-cold needs the samples of this result, and there are none: a \
                  histogram does not record which of its cycles were cold; leave it out"
@@ -226,16 +228,19 @@ impl Source {
         }
     }
 
+    /// Refuses samples beside the result that are another run's.
+    fn refuse_samples_of_another(&self) -> Result<()> {
+        let Some(path) = &self.foreign else { return Ok(()) };
+        bail!(
+            "{}: the samples next to it, {}, belong to another run: name that file to export it",
+            self.shown,
+            path.display()
+        );
+    }
+
     /// The samples.
     fn samples(&self) -> Result<(SampleFileReader<BufReader<File>>, String)> {
-        if let Some(path) = &self.foreign {
-            bail!(
-                "{}: the samples next to it, {}, belong to another run: name that file to export \
-                 it",
-                self.shown,
-                path.display()
-            );
-        }
+        self.refuse_samples_of_another()?;
         let Some(path) = &self.samples else {
             bail!(
                 "{}: no samples: they are in {SAMPLES} next to the {RESULT} of 'punctual check', \
@@ -282,9 +287,12 @@ fn foreign(path: &Path, why: Error) -> Error {
     let shown = path.display();
     match recorded::format_of(path) {
         Ok(Some(format)) if !path.is_dir() => {
-            let program = format.writers.first().map_or(format.name, |writer| writer.program);
+            // Some programs share a format, and only its whole reading tells them apart.
+            let mut programs: Vec<&str> = format.writers.iter().map(|row| row.program).collect();
+            programs.dedup();
+            let programs = programs.join(" or ");
             anyhow!(
-                "{shown}: a recording of {program}; export takes results of punctual: write one \
+                "{shown}: a recording of {programs}; export takes results of punctual: write one \
                  with 'punctual analyse {shown} --json FILE'"
             )
         }
@@ -331,7 +339,7 @@ const TIMES: [(&str, &str, Value); 6] = [
 /// Pure numbers of a run: name, what it is, the number.
 const NUMBERS: [(&str, &str, Value); 3] = [
     ("punctual_cycles", "Recorded cycles, cold ones included.", |run| {
-        Some(run.outcome.cycles as f64)
+        loops::count(run).map(|cycles| cycles as f64)
     }),
     ("punctual_missed_releases", "Releases that never ran.", |run| {
         run.outcome.missed.map(|missed| missed as f64)
@@ -379,7 +387,14 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
         name: "punctual_lateness_seconds",
         unit: "seconds",
         help: "Lateness, wake - release. Early wakes are in the first bucket.",
-        points: Points::Histograms(latenesses),
+        points: Points::Histograms(
+            // Data without a number of values have nothing in their buckets.
+            latenesses
+                .into_iter()
+                .zip(report.body.runs())
+                .filter_map(|(lateness, run)| loops::count(run).map(|_| lateness))
+                .collect(),
+        ),
     });
     Ok(families)
 }

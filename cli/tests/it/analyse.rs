@@ -390,11 +390,13 @@ fn a_unit_that_a_file_does_not_tell_is_asked_for() {
 fn a_unit_that_a_file_tells_is_refused() {
     for (name, program) in [
         ("rtla/timerlat.txt", "rtla"),
-        ("oslat/whole.json", "cyclictest"),
+        ("cyclictest/histogram.json", "of cyclictest,"),
+        ("oslat/whole.json", "of oslat,"),
+        ("jitterdebugger/results.json", "of jitterdebugger,"),
         ("latmus/user.plot", "latmus"),
         ("xenomai/histogram.txt", "Xenomai"),
         ("stress-ng/few.txt", "stress-ng"),
-        ("linuxcnc/latencybins.txt", "LinuxCNC"),
+        ("linuxcnc/latencybins.txt", "latencybins"),
     ] {
         let file = peer(name);
         let file = file.to_str().expect("UTF-8");

@@ -241,6 +241,10 @@ fn what_is_no_result_is_refused_by_name() {
     refused(&run(["export", &path("text")]), &["--csv"]);
     refused(&run(["export", "--csv", "--hdr", &path("text")]), &["--hdr"]);
     refused(&run(["export", "--hdr", "--histogram", &path("text")]), &["--histogram"]);
+    let peers = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers");
+    let shared = format!("{peers}/oslat/whole.json");
+    let programs = "a recording of cyclictest or oslat or jitterdebugger;";
+    refused(&run(["export", "--hdr", &shared]), &[&shared, programs]);
 }
 
 #[test]
@@ -265,6 +269,23 @@ fn a_result_without_samples_says_what_is_missing_and_gives_the_rest() {
     refused(&run(["export", "--openmetrics", &path]), &["no run"]);
 }
 
+/// LinuxCNC's latency-histogram prints the largest interval, and of how many not.
+#[test]
+fn a_number_of_cycles_that_is_not_known_is_not_exported() {
+    let dir = Dir::new("export-uncounted");
+    let peers = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers/linuxcnc");
+    for (name, counted) in [("latency-histogram", false), ("latencybins", true)] {
+        let (data, path) = (format!("{peers}/{name}.txt"), text(&dir.path(name)));
+        let out = run(["analyse", &data, "--json", &path]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let metrics = stdout(&run(["export", "--openmetrics", &path]));
+        for metric in ["cycles", "lateness_seconds_bucket"] {
+            let sample = format!("\npunctual_{metric}{{");
+            assert_eq!(metrics.contains(&sample), counted, "{metrics}");
+        }
+    }
+}
+
 #[test]
 fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
     let dir = Dir::new("export-foreign");
@@ -276,6 +297,8 @@ fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
     for format in ["--csv", "--parquet"] {
         refused(&run(["export", format, &path]), &["another run", "samples.punctual"]);
     }
+    let cold = ["export", "--hdr", "--keep-cold", &path];
+    refused(&run(cold), &["another run", "samples.punctual", "name that file"]);
     // What the result itself holds is there.
     let out = stdout(&run(["export", "--csv", "--histogram", &path]));
     assert!(out.lines().count() > 1, "{out}");

@@ -134,7 +134,7 @@ pub(super) fn line(report: &Report) -> Option<String> {
 
 /// The number of a run's cycles; `None` where its data have values without it: a value was seen, so
 /// that 0 is no count.
-pub(in crate::view) fn count(run: &Run) -> Option<u64> {
+pub(crate) fn count(run: &Run) -> Option<u64> {
     let imported = run.outcome.imported.as_ref();
     let is_unknown = imported.is_some_and(|data| data.values_ns.max.is_some());
     Some(run.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)

@@ -60,8 +60,8 @@ fn heat_map(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
         title: format!("Lateness over the campaign: {name}"),
         titled: false,
         description: format!(
-            "{name}: each column is one of {}; the darker, the more releases were so late (log). \
-             Where nothing is drawn, nothing was measured.",
+            "{name}: {}, a column each; the darker, the more releases were so late (log). Where \
+             nothing is drawn, nothing was measured.",
             rows_words(columns.len(), is_merged)
         ),
         size: ALONE,
@@ -105,8 +105,8 @@ fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
         title: format!("Lateness by time of day: {name}"),
         titled: false,
         description: format!(
-            "{name}: the worst of each of {} at the hour at which it began, their medians{}, and \
-             the {} latest wakes at theirs; hours are UTC.",
+            "{name}: {}, of each the worst and the median{} at the hour at which it began; latest \
+             wakes at theirs: {}. Hours are UTC.",
             rows_words(worst.len(), is_merged),
             if is_merged { " (of several batches the largest)" } else { "" },
             format::count(latest.len() as u64)
@@ -125,8 +125,10 @@ fn by_day(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
 
 /// So many rows in words; where the list was full, one stands for several batches.
 fn rows_words(rows: usize, is_merged: bool) -> String {
-    let parts = if is_merged { "stretches of one or more batches" } else { "batches" };
-    format!("{} {parts}", format::count(rows as u64))
+    let plural = if rows == 1 { "" } else { "es" };
+    let batches = if is_merged { " of one or more batches" } else { "" };
+    let part = if is_merged { "stretch" } else { "batch" };
+    format!("{} {part}{plural}{batches}", format::count(rows as u64))
 }
 
 /// The hour of the day, UTC.
@@ -142,6 +144,20 @@ fn positive(ns: i64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_batch_is_no_batches() {
+        let words = [(1, false), (2, false), (1, true), (1_000, true)];
+        assert_eq!(
+            words.map(|(rows, is_merged)| rows_words(rows, is_merged)),
+            [
+                "1 batch",
+                "2 batches",
+                "1 stretch of one or more batches",
+                "1\u{a0}000 stretches of one or more batches",
+            ]
+        );
+    }
 
     #[test]
     fn hours_are_those_of_the_day_before_1970_too() {

@@ -17,6 +17,17 @@ use crate::question::QuestionArgs;
 use config::CampaignConfig;
 use pages::SessionFacts;
 
+/// The name of a run of a setup, counted from 0, in results: with that of its setup where there are
+/// several.
+pub(crate) fn run_name(run: &str, setup: usize, setups: usize) -> String {
+    if setups > 1 { format!("{run}, {}", setup_name(setup)) } else { run.to_owned() }
+}
+
+/// The name of a setup, counted from 0.
+pub(crate) fn setup_name(setup: usize) -> String {
+    format!("setup {}", setup + 1)
+}
+
 /// The report of a campaign as it is on disk, judged by these limits, claims and question; where
 /// there are none, by its own.
 pub(crate) fn judged(dir: &Path, args: &ReportArgs, question: &QuestionArgs) -> Result<Report> {

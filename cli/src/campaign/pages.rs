@@ -3,7 +3,7 @@
 //!
 //! Pure: everything comes in as an argument.
 
-use punctual_analysis::campaign::{BrokenLimit, Campaign, Pool, RunSetup, Total};
+use punctual_analysis::campaign::{BrokenLimit, Campaign, Pool, Total};
 use punctual_analysis::claim::anytime::p_lower_dependent;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
@@ -17,6 +17,7 @@ use punctual_report::{
 };
 
 use super::config::CampaignConfig;
+use super::run_name;
 use crate::format;
 use crate::program::PROGRAM;
 use crate::question;
@@ -42,15 +43,6 @@ pub(crate) struct SessionFacts {
     pub(crate) pool: Option<usize>,
 }
 
-/// The name of a run in results: with its setup where there are several.
-fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
-    if campaign.pools().len() == 1 {
-        run.name.clone()
-    } else {
-        format!("{}, setup {}", run.name, pool + 1)
-    }
-}
-
 /// The report of a campaign as it is.
 pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {
     let measured_ns = campaign.measured_ns();
@@ -67,7 +59,8 @@ pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         for ask in &config.claims {
             let judged = claim(ask, total, setup.period_ns);
             let judged = report::open_where_loads_died(run, judged);
-            verdict.add_claim(run_name(campaign, at, setup), judged, config.strict);
+            let setups = campaign.pools().len();
+            verdict.add_claim(run_name(&setup.name, at, setups), judged, config.strict);
         }
     }
     let mut warnings = known.warnings.clone();
@@ -138,7 +131,8 @@ fn report_run(
         load: setup.load.clone(),
         duration_ns: Some(effort.wall_ns),
     };
-    let mut run = Run::recorded(run_name(campaign, at, setup), shown, total.outcome());
+    let name = run_name(&setup.name, at, campaign.pools().len());
+    let mut run = Run::recorded(name, shown, total.outcome());
     run.stalled = spins.then_some(effort.stalled);
     run.stall_max_ns = spins.then_some(effort.stall_max_ns as f64);
     run.cpu_load = (effort.wall_ns > 0).then(|| effort.cpu_ns as f64 / effort.wall_ns as f64);
@@ -212,7 +206,7 @@ pub(crate) fn line(
         "{at} {}: {}: {} cycles, {} missed{unrecorded}, p50 {} p99 {} p99.9 {} max {}; in all {} \
          cycles, {} missed, p50 {} p99 {} p99.9 {} max {}; load {loads}",
         campaign.name,
-        run_name(campaign, row.setup, setup),
+        run_name(&setup.name, row.setup, campaign.pools().len()),
         row.cycles,
         row.missed,
         time(row.p50_ns),
@@ -240,7 +234,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<(BrokenLimit, String)> {
     let mut broken = Vec::new();
     for (setup, run, pool, total) in recorded_runs(campaign) {
-        let name = run_name(campaign, setup, &pool.setup().runs[run]);
+        let name = run_name(&pool.setup().runs[run].name, setup, campaign.pools().len());
         let outcome = total.outcome();
         let about = |limit: String| BrokenLimit { setup, run, limit };
         for limit in &config.limits {

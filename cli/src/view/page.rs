@@ -248,7 +248,13 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
     let at = campaign::at;
     let boots = campaign.boots.iter().map(|boot| {
         let (from, to) = (at(boot.from_unix_s), at(boot.to_unix_s));
-        vec![boot.number.to_string(), from, to, boot.kernel.clone(), boot.setup.clone()]
+        vec![
+            boot.number.to_string(),
+            from,
+            to,
+            boot.kernel.clone(),
+            campaign::setup_of(campaign, boot),
+        ]
     });
     let columns = ["boot", "from (UTC)", "to (UTC)", "Linux", "setup"].map(words);
     let caption = format!("Boots of campaign {}", campaign.name);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use punctual_analysis::campaign::Boot;
 use punctual_document::Block;
 use punctual_report::{Campaign, Late};
 
-use crate::format;
+use crate::{campaign, format};
 
 /// The most boots, events or wakes that are shown; the JSON has all.
 const SHOWN: usize = 5;
@@ -17,12 +18,12 @@ pub(super) fn blocks(campaign: &Campaign) -> Vec<Block> {
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(
-            "boot {}: {} to {}, Linux {}, setup {}{end}",
+            "boot {}: {} to {}, Linux {}, {}{end}",
             boot.number,
             at(boot.from_unix_s),
             at(boot.to_unix_s),
             boot.kernel,
-            boot.setup
+            setup_of(campaign, boot)
         );
         add(text);
     }
@@ -57,7 +58,17 @@ pub(crate) fn run_name(campaign: &Campaign, (setup, run): (usize, usize)) -> Str
     let kept = campaign.setups.get(setup);
     let name = kept.and_then(|kept| kept.setup.runs.get(run)).map(|run| run.name.clone());
     let name = name.unwrap_or_else(|| format!("run {}", run + 1));
-    if campaign.setups.len() > 1 { format!("{name}, setup {}", setup + 1) } else { name }
+    campaign::run_name(&name, setup, campaign.setups.len())
+}
+
+/// The setup of a boot: its name as runs have it, and its digest.
+pub(crate) fn setup_of(campaign: &Campaign, boot: &Boot) -> String {
+    match campaign.setups.iter().position(|kept| kept.digest == boot.setup) {
+        Some(setup) => format!("{} ({})", campaign::setup_name(setup), boot.setup),
+        // It ended before its first batch.
+        None if boot.setup.is_empty() => "no setup".to_owned(),
+        None => format!("setup {}", boot.setup),
+    }
 }
 
 fn last<T>(rows: &[T]) -> &[T] {
@@ -135,6 +146,30 @@ mod tests {
     fn a_batch_of_several_runs_is_one() {
         let campaign = campaign(&[(0, 0, 3), (0, 1, 3), (0, 0, 1), (1, 0, 2), (1, 1, 1)]);
         assert_eq!(head(&campaign), "Campaign night: 1.0 s measured in 6 batches over 1 boot");
+    }
+
+    /// Runs and charts have the number of a setup, events and the JSON its digest.
+    #[test]
+    fn a_boot_has_both_names_of_its_setup() {
+        let kept = |digest: &str| punctual_report::Kept {
+            digest: digest.to_owned(),
+            measured_ns: 1,
+            setup: Default::default(),
+        };
+        let boot = |number: u32, setup: &str| Boot {
+            number,
+            setup: setup.to_owned(),
+            kernel: "6.1".to_owned(),
+            ended: true,
+            ..Boot::default()
+        };
+        let mut campaign = campaign(&[]);
+        campaign.setups = ["aa", "bb"].map(kept).into();
+        campaign.boots = vec![boot(1, "bb"), boot(2, "")];
+        let text = format!("{:?}", blocks(&campaign));
+        assert!(text.contains("Linux 6.1, setup 2 (bb)\""), "{text}");
+        assert!(text.contains("Linux 6.1, no setup\""), "{text}");
+        assert_eq!(run_name(&campaign, (1, 0)), "run 1, setup 2");
     }
 
     #[test]

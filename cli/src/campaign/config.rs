@@ -8,6 +8,7 @@ use punctual_analysis::campaign::different;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 use punctual_core::time::Span;
+use punctual_core::wait::adaptive::Target;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
 use punctual_report::{self as report, QuestionSpec, UndecidedAs};
@@ -316,7 +317,7 @@ impl CampaignConfig {
             duration: length,
             policy: self.policy,
             priority: self.priority,
-            wait: wait_kind(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
+            wait: wait_kind(self.wait, None, Target::BUDGET).unwrap_or(WaitKind::Sleep),
             phase: self.phase,
             load: &self.load,
         }
@@ -324,9 +325,6 @@ impl CampaignConfig {
 }
 
 const HOUR: parse::Duration = parse::Duration(Span::from_ms(3_600_000));
-
-/// The share of the CPU that an adaptive wait may take.
-const WAIT_BUDGET: f64 = 0.1;
 
 /// The shortest batch: each begins and ends a thread, and calibrates the clock.
 const EVERY_MIN: Span = Span::from_ms(1_000);

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Error, Result};
+use punctual_core::wait::adaptive::Target;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::PeriodicPlan;
 use punctual_report::{LoopsBody, PeriodicBody, Question, Report};
@@ -62,7 +63,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
     margin: Option<parse::Duration>,
     /// For --wait adaptive: the share of the CPU that waiting may take
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = Target::BUDGET,
+        value_parser = parse::share
+    )]
     budget: f64,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration

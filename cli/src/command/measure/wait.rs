@@ -8,6 +8,7 @@ use punctual::RtThread;
 use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::{Period, Span};
+use punctual_core::wait::adaptive::Target;
 use punctual_engine::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
@@ -40,9 +41,6 @@ const NAME: &str = "measure wait";
 const BLOCK_MIN: Span = Span::from_ms(500);
 const BLOCK_MAX: Span = Span::from_ms(5_000);
 
-/// The share of the CPU that the adaptive wait may take where none is given.
-const BUDGET: f64 = 0.1;
-
 /// `punctual measure wait`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -72,7 +70,12 @@ pub(super) struct Args {
     #[arg(long, default_value = "quiet", allow_hyphen_values = true)]
     phase: Phase,
     /// The share of the CPU that the adaptive wait may take
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = Target::BUDGET,
+        value_parser = parse::share
+    )]
     budget: f64,
     /// Sweep margins and short sleeps, and mark the front: the ways that no cheaper one beats
     #[arg(long)]
@@ -117,7 +120,7 @@ impl Args {
             Phase::At(0) => command += " --phase zero",
             Phase::At(ns) => command += &format!(" --phase {ns}ns"),
         }
-        if self.budget.total_cmp(&BUDGET).is_ne() {
+        if self.budget.total_cmp(&Target::BUDGET).is_ne() {
             command += &format!(" --budget {}", self.budget);
         }
         if self.load.turns().iter().any(|loads| !loads.is_empty()) {

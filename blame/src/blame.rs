@@ -1097,10 +1097,9 @@ impl Blame {
     fn leave(&mut self, now: Moment, previous: TaskName, previous_state: u64) {
         let Some(place) = self.threads.follow(previous, now.at_ns, &self.config) else { return };
         self.settle(place, now.at_ns, None);
-        // The bits of task_state_to_char (sched.h): 0x100 preempted, T 4, t 8, X 0x10, Z 0x20, D 2.
+        // The bits of task_state_to_char (sched.h): T 4, t 8, X 0x10, Z 0x20, D 2.
         let state = match previous_state {
-            0 => ThreadState::Ready(now.cpu),
-            bits if bits & 0x100 != 0 => ThreadState::Ready(now.cpu),
+            bits if TraceKind::stays_runnable(bits) => ThreadState::Ready(now.cpu),
             bits if bits & 0xc != 0 => ThreadState::Stopped,
             bits if bits & 0x30 != 0 => ThreadState::Unknown,
             bits if bits & 0x2 != 0 => ThreadState::Blocked,

@@ -307,7 +307,8 @@ pub enum TraceKind {
     Switch {
         /// The thread that ran.
         previous: TaskName,
-        /// Its state: 0 and 0x100 preempted, 4 and 8 stopped, others asleep.
+        /// Its state: 0 and [`Self::PREEMPTED`] preempted ([`Self::stays_runnable`]), 4 and 8
+        /// stopped, others asleep.
         previous_state: u64,
         /// The thread that runs from now on.
         next: TaskName,
@@ -456,8 +457,33 @@ pub enum TraceKind {
 impl TraceKind {
     /// The CPU of an event that does not say one: a waking of wprof's.
     pub const UNKNOWN_CPU: u32 = u32::MAX;
+    /// The bit of the state of a thread that is preempted (`TASK_REPORT_MAX`, Linux 4.14 on).
+    pub const PREEMPTED: u64 = 0x100;
+
+    /// Returns true where a thread that leaves its CPU in this state of [`Self::Switch`] could go
+    /// on: it was preempted, or made way.
+    #[must_use]
+    pub const fn stays_runnable(previous_state: u64) -> bool {
+        previous_state == 0 || previous_state & Self::PREEMPTED != 0
+    }
 }
 
 const fn unknown_cpu() -> u32 {
     TraceKind::UNKNOWN_CPU
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TraceKind;
+
+    #[test]
+    fn a_thread_that_is_preempted_or_made_way_stays_runnable() {
+        // `R`, `R+`, and `S+` of text, of a thread that is preempted on its way to sleep.
+        for state in [0, TraceKind::PREEMPTED, TraceKind::PREEMPTED | 1] {
+            assert!(TraceKind::stays_runnable(state), "{state:#x}");
+        }
+        for state in [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80] {
+            assert!(!TraceKind::stays_runnable(state), "{state:#x}");
+        }
+    }
 }

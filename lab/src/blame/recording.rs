@@ -93,8 +93,7 @@ impl Accountant {
     fn see_before(&mut self, event: &TraceEvent) {
         match event.kind {
             TraceKind::Switch { previous, previous_state, next } => {
-                let is_runnable = previous_state == 0 || previous_state & 0x100 != 0;
-                if is_runnable {
+                if TraceKind::stays_runnable(previous_state) {
                     self.asleep.remove(&previous.tid);
                 } else if self.asleep.len() < THREAD_NAMES_MAX {
                     self.asleep.insert(previous.tid);

@@ -587,7 +587,7 @@ fn parse_state(word: &str) -> Option<u64> {
         Some(letters) => (letters, true),
         None => (word, false),
     };
-    let mut state = if is_preempted { 0x100 } else { 0 };
+    let mut state = if is_preempted { TraceKind::PREEMPTED } else { 0 };
     for letter in letters.chars() {
         state |= match letter {
             'R' | '|' => 0,

@@ -248,7 +248,7 @@ fn nanoseconds(seconds: f64) -> Option<u64> {
 fn state(name: &str) -> u64 {
     match name {
         "runnable" => 0,
-        "preempted" => 0x100,
+        "preempted" => TraceKind::PREEMPTED,
         "interruptible_sleep" | "freezable" => 0x01,
         "stopped" => 0x04,
         "traced" => 0x08,

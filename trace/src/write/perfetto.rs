@@ -42,10 +42,9 @@ const USUAL_PRIORITY: i32 = 120;
 /// would show one that could run as waiting for a CPU.
 const ASLEEP: u64 = 1;
 /// Other states of a thread that left its CPU, as `sched_switch` has them (Linux 4.14 on): dead or
-/// about to be, an idle thread of the kernel, preempted.
+/// about to be, an idle thread of the kernel.
 const DEAD: u64 = 0x10 | 0x20;
 const IDLE: u64 = 0x80;
-const PREEMPTED: u64 = 0x100;
 
 /// The numbers of tracks of threads begin here, those of others below.
 const THREAD_TRACKS: u64 = 1 << 32;
@@ -392,7 +391,7 @@ impl<W: Write> PerfettoWriter<W> {
             TraceKind::Switch { previous, previous_state, next } => {
                 let previous_state = match previous_state {
                     state if self.has_release => state,
-                    PREEMPTED => 0,
+                    state if TraceKind::stays_runnable(state) => 0,
                     IDLE => ASLEEP,
                     state => state,
                 };
@@ -434,7 +433,7 @@ impl<W: Write> PerfettoWriter<W> {
             self.end_call(cpu, at_ns, previous)?;
         }
         self.put_event(event)?;
-        if (state == 0 || state == PREEMPTED) && self.ready.len() < THREAD_NAMES_MAX {
+        if TraceKind::stays_runnable(state) && self.ready.len() < THREAD_NAMES_MAX {
             self.ready.insert(previous, cpu);
         }
         self.ready.remove(&next);
@@ -975,7 +974,7 @@ mod tests {
                     assert!(had.is_none_or(|had| had == left), "{event:?} after {had:?}");
                     assert_eq!(u64::from(event.tid), left);
                     match event.numbers[&4] {
-                        0 | PREEMPTED => ready.insert(left),
+                        state if TraceKind::stays_runnable(state) => ready.insert(left),
                         _ => ready.remove(&left),
                     };
                     ready.remove(&event.numbers[&6]);
@@ -1244,7 +1243,7 @@ mod tests {
         prop_oneof![
             4 => (few.clone(), few.clone(), 0usize..4).prop_map(|(from, to, place)| {
                 let (previous, next) = (named(from, b"a"), named(to, b"b"));
-                let previous_state = [0, 1, 0x10, PREEMPTED][place];
+                let previous_state = [0, 1, 0x10, TraceKind::PREEMPTED][place];
                 (from, TraceKind::Switch { previous, previous_state, next })
             }),
             2 => (few.clone(), few.clone()).prop_map(|(tid, woken)| {

@@ -24,6 +24,7 @@ use crate::interval::Interval;
 use crate::plain::grouped;
 use crate::quantile::Probability;
 use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks_at, shown_theta};
+use count::WatchedThreshold;
 use dependence::{L1Bound, Tails};
 
 pub use bound::rounded_up;
@@ -66,8 +67,9 @@ pub struct Claim {
     /// them were seen to show how they come, or their order is unknown.
     #[serde(default)]
     pub alone: bool,
-    /// L1: the extremal index that `p` is adjusted by, in (0, 1]; not there where the order of
-    /// cycles is unknown, so that bursts would not show.
+    /// L1: the extremal index at the threshold, in (0, 1], by which `p` is adjusted; where `alone`,
+    /// `p` may be the lower bound of a lower threshold, adjusted by the index of that. Not there
+    /// where the order of cycles is unknown, so that bursts would not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<f64>,
 }
@@ -83,6 +85,28 @@ pub fn claims(tails: &Tails, lateness: &Histogram) -> Vec<Claim> {
     claims.extend(thresholds(tails));
     claims.extend(Probability::SUMMARY.into_iter().filter_map(|p| quantile(tails, lateness, p)));
     claims
+}
+
+/// The thresholds of the ladder with what exceeds them, from the last that all cycles exceed to the
+/// first that none does; none where the order of cycles is unknown.
+pub fn watched(tails: &Tails) -> Vec<WatchedThreshold> {
+    let mut watched = Vec::new();
+    if !tails.is_ordered() || tails.n() == 0 {
+        return watched;
+    }
+    for tail in tails.tails().iter().filter(|tail| tail.requested) {
+        let above_ns = tail.threshold_ns;
+        let (least, most) = tails.exceedances_within(above_ns);
+        let L1Bound { theta, alone, .. } = tails.l1_bound(above_ns);
+        if least >= tails.n() {
+            watched.clear();
+        }
+        watched.push(WatchedThreshold { above_ns, least, most, theta, alone });
+        if tail.exceedances == 0 {
+            break;
+        }
+    }
+    watched
 }
 
 fn shown(ns: i64) -> Span {

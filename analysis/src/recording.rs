@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ask::{Ask, ClaimEvent};
-use crate::claim::count::EventCount;
+use crate::claim::count::{EventCount, WatchedThreshold};
 use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
-use crate::claim::{Claim, claims, quantile_within};
+use crate::claim::{Claim, claims, quantile_within, watched};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
 use crate::histogram::{Histogram, HistogramView};
@@ -227,6 +227,7 @@ impl Recording {
             jitters,
             histogram: HistogramView::of(histogram).with_unknown(releases.unknown()),
             claims,
+            watched: watched(&tails),
             worst: self.worst.finish(&self.setup),
             imported: None,
             line,
@@ -472,6 +473,10 @@ pub struct RunFigures {
     pub histogram: HistogramView,
     /// The claims that the run supports.
     pub claims: Vec<Claim>,
+    /// The thresholds that were watched, rising, from the last that all cycles exceed to the first
+    /// that none does; not there where the order of cycles is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<WatchedThreshold>,
     /// The latest releases, latest first.
     pub worst: Vec<WorstRelease>,
     /// The description of another program's data; null for the project's own.
@@ -603,7 +608,7 @@ impl RunFigures {
 }
 
 /// More releases than any run has: 29 years at 1 GHz.
-const RELEASES_MAX: u64 = 1 << 59;
+pub(crate) const RELEASES_MAX: u64 = 1 << 59;
 
 /// The events that are watched beside lateness.
 ///

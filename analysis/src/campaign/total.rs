@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::count::{EventCount, Separate};
 use crate::claim::dependence::{Exceedances, Pooled, Tails};
-use crate::claim::{Claim, Level, claims};
+use crate::claim::{Claim, Level, claims, watched};
 use crate::extremes::rarest;
 use crate::histogram::{Bucket, Histogram, HistogramView};
 use crate::jitters::Jitters;
@@ -271,6 +271,7 @@ impl Total {
             jitters: Jitters::of(&self.lateness.wakes, &self.interval, None),
             histogram: HistogramView::of(histogram).with_unknown(self.lateness.unknown()),
             claims: claims(&tails, histogram).into_iter().chain(self.unextrapolated()).collect(),
+            watched: watched(&tails),
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),
             imported: None,
             line: None,

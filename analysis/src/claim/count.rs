@@ -2,6 +2,9 @@
 //!
 //! For who counts (a run's tails, a histogram's buckets) and for who judges. Plain data.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::Bucket;
 
 /// The count of one event, at least and at most, with its trials.
@@ -91,6 +94,22 @@ fn theta_of(independent: f64, events: u64) -> f64 {
 /// Separate clusters that show how late cycles come together: with as many, by simulation
 /// (`examples/claims_simulated.rs`), at most one answer in twenty is a wrong yes.
 pub const CLUSTERS_MIN: f64 = 25.0;
+
+/// Cycles later than a threshold that was watched, and how they come together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchedThreshold {
+    /// The threshold, ns.
+    pub above_ns: i64,
+    /// At least so many cycles were later, missed ones included.
+    pub least: u64,
+    /// And at most so many; the same where it was counted exactly.
+    pub most: u64,
+    /// Extremal index to use, in (0, 1]; 1: independent.
+    pub theta: f64,
+    /// Whether too few separate clusters show how they come, or more of them came in one part of
+    /// the run.
+    pub alone: bool,
+}
 
 /// The number of separate clusters of exceedances in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]

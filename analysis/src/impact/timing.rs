@@ -11,7 +11,7 @@ use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::bound::{
     CONFIDENCE, events_upper, independent_share, p_lower_at, p_upper, p_upper_at,
 };
-use crate::claim::count::{CLUSTERS_MIN, EventCount, Separate};
+use crate::claim::count::{CLUSTERS_MIN, EventCount, Separate, WatchedThreshold};
 use crate::claim::judge::{StoppingRule, judge};
 use crate::claim::{Claim, Level};
 use crate::histogram::Bucket;
@@ -105,43 +105,28 @@ pub struct Latenesses {
     beyond: u64,
     /// More of which nothing is known.
     unknown: u64,
-    /// How late ones come together, in rising order of the threshold; nothing is known of that
-    /// without any, and they count as independent.
-    clusterings: Vec<Clustering>,
+    /// How many are later than a threshold and how they come together, in rising order of it;
+    /// nothing is known of that without any, and they count as independent.
+    watched: Vec<WatchedThreshold>,
 }
 
-/// How cycles later than a threshold come together, as a claim of it has it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Clustering {
-    /// The threshold, ns.
-    above_ns: i64,
-    /// Extremal index to use, in (0, 1]; 1: independent.
-    theta: f64,
-    /// True where enough separate clusters show it, which came evenly.
-    is_shown: bool,
-}
-
-impl Clustering {
-    /// Of the claims of a run, in rising order. Where none of them knows the order of cycles it is
-    /// that of the one that counts as none above the largest, which is a bound over θ·n.
-    fn of_claims(claims: &[Claim]) -> Vec<Self> {
-        let of_threshold = |claim: &Claim| {
-            let (above_ns, theta) = (claim.bound_ns? as i64, claim.theta?);
-            let theta = theta.clamp(f64::MIN_POSITIVE, 1.0);
-            Some(Self { above_ns, theta, is_shown: !claim.alone })
-        };
-        let bounds = || claims.iter().filter(|claim| claim.level == Level::L1 && claim.given);
-        let mut known: Vec<Self> = bounds().filter_map(of_threshold).collect();
-        known.sort_by_key(|clustering| clustering.above_ns);
-        if known.is_empty() {
-            known.extend(bounds().next().and_then(|claim| {
-                let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
-                let theta = effective_n / claim.n as f64;
-                of_threshold(&Claim { theta: Some(theta), alone: true, ..claim.clone() })
-            }));
-        }
-        known
+/// The thresholds of the claims of a run that kept no others. Where none of them knows the order of
+/// cycles it is that of the one that counts as none above the largest, which is a bound over θ·n.
+fn thresholds_of_claims(claims: &[Claim]) -> Vec<WatchedThreshold> {
+    let of_claim = |claim: &Claim| {
+        let (above_ns, theta) = (claim.bound_ns? as i64, claim.theta?);
+        Some(WatchedThreshold { above_ns, least: 0, most: 0, theta, alone: claim.alone })
+    };
+    let bounds = || claims.iter().filter(|claim| claim.level == Level::L1 && claim.given);
+    let mut known: Vec<WatchedThreshold> = bounds().filter_map(of_claim).collect();
+    if known.is_empty() {
+        known.extend(bounds().next().and_then(|claim| {
+            let effective_n = events_upper(0.0, CONFIDENCE) / claim.p.filter(|p| *p > 0.0)?;
+            let theta = effective_n / claim.n as f64;
+            of_claim(&Claim { theta: Some(theta), alone: true, ..claim.clone() })
+        }));
     }
+    known
 }
 
 impl Latenesses {
@@ -171,12 +156,27 @@ impl Latenesses {
             highest_ns,
             count: view.overflow,
         });
-        Some(Self {
+        let counted = Self {
             buckets: buckets.chain(between).collect(),
             beyond: if between.is_some() { 0 } else { view.overflow },
             unknown: outcome.unknown(),
-            clusterings: Clustering::of_claims(&outcome.claims),
-        })
+            watched: Vec::new(),
+        };
+        let n = counted.n();
+        let mut watched = outcome.watched.clone();
+        watched.retain(|threshold| threshold.least <= threshold.most && threshold.most <= n);
+        if watched.is_empty() {
+            watched = thresholds_of_claims(&outcome.claims);
+            for threshold in &mut watched {
+                let seen = counted.count(threshold.above_ns);
+                (threshold.least, threshold.most) = (seen.least, seen.most);
+            }
+        }
+        for threshold in &mut watched {
+            threshold.theta = threshold.theta.clamp(f64::MIN_POSITIVE, 1.0);
+        }
+        watched.sort_by_key(|threshold| threshold.above_ns);
+        Some(Self { watched, ..counted })
     }
 
     /// One of `n` cycles was that late, and none was later.
@@ -184,7 +184,7 @@ impl Latenesses {
         let largest_ns = largest_ns.ceil() as i64;
         let largest = Bucket { lowest_ns: largest_ns, highest_ns: largest_ns, count: 1 };
         let others = Bucket { lowest_ns: i64::MIN, count: n.saturating_sub(1), ..largest };
-        Self { buckets: vec![others, largest], beyond: 0, unknown: 0, clusterings: Vec::new() }
+        Self { buckets: vec![others, largest], beyond: 0, unknown: 0, watched: Vec::new() }
     }
 
     /// The highest value of the first bucket of which it is shown that a cycle is later with a
@@ -208,37 +208,47 @@ impl Latenesses {
         self.buckets.iter().map(|bucket| bucket.count).sum::<u64>() + self.beyond + self.unknown
     }
 
-    /// The claims of the nearest thresholds: at or below this one, and above it.
-    fn nearest(&self, above_ns: i64) -> [Option<&Clustering>; 2] {
-        let (below, above) = self.clusterings.split_at(
-            self.clusterings.partition_point(|clustering| clustering.above_ns <= above_ns),
-        );
+    /// The nearest thresholds that were watched: at or below this one, and above it.
+    fn nearest(&self, above_ns: i64) -> [Option<&WatchedThreshold>; 2] {
+        let (below, above) = self
+            .watched
+            .split_at(self.watched.partition_point(|threshold| threshold.above_ns <= above_ns));
         [below.last(), above.first()]
     }
 
-    /// The extremal index to use at a threshold: the lower of the two of the nearest claims.
+    /// The extremal index to use at a threshold: the lower of the two of the nearest watched ones.
     fn theta_at(&self, above_ns: i64) -> f64 {
         let thetas = self.nearest(above_ns).into_iter().flatten().map(|nearest| nearest.theta);
         thetas.fold(1.0, f64::min)
     }
 
-    /// The number of separate clusters that cycles above a threshold came in, by the claim at or
-    /// below it: of fewer cycles the counts of parts of the run have squares that are no larger, so
-    /// that the number falls with the square of theirs at most. Unknown where those are too few.
+    /// The number of separate clusters that cycles above a threshold came in, by those above the
+    /// watched one at or below it; unknown where those are too few.
+    ///
+    /// The counts of parts of the run lie as far from even ones as those of the watched threshold
+    /// do, and farther by the cycles that it has more, if all of these were in one part (triangle
+    /// inequality). Parts are of equal length here.
     fn separate_at(&self, above_ns: i64) -> Separate {
-        let [Some(below), _] = self.nearest(above_ns) else { return Separate::Unknown };
-        let [claimed, later] = [below.above_ns, above_ns].map(|ns| self.count(ns).most as f64);
-        let clusters = independent_share(below.theta) * later * later / claimed;
-        match below.is_shown && clusters >= CLUSTERS_MIN {
+        let below = self.nearest(above_ns)[0].filter(|below| !below.alone);
+        let Some(below) = below else { return Separate::Unknown };
+        let (watched, later) = (below.most as f64, self.count(above_ns).least as f64);
+        let scatter = (watched / independent_share(below.theta)).sqrt();
+        let clusters = (later / (scatter + FEW_PARTS * (watched - later))).powi(2);
+        match clusters >= CLUSTERS_MIN {
             true => Separate::Evenly(clusters),
             false => Separate::Unknown,
         }
     }
 
-    /// The count of latenesses above `above_ns`, at least and at most, whatever their order.
+    /// The count of latenesses above `above_ns`, at least and at most, whatever their order: that
+    /// of a watched threshold, else that of buckets.
     fn count(&self, above_ns: i64) -> EventCount {
         let seen = EventCount::of_buckets(above_ns, self.buckets.iter().copied(), self.beyond);
-        seen.with_unseen(self.unknown)
+        let seen = seen.with_unseen(self.unknown);
+        match self.nearest(above_ns)[0].filter(|nearest| nearest.above_ns == above_ns) {
+            Some(&WatchedThreshold { least, most, .. }) => EventCount { least, most, ..seen },
+            None => seen,
+        }
     }
 
     /// The count of latenesses above `above_ns`, at least and at most, where `trials` of each cycle
@@ -250,17 +260,28 @@ impl Latenesses {
         EventCount { theta, separate, ordered, ..self.count(above_ns) }
     }
 
-    /// The lower bound of the share of cycles above `above_ns`, at 95 %: theirs, or that of the
-    /// next threshold above where clusters show a higher one.
+    /// The lower bound of the share of cycles above `above_ns`, at 95 %. Where no clusters of theirs
+    /// are known it is the larger of that of one cluster and that of the next watched threshold
+    /// above of which they are; each holds with half of the doubt then.
     fn share_at_least(&self, above_ns: i64, trials: f64) -> f64 {
-        let lower = |above_ns| {
+        let lower = |above_ns, confidence| {
             let seen = self.later_than(above_ns, trials);
-            p_lower_at(seen.least as f64, seen.n as f64, seen.theta_refuting(), CONFIDENCE)
+            p_lower_at(seen.least as f64, seen.n as f64, seen.theta_refuting(), confidence)
         };
-        let above = self.nearest(above_ns)[1].filter(|above| above.is_shown);
-        above.map_or(0.0, |above| lower(above.above_ns)).max(lower(above_ns))
+        let mut above = self.watched.iter().filter(|threshold| threshold.above_ns > above_ns);
+        match above.find(|threshold| !threshold.alone) {
+            Some(above) if self.separate_at(above_ns) == Separate::Unknown => {
+                let each = (1.0 + CONFIDENCE) / 2.0;
+                lower(above_ns, each).max(lower(above.above_ns, each))
+            }
+            _ => lower(above_ns, CONFIDENCE),
+        }
     }
 }
+
+/// The most by which the dispersion of few parts of a run is taken for larger, as a factor of the
+/// deviation: with four parts.
+const FEW_PARTS: f64 = 4.0 / 3.0;
 
 /// Evidence of the share of cycles later than a bound.
 #[derive(Clone, Debug, PartialEq)]
@@ -664,7 +685,7 @@ mod tests {
         assert_eq!(later.suits(8e-4), Suits::No);
         // Of results of before, which do not keep the index of each claim, neither.
         let claims = outcome.claims.iter().map(|claim| Claim { theta: None, ..claim.clone() });
-        let before = RunFigures { claims: claims.collect(), ..outcome };
+        let before = RunFigures { claims: claims.collect(), watched: Vec::new(), ..outcome };
         let later = Timing::of(&before, Some(1_000_000)).later_than(60_000.0);
         assert_eq!(later.suits(0.01), Suits::Unknown, "{later:?}");
     }
@@ -683,5 +704,51 @@ mod tests {
         // No claim is about the body, of which more are later still.
         let (of_body, upper) = shares(500.0);
         assert!(of_body >= lower && upper > 0.9, "{of_body} {upper}");
+    }
+    #[test]
+    fn gross_failures_are_refused() {
+        for (late, allowed) in [(40, 0.05), (15, 0.01)] {
+            let mut rng = Rng::new(7);
+            let lateness = move |_| match rng.below(100) as u64 {
+                below if below < late => 550_001 + rng.below(100_000) as i64,
+                _ => 5_000,
+            };
+            let outcome = recorded((0..60_000).map(lateness));
+            let json = serde_json::to_string(&outcome).expect("figures");
+            let stored: RunFigures = serde_json::from_str(&json).expect("figures");
+            for outcome in [outcome, stored] {
+                let later = Timing::of(&outcome, Some(1_000_000)).later_than(550_000.0);
+                assert_eq!(later.suits(allowed), Suits::No, "{later:?}");
+                assert!(later.at_least().is_some_and(|p| p > late as f64 * 0.008), "{later:?}");
+            }
+        }
+        // All of them, below the lowest threshold that none exceeds.
+        let late = recorded((0..60_000).map(|_| 30_000));
+        let later = Timing::of(&late, Some(1_000_000)).later_than(25_000.0);
+        assert_eq!(later.suits(0.9), Suits::No, "{later:?}");
+    }
+
+    #[test]
+    fn a_stretch_among_even_ones_shows_no_share() {
+        // 1 001 evenly placed, of which 200 neighbours are later still.
+        let late = |cycle: u64| {
+            let place = cycle / 131;
+            (cycle % 131 == 7).then_some(if (300..500).contains(&place) { 92_000 } else { 60_000 })
+        };
+        let timing = Timing::of(&with_late(131_072, late), Some(1_000_000));
+        let counted = timing.counted.as_ref().expect("latenesses");
+        assert!(matches!(counted.separate_at(50_000), Separate::Evenly(_)));
+        assert_eq!(counted.separate_at(90_000), Separate::Unknown);
+        let later = timing.later_than(90_000.0);
+        let share = 200.0 / 131_072.0;
+        assert!(later.at_least().is_some_and(|p| p < 0.06 * share), "{later:?}");
+    }
+
+    #[test]
+    fn a_threshold_of_the_ladder_has_its_exact_count() {
+        let late = |cycle| (cycle % 1_500 == 3).then_some(499_800);
+        let timing = Timing::of(&with_late(60_000, late), Some(1_000_000));
+        let later = timing.later_than(500_000.0);
+        assert_eq!(later.words().as_deref(), Some("none of 60\u{a0}000 was later"), "{later:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use punctual_analysis::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
 use punctual_analysis::claim::dependence::{Exceedances, Tails, ThresholdCount, ladder};
-use punctual_analysis::claim::{Claim, Level, rounded_up};
+use punctual_analysis::claim::{Claim, Level, rounded_up, watched};
 use punctual_analysis::histogram::{
     Bucket, Histogram, HistogramView, VIEW_BUCKETS_MAX, ViewBucket,
 };
@@ -253,6 +253,7 @@ impl RunBuilder {
             jitters: jitters(self.holds, &values_ns),
             histogram,
             claims,
+            watched: if is_lateness { watched(&tails) } else { Vec::new() },
             worst: Vec::new(),
             requested: RequestedTails::of(self.far_tails(n, beyond), None),
             imported: Some(imported),

@@ -335,7 +335,7 @@ impl fmt::Display for AppliedCounts {
 
 /// The line about a setting that was put back, or that was not.
 pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
-    let (path, old) = (&entry.path, active(&entry.old));
+    let (path, old) = (&entry.path, entry.shown(&entry.old));
     match outcome {
         RevertOutcome::Restored => format!("{path}: {old}"),
         RevertOutcome::AsBefore if entry.could_not_be_set() => {
@@ -348,7 +348,7 @@ pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> St
         RevertOutcome::Gone => format!("{path}: no longer there"),
         RevertOutcome::Refused(why) => format!("{path}: {old} refused: {why}; try again later"),
         RevertOutcome::Differs { now } => {
-            format!("{path}: wrote {old}, it shows {}; try again later", active(now))
+            format!("{path}: wrote {old}, it shows {}; try again later", entry.shown(now))
         }
     }
 }
@@ -508,6 +508,23 @@ mod tests {
         }
         let words = "1 setting changed, 1 refused, 2 cannot be set on this machine";
         assert_eq!((counts.to_string().as_str(), counts.refused()), (words, 1));
+    }
+
+    #[test]
+    fn of_a_file_of_switches_a_line_names_the_one() {
+        let entry = JournalEntry {
+            path: "/sys/kernel/debug/sched/features".to_owned(),
+            old: "PLACE_LAG RT_RUNTIME_SHARE NO_HRTICK\n".to_owned(),
+            new: "NO_RT_RUNTIME_SHARE".to_owned(),
+            took: None,
+            refusal: None,
+        };
+        let line = reverted_line(&entry, &RevertOutcome::Restored);
+        assert_eq!(line, format!("{}: RT_RUNTIME_SHARE", entry.path));
+        let now = "PLACE_LAG NO_RT_RUNTIME_SHARE HRTICK\n".to_owned();
+        let line = reverted_line(&entry, &RevertOutcome::Differs { now });
+        let shows = "wrote RT_RUNTIME_SHARE, it shows NO_RT_RUNTIME_SHARE; try again later";
+        assert_eq!(line, format!("{}: {shows}", entry.path));
     }
 
     #[test]

@@ -186,7 +186,7 @@ pub enum RevertOutcome {
     Refused(io::Error),
     /// It was written and shows something else than before; it stays in the journal.
     Differs {
-        /// The value that it shows.
+        /// The text that it shows.
         now: String,
     },
 }
@@ -317,7 +317,7 @@ pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertO
     } else if ours {
         RevertOutcome::Restored
     } else {
-        RevertOutcome::Changed { now: active(part(now)).to_owned() }
+        RevertOutcome::Changed { now: entry.shown(now).to_owned() }
     }
 }
 

@@ -23,7 +23,7 @@ use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_host::settings::{IrqPlace, KernelSettings};
 use punctual_host::{CpuFormat, CpuList};
 use punctual_lab::tuning::{
-    self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, TuningJournal, WantedValue, active,
+    self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, TuningJournal, WantedValue,
 };
 use punctual_os::Errno;
 use punctual_report::{Envelope, TuneBody};
@@ -367,8 +367,9 @@ fn status(args: &TuneStatusArgs) -> Result<Exit> {
         let files = files_of(place);
         rows.extend(journal.entries.iter().map(|entry| {
             let JournalEntry { path, old, new, .. } = entry;
+            let old = entry.shown(old);
             let state = counts.count(entry, standing(entry, &files));
-            vec![path.clone(), format!("{} -> {new}", active(old)), state]
+            vec![path.clone(), format!("{old} -> {new}"), state]
         }));
     }
     let mut blocks = Vec::new();
@@ -475,7 +476,7 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
                 Some(_) => count.applied.impossible += 1,
                 None => count.applied.bad += 1,
             }
-            found(&entry.path, format!("{} -> {}: {now}", active(&entry.old), entry.new));
+            found(&entry.path, format!("{} -> {}: {now}", entry.shown(&entry.old), entry.new));
             continue;
         }
         let effect = Effect::of_irq(entry, &machine.settings).unwrap_or_else(|| {

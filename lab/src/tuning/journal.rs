@@ -8,9 +8,10 @@
 use std::fmt;
 use std::io;
 
+use punctual_host::plan::value_part;
 use punctual_os::Errno;
 
-use super::{impossible, says};
+use super::{active, impossible, says};
 
 /// The beginning of the first line.
 const HEAD: &str = "punctual tuning journal 1";
@@ -84,6 +85,11 @@ impl JournalEntry {
     /// the kernel refused that, or showed the old one again.
     pub fn could_not_be_set(&self) -> bool {
         !self.is_changed() && !says(&self.path, &self.old, &self.new)
+    }
+
+    /// The value that the setting has with this text.
+    pub fn shown<'a>(&self, text: &'a str) -> &'a str {
+        active(value_part(&self.path, text, &self.new))
     }
 
     /// Why no right and no second try sets this here; `None` where the kernel took it, or where the

@@ -662,6 +662,9 @@ fn of_foreign(
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warn_of(import.warnings);
+    if import.ended_early {
+        read.envelope.end_early(EndedBy::Recording);
+    }
     for run in import.runs {
         if let (Some(given_ns), Some(stated_ns)) = (given_ns, run.period_ns)
             && given_ns != stated_ns

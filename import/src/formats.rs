@@ -134,6 +134,8 @@ pub struct Import {
     pub runs: Vec<ImportedRun>,
     /// True where the file does not state the unit of its values, so that a requested one counts.
     pub takes_unit: bool,
+    /// True where the file says that something in its values ended the recording.
+    pub ended_early: bool,
 }
 
 /// Reads a whole file of `format`.
@@ -148,13 +150,13 @@ pub fn read(
     let mut reading = Reading::new(request);
     // The place at which a contradiction shows is where the file ends.
     let last = (format.read)(&mut reading, &mut reader)?;
-    let Reading { source, started_at, warnings, runs, takes_unit, .. } = reading;
+    let Reading { source, started_at, warnings, runs, takes_unit, ended_early, .. } = reading;
     if runs.is_empty() {
         return Err(last.refuse("the file contains no values"));
     }
     let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
     let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;
-    Ok(Import { started_at, warnings, runs, takes_unit })
+    Ok(Import { started_at, warnings, runs, takes_unit, ended_early })
 }
 
 /// The request for a file.
@@ -177,6 +179,7 @@ struct Reading<'a> {
     warnings: Vec<String>,
     runs: Vec<RunBuilder>,
     takes_unit: bool,
+    ended_early: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -189,6 +192,7 @@ impl<'a> Reading<'a> {
             warnings: Vec::new(),
             runs: Vec::new(),
             takes_unit: false,
+            ended_early: false,
         }
     }
 

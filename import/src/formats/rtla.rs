@@ -29,6 +29,8 @@ struct Table {
     cells: Vec<u64>,
     /// over, count, min, avg, max; a dash for what has no value.
     summary: [Option<Vec<String>>; 5],
+    /// Events of all columns together that were lost.
+    lost: u64,
 }
 
 /// Its row in the table of formats.
@@ -86,7 +88,16 @@ fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportEr
             unit_ns = Some(if unit.contains("(ns)") { 1 } else { 1_000 });
         } else if line.ends_with("events missed, results might not be accurate") {
             file.warnings.push(format!("rtla lost events: {}", clean(line, 80)));
+            let count = line.split_once(' ').map_or(line, |(count, _)| count);
+            match count {
+                // It could not count them.
+                "unknown" => {
+                    file.cannot_know(&["how many events went unrecorded: rtla does not know it"]);
+                }
+                count => table.lost = whole(count).map_err(|why| lines.refuse(why))?,
+            }
         } else if line.ends_with("hit stop tracing") {
+            file.ended_early = true;
             // Its analysis of the one wake that stopped it follows.
             break;
         } else if line.starts_with("ALL") {
@@ -186,6 +197,8 @@ impl Table {
             run.stated.beyond = Some(whole(&over[at])?);
             run.stated.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
             run.stated.rounding_ns = unit_ns - 1;
+            // Of which column they were it does not print: each may lack all of them.
+            run.stated.unrecorded = self.lost;
             if let [Some(count), Some(min), Some(avg), Some(max)] = rest {
                 let n = whole(&count[at])?;
                 run.stated.n = Some(n);
@@ -268,7 +281,9 @@ mod tests {
         ] {
             let below = if stopped.is_empty() { "" } else { analysis };
             let text = format!("{above}{HEAD}{TABLE}{totals}{saving}{stopped}{below}");
-            let runs = import(&text).unwrap_or_else(|why| panic!("{stopped:?}: {why}")).runs;
+            let import = import(&text).unwrap_or_else(|why| panic!("{stopped:?}: {why}"));
+            assert_eq!(import.ended_early, !stopped.is_empty(), "{text}");
+            let runs = import.runs;
             let cycles: Vec<u64> = runs.iter().map(|run| run.outcome.cycles).collect();
             assert_eq!(cycles, [6, 6, 0], "{text}");
             let values = |at: usize| runs[at].outcome.imported.as_ref().unwrap().values_ns.clone();
@@ -283,12 +298,21 @@ mod tests {
     }
 
     #[test]
-    fn events_that_rtla_lost_are_a_warning() {
+    fn events_that_rtla_lost_are_a_warning_and_unrecorded() {
         for totals in ["", TOTALS] {
             let lost = "12 (0.50%) events missed, results might not be accurate\n";
             let import = import(&format!("{HEAD}{TABLE}{totals}{lost}")).unwrap();
             let [warning] = &import.warnings[..] else { panic!("{:?}", import.warnings) };
             assert!(warning.starts_with("rtla lost events: 12 (0.50%) events missed"), "{warning}");
+            let unrecorded: Vec<u64> =
+                import.runs.iter().map(|run| run.outcome.unrecorded).collect();
+            assert_eq!(unrecorded, [12; 3]);
         }
+        let lost = "unknown number of events missed, results might not be accurate\n";
+        let import = import(&format!("{HEAD}{TABLE}{lost}")).unwrap();
+        let outcome = &import.runs[0].outcome;
+        let unknown = &outcome.imported.as_ref().unwrap().cannot_know;
+        assert!(unknown.iter().any(|fact| fact.starts_with("how many events")), "{unknown:?}");
+        assert_eq!((outcome.unrecorded, import.warnings.len()), (0, 1));
     }
 }

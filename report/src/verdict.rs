@@ -340,6 +340,14 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
                 format::count(lost)
             ),
         ),
+        true if n == 0 => (
+            Answer::Unknown,
+            "not shown yet",
+            format!(
+                ": {seen}; at least {} are needed to trust the worst of them",
+                format::count(CYCLES_MIN)
+            ),
+        ),
         true if n < CYCLES_MIN => (
             Answer::Unknown,
             "not shown yet",
@@ -373,4 +381,27 @@ fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
         p: None,
         command: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+
+    use super::*;
+    use crate::run::Setup;
+
+    #[test]
+    fn an_unknown_number_of_cycles_is_not_too_few() {
+        let mut outcome = Recording::new(RecordingConfig::default()).finish(0);
+        outcome.jitters.interval_max_abs_ns = Some(5_000.0);
+        let run = Run::recorded("base".to_owned(), Setup::default(), outcome);
+        let statement = |n| stepping(&[&run], n).expect("an interval").statement;
+        assert_eq!(
+            statement(0).replace('\u{a0}', " "),
+            "not shown yet: intervals are off by up to 5.00 µs in an unknown number of cycles; at \
+             least 1 000 are needed to trust the worst of them"
+        );
+        assert!(statement(900).contains("900 cycles are too few"), "{}", statement(900));
+        assert!(statement(2_000).starts_with("yes: "), "{}", statement(2_000));
+    }
 }

@@ -982,6 +982,7 @@ fn setup(run: &RunInfo) -> Setup {
 fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let run = |run: &Run| {
         let outcome = &run.outcome;
+        let (shown, name) = (&from, &run.name);
         let mut series = LatenessSeries::of_figures(outcome);
         // Other programs and columns of lateness have their wakes alone, unless they say that
         // nothing was missed.
@@ -990,7 +991,10 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             None => outcome.wakes.left_out.is_none(),
         };
         series.missed = if series.of_wakes { 0 } else { outcome.missed.unwrap_or_default() };
-        RecordedRun {
+        if !series.is_sound() {
+            bail!("{shown}: result is corrupt: run \"{name}\" has a histogram that no run has");
+        }
+        Ok(RecordedRun {
             name: run.name.clone(),
             setup: run.setup.clone(),
             cold_left_out: true,
@@ -1000,7 +1004,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             wakes_ns: Some(outcome.wakes.stats.clone()),
             others: run.others.clone(),
             parts: vec![series],
-        }
+        })
     };
     let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
     if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
@@ -1008,7 +1012,8 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             "{from}: it contains intervals but no lateness, and cannot be compared with lateness"
         );
     }
-    let runs: Vec<RecordedRun> = report.body.runs().iter().filter(shows).map(run).collect();
+    let runs: Vec<RecordedRun> =
+        report.body.runs().iter().filter(shows).map(run).collect::<Result<_>>()?;
     // The ways of `measure wait` are compared by name.
     let is_check = report.envelope.experiment == "check";
     let runs = if is_check { of_first_wait(runs) } else { runs };

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::count::EventCount;
-use crate::histogram::{Bucket, ViewBucket};
-use crate::recording::RunFigures;
+use crate::histogram::{Bucket, VIEW_BUCKETS_MAX, ViewBucket};
+use crate::recording::{RELEASES_MAX, RunFigures};
 use crate::release::{Falling, Walk};
 
 /// The most chunks of a series; when they are full, neighbours are merged.
@@ -146,8 +146,8 @@ impl LatenessSeries {
         beyond && self.max_ns.is_none_or(|ns| cell_of(ns) < TOP)
     }
 
-    /// Returns true where every cell exists and stands in order: what a file contains is checked
-    /// before use.
+    /// Returns true where every cell exists, cells and buckets stand in order, and there are no more
+    /// releases than any run has: what a file contains is checked before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {
             cells.is_sorted_by(|a, b| a.0 < b.0)
@@ -155,7 +155,17 @@ impl LatenessSeries {
         };
         let lists = [&self.chunks, &self.missed_chunks];
         lists.iter().all(|list| list.len() <= CHUNKS_MAX + 1 && list.iter().all(sound))
-            && self.buckets.iter().all(|bucket| bucket.count < 1 << 56)
+            && self.releases() <= RELEASES_MAX
+            && self.are_buckets_sound()
+    }
+
+    fn are_buckets_sound(&self) -> bool {
+        let held = || self.buckets.iter().chain(&self.left_out);
+        let sum = held().fold(0, |sum: u64, bucket| sum.saturating_add(bucket.count));
+        self.buckets.len() <= VIEW_BUCKETS_MAX
+            && held().all(|bucket| bucket.lower_ns < bucket.upper_ns)
+            && self.buckets.is_sorted_by(|a, b| a.upper_ns <= b.lower_ns)
+            && sum <= self.releases()
     }
 
     /// The part in the turns that `keep` is true of, of `turns` that are equally long, from 0. A
@@ -480,6 +490,30 @@ pub(super) mod tests {
         let turns = [0, 1].map(|turn| series.of_turns(2, |at| at == turn).missed);
         assert_eq!(turns, [0, 1]);
     }
+    #[test]
+    fn kept_buckets_are_those_of_a_run() {
+        let of = |buckets: &[(i64, i64, u64)]| {
+            let buckets = buckets.iter().copied().map(ViewBucket::from).collect();
+            LatenessSeries { buckets, ..LatenessSeries::of_buckets(&[(0, 9, 900).into()], 0, None) }
+        };
+        assert!(of(&[(0, 5, 100), (5, 9, 800)]).is_sound());
+        for wrong in [
+            &[(5, 9, 100), (0, 5, 100)][..],
+            &[(0, 6, 100), (5, 9, 100)],
+            &[(5, 5, 100)],
+            &[(0, i64::MIN, 100)],
+            &[(0, 5, 901)],
+            &[(0, 5, u64::MAX), (5, 9, u64::MAX)],
+        ] {
+            assert!(!of(wrong).is_sound(), "{wrong:?}");
+        }
+        let many: Vec<_> = (0..501).map(|at| (at, at + 1, 1)).collect();
+        assert!(!of(&many).is_sound());
+        let cells = vec![(1, (1 << 56) - 1); 1];
+        let most = LatenessSeries { chunks: vec![cells; 9], ..LatenessSeries::default() };
+        assert!(!most.is_sound(), "more releases than any run has");
+    }
+
     #[test]
     fn what_another_program_left_out_is_no_later_than_its_largest() {
         use crate::imported::{Imported, ImportedQuantity};

@@ -1185,8 +1185,17 @@ mod tests {
 
     #[test]
     fn buckets_that_have_no_end_in_common_tell_nothing_between_them() {
+        // At the end of the wide bucket: what is left is one of the narrow ones.
         let sides = [histogram(400_000, 1_000, 1), histogram(400_000, 800, 1)];
-        let compared = compared_at(&sides, 5_500, None);
+        for deadline_ns in [5_500, 5_999] {
+            let compared = compared_at(&sides, deadline_ns, None);
+            let rate = compared.at_deadline().expect("a deadline");
+            assert_eq!((rate.threshold_ns, rate.unsure), (5_999.0, 80_000), "{rate:?}");
+            assert_eq!((rate.verdict, rate.more_cycles), (Verdict::Undecided, Some(0)), "{rate:?}");
+        }
+        // The last of the narrow ones, of which all may be later or none.
+        let sides = [histogram(400_000, 1_000, 1), histogram(400_000, 700, 2)];
+        let compared = compared_at(&sides, 6_500, None);
         let rate = compared.at_deadline().expect("a deadline");
         assert_eq!((rate.verdict, rate.more_cycles), (Verdict::Undecided, None), "{rate:?}");
         assert!(compared.is_open() && rate.unsure > 0, "{compared:?}");

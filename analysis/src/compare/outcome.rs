@@ -103,7 +103,7 @@ pub struct RateRatio {
     pub n_a: u64,
     /// Releases of B.
     pub n_b: u64,
-    /// Rate of B over rate of A; null where A has no exceedance.
+    /// Rate of B over rate of A, of the exceedances that there are at most; null where A has none.
     pub ratio: Option<f64>,
     /// Lower end of its interval.
     pub lower: f64,
@@ -345,13 +345,17 @@ fn to_do(run: &RunComparison, labels: [&str; 2], untested: Option<String>) -> St
     if let (Some(seen), Some(_)) = (&run.disturbance, run.withheld) {
         return format!("measure {} again with nothing else on its CPU", seen.label(labels));
     }
-    if let Some(rate) = run.foremost(RateRatio::is_coarse) {
+    // The question's own row before others.
+    let is_short =
+        |rate: &&RateRatio| rate.is_open() && rate.more_cycles.is_some_and(|more| more > 0);
+    let at_deadline = run.at_deadline().filter(is_short);
+    if let (None, Some(rate)) = (at_deadline, run.foremost(RateRatio::is_coarse)) {
         return format!(
             "keep samples, or ask about the end of a bucket: {} lies within one of a histogram",
             shown(rate.threshold_ns)
         );
     }
-    let rate = run.clustered().or_else(|| run.short_of_cycles());
+    let rate = at_deadline.or_else(|| run.clustered()).or_else(|| run.short_of_cycles());
     let longer = rate.and_then(|rate| longer_words(run, rate, labels));
     longer.unwrap_or_else(|| "measure longer".to_owned())
 }

@@ -228,7 +228,8 @@ impl LatenessSeries {
 
 /// The threshold to compare at, of those from `from_ns` on: the end of a cell, `end_ns`, where no
 /// histogram's bucket holds it; else the latest end of a bucket up to there, or the next one from
-/// there, that none holds. The end of the cell where there is none within two buckets.
+/// there, that none holds. Where there is none within two buckets, `from_ns` or the end of the
+/// widest bucket that holds the end of the cell: the one that the narrower bucket holds.
 pub(super) fn threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64) -> i64 {
     let buckets = || series.iter().flat_map(|series| &series.buckets);
     let holder = |ns: i64| buckets().find(|held| held.lower_ns <= ns && ns < held.upper_ns - 1);
@@ -244,7 +245,15 @@ pub(super) fn threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64
     for _ in 0..2 {
         next_ns = holder(next_ns).map_or(next_ns, |bucket| bucket.upper_ns - 1);
     }
-    if holder(next_ns).is_none() { next_ns } else { end_ns }
+    if holder(next_ns).is_none() {
+        return next_ns;
+    }
+    let holders =
+        |ns: i64| buckets().filter(move |held| held.lower_ns <= ns && ns < held.upper_ns - 1);
+    let width = |held: &&ViewBucket| held.upper_ns.saturating_sub(held.lower_ns);
+    let widest = holders(end_ns).max_by_key(width).map_or(end_ns, |held| held.upper_ns - 1);
+    let doubt = |ns: &i64| holders(*ns).map(|held| width(&held)).max();
+    [from_ns, widest].into_iter().min_by_key(doubt).unwrap_or(end_ns)
 }
 
 /// All counts of a chunk.

@@ -212,12 +212,17 @@ fn of_rate(rate: &RateRatio, run: &RunComparison) -> Vec<String> {
         Some(ratio) => format!("{} [{}, {upper}]", ratio_figures(ratio), ratio_figures(rate.lower)),
         None => format!("- [{}, {upper}]", ratio_figures(rate.lower)),
     };
+    // Counted at most: a histogram's bucket holds the threshold.
+    let unsure = match rate.unsure {
+        0 => String::new(),
+        unsure => format!(", {} of them unsure", format::count(unsure)),
+    };
     vec![
         format::ns(Some(rate.threshold_ns)),
         format::count(rate.exceedances_a),
         format::count(rate.exceedances_b),
         interval,
-        verdict(rate.verdict, run, rate.p_adjusted.is_some(), rate.is_open()).to_owned(),
+        verdict(rate.verdict, run, rate.p_adjusted.is_some(), rate.is_open()).to_owned() + &unsure,
     ]
 }
 
@@ -314,20 +319,26 @@ mod tests {
                 "clustered": clustered
             })
         };
-        let words = |verdict: &str, clustered: bool, more: Option<&str>| {
+        let compared = |verdict: &str, clustered: bool, more: Option<&str>| {
             let run = json!({
                 "name": "idle", "verdict": "undecided", "statement": "", "n_a": 90_000,
                 "n_b": 90_000, "missed_a": 0, "missed_b": 0, "max_a_ns": null, "max_b_ns": null,
                 "rates": [rate(verdict, clustered)], "quantiles": [],
                 "disturbance": { "a": null, "b": "rustc", "more": more }
             });
-            let run: RunComparison = serde_json::from_value(run).expect("a comparison");
+            serde_json::from_value::<RunComparison>(run).expect("a comparison")
+        };
+        let words = |verdict: &str, clustered: bool, more: Option<&str>| {
+            let run = compared(verdict, clustered, more);
             of_rate(&run.rates[0], &run).pop().expect("a verdict")
         };
         // Others had more of the CPU of B: what speaks against it may be theirs.
         assert_eq!(words("worse", false, Some("b")), "undecided");
         assert_eq!(words("better", false, Some("b")), "better");
         assert_eq!(words("worse", false, None), "worse");
+        let run = compared("worse", false, None);
+        let rate = RateRatio { unsure: 40, ..run.rates[0].clone() };
+        assert_eq!(of_rate(&rate, &run).pop().as_deref(), Some("worse, 40 of them unsure"));
         // Clusters alone keep it from being a difference.
         assert_eq!(words("undecided", true, None), "undecided");
         assert_eq!(words("undecided", false, None), "no significant difference");

@@ -146,8 +146,8 @@ impl LatenessSeries {
         beyond && self.max_ns.is_none_or(|ns| cell_of(ns) < TOP)
     }
 
-    /// Returns true where every cell exists, cells and buckets stand in order, and there are no more
-    /// releases than any run has: what a file contains is checked before use.
+    /// Returns true where every cell exists, cells and buckets stand in order, and there are no
+    /// more releases than any run has: what a file contains is checked before use.
     pub fn is_sound(&self) -> bool {
         let sound = |cells: &Cells| {
             cells.is_sorted_by(|a, b| a.0 < b.0)

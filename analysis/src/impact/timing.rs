@@ -260,7 +260,7 @@ impl Latenesses {
         EventCount { theta, separate, ordered, ..self.count(above_ns) }
     }
 
-    /// The lower bound of the share of cycles above `above_ns`, at 95 %. Where no clusters of theirs
+    /// The lower bound of the share of cycles above `above_ns`, at 95 %. Where no clusters of them
     /// are known it is the larger of that of one cluster and that of the next watched threshold
     /// above of which they are; each holds with half of the doubt then.
     fn share_at_least(&self, above_ns: i64, trials: f64) -> f64 {

@@ -366,7 +366,9 @@ fn a_thread_above_that_keeps_the_cpu_does_not_hold_up_a_start() {
         for summary in runs {
             let summary = summary.expect("no panic");
             assert_eq!(summary.end, End::Starved, "{summary}");
-            assert!(summary.tasks.iter().all(|task| task.counts.ran == 0), "{summary}");
+            // The last of each is below the one above. The kernel's fair server may lend its thread
+            // the CPU until it is ready, so that the first one begins.
+            assert!(summary.tasks.last().is_some_and(|task| task.counts.ran == 0), "{summary}");
         }
     });
     assert!(!is_late.load(Ordering::Acquire), "they ended before the thread above did");

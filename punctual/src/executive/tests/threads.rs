@@ -150,7 +150,7 @@ fn the_watchdog_gives_a_task_in_its_own_thread_three_of_its_own_periods() {
     );
     let began_ns = now_ns(ClockId::Monotonic);
     let end = run(never, 60_000).end;
-    assert_eq!(end, End::Blocked);
+    assert!(matches!(end, End::Blocked | End::Stuck), "{end:?}");
     assert!(now_ns(ClockId::Monotonic) >= began_ns + 2_000_000_000);
 }
 

@@ -1173,7 +1173,7 @@ mod tests {
             assert_eq!(compared.verdict, Verdict::Undecided, "{}", compared.statement);
             assert!(compared.statement.contains("(counted from 6.00 µs on)"), "{compared:?}");
         }
-        // A real one is told all the same, and exactly where both have the same buckets.
+        // A real one is found all the same, and exactly where both have the same buckets.
         for reference in [histogram(n, 1_000, 1), even(n)] {
             let unsure = u64::from(reference.ordered);
             let compared = compared_at(&[reference, histogram(n, 1_000, 3)], 5_500, None);
@@ -1240,8 +1240,8 @@ mod tests {
     #[test]
     fn what_few_results_would_not_have_told_takes_more_of_each() {
         // By the normal level 21 789 releases a side are needed, by Student's of four degrees of
-        // freedom three times as many: in simulated results a ratio of 2 is told in 29 of 100 cases
-        // by 30 000 of a side, in 83 by 65 000.
+        // freedom three times as many: in simulated results a ratio of 2 is found in 29 of 100
+        // cases by 30 000 of a side, in 83 by 65 000.
         let side = |late: u64, n: u64| {
             let early = (5_000, 5_001, n / 10 * 9 - late);
             let buckets = [early, (20_000, 20_100, n / 10), (90_000, 90_100, late)];

@@ -1,7 +1,7 @@
 //! The budgets of tasks by the CPUs that they run on: whether they fit there.
 //!
 //! For the builders of executives and of supervisors. What is certain not to fit is refused, and no
-//! more: a CPU may be too full although it is not asked for more than all of it. Pure.
+//! more: deadlines may be missed on a CPU whose budgets take less than all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::calendar::CalendarPlan;
 use crate::error::{BuildError, Overfull};
 use crate::periodic::{Period, Task};
 
-/// A sum of quotients may be off by a few parts in 10¹⁶.
-const ROUNDING: f64 = 1e-9;
+/// The most by which a sum of shares of a CPU may be too large: quotients are off by parts in 10¹⁶.
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// Budgets, each with its CPU, or none where it may run on any.
 #[derive(Clone, Debug)]
@@ -71,15 +71,16 @@ impl Budgets {
     ///
     /// # Real-time: setup only
     pub fn load_on(&self, cpu: Option<u32>) -> f64 {
-        let there = self.budgets.iter().filter(|budget| cpu.is_some() && budget.cpu == cpu);
-        there.map(Budget::load).sum()
+        let pinned = self.budgets.iter().filter(|budget| cpu.is_some() && budget.cpu == cpu);
+        pinned.map(Budget::load).sum()
     }
 
-    /// Checks that no CPU is asked for more than all of it, nor all CPUs together.
+    /// Checks that the budgets of each CPU take no more than all of it, nor those of all CPUs more
+    /// than these.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Overload`], with the tasks of the first CPU of which too much is asked.
+    /// [`BuildError::Overload`], with the tasks of the first CPU that is overfull.
     ///
     /// # Real-time: setup only
     pub fn check(&self) -> Result<(), BuildError> {
@@ -90,8 +91,8 @@ impl Budgets {
             }
         }
         if let Some((cpu, load)) = loads.into_iter().find(|(_, load)| *load > 1.0 + ROUNDING) {
-            let there = self.budgets.iter().filter(|budget| budget.cpu == Some(cpu));
-            return Err(overload(load, Overfull::Cpu(cpu), there));
+            let pinned = self.budgets.iter().filter(|budget| budget.cpu == Some(cpu));
+            return Err(overload(load, Overfull::Cpu(cpu), pinned));
         }
         // One that is named may lie beyond those for all others, as isolated ones do.
         let named = self.budgets.iter().filter_map(|budget| budget.cpu);

@@ -20,6 +20,7 @@ use punctual_core::executive::Schedule;
 use punctual_core::table::{OnOverrun, Table};
 use punctual_core::time::{Instant, Period, Span};
 
+use crate::budgets::ROUNDING;
 use crate::duration::ns;
 use crate::error::{CalendarError, LateUnit, UnitPlace};
 use crate::offline::{Job, LateJob, NoPlaces, Offline};
@@ -808,8 +809,7 @@ impl<'p> Combination<'p> {
             }
         }
         let load = calendar.load() + periodic.load();
-        // A sum of quotients may be off by a few parts in 10¹⁶.
-        if load > 1.0 + 1e-9 {
+        if load > 1.0 + ROUNDING {
             return Err(CalendarError::Overload(load, None));
         }
         Ok(Self { calendar, periodic, gap })

@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::budgets::ROUNDING;
 use crate::calendar::CalendarPlan;
 use crate::periodic::{Offset, Period, Plan, Response, Task};
 
@@ -141,8 +142,7 @@ pub fn pack(tasks: &[Task], taken: &[f64], most: f64) -> Vec<usize> {
     let weight =
         |chain: &[Group]| chain.iter().fold(Weight::default(), |sum, group| sum.plus(group.weight));
     chains.sort_by(|a, b| weight(b).order(&weight(a)));
-    // A sum of quotients may be off by a few parts in 10¹⁶.
-    let fits = |load: &Weight, more: &Weight| load.share + more.share <= most + 1e-9;
+    let fits = |load: &Weight, more: &Weight| load.share + more.share <= most + ROUNDING;
     let mut split = Vec::new();
     for chain in chains {
         let whole = weight(&chain);
@@ -198,7 +198,7 @@ pub fn place(more: &[Task], on: &[&[Task]], taken: &[f64], most: f64) -> usize {
     let sum = |tasks: &[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
     let with = |(tasks, taken): (&&[Task], &f64)| sum(tasks).plus(Weight::share(*taken));
     let load: Vec<Weight> = on.iter().zip(taken).map(with).collect();
-    let fits = |cpu: &usize| load[*cpu].share + sum(more).share <= most + 1e-9;
+    let fits = |cpu: &usize| load[*cpu].share + sum(more).share <= most + ROUNDING;
     let divisor = |cpu: usize| {
         let period = more.first()?.period();
         let periods = on[cpu].iter().map(|task| task.period());

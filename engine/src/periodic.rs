@@ -32,6 +32,7 @@ use std::time::Duration;
 use punctual_core::ready::RANKS_MAX;
 use punctual_core::time::gcd;
 
+use crate::budgets::ROUNDING;
 use crate::error::{BuildError, Overfull};
 use balance::{Class, Group, balance, peak};
 
@@ -126,8 +127,7 @@ impl Periodic {
                 without.name().to_owned(),
             ));
         }
-        // A sum of quotients may be off by a few parts in 10¹⁶.
-        if load > 1.0 + 1e-9 && !self.overload {
+        if load > 1.0 + ROUNDING && !self.overload {
             return Err(overload(load, &self.tasks));
         }
         Ok(names)

@@ -137,7 +137,7 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl RateRatio {
-    /// Returns true where only the buckets of a histogram keep it from being told.
+    /// Returns true where only the buckets of a histogram leave it undecided.
     fn is_coarse(&self) -> bool {
         self.is_open() && self.unsure > 0 && self.more_cycles.is_none()
     }

@@ -501,11 +501,11 @@ pub(super) mod tests {
     }
     #[test]
     fn kept_buckets_are_those_of_a_run() {
-        let of = |buckets: &[(i64, i64, u64)]| {
+        let series_of = |buckets: &[(i64, i64, u64)]| {
             let buckets = buckets.iter().copied().map(ViewBucket::from).collect();
             LatenessSeries { buckets, ..LatenessSeries::of_buckets(&[(0, 9, 900).into()], 0, None) }
         };
-        assert!(of(&[(0, 5, 100), (5, 9, 800)]).is_sound());
+        assert!(series_of(&[(0, 5, 100), (5, 9, 800)]).is_sound());
         for wrong in [
             &[(5, 9, 100), (0, 5, 100)][..],
             &[(0, 6, 100), (5, 9, 100)],
@@ -514,10 +514,10 @@ pub(super) mod tests {
             &[(0, 5, 901)],
             &[(0, 5, u64::MAX), (5, 9, u64::MAX)],
         ] {
-            assert!(!of(wrong).is_sound(), "{wrong:?}");
+            assert!(!series_of(wrong).is_sound(), "{wrong:?}");
         }
         let many: Vec<_> = (0..501).map(|at| (at, at + 1, 1)).collect();
-        assert!(!of(&many).is_sound());
+        assert!(!series_of(&many).is_sound());
         let cells = vec![(1, (1 << 56) - 1); 1];
         let most = LatenessSeries { chunks: vec![cells; 9], ..LatenessSeries::default() };
         assert!(!most.is_sound(), "more releases than any run has");

@@ -205,7 +205,7 @@ fn instead<'a>(
     match driver.value() {
         Some(name) => Ok((name, driver.origin())),
         None => Err(Finding::unknown(format!("{param}; no driver is known"), driver.origin())
-            .note("Without one it cannot be told whether the parameter is the reason.")),
+            .note("Without one it is not known whether the parameter is the reason.")),
     }
 }
 

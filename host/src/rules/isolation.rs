@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(partition("6.1.0\n", "cpu\n"), RuleVerdict::NotApplicable);
         let earlier = on("5.10.0\n", cpuset, "isolcpus");
         assert!(earlier.found.contains("this kernel has no isolated partitions"), "{earlier:?}");
-        // In a container it cannot be told.
+        // A container does not show it.
         assert_eq!(isolcpus("6.8.0\n", cpuset), RuleVerdict::Unknown);
         assert_eq!(partition("6.8.0\n", cpuset), RuleVerdict::Unknown);
     }

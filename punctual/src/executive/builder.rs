@@ -326,7 +326,14 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             return Err(ExecutiveError::CalendarCpus.into());
         }
         let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
-        let places = places(&bodies, &threads, &cpus, &rules);
+        let mut budgets = Budgets::here();
+        for (_, task, work) in &threads {
+            // The period of what a device triggers is no rate.
+            if matches!(work, Work::Body(_)) {
+                budgets.add(task, task.placement().thread_cpu());
+            }
+        }
+        let places = places(&bodies, &threads, &cpus, (&budgets, &rules));
         bodies.into_iter().zip(places).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
         let beside = (grace, calendar.is_some());
@@ -344,22 +351,13 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             entries[entry].make_page(PageKind::Lateness);
         }
         let supervisor = supervised(processes, name, &thread, clocking.is_machine())?;
-        let mut budgets = Budgets::here();
-        for (task, _) in &threads {
-            task.add_to(&mut budgets);
-        }
         if let Some((plan, _)) = &rules.calendar {
             (0..plan.tasks()).for_each(|task| budgets.add_unit(plan, task, cpus[0]));
         }
         if let Some((supervisor, _)) = &supervisor {
             supervisor.add_to(&mut budgets);
         }
-        if !overload {
-            let mut with_loops = budgets.clone();
-            let lane_cpus = lane_tasks.iter().zip(&cpus);
-            lane_cpus.for_each(|(tasks, cpu)| tasks.add_to(&mut with_loops, *cpu));
-            with_loops.check()?;
-        }
+        rules.check_budgets(budgets.clone(), cpus.iter().copied().zip(&lane_tasks))?;
 
         let own =
             lanes.iter().map(Lane::demand).chain(threads.iter().map(|(task, _)| task.demand()));
@@ -643,13 +641,13 @@ fn cpus_of(
     Ok(Cpus { cpus: lanes, own })
 }
 
-/// The loop of each task: of those that follow one another one, also where that is given for one of
-/// them alone.
+/// The loop of each task, beside the budgets of threads: of those that follow one another one, also
+/// where that is given for one of them alone.
 fn places(
     bodies: &[Own<'_>],
     threads: &[Elsewhere<'_>],
     cpus: &[Option<u32>],
-    rules: &Rules,
+    (budgets, rules): (&Budgets, &Rules),
 ) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
     let is_thread = |name: &String| threads.iter().any(|(_, task, _)| task.name() == name);
@@ -660,10 +658,8 @@ fn places(
         _ => None,
     };
     let mut at: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
-    // Threads of their own take their CPUs too.
-    let mut pinned = Budgets::here();
-    threads.iter().for_each(|(_, task, _)| pinned.add(task, task.placement().thread_cpu()));
-    let taken: Vec<f64> = cpus[..rules.own_cpus].iter().map(|cpu| pinned.load_on(*cpu)).collect();
+    let own = cpus[..rules.own_cpus].iter();
+    let taken: Vec<f64> = own.map(|cpu| budgets.load_on(*cpu)).collect();
     if at.iter().all(Option::is_none) {
         return pack(&tasks, &taken, rules.most);
     }

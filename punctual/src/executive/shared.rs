@@ -93,12 +93,6 @@ impl LaneTasks {
         Self { tasks, plan }
     }
 
-    /// Adds the budgets of those that run here, a loop on this CPU.
-    pub(super) fn add_to(&self, budgets: &mut Budgets, cpu: Option<u32>) {
-        let own = self.tasks.iter().filter(|task| !task.is_remote());
-        own.for_each(|task| budgets.add(task, cpu));
-    }
-
     /// True where one of them may have to be cancelled.
     pub(super) fn cancels(&self) -> bool {
         self.tasks.iter().any(|task| task.overrun_policy() == OnOverrun::Terminate)
@@ -153,6 +147,23 @@ impl Rules {
             None => periodic,
         };
         if self.overload { periodic.allow_overload() } else { periodic }
+    }
+
+    /// Checks that these budgets fit on their CPUs, with those of the tasks of loops, each on its
+    /// CPU.
+    pub(super) fn check_budgets<'t>(
+        &self,
+        mut budgets: Budgets,
+        loops: impl Iterator<Item = (Option<u32>, &'t LaneTasks)>,
+    ) -> Result<(), Error> {
+        if self.overload {
+            return Ok(());
+        }
+        for (cpu, lane) in loops {
+            let own = lane.tasks.iter().filter(|task| !task.is_remote());
+            own.for_each(|task| budgets.add(task, cpu));
+        }
+        Ok(budgets.check()?)
     }
 
     /// Warnings about the tasks that may be late in `plan` and were not so `before`; refuses a new
@@ -498,15 +509,9 @@ impl<'env> Shared<'env> {
         lanes: impl Iterator<Item = &'t LaneTasks>,
         more: Option<&Task>,
     ) -> Result<(), Error> {
-        if self.rules.overload {
-            return Ok(());
-        }
         let mut budgets = self.beside_loops();
-        for (lane, tasks) in self.lanes.iter().zip(lanes) {
-            tasks.add_to(&mut budgets, lane.cpu);
-        }
         more.into_iter().for_each(|task| budgets.add(task, task.placement().thread_cpu()));
-        Ok(budgets.check()?)
+        self.rules.check_budgets(budgets, self.lanes.iter().map(|lane| lane.cpu).zip(lanes))
     }
 
     /// Has the monitor look at tokens from now on, where this task may have to be cancelled.

@@ -20,7 +20,6 @@ use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Strategy, Wait};
-use punctual_engine::budgets::Budgets;
 use punctual_engine::comb::TickDetector;
 use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
@@ -128,13 +127,6 @@ impl ThreadTask {
             return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());
         }
         Ok(())
-    }
-
-    /// Adds its budget; not where a device triggers it, for its period is no rate then.
-    pub(super) fn add_to(&self, budgets: &mut Budgets) {
-        if !matches!(self.released_by, ReleasedBy::Device) {
-            budgets.add(&self.task, self.cpu);
-        }
     }
 
     /// False for one that a device triggers and that names none.

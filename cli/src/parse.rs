@@ -88,6 +88,9 @@ fn zero(text: &str) -> String {
     format!("{text} needs a unit, e.g. 1ms")
 }
 
+/// The default share of the CPU that an adaptive wait may take, as it is written: the library's.
+pub(crate) const BUDGET: &str = "10%";
+
 /// A share in (0, 1], as `10%` or `0.1`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
@@ -190,6 +193,11 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_budget_is_the_librarys() {
+        assert_eq!(share(BUDGET), Ok(punctual_core::wait::adaptive::Target::BUDGET));
+    }
 
     #[test]
     fn phases_are_zero_or_a_duration() {

@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Error, Result};
-use punctual_core::wait::adaptive::Target;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::PeriodicPlan;
 use punctual_report::{LoopsBody, PeriodicBody, Question, Report};
@@ -66,7 +65,7 @@ pub(super) struct Args {
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = Target::BUDGET,
+        default_value = parse::BUDGET,
         value_parser = parse::share
     )]
     budget: f64,

@@ -73,7 +73,7 @@ pub(super) struct Args {
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = Target::BUDGET,
+        default_value = parse::BUDGET,
         value_parser = parse::share
     )]
     budget: f64,

@@ -16,7 +16,9 @@ use crate::special::{
 };
 use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
-use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged, threshold_ns};
+use series::{
+    Cells, LatenessSeries, above, bounds_ns, cell_of, common_threshold_ns, count, merged,
+};
 
 pub use outcome::{
     DisturbedSide, Family, QuantileDifference, RateRatio, RunComparison, SideDisturbance, Verdict,
@@ -395,19 +397,21 @@ struct Counts {
 impl Counts {
     /// Counts both sides above a threshold.
     fn of(sides: [&[Part<'_>]; 2], threshold_ns: i64) -> Self {
-        let sum = |side: &[Part<'_>], number: &dyn Fn(&LatenessSeries) -> u64| {
-            side.iter().map(|part| number(part.series)).fold(0, u64::saturating_add)
-        };
-        let most = |series: &LatenessSeries| series.later_within(threshold_ns).1;
-        let unsure = |series: &LatenessSeries| {
-            let (least, most) = series.later_within(threshold_ns);
-            most - least
+        let later = sides.map(|side| {
+            let parts = side.iter().map(|part| part.series.later_within(threshold_ns));
+            parts.fold((0u64, 0u64), |(least, most), part| {
+                (least.saturating_add(part.0), most.saturating_add(part.1))
+            })
+        });
+        let releases = |side: &[Part<'_>]| {
+            let parts = side.iter().map(|part| part.series.releases());
+            parts.fold(0, u64::saturating_add)
         };
         Self {
             threshold_ns,
-            exceedances: sides.map(|side| sum(side, &most)),
-            unsure: sides.map(|side| sum(side, &unsure)),
-            releases: sides.map(|side| sum(side, &LatenessSeries::releases)),
+            exceedances: later.map(|(_, most)| most),
+            unsure: later.map(|(least, most)| most - least),
+            releases: sides.map(releases),
             dispersion: dispersion(sides, cell_of(threshold_ns)),
         }
     }
@@ -421,10 +425,10 @@ impl Counts {
     }
 
     /// The factor by which the ratio is not known; infinite where it may be any.
-    fn span(&self) -> f64 {
+    fn unsure_factor(&self) -> f64 {
         let most = self.exceedances.iter().zip(self.unsure);
-        most.filter(|(_, unsure)| *unsure > 0).fold(1.0, |span, (&most, unsure)| {
-            span * most as f64 / most.saturating_sub(unsure) as f64
+        most.filter(|(_, unsure)| *unsure > 0).fold(1.0, |factor, (&most, unsure)| {
+            factor * most as f64 / most.saturating_sub(unsure) as f64
         })
     }
 
@@ -517,12 +521,12 @@ fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) 
     let total = count(&pooled) as f64;
     let parts = sides.iter().flat_map(|side| side.iter());
     let series: Vec<&LatenessSeries> = parts.map(|part| part.series).collect();
-    let requested = requested_ns.map(|ns| threshold_ns(&series, ns, end_of_cell(ns)));
+    let requested = requested_ns.map(|ns| common_threshold_ns(&series, ns, end_of_cell(ns)));
     let mut thresholds: Vec<i64> = requested.collect();
     let mut share = 0.1;
     while share * total >= POOLED_MIN {
         let cell = cell_near(&pooled, share * total).map(bounds_ns);
-        thresholds.extend(cell.map(|(low, high)| threshold_ns(&series, low, high - 1)));
+        thresholds.extend(cell.map(|(low, high)| common_threshold_ns(&series, low, high - 1)));
         share /= 10.0;
     }
     thresholds.sort_unstable();
@@ -569,12 +573,13 @@ const POWER: f64 = 0.8;
 /// neither side has an exceedance, or counts are so unsure that no number of them would.
 fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
     let normal = needed(counts, alpha, RATIO)?;
-    let is_enough = |releases| normal as f64 * doubt(counts, alpha, releases) <= releases as f64;
+    let is_enough =
+        |releases| normal as f64 * student_factor(counts, alpha, releases) <= releases as f64;
     let mut too_few = counts.fewest();
     if is_enough(too_few) {
         return Some(too_few);
     }
-    let most = (normal as f64 * doubt(counts, alpha, too_few)).ceil() as u64;
+    let most = (normal as f64 * student_factor(counts, alpha, too_few)).ceil() as u64;
     let mut enough = most.max(too_few.saturating_add(1));
     while enough - too_few > 1 + too_few / 1_000 {
         let middle = too_few + (enough - too_few) / 2;
@@ -591,7 +596,7 @@ fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
 fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     let [a, b] = counts.exceedances.map(|k| k as f64);
     let [n_a, n_b] = counts.releases.map(|n| n as f64);
-    let ratio = ratio / counts.span();
+    let ratio = ratio / counts.unsure_factor();
     if a + b <= 0.0 || alpha <= 0.0 || ratio <= 1.0 {
         return None;
     }
@@ -607,7 +612,7 @@ fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
 
 /// The factor by which more releases are needed because the dispersion is an estimate, as well
 /// known as `releases` of each side show it; at least 1.
-fn doubt(counts: &Counts, alpha: f64, releases: u64) -> f64 {
+fn student_factor(counts: &Counts, alpha: f64, releases: u64) -> f64 {
     let Dispersion { df, df_grows, .. } = counts.dispersion;
     if df.is_infinite() {
         return 1.0;
@@ -624,10 +629,10 @@ const RATIO_STEPS: f64 = 15.0;
 /// The smallest ratio that the releases of each side would have detected, within 5 %; `None` where
 /// none up to 1000 would.
 fn detectable(counts: &Counts, alpha: f64) -> Option<f64> {
-    let doubt = doubt(counts, alpha, counts.fewest());
+    let factor = student_factor(counts, alpha, counts.fewest());
     let have = counts.fewest() as f64;
     let is_detected = |ratio: &f64| {
-        needed(counts, alpha, *ratio).is_some_and(|needed| needed as f64 * doubt <= have)
+        needed(counts, alpha, *ratio).is_some_and(|needed| needed as f64 * factor <= have)
     };
     let ratios = (1..).map(|step| RATIO.powf(f64::from(step) / RATIO_STEPS));
     ratios.take_while(|ratio| *ratio <= 1_000.0).find(is_detected)

@@ -15,7 +15,7 @@ use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
 use crate::claim::{Claim, claims, quantile_within, watched};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
-use crate::histogram::{Histogram, HistogramView};
+use crate::histogram::{Bucket, Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
 use crate::interval::Interval;
 use crate::jitters::Jitters;
@@ -525,6 +525,15 @@ impl RunFigures {
         let view = &self.histogram;
         let known = view.buckets.iter().map(|bucket| bucket.count);
         known.fold(view.overflow, u64::saturating_add).saturating_add(self.unknown())
+    }
+
+    /// What another program left out of its histogram: between the end of that and the largest
+    /// value. `None` where nothing is left out, or the two are not known.
+    pub fn left_out(&self) -> Option<Bucket> {
+        let count = self.histogram.overflow;
+        let imported = self.imported.as_ref().filter(|_| count > 0)?;
+        let (lowest_ns, highest_ns) = imported.beyond_ns(self.lateness_ns.max)?;
+        Some(Bucket { lowest_ns, highest_ns, count })
     }
 
     /// Releases whose lateness is not known, which may have been later than all others.

@@ -232,10 +232,10 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
         _ if runs.len() > 1 => match (run.setup.cpu, runs[0].setup.cpu) {
             (Some(cpu), first) if runs.iter().any(|run| run.setup.cpu != first) => {
                 // A run without a condition of its own may have its name by its CPU.
-                let on = format!("on CPU {cpu}");
-                match run.condition() == on.trim_start_matches("on ") {
-                    true => format!(", {on}"),
-                    false => format!(", {} {on}", run.condition()),
+                let by_cpu = format!("CPU {cpu}");
+                match run.condition() {
+                    condition if condition == by_cpu => format!(", on {by_cpu}"),
+                    condition => format!(", {condition} on {by_cpu}"),
                 }
             }
             _ => format!(", {}", run.condition()),

@@ -20,9 +20,8 @@ pub enum StoppingRule {
     AsPlanned,
     /// At a time that may depend on what it had shown: bounds that are valid at any time are used.
     AtAnyTime,
-    /// Not yet, or whenever it had shown enough, as a campaign that is looked at while it goes on:
-    /// likewise.
-    Watched,
+    /// A campaign, which may be looked at and ended at any time: likewise.
+    Campaign,
 }
 
 impl StoppingRule {
@@ -271,7 +270,7 @@ fn reason(
     let why = match ended {
         StoppingRule::AsPlanned => return text,
         StoppingRule::AtAnyTime => "because the run did not end as planned",
-        StoppingRule::Watched => "as a campaign may be looked at and ended at any time",
+        StoppingRule::Campaign => "as a campaign may be looked at and ended at any time",
     };
     text + "; by the wider bound that is valid at any time, " + why
 }
@@ -466,11 +465,11 @@ mod tests {
         );
         assert_eq!(judged(claim, 90, 90, 30_000, StoppingRule::AtAnyTime).holds, Holds::No);
         // A campaign is held to the same, and did end as planned.
-        let watched = judged(claim, 0, 0, 4_000, StoppingRule::Watched);
+        let campaign = judged(claim, 0, 0, 4_000, StoppingRule::Campaign);
         let words = "valid at any time, as a campaign may be looked at and ended at any time";
-        assert!(watched.at_any_time && watched.reason.ends_with(words), "{}", watched.reason);
+        assert!(campaign.at_any_time && campaign.reason.ends_with(words), "{}", campaign.reason);
         assert_eq!(
-            Judged { reason: String::new(), ..watched },
+            Judged { reason: String::new(), ..campaign },
             Judged { reason: String::new(), ..early(4_000) }
         );
     }

@@ -97,7 +97,7 @@ pub struct RateRatio {
     pub exceedances_b: u64,
     /// Those of both that may be none, as a bucket of a histogram holds the threshold: the verdict
     /// holds whether they are or not, and so does the interval. Not there where there are none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unsure: u64,
     /// Releases of A, missed ones included.
     pub n_a: u64,
@@ -132,7 +132,7 @@ pub struct RateRatio {
     pub detectable: Option<f64>,
 }
 
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -388,7 +388,10 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         Verdict::Worse => format!("more, {ratio}"),
         Verdict::Better => format!("fewer, {ratio}"),
         Verdict::Undecided | Verdict::Mixed if rate.is_coarse() => {
-            format!("undecided, as a bucket holds it: {} of these may be no later", rate.unsure)
+            format!(
+                "undecided, as a bucket holds it: {} of these may be no later",
+                grouped(rate.unsure)
+            )
         }
         Verdict::Undecided | Verdict::Mixed if rate.is_open() && !rate.clustered => {
             format!("undecided, {ratio}: too few late releases")

@@ -66,13 +66,13 @@ impl LatenessSeries {
     /// The histogram of a result, without the order of its cycles.
     pub fn of_figures(outcome: &RunFigures) -> Self {
         let (view, max_ns) = (&outcome.histogram, outcome.lateness_ns.max);
-        let left_out = outcome.imported.as_ref().filter(|_| view.overflow > 0).map(|imported| {
+        let unbounded = || {
+            let imported = outcome.imported.as_ref().filter(|_| view.overflow > 0)?;
             let last_ns = || view.buckets.last().map(|bucket| bucket.upper_ns);
-            let least_ns = || imported.limit_ns.or_else(last_ns).unwrap_or(i64::MIN);
-            let between = imported.beyond_ns(max_ns);
-            let (lowest_ns, highest_ns) = between.unwrap_or_else(|| (least_ns(), i64::MAX - 1));
-            Bucket { lowest_ns, highest_ns, count: view.overflow }
-        });
+            let lowest_ns = imported.limit_ns.or_else(last_ns).unwrap_or(i64::MIN);
+            Some(Bucket { lowest_ns, highest_ns: i64::MAX - 1, count: view.overflow })
+        };
+        let left_out = outcome.left_out().or_else(unbounded);
         let beyond = if left_out.is_some() { 0 } else { view.overflow };
         let beyond = beyond.saturating_add(outcome.censored);
         let series = Self::of_buckets(&view.buckets, beyond, max_ns.map(|ns| ns as i64));
@@ -230,9 +230,11 @@ impl LatenessSeries {
 /// histogram's bucket holds it; else the latest end of a bucket up to there, or the next one from
 /// there, that none holds. Where there is none within two buckets, `from_ns` or the end of the
 /// widest bucket that holds the end of the cell: the one that the narrower bucket holds.
-pub(super) fn threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64) -> i64 {
+pub(super) fn common_threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64) -> i64 {
     let buckets = || series.iter().flat_map(|series| &series.buckets);
-    let holder = |ns: i64| buckets().find(|held| held.lower_ns <= ns && ns < held.upper_ns - 1);
+    let holders =
+        |ns: i64| buckets().filter(move |held| held.lower_ns <= ns && ns < held.upper_ns - 1);
+    let holder = |ns: i64| holders(ns).next();
     if holder(end_ns).is_none() {
         return end_ns;
     }
@@ -248,12 +250,10 @@ pub(super) fn threshold_ns(series: &[&LatenessSeries], from_ns: i64, end_ns: i64
     if holder(next_ns).is_none() {
         return next_ns;
     }
-    let holders =
-        |ns: i64| buckets().filter(move |held| held.lower_ns <= ns && ns < held.upper_ns - 1);
     let width = |held: &&ViewBucket| held.upper_ns.saturating_sub(held.lower_ns);
     let widest = holders(end_ns).max_by_key(width).map_or(end_ns, |held| held.upper_ns - 1);
-    let doubt = |ns: &i64| holders(*ns).map(|held| width(&held)).max();
-    [from_ns, widest].into_iter().min_by_key(doubt).unwrap_or(end_ns)
+    let widest_at = |ns: &i64| holders(*ns).map(|held| width(&held)).max();
+    [from_ns, widest].into_iter().min_by_key(widest_at).unwrap_or(end_ns)
 }
 
 /// All counts of a chunk.
@@ -555,7 +555,7 @@ pub(super) mod tests {
         assert_eq!((within(180_999), within(1_000_000)), ((0, 0), (0, 0)));
         assert_eq!((series.releases(), series.is_open(), series.is_sound()), (60_000, false, true));
         // No end of it is a threshold: it would be far from the one that was meant.
-        assert_eq!(threshold_ns(&[&series], 150_000, 150_527), 150_527);
+        assert_eq!(common_threshold_ns(&[&series], 150_000, 150_527), 150_527);
         // Where they end is unknown.
         let series = counted(None);
         assert_eq!((series.later_within(1_000_000), series.is_open()), ((0, 500), true));

@@ -148,14 +148,7 @@ impl Latenesses {
             });
             Bucket { highest_ns, ..closed }
         });
-        // What another program did not put into its histogram lies between the end of that and the
-        // largest.
-        let between = imported.and_then(|imported| imported.beyond_ns(outcome.lateness_ns.max));
-        let between = between.filter(|_| view.overflow > 0).map(|(lowest_ns, highest_ns)| Bucket {
-            lowest_ns,
-            highest_ns,
-            count: view.overflow,
-        });
+        let between = outcome.left_out();
         let counted = Self {
             buckets: buckets.chain(between).collect(),
             beyond: if between.is_some() { 0 } else { view.overflow },

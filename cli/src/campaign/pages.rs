@@ -296,5 +296,5 @@ fn exceedances(outcome: &RunFigures, above_ns: i64) -> u64 {
 
 /// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
 fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
-    judge(ask, &Ok(total.counted(ask)), StoppingRule::Watched, Some(period_ns))
+    judge(ask, &Ok(total.counted(ask)), StoppingRule::Campaign, Some(period_ns))
 }

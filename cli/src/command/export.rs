@@ -700,10 +700,10 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
     }
     let histogram = LatenessHistogram { buckets, ..histogram };
     // Beyond another program's histogram, but not beyond the maximum that it stated.
-    let imported = outcome.imported.as_ref();
-    let bounds = imported.and_then(|imported| imported.beyond_ns(outcome.lateness_ns.max));
-    Ok(open(match bounds {
-        Some((least_ns, most_ns)) => histogram.with_bounded_overflow(Some(least_ns), most_ns),
+    Ok(open(match outcome.left_out() {
+        Some(between) => {
+            histogram.with_bounded_overflow(Some(between.lowest_ns), between.highest_ns)
+        }
         None => histogram,
     }))
 }

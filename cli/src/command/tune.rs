@@ -97,7 +97,7 @@ enum TuneCommand {
     Experiment(TuneExperimentArgs),
     /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
     Verify(TuneVerifyArgs),
-    /// Put back what was applied, byte for byte, unless it was changed since
+    /// Put back what was applied, unless it was changed since
     Revert(TuneStateArgs),
     /// Show what is applied and how it stands
     Status(TuneStatusArgs),

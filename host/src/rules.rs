@@ -281,7 +281,8 @@ pub enum RuleVerdict {
     Improve,
     /// It can be improved by a boot parameter, another kernel or firmware.
     NeedsReboot,
-    /// A value that is needed to judge could not be read.
+    /// A value that is needed to judge could not be read, or it is not known what reads a
+    /// parameter.
     Unknown,
     /// It is as it should be.
     Good,

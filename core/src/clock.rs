@@ -6,8 +6,9 @@
 
 use crate::time::{Instant, Span};
 
-/// What took longer than this may have been a suspend of the machine.
-const SUSPECT: Span = Span::from_ms(100);
+/// As [`Spin::ADRIFT`](crate::wait::Spin::ADRIFT), of a body, which takes longer than a gap between
+/// polls.
+const BODY_ADRIFT: Span = Span::from_ms(100);
 
 /// The end, stamped as `end`, of what began at `start`. In a suspend of the machine a counter goes
 /// on and CLOCK_MONOTONIC does not: after a time that may have held one the clock is anchored anew,
@@ -16,11 +17,11 @@ const SUSPECT: Span = Span::from_ms(100);
 /// # Real-time: in loop
 #[inline]
 pub fn end_of<C: Clock>(clock: &mut C, start: Instant, end: Instant) -> Instant {
-    if end - start > SUSPECT { anew(clock, start) } else { end }
+    if end - start > BODY_ADRIFT { anchor_anew(clock, start) } else { end }
 }
 
 #[cold]
-fn anew<C: Clock>(clock: &mut C, start: Instant) -> Instant {
+fn anchor_anew<C: Clock>(clock: &mut C, start: Instant) -> Instant {
     clock.wake().max(start)
 }
 

@@ -157,7 +157,7 @@ fn apply_step(
         Ok(()) if files.says(path, &now, value) => StepOutcome::Applied,
         Ok(()) => {
             let shows = value_part(path, &now, value).to_owned();
-            let _refused = files.undo(path, &old, value);
+            let _refused = files.restore(path, &old, value);
             now = files.read(path).unwrap_or(now);
             let restored = value_part(path, &now, value) == value_part(path, &old, value);
             StepOutcome::Lies { shows, restored }
@@ -274,8 +274,8 @@ fn revert_step(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcom
         left => return left,
     }
     let part = |text| value_part(&entry.path, text, &entry.new);
-    let undone = files.undo(&entry.path, &entry.old, &entry.new);
-    match undone.and_then(|()| files.read(&entry.path)) {
+    let restored = files.restore(&entry.path, &entry.old, &entry.new);
+    match restored.and_then(|()| files.read(&entry.path)) {
         Ok(text) if part(&text) == part(&entry.old) => RevertOutcome::Restored,
         Ok(now) => RevertOutcome::Differs { now },
         Err(why) => RevertOutcome::Refused(why),

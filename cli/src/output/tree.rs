@@ -94,10 +94,10 @@ impl KnobFiles for TreeFiles {
 
     fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
         // The kernel shows a value with a line end.
-        self.restore(path, &format!("{value}\n"))
+        self.restore(path, &format!("{value}\n"), value)
     }
 
-    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
+    fn restore(&mut self, path: &str, text: &str, _value: &str) -> io::Result<()> {
         // Never created: a setting that is not there cannot be set.
         if !self.0.has(path)? {
             return Err(io::ErrorKind::NotFound.into());
@@ -130,7 +130,7 @@ impl KnobFiles for BootFiles {
         self.0.replace(path, value)
     }
 
-    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
+    fn restore(&mut self, path: &str, text: &str, _value: &str) -> io::Result<()> {
         if !text.is_empty() {
             return self.write(path, text);
         }

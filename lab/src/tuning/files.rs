@@ -39,21 +39,13 @@ pub trait KnobFiles {
     /// As the kernel gives them.
     fn write(&mut self, path: &str, value: &str) -> io::Result<()>;
 
-    /// Makes the text of a setting what it was: of a choice, by writing its word.
+    /// Makes a setting, whose text was `text` before `value` was written, what it was: of a choice
+    /// by writing its word, of a file of switches by writing the one.
     ///
     /// # Errors
     /// As the kernel gives them.
-    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
-        self.write(path, active(text))
-    }
-
-    /// Makes what `value` was written over what it was, where `text` was the whole: a file of
-    /// switches takes one of them at a time.
-    ///
-    /// # Errors
-    /// As the kernel gives them.
-    fn undo(&mut self, path: &str, text: &str, _value: &str) -> io::Result<()> {
-        self.restore(path, text)
+    fn restore(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        self.write(path, active(value_part(path, text, value)))
     }
 
     /// Returns true where a text that was read from `path` has the value that was written: the same
@@ -72,12 +64,8 @@ impl<T: KnobFiles + ?Sized> KnobFiles for Box<T> {
         (**self).write(path, value)
     }
 
-    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
-        (**self).restore(path, text)
-    }
-
-    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
-        (**self).undo(path, text, value)
+    fn restore(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        (**self).restore(path, text, value)
     }
 
     fn says(&self, path: &str, text: &str, value: &str) -> bool {
@@ -116,7 +104,8 @@ impl KnobFiles for MachineFiles {
         put(path, value)
     }
 
-    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
+    fn restore(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
+        let text = value_part(path, text, value);
         if is_group(path) {
             return self.write(path, text);
         }
@@ -128,10 +117,6 @@ impl KnobFiles for MachineFiles {
             "" => put(path, "\n"),
             word => put(path, word),
         }
-    }
-
-    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
-        self.restore(path, value_part(path, text, value))
     }
 }
 

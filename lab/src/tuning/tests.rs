@@ -187,10 +187,6 @@ impl KnobFiles for FakeMachine {
             _ => Ok(()),
         }
     }
-
-    fn undo(&mut self, path: &str, text: &str, value: &str) -> io::Result<()> {
-        self.restore(path, value_part(path, text, value))
-    }
 }
 
 impl TuningStore for FakeMachine {

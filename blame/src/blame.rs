@@ -395,8 +395,7 @@ impl Blame {
             } else {
                 cpu.timeline.discover(task, mode);
             }
-            cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
-            cpu.steal.begin(task.tid, now.at_ns);
+            cpu.steal.begin(task.tid, now.at_ns, cpu.timeline.interrupts_ns());
         }
         if let Some(old) = current.and_then(|task| self.threads.place(task.tid))
             && self.threads[old].state() == ThreadState::Running(now.cpu)
@@ -762,8 +761,7 @@ impl Blame {
             }
             TraceKind::RunTime { tid, took_ns } => {
                 if let Some(cpu) = self.known_cpu_mut(now.cpu) {
-                    cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
-                    cpu.steal.book(*tid, now.at_ns, *took_ns);
+                    cpu.steal.book(*tid, now.at_ns, *took_ns, cpu.timeline.interrupts_ns());
                 }
             }
             TraceKind::PriorityLent { task, to_kernel_priority } => {
@@ -1139,8 +1137,7 @@ impl Blame {
             mode = self.threads[place].mode();
         }
         let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
-        cpu.steal.see_interrupts(cpu.timeline.interrupts_ns());
-        cpu.steal.begin(next.tid, now.at_ns);
+        cpu.steal.begin(next.tid, now.at_ns, cpu.timeline.interrupts_ns());
         cpu.expiring = None;
         if cpu.timeline.is_awaited() {
             let last_ipi_ns = cpu.timeline.last_ipi_ns();

@@ -230,8 +230,7 @@ impl SpentTime {
 pub(crate) struct StealBook {
     tid: u32,
     since_ns: u64,
-    /// The time of interrupts on this CPU up to now, and when the thread's time began to count, ns.
-    interrupts_ns: u64,
+    /// The time of interrupts on this CPU when the thread's time began to count, ns.
     interrupts_before_ns: u64,
     /// The time of interrupts in all that was booked, and as much of it as was missing, ns.
     in_interrupts_ns: u64,
@@ -240,30 +239,25 @@ pub(crate) struct StealBook {
 }
 
 impl StealBook {
-    /// A thread begins to run: its time counts from now.
-    pub(crate) const fn begin(&mut self, tid: u32, at_ns: u64) {
+    /// A thread begins to run: its time counts from now. All interrupts on this CPU up to now took
+    /// `interrupts_ns`.
+    pub(crate) const fn begin(&mut self, tid: u32, at_ns: u64, interrupts_ns: u64) {
         self.tid = tid;
         self.since_ns = at_ns;
-        self.interrupts_before_ns = self.interrupts_ns;
+        self.interrupts_before_ns = interrupts_ns;
     }
 
-    /// Takes over the time of all interrupts on this CPU up to now, before its thread changes or
-    /// CPU time is booked.
-    pub(crate) const fn see_interrupts(&mut self, interrupts_ns: u64) {
-        self.interrupts_ns = interrupts_ns;
-    }
-
-    /// The kernel books CPU time (`sched_stat_runtime`).
-    pub(crate) fn book(&mut self, tid: u32, at_ns: u64, took_ns: u64) {
+    /// The kernel books CPU time (`sched_stat_runtime`); interrupts as in [`Self::begin`].
+    pub(crate) fn book(&mut self, tid: u32, at_ns: u64, took_ns: u64, interrupts_ns: u64) {
         let from_ns = self.since_ns;
         let is_known = tid == self.tid && from_ns < at_ns;
-        let interrupts_ns = self.interrupts_ns.saturating_sub(self.interrupts_before_ns);
-        self.begin(tid, at_ns);
+        let interrupted_ns = interrupts_ns.saturating_sub(self.interrupts_before_ns);
+        self.begin(tid, at_ns, interrupts_ns);
         if !is_known {
             return;
         }
         let missing_ns = (at_ns - from_ns).saturating_sub(took_ns);
-        let missing_ns = missing_ns.saturating_sub(self.left_out(interrupts_ns, missing_ns));
+        let missing_ns = missing_ns.saturating_sub(self.left_out(interrupted_ns, missing_ns));
         if missing_ns < STALL_NS {
             return;
         }
@@ -330,10 +324,9 @@ mod tests {
             let mut book = StealBook::default();
             for time in 0..times {
                 let from_ns = time * 1_000_000;
-                book.see_interrupts(time * 300_000);
-                book.begin(7, from_ns);
-                book.see_interrupts((time + 1) * 300_000);
-                book.book(7, from_ns + 1_000_000, 1_000_000 - missing_ns);
+                book.begin(7, from_ns, time * 300_000);
+                let interrupts_ns = (time + 1) * 300_000;
+                book.book(7, from_ns + 1_000_000, 1_000_000 - missing_ns, interrupts_ns);
             }
             let end_ns = times * 1_000_000;
             book.is_stolen(end_ns - 500_000, end_ns - 440_000)
@@ -343,8 +336,8 @@ mod tests {
         assert!(booked(60_000, 9));
         // Of both the shorter stretch is no second one.
         let mut book = StealBook::default();
-        book.begin(7, 0);
-        book.book(7, 1_000_000, 700_000);
+        book.begin(7, 0, 0);
+        book.book(7, 1_000_000, 700_000, 0);
         let mut spent = SpentTime::default();
         assert!(book.takes_stolen(600_000, 900_000, &mut spent));
         assert!(!book.takes_stolen(100_000, 160_000, &mut spent));
@@ -354,12 +347,12 @@ mod tests {
     #[test]
     fn time_that_was_not_booked_is_stolen() {
         let mut book = StealBook::default();
-        book.begin(7, 1_000);
-        book.book(7, 401_000, 160_000);
+        book.begin(7, 1_000, 0);
+        book.book(7, 401_000, 160_000, 0);
         assert!(book.is_stolen(50_000, 350_000));
         // 240 µs are missing: not half of 300 µs more.
-        book.begin(7, 401_000);
-        book.book(7, 801_000, 260_000);
+        book.begin(7, 401_000, 0);
+        book.book(7, 801_000, 260_000, 0);
         assert!(!book.is_stolen(450_000, 750_000));
         assert!(!book.is_stolen(300_000, 500_000));
     }
@@ -369,8 +362,8 @@ mod tests {
         // A stretch from 100 to 300 µs; booked from `since` to `until`, so much missing.
         let is_stolen = |since_ns: u64, until_ns: u64, missing_ns: u64| {
             let mut book = StealBook::default();
-            book.begin(7, since_ns);
-            book.book(7, until_ns, (until_ns - since_ns).saturating_sub(missing_ns));
+            book.begin(7, since_ns, 0);
+            book.book(7, until_ns, (until_ns - since_ns).saturating_sub(missing_ns), 0);
             book.is_stolen(100_000, 300_000)
         };
         assert!(!is_stolen(50_000, 350_000, 100_000), "half of it");
@@ -380,14 +373,14 @@ mod tests {
         assert!(!is_stolen(100_000, 299_999, 150_000), "its end is not booked yet");
         // More time than passed: clocks of two CPUs.
         let mut book = StealBook::default();
-        book.begin(7, 1_000);
-        book.book(7, 401_000, u64::MAX);
+        book.begin(7, 1_000, 0);
+        book.book(7, 401_000, u64::MAX, 0);
         assert!(!book.is_stolen(50_000, 350_000));
         // Of a short one the whole, but not below what is looked at.
         let is_short_stolen = |missing_ns: u64| {
             let mut book = StealBook::default();
-            book.begin(7, 100_000);
-            book.book(7, 120_000, 20_000 - missing_ns);
+            book.begin(7, 100_000, 0);
+            book.book(7, 120_000, 20_000 - missing_ns, 0);
             book.is_stolen(102_000, 118_000)
         };
         assert!(!is_short_stolen(STALL_NS - 1) && is_short_stolen(STALL_NS));
@@ -478,12 +471,12 @@ mod tests {
     #[test]
     fn time_of_another_thread_is_not_compared() {
         let mut book = StealBook::default();
-        book.begin(7, 1_000);
-        book.book(8, 401_000, 10);
+        book.begin(7, 1_000, 0);
+        book.book(8, 401_000, 10, 0);
         assert!(!book.is_stolen(50_000, 350_000));
         for step in 0..200_u64 {
-            book.begin(7, step * 1_000_000);
-            book.book(7, step * 1_000_000 + 500_000, 0);
+            book.begin(7, step * 1_000_000, 0);
+            book.book(7, step * 1_000_000 + 500_000, 0, 0);
         }
         assert_eq!(book.shortfalls.len(), SHORTFALLS);
     }

@@ -182,6 +182,13 @@ impl<C: CaptureConsumer> Given<C> {
         }
         self.consumer.take(CaptureItem::Event(event));
     }
+
+    /// Gives on the events that can have none before them.
+    fn give_all(&mut self, merge: &mut Merge) {
+        while let Some(event) = merge.pop() {
+            self.give(&event);
+        }
+    }
 }
 
 /// Returns true where an event is of a thread that cannot be running; sets `running` to the thread
@@ -343,7 +350,7 @@ impl<C: CaptureConsumer> Reader<C> {
         self.given.facts.ended_ns = now_ns(ClockId::Monotonic);
         while self.look(now_ns(ClockId::Monotonic)) {}
         self.merge.finish();
-        self.give_settled();
+        self.given.give_all(&mut self.merge);
         self.clocks();
         self.count_cpus();
         self.gauge.write(&self.given.facts);
@@ -399,17 +406,11 @@ impl<C: CaptureConsumer> Reader<C> {
             any |= bytes > 0;
             backlog.take(place, bytes);
             read.merge.settle(backlog.settled_ns(&self.last_ns, now_ns));
-            read.give_settled();
+            read.given.give_all(read.merge);
         }
         read.merge.settle(backlog.settled_ns(&self.last_ns, now_ns));
-        read.give_settled();
+        read.given.give_all(read.merge);
         any
-    }
-
-    fn give_settled(&mut self) {
-        while let Some(event) = self.merge.pop() {
-            self.given.give(&event);
-        }
     }
 }
 
@@ -480,12 +481,6 @@ impl<C: CaptureConsumer> Read<'_, C> {
         self.given.facts.bytes += taken.bytes as u64;
         self.records(taken.bytes, ring.cpu, last_ns);
         taken.bytes as u64
-    }
-
-    fn give_settled(&mut self) {
-        while let Some(event) = self.merge.pop() {
-            self.given.give(&event);
-        }
     }
 
     /// So many bytes of the buffer, which are whole records of this CPU.

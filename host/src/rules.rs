@@ -560,12 +560,14 @@ impl Inputs<'_> {
         Some(Param { name: last.name.clone(), value })
     }
 
-    /// The finding about a parameter that takes one word each time: about each occurrence, the most
-    /// urgent. Of several none is planned away: a change would take the others along.
-    fn each_time(&self, name: &str, judge: impl Fn(&Param) -> Finding) -> Option<Finding> {
-        let line = self.settings.command_line.value()?;
-        let finding = line.all(name).map(judge).min_by_key(|finding| finding.verdict)?;
-        Some(self.kept_if_repeated(name, finding))
+    /// The finding about a parameter that takes one word each time, and was typed, at last as
+    /// `last`: about each occurrence, the most urgent. Of several none is planned away: a change
+    /// would take the others along.
+    fn each_time(&self, last: &Param, judge: impl Fn(&Param) -> Finding) -> Finding {
+        let line = self.settings.command_line.value();
+        let findings = line.into_iter().flat_map(|line| line.all(&last.name)).map(&judge);
+        let finding = findings.min_by_key(|finding| finding.verdict);
+        self.kept_if_repeated(&last.name, finding.unwrap_or_else(|| judge(last)))
     }
 
     /// The finding about a parameter without its changes where it occurs more than once.

@@ -52,11 +52,8 @@ fn clocksource(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn tsc(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("tsc").or_absent().map(|last| {
-        let each = |param: &Param| settled(tsc_word(inputs, param));
-        inputs.each_time("tsc", each).unwrap_or_else(|| each(last))
-    });
-    settled(judged)
+    let each = |param: &Param| settled(tsc_word(inputs, param));
+    settled(inputs.typed("tsc").or_absent().map(|last| inputs.each_time(last, each)))
 }
 
 fn tsc_word(inputs: &Inputs<'_>, param: &Param) -> Result<Finding, Finding> {

@@ -116,11 +116,8 @@ fn preference(inputs: &Inputs<'_>) -> Finding {
 }
 
 fn intel_pstate(inputs: &Inputs<'_>) -> Finding {
-    let judged = inputs.typed("intel_pstate").or_absent().map(|last| {
-        let each = |param: &Param| settled(intel_pstate_word(inputs, param));
-        inputs.each_time("intel_pstate", each).unwrap_or_else(|| each(last))
-    });
-    settled(judged)
+    let each = |param: &Param| settled(intel_pstate_word(inputs, param));
+    settled(inputs.typed("intel_pstate").or_absent().map(|last| inputs.each_time(last, each)))
 }
 
 fn intel_pstate_word(inputs: &Inputs<'_>, param: &Param) -> Result<Finding, Finding> {

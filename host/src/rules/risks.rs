@@ -83,8 +83,7 @@ fn mce(inputs: &Inputs<'_>) -> Finding {
             .remove("mce"),
         _ => Finding::good(param.to_string(), CMDLINE),
     };
-    let judged = inputs.typed("mce").or_good();
-    settled(judged.map(|last| inputs.each_time("mce", word).unwrap_or_else(|| word(last))))
+    settled(inputs.typed("mce").or_good().map(|last| inputs.each_time(last, word)))
 }
 
 fn audit(inputs: &Inputs<'_>) -> Finding {

@@ -880,8 +880,8 @@ impl Blame {
         let is_task = !event.context.is_interrupt()
             && self.known_cpu(now.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
         let own = place.filter(|&place| {
-            let is_servers = self.config.symbols.is_deadline_timer(function)
-                && !self.threads[place].task.is_deadline();
+            let armer = self.threads[place].task;
+            let is_servers = self.config.symbols.is_fair_server_timer(function, armer);
             is_task && self.wakes(function) && !is_servers
         });
         let again_ns = own.and_then(|place| self.threads[place].armed_ns(function, expires_ns));

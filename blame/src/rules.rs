@@ -171,8 +171,7 @@ impl<'a> Scene<'a> {
     /// when it was programmed has no part in it.
     fn is_kernels(&self, function: CodeAddress, armer: TaskName) -> bool {
         let symbols = self.kernel.symbols;
-        symbols.wakes(function) == Some(false)
-            || symbols.is_deadline_timer(function) && !armer.is_deadline()
+        symbols.wakes(function) == Some(false) || symbols.is_fair_server_timer(function, armer)
     }
 
     fn is_own(&self, timer: u64, function: CodeAddress, armer: TaskName) -> bool {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use punctual_trace::event::CodeAddress;
+use punctual_trace::event::{CodeAddress, TaskName};
 use serde::{Deserialize, Serialize};
 
 use crate::calls::CallNumbers;
@@ -236,6 +236,12 @@ impl SymbolMap {
     /// Returns true for the function of SCHED_DEADLINE's timer.
     pub(crate) fn is_deadline_timer(&self, function: CodeAddress) -> bool {
         self.class(function) == SymbolClass::DeadlineTimer
+    }
+
+    /// Returns true for the timer of a CPU's fair server: that of SCHED_DEADLINE, programmed while
+    /// a thread of another policy ran.
+    pub(crate) fn is_fair_server_timer(&self, function: CodeAddress, armer: TaskName) -> bool {
+        self.is_deadline_timer(function) && !armer.is_deadline()
     }
 
     /// Returns true for the function of a timer by which a thread itself sleeps (`hrtimer_wakeup`),

@@ -100,6 +100,11 @@ impl Activity {
         matches!(self, Self::Idle { .. } | Self::Task { .. })
     }
 
+    /// Returns true where an interrupt is served.
+    pub(crate) const fn is_interrupt(&self) -> bool {
+        !self.is_task_or_idle() && !matches!(self, Self::Lost | Self::Unseen | Self::Elsewhere)
+    }
+
     /// Returns true where another CPU caused it.
     pub(crate) const fn is_from_other_cpu(&self) -> bool {
         matches!(self, Self::Ipi { .. } | Self::Call { .. })
@@ -473,9 +478,7 @@ impl CpuTimeline {
         let chain = self.pending_chain.take();
         let (from_ns, to_ns) = (self.last_ns, at_ns);
         let (is_hole, is_inferred) = (false, false);
-        let is_interrupt = !activity.is_task_or_idle()
-            && !matches!(activity, Activity::Lost | Activity::Unseen | Activity::Elsewhere);
-        if is_interrupt {
+        if activity.is_interrupt() {
             self.interrupts_ns += to_ns - from_ns;
         }
         self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole, is_inferred });

@@ -40,11 +40,12 @@ pub struct CodeSymbol<'a> {
     pub offset: u64,
 }
 
+/// `hrtimer_wakeup+0x1d [module]`.
 impl fmt::Display for CodeSymbol<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name)?;
         if self.offset != 0 {
-            write!(out, "+{}", self.offset)?;
+            write!(out, "+{:#x}", self.offset)?;
         }
         match self.module {
             Some(module) => write!(out, " [{module}]"),
@@ -176,15 +177,7 @@ impl Symbols {
     /// address where it has no name.
     #[must_use]
     pub fn words(&self, address: CodeAddress) -> String {
-        let Some(symbol) = self.find(address) else { return format!("{address:#x}") };
-        let mut text = symbol.name.to_owned();
-        if symbol.offset != 0 {
-            text.push_str(&format!("+{:#x}", symbol.offset));
-        }
-        if let Some(module) = symbol.module {
-            text.push_str(&format!(" [{module}]"));
-        }
-        text
+        self.find(address).map_or_else(|| format!("{address:#x}"), |symbol| symbol.to_string())
     }
 
     /// Every function: the address of its beginning, or the number that was given for its name.
@@ -327,9 +320,9 @@ mod tests {
         let found = |address| found(&symbols, address);
         assert_eq!(symbols.len(), 4);
         assert_eq!(found(0xffff_ffff_8100_0000).as_deref(), Some("_stext"));
-        assert_eq!(found(0xffff_ffff_8100_00f4).as_deref(), Some("_stext+244"));
+        assert_eq!(found(0xffff_ffff_8100_00f4).as_deref(), Some("_stext+0xf4"));
         assert_eq!(found(0xffff_ffff_8100_0100).as_deref(), Some("second"));
-        assert_eq!(found(0xffff_ffff_c0a0_1010).as_deref(), Some("probe+16 [ahci]"));
+        assert_eq!(found(0xffff_ffff_c0a0_1010).as_deref(), Some("probe+0x10 [ahci]"));
         assert_eq!(found(0xffff_ffff_8200_0000), None, "too far behind");
         assert_eq!(found(0xffff_ffff_80ff_ffff), None);
         assert_eq!(found(0), None);
@@ -358,9 +351,9 @@ mod tests {
         assert_eq!(symbols.number("hrtimer_wakeup/0x0"), wakeup);
         let within = symbols.number("hrtimer_wakeup+0x1d/0x40");
         assert_eq!(within, wakeup + 0x1d);
-        assert_eq!(found(&symbols, within).as_deref(), Some("hrtimer_wakeup+29"));
+        assert_eq!(found(&symbols, within).as_deref(), Some("hrtimer_wakeup+0x1d"));
         let probe = symbols.number("probe+16 [ahci]");
-        assert_eq!(found(&symbols, probe).as_deref(), Some("probe+16 [ahci]"));
+        assert_eq!(found(&symbols, probe).as_deref(), Some("probe+0x10 [ahci]"));
         assert_eq!(symbols.number(""), 0);
         assert_eq!(symbols.number(&"x".repeat(600)), 0);
     }

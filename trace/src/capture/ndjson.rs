@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(seen[1..], events[1..]);
         let chain = seen[0].chain.iter();
         let names: Vec<_> = chain.map(|&frame| facts.symbols().find(frame)).collect();
-        assert_eq!(names[0].unwrap().to_string(), "probe+29 [ahci]");
+        assert_eq!(names[0].unwrap().to_string(), "probe+0x1d [ahci]");
         assert_eq!((names[1], seen[0].chain[1]), (None, 5));
         assert_eq!(facts.threads().len(), 1);
         assert_eq!(facts.threads_of(5).collect::<Vec<_>>(), [7]);

@@ -579,7 +579,7 @@ mod tests {
             let found = event.chain.iter().map(|&frame| facts.symbols().find(frame).unwrap());
             found.map(|symbol| symbol.to_string()).collect()
         };
-        let expected = ["do_idle+16", "probe+16 [ahci]"];
+        let expected = ["do_idle+0x10", "probe+0x10 [ahci]"];
         assert_eq!(names(&facts, &seen[1]), expected);
         assert!(facts.untold().iter().all(|untold| !untold.to_string().contains("sched_switch")));
         assert!(facts.untold().iter().any(|untold| untold.to_string().contains("sched_waking")));

@@ -12,7 +12,7 @@ use crate::capture::{CaptureClock, THREAD_NAMES_MAX};
 use crate::decode::RECIPES;
 use crate::encode::{NamedValue, is_function, named_values};
 use crate::event::{CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind};
-use crate::symbols::Symbols;
+use crate::symbols::{CodeSymbol, Symbols};
 
 /// The begin of the line that has the clock.
 pub(crate) const CLOCK: &str = "# clock: ";
@@ -128,8 +128,7 @@ impl<W: Write> TextWriter<W> {
     fn function(&self, address: CodeAddress) -> String {
         match self.symbols.find(address) {
             None => format!("{address:#x}"),
-            Some(symbol) if symbol.offset == 0 => symbol.name.to_owned(),
-            Some(symbol) => format!("{}+{:#x}", symbol.name, symbol.offset),
+            Some(symbol) => CodeSymbol { module: None, ..symbol }.to_string(),
         }
     }
 
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!((facts.time_step_ns(), facts.first_problem()), (1, None));
         assert_eq!(seen[0], events[0]);
         let name = facts.symbols().find(seen[1].chain[0]).unwrap();
-        assert_eq!(name.to_string(), "do_idle+16");
+        assert_eq!(name.to_string(), "do_idle+0x10");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct CaptureHead<'a> {
     pub kernel: &'a KernelName,
     /// The names of functions.
     pub symbols: Symbols,
-    /// The times that were recorded whole, ns, in their order and apart; what lies outside only
-    /// says who ran when one began. Empty where everything was.
+    /// The times of which it has every event, ns, in their order and apart; empty where it has all
+    /// of what passed. What lies outside only says who ran when one began.
     pub windows: &'a [(u64, u64)],
 }

@@ -102,7 +102,7 @@ impl KeptCapture {
         }
         let has = |tid, release_ns| self.events.has_whole((tid, release_ns));
         let recall = self.outcome.recall(has, |address| writer.function(address));
-        let (processes, windows) = (self.processes.clone(), self.events.whole_ns().to_vec());
+        let (processes, windows) = (self.processes.clone(), self.events.windows().to_vec());
         let note = Note { punctual_blame: FORM, recall, processes, windows };
         writer.set_note(serde_json::to_string(&note)?);
         writer.set_kernel(self.kernel.clone());
@@ -119,7 +119,7 @@ impl KeptCapture {
             clock: &CaptureClock::Monotonic,
             kernel: &self.kernel,
             symbols: self.symbols.clone(),
-            windows: self.events.whole_ns(),
+            windows: self.events.windows(),
         };
         let mut writer = EventFile::begin(form, out, head)?;
         writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
@@ -145,7 +145,8 @@ pub(super) struct Note {
     /// Threads with their processes; empty where that was not written.
     #[serde(default)]
     processes: BTreeMap<Tid, Tid>,
-    /// The times of which it has every event, ns; empty where that was not written.
+    /// The times of which it has every event, ns, in their order and apart; empty where that was
+    /// not written.
     #[serde(default)]
     windows: Vec<(u64, u64)>,
 }

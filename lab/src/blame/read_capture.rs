@@ -33,7 +33,8 @@ pub struct ReadCapture {
     /// Threads with their processes.
     processes: BTreeMap<Tid, Tid>,
     kernel: KernelName,
-    /// The times of which it has every event, ns; empty where it has all of what passed.
+    /// The times of which it has every event, ns, in their order and apart; empty where it has all
+    /// of what passed.
     windows: Vec<(u64, u64)>,
 }
 

@@ -270,7 +270,7 @@ impl WindowStore {
                 continue;
             };
             kept.wakes.insert(key);
-            kept.whole_ns.push(window.whole_ns);
+            kept.windows.push(window.whole_ns);
             if window.is_cut {
                 kept.cut.insert(key);
             }
@@ -279,9 +279,9 @@ impl WindowStore {
             }
         }
         kept.events = events.into_values().collect();
-        kept.whole_ns.sort_unstable();
+        kept.windows.sort_unstable();
         // Of two that touch the earlier one gets longer.
-        kept.whole_ns.dedup_by(|next, last| {
+        kept.windows.dedup_by(|next, last| {
             let is_apart = next.0 > last.1;
             last.1 = if is_apart { last.1 } else { last.1.max(next.1) };
             !is_apart
@@ -295,8 +295,8 @@ impl WindowStore {
 pub(crate) struct KeptEvents {
     /// In the order in which they came.
     events: Vec<Arc<Numbered>>,
-    /// The times of which everything is there, ns, in their order and apart.
-    whole_ns: Vec<(u64, u64)>,
+    /// The times of which it has every event, ns, in their order and apart.
+    windows: Vec<(u64, u64)>,
     /// The wakes whose windows they are.
     wakes: HashSet<WakeKey>,
     /// Late wakes that should have had one.
@@ -311,10 +311,10 @@ impl KeptEvents {
         self.events.iter().map(|numbered| &numbered.event)
     }
 
-    /// The times of which everything is there, ns, in their order and apart. Events outside say
-    /// what held when one began.
-    pub(crate) fn whole_ns(&self) -> &[(u64, u64)] {
-        &self.whole_ns
+    /// The times of which it has every event, ns, in their order and apart. Events outside say what
+    /// held when one began.
+    pub(crate) fn windows(&self) -> &[(u64, u64)] {
+        &self.windows
     }
 
     /// Returns true where the window of a wake is there, with its begin.
@@ -462,7 +462,7 @@ mod tests {
         }
         let kept = store.finish(wakes.iter().map(|&(tid, release_ms)| (tid, release_ms * MS)));
         let whole_us: Vec<_> =
-            kept.whole_ns().iter().map(|&(from, to)| (from / 1_000, to / 1_000)).collect();
+            kept.windows().iter().map(|&(from, to)| (from / 1_000, to / 1_000)).collect();
         assert_eq!(whole_us, [(1_000, 2_700), (9_000, 11_700), (38_000, 39_000)], "it was the end");
     }
 

@@ -711,7 +711,8 @@ impl Blame {
                 let since_ns = self
                     .known_cpu(now.cpu)
                     .map_or(now.at_ns, |cpu| cpu.timeline.clock_read_since_ns(event.context));
-                let ahead_ns = self.bases.of_expiry(*now_ns, since_ns, now.at_ns, arm.as_ref());
+                let ahead_ns =
+                    self.bases.offset_at_expiry(*now_ns, since_ns, now.at_ns, arm.as_ref());
                 self.expire(
                     event,
                     now,

@@ -140,11 +140,11 @@ impl TimerThread {
         // One that was preempted while it served goes on without another entry.
         let serves = calls == runs && is_soft
             || matches!(before[calls].activity, Activity::Softirq { number: Self::SOFTIRQ, .. });
-        (serves && Self::is_named_so(&task)).then_some((runs + 1, task))
+        (serves && Self::has_its_name(&task)).then_some((runs + 1, task))
     }
 
     /// Returns true for a thread with the name of one that serves timers.
-    pub(crate) fn is_named_so(task: &TaskName) -> bool {
+    pub(crate) fn has_its_name(task: &TaskName) -> bool {
         Self::NAMES.iter().any(|name| task.name.as_bytes().starts_with(name))
     }
 

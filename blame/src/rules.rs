@@ -169,7 +169,7 @@ impl<'a> Scene<'a> {
 
     /// Returns true for a timer of the kernel's own, and a CPU's fair server: who happened to run
     /// when it was programmed has no part in it.
-    fn is_kernels(&self, function: CodeAddress, armer: TaskName) -> bool {
+    fn is_kernel_timer(&self, function: CodeAddress, armer: TaskName) -> bool {
         let symbols = self.kernel.symbols;
         symbols.wakes(function) == Some(false) || symbols.is_fair_server_timer(function, armer)
     }
@@ -181,8 +181,8 @@ impl<'a> Scene<'a> {
                 false
             }
         };
-        let is_armers = armer.tid != 0 && armer.tid == self.wake.task.tid;
-        own || is_armers && !self.is_kernels(function, armer)
+        let is_armed_by_it = armer.tid != 0 && armer.tid == self.wake.task.tid;
+        own || is_armed_by_it && !self.is_kernel_timer(function, armer)
     }
 
     /// The kernel code that a thread which runs is in.
@@ -388,8 +388,8 @@ fn of_other_timer(scene: &Scene<'_>, activity: &Activity) -> Option<LateCause> {
     if scene.is_own(timer, function, armer) {
         return None;
     }
-    let is_nobodys = armer.tid == 0 || scene.is_kernels(function, armer);
-    let armer = if is_nobodys { TaskName::default() } else { armer };
+    let has_no_armer = armer.tid == 0 || scene.is_kernel_timer(function, armer);
+    let armer = if has_no_armer { TaskName::default() } else { armer };
     Some(LateCause::OtherTimers { function: scene.kernel.symbols.start(function), armer })
 }
 

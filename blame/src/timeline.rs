@@ -387,7 +387,7 @@ impl CpuTimeline {
     /// thread does so: it reads the clock once, and may have lost the CPU since, for any time.
     pub(crate) fn clock_read_since_ns(&self, context: ContextFlags) -> u64 {
         let is_interrupt = |frame: &Activity| !matches!(frame, Activity::TimerCallback { .. });
-        let is_thread = || self.current.is_some_and(|task| TimerThread::is_named_so(&task));
+        let is_thread = || self.current.is_some_and(|task| TimerThread::has_its_name(&task));
         if self.frames().any(is_interrupt) {
             self.visit_ns
         } else if context.is_soft_interrupt() || (!context.is_interrupt() && is_thread()) {

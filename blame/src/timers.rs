@@ -135,7 +135,7 @@ impl ClockBases {
 
     /// The offset, ns, of the clock of which an expiry at the event time `at_ns` read `now_ns`, no
     /// earlier than at `since_ns`, of a timer that was programmed so.
-    pub(crate) fn of_expiry(
+    pub(crate) fn offset_at_expiry(
         &mut self,
         now_ns: i64,
         since_ns: u64,
@@ -275,20 +275,23 @@ mod tests {
         // Read at 6 ms; the thread that serves timers goes on 150 ms later.
         let (read_ns, at_ns) = (6_000_000, 156_000_000);
         let own = armed(5_500_000);
-        assert_eq!(bases.of_expiry(read_ns, 0, at_ns, Some(&own)), 0);
+        assert_eq!(bases.offset_at_expiry(read_ns, 0, at_ns, Some(&own)), 0);
         let other = armed(ahead + 5_500_000);
-        assert_eq!(bases.of_expiry(ahead + read_ns, 5_900_000, at_ns, Some(&other)), ahead);
-        assert_eq!(bases.of_expiry(read_ns, 0, at_ns, None), 0);
+        assert_eq!(bases.offset_at_expiry(ahead + read_ns, 5_900_000, at_ns, Some(&other)), ahead);
+        assert_eq!(bases.offset_at_expiry(read_ns, 0, at_ns, None), 0);
         assert!(bases.known.is_empty(), "nothing is learnt of it");
         // Another one, 3 s behind: the timer would have expired before it was programmed.
         let third = ahead - 3_000_000_000;
         let behind = armed(third + 5_500_000);
-        assert_eq!(bases.of_expiry(third + 6_000_000, 0, 6_000_300, Some(&behind)), third - 300);
+        assert_eq!(
+            bases.offset_at_expiry(third + 6_000_000, 0, 6_000_300, Some(&behind)),
+            third - 300
+        );
         assert_eq!((bases.known.len(), bases.steps()), (1, 0));
         // One that was set back by 150 ms: it was read in the interrupt that calls the function.
         let back = ahead - 150_000_000;
         let (now_ns, since_ns) = (back + at_ns.cast_signed() - 300, at_ns - 1_000);
-        assert_eq!(bases.of_expiry(now_ns, since_ns, at_ns, Some(&other)), back - 300);
+        assert_eq!(bases.offset_at_expiry(now_ns, since_ns, at_ns, Some(&other)), back - 300);
         assert_eq!((bases.known.len(), bases.steps()), (2, 0));
     }
 

@@ -344,7 +344,7 @@ impl CaptureFacts {
 
     /// Returns true for an event that says again what others of the capture say: `sched_wakeup`
     /// counts as long as there was no `sched_waking`.
-    fn is_said_already(&self, recipe: &Recipe) -> bool {
+    fn is_duplicate_waking(&self, recipe: &Recipe) -> bool {
         recipe.is_wakeup() && self.has_recorded("sched_waking")
     }
 

@@ -237,7 +237,7 @@ impl Shape {
             Self::IrqEntry => TraceKind::IrqEntry { irq: small(values, 0)?, name: values.name(1)? },
             Self::IrqExit => TraceKind::IrqExit {
                 irq: small(values, 0)?,
-                is_handled: values.number(1).map(|answer| answer != 0),
+                is_handled: values.number(1).map(|handled| handled != 0),
             },
             Self::SoftirqEntry => TraceKind::SoftirqEntry(tiny(values.number(0)?)),
             Self::SoftirqExit => TraceKind::SoftirqExit(tiny(values.number(0)?)),

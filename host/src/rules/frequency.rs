@@ -127,7 +127,7 @@ fn intel_pstate_word(inputs: &Inputs<'_>, param: &Param) -> Result<Finding, Find
         Err(missing) if missing.verdict == RuleVerdict::Unknown => return Err(missing),
         // Disabled, the driver goes before it shows a status.
         Err(_) => {
-            let (driver, origin) = instead(inputs, param, "GenuineIntel", "Intel")?;
+            let (driver, origin) = other_driver(inputs, param, "GenuineIntel", "Intel")?;
             let found = format!("{param}; driver: {driver}");
             return Ok(match value {
                 "disable" => Finding::needs_reboot(found, origin)
@@ -166,7 +166,7 @@ fn amd_pstate(inputs: &Inputs<'_>) -> Finding {
             Err(missing) if missing.verdict == RuleVerdict::Unknown => Err(missing),
             // Disabled, the driver goes before it shows a status; earlier ones show none.
             Err(_) => {
-                let (driver, origin) = instead(inputs, param, "AuthenticAMD", "AMD")?;
+                let (driver, origin) = other_driver(inputs, param, "AuthenticAMD", "AMD")?;
                 let found = format!("{param}; driver: {driver}");
                 Ok(match (value, driver) {
                     ("passive", "amd-pstate") => Finding::good(found, origin),
@@ -183,7 +183,7 @@ fn amd_pstate(inputs: &Inputs<'_>) -> Finding {
 
 /// The driver that sets frequencies where that of the processor's maker shows no status, or the
 /// finding about a parameter of that maker's.
-fn instead<'a>(
+fn other_driver<'a>(
     inputs: &'a Inputs<'_>,
     param: &Param,
     vendor: &str,

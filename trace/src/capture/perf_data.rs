@@ -304,23 +304,23 @@ impl FeatureBits {
         let mut bytes = ByteReader::new(&mut *file, section.offset);
         let length = bytes.u32(part)?;
         let text = bytes.block(u64::from(length), TEXT_BYTES_MAX, part)?;
-        Ok(text_of(&text))
+        Ok(trimmed_text(&text))
     }
 }
 
 /// A text of perf, which zeros fill up; `None` where it is empty.
-fn text_of(bytes: &[u8]) -> Option<Box<str>> {
+fn trimmed_text(bytes: &[u8]) -> Option<Box<str>> {
     let text = plain(String::from_utf8_lossy(bytes).trim_end_matches('\0'));
     (!text.is_empty()).then(|| text.into_boxed_str())
 }
 
 /// The number of a part in a record of a pipe, and its text, where it is one.
-fn piped_text(body: &[u8]) -> Option<(u32, Box<str>)> {
+fn feature_text(body: &[u8]) -> Option<(u32, Box<str>)> {
     let (feature, rest) = body.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let text = rest.get(..length).filter(|text| text.len() <= TEXT_BYTES_MAX)?;
-    Some((u32::try_from(u64::from_le_bytes(*feature)).ok()?, text_of(text)?))
+    Some((u32::try_from(u64::from_le_bytes(*feature)).ok()?, trimmed_text(text)?))
 }
 
 fn tracing_data<R: Read>(bytes: &mut ByteReader<R>) -> Result<TracingData, CaptureError> {
@@ -523,7 +523,7 @@ impl<R: Read> PerfDataReader<R> {
             }
             added::FEATURE => {
                 let mut kernel = self.facts.kernel().clone();
-                match piped_text(body) {
+                match feature_text(body) {
                     Some((FEATURE_RELEASE, text)) => kernel.release = Some(text),
                     Some((FEATURE_ARCH, text)) => kernel.machine = Some(text),
                     _ => {}

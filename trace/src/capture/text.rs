@@ -129,7 +129,7 @@ impl<R: BufRead> TextReader<R> {
             return None;
         };
         let recipe = &RECIPES[place];
-        if self.facts.is_said_already(recipe) {
+        if self.facts.is_duplicate_waking(recipe) {
             self.facts.counts_mut().skipped += 1;
             return None;
         }
@@ -466,7 +466,7 @@ impl TextParts {
             match field {
                 "cpumask" | "target_cpus" => parts.cpus = parse_cpus(word),
                 "prev_state" => parts.numbers[part] = parse_state(word),
-                "ret" => parts.numbers[part] = parse_answer(word),
+                "ret" => parts.numbers[part] = parse_handled(word),
                 "function" | "func" | "callback" => {
                     parts.numbers[part] =
                         Some(parse_pointer(word).unwrap_or_else(|| symbols.number(word)));
@@ -570,7 +570,7 @@ fn parse_number(word: &str) -> Option<u64> {
 }
 
 /// What a handler of interrupts answered: a number, or the kernel's words.
-fn parse_answer(word: &str) -> Option<u64> {
+fn parse_handled(word: &str) -> Option<u64> {
     match word {
         "handled" => Some(1),
         "unhandled" => Some(0),

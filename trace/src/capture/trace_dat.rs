@@ -300,7 +300,7 @@ impl<R: Read + Seek> CaptureReader for TraceDatReader<R> {
             let Some(Waiting { event, recipe }) = waited else { continue };
             if let Some(recipe) = recipe {
                 // Which kind of wakings counts shows in the order of time, not in that of reading.
-                if self.facts.is_said_already(&RECIPES[recipe]) {
+                if self.facts.is_duplicate_waking(&RECIPES[recipe]) {
                     self.facts.counts_mut().skipped += 1;
                     continue;
                 }

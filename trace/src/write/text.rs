@@ -89,8 +89,8 @@ impl<W: Write> TextWriter<W> {
                         write!(self.out, " {key}={}", self.function(number))?;
                     }
                     "ret" => {
-                        let answer = if number == 0 { "unhandled" } else { "handled" };
-                        write!(self.out, " {key}={answer}")?;
+                        let handled = if number == 0 { "unhandled" } else { "handled" };
+                        write!(self.out, " {key}={handled}")?;
                     }
                     // A set of bits.
                     "prev_state" => write!(self.out, " {key}={number}")?,

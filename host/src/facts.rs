@@ -27,7 +27,7 @@ pub use cpu::{Cpu, Topology};
 pub use frequency::{Frequency, FrequencyRange};
 pub use idle::{Idle, IdleState};
 pub use kernel::{Kernel, NoHz};
-pub(crate) use kernel::{release, release_numbers};
+pub(crate) use kernel::release_numbers;
 pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };
@@ -195,7 +195,7 @@ fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
     if !matches!(list, Fact::Absent { .. }) {
         return list;
     }
-    let release = release(source).value().and_then(|text| release_numbers(text));
+    let release = release_numbers(source);
     if release.is_some_and(|release| release < PARTITIONS_SINCE) {
         return list;
     }

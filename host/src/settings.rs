@@ -74,8 +74,7 @@ impl KernelSettings {
     /// Reads everything.
     pub fn collect(root: &Root) -> Self {
         let source = Source::new(root);
-        let release = crate::facts::release(&source);
-        let release = release.value().and_then(|text| crate::facts::release_numbers(text));
+        let release = crate::facts::release_numbers(&source);
         Self {
             options: source.config.clone().map(|config| {
                 let set = |name: &&str| Some(((*name).to_owned(), config.value(name)?.to_owned()));

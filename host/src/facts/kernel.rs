@@ -73,11 +73,16 @@ impl Kernel {
 }
 
 /// `uname -r`. `/proc/version` is the second choice, as it also tells who built the kernel.
-pub(crate) fn release(source: &Source<'_>) -> Fact<String> {
+fn release(source: &Source<'_>) -> Fact<String> {
     source.word("/proc/sys/kernel/osrelease").or_else(|| {
         source
             .parsed("/proc/version", |text| text.split_ascii_whitespace().nth(2).map(str::to_owned))
     })
+}
+
+/// Major and minor number of the kernel; `None` where it does not say.
+pub(crate) fn release_numbers(source: &Source<'_>) -> Option<(u32, u32)> {
+    release(source).value().and_then(|release| numbers(release))
 }
 
 /// `uname -v`.
@@ -88,7 +93,7 @@ pub(super) fn version(source: &Source<'_>) -> Fact<String> {
 }
 
 /// Major and minor number of a release such as `6.12.48+deb13-rt-amd64`.
-pub(crate) fn release_numbers(release: &str) -> Option<(u32, u32)> {
+fn numbers(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
@@ -184,7 +189,7 @@ pub(crate) fn configured<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Kernel, release_numbers};
+    use super::{Kernel, numbers};
     use crate::root::Root;
 
     #[test]
@@ -195,8 +200,8 @@ mod tests {
 
     #[test]
     fn numbers_of_a_release() {
-        assert_eq!(release_numbers("6.12.48+deb13-rt-amd64"), Some((6, 12)));
-        assert_eq!(release_numbers("7.0-rc1"), Some((7, 0)));
-        assert_eq!(release_numbers("linux"), None);
+        assert_eq!(numbers("6.12.48+deb13-rt-amd64"), Some((6, 12)));
+        assert_eq!(numbers("7.0-rc1"), Some((7, 0)));
+        assert_eq!(numbers("linux"), None);
     }
 }

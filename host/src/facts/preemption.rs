@@ -6,7 +6,7 @@
 //! permission; else the command line or the configured default is taken, and the origin says so.
 
 use super::kernel::{KernelConfig, configured};
-use super::kernel::{release, release_numbers, version};
+use super::kernel::{release_numbers, version};
 use super::{Source, bracketed, switch};
 use crate::fact::Fact;
 use schemars::JsonSchema;
@@ -142,10 +142,7 @@ fn model(source: &Source<'_>) -> Fact<PreemptionModel> {
     if configured_model.is_known() {
         return configured_model;
     }
-    let lazy_exists = release(source)
-        .value()
-        .and_then(|release| release_numbers(release))
-        .is_none_or(|numbers| numbers >= (6, 13));
+    let lazy_exists = release_numbers(source).is_none_or(|numbers| numbers >= (6, 13));
     let model = match (flags.split_ascii_whitespace().any(|flag| flag == "PREEMPT"), lazy_exists) {
         (true, true) => PreemptionModel::FullOrLazy,
         (true, false) => PreemptionModel::Full,
@@ -209,8 +206,7 @@ fn shown_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
 fn requested_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
     let origin = "/proc/cmdline (preempt=)";
     // Linux 7.0 took `none` and `voluntary` from the architectures that have `lazy`.
-    let release = release(source);
-    let numbers = release.value().and_then(|release| release_numbers(release));
+    let numbers = release_numbers(source);
     let restricted = numbers.is_some_and(|numbers| numbers >= (7, 0))
         && source.config.value().is_none_or(|config| config.is_on("ARCH_HAS_PREEMPT_LAZY"));
     let lazy_exists = numbers.is_none_or(|numbers| numbers >= (6, 13));

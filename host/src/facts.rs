@@ -4,9 +4,11 @@
 //! fails and never changes anything. The names of the fields are the keys of the JSON, which is
 //! flat. Absent and unreadable things are values ([`Fact`]).
 
+mod cgroups;
 mod cpu;
 mod frequency;
 mod idle;
+mod isolation;
 mod kernel;
 mod limits;
 mod power;
@@ -19,15 +21,18 @@ use serde::{Deserialize, Serialize};
 use crate::cmdline::CommandLine;
 use crate::cpulist::{CpuList, MAX_CPUS};
 use crate::fact::Fact;
-use crate::root::{Listing, Read, Root, Seen};
+use crate::root::{Read, Root};
 use cpu::CpuInfo;
 use kernel::KernelConfig;
 
+pub(crate) use cgroups::{Cgroups, is_group_of_interest, is_root_mount};
 pub use cpu::{Cpu, Topology};
 pub use frequency::{Frequency, FrequencyRange};
 pub use idle::{Idle, IdleState};
-pub use kernel::{Kernel, NoHz};
+pub use isolation::Isolation;
+pub(crate) use isolation::PARTITIONS_SINCE;
 pub(crate) use kernel::release_numbers;
+pub use kernel::{Kernel, NoHz};
 pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };
@@ -122,168 +127,6 @@ fn available(source: &Source<'_>) -> Fact<Vec<String>> {
     source
         .word(&format!("{CLOCKSOURCE}/available_clocksource"))
         .map(|text| text.split_ascii_whitespace().map(str::to_owned).collect())
-}
-
-/// Isolation by effect (lists that the kernel shows) and by wish (boot parameters).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Isolation {
-    /// CPUs outside of the scheduler's load balancing.
-    pub isolated_cpus: Fact<CpuList>,
-    /// CPUs whose tick can stop while one task runs; absent where the kernel cannot do it.
-    pub nohz_full_cpus: Fact<CpuList>,
-    /// CPUs in isolated cpuset partitions, by control groups of version 2.
-    pub cpuset_isolated_cpus: Fact<CpuList>,
-    /// The value of `isolcpus=`, flags included.
-    pub isolcpus_parameter: Fact<String>,
-    /// The value of `nohz_full=`.
-    pub nohz_full_parameter: Fact<String>,
-    /// The value of `rcu_nocbs=`.
-    pub rcu_nocbs_parameter: Fact<String>,
-    /// The value of `irqaffinity=`.
-    pub irqaffinity_parameter: Fact<String>,
-}
-
-impl Isolation {
-    fn collect(source: &Source<'_>) -> Self {
-        Self {
-            isolated_cpus: source.cpu_list(&format!("{CPUS}/isolated")),
-            nohz_full_cpus: source.cpu_list(&format!("{CPUS}/nohz_full")),
-            cpuset_isolated_cpus: source
-                .cgroups
-                .v2
-                .clone()
-                .and_then(|group, _| partitioned(source, &group.mount)),
-            isolcpus_parameter: source.parameter("isolcpus"),
-            nohz_full_parameter: source.parameter("nohz_full"),
-            rcu_nocbs_parameter: source.parameter("rcu_nocbs"),
-            irqaffinity_parameter: source.parameter("irqaffinity"),
-        }
-    }
-
-    /// The CPUs that are isolated by boot parameter or by control group.
-    pub fn isolated(&self) -> CpuList {
-        let none = CpuList::new();
-        let booted = self.isolated_cpus.value().unwrap_or(&none);
-        booted.union(self.cpuset_isolated_cpus.value().unwrap_or(&none))
-    }
-}
-
-/// The first kernel with cpuset partitions that are isolated; earlier ones have those with load
-/// balancing.
-pub(crate) const PARTITIONS_SINCE: (u32, u32) = (6, 1);
-
-/// The first kernel whose root group lists their CPUs (`cpuset.cpus.isolated`).
-const PARTITIONS_LISTED_SINCE: (u32, u32) = (6, 8);
-
-/// The first kernel with partitions below groups that are none (`cpuset.cpus.exclusive`).
-const REMOTE_PARTITIONS_SINCE: (u32, u32) = (6, 7);
-
-/// The most groups that are looked at for partitions.
-const MAX_GROUPS: usize = 2048;
-
-/// Why a container cannot see the partitions of its host.
-const NOT_THE_ROOT: &str = "not the root of the machine's control groups";
-
-/// Starts of the names of a group's own files; all else in its directory is a group.
-const GROUP_FILES: [&str; 10] =
-    ["cgroup.", "cpu.", "cpuset.", "dmem.", "hugetlb.", "io.", "irq.", "memory.", "misc.", "pids."];
-
-/// The CPUs in isolated partitions of the groups at `mount`: by the kernel's list, or before there
-/// was one, by what each partition says of itself; absent where this kernel has no such partitions.
-fn partitioned(source: &Source<'_>, mount: &str) -> Fact<CpuList> {
-    let list = source.cpu_list(&format!("{mount}/cpuset.cpus.isolated"));
-    if !matches!(list, Fact::Absent { .. }) {
-        return list;
-    }
-    let release = release_numbers(source);
-    if release.is_some_and(|release| release < PARTITIONS_SINCE) {
-        return list;
-    }
-    let kind = source.text(&format!("{mount}/cgroup.type"));
-    if kind.is_known() {
-        // The root has no such file.
-        return Fact::unreadable(kind.origin(), NOT_THE_ROOT);
-    }
-    let has_cpuset = |text: String| text.split_ascii_whitespace().any(|word| word == "cpuset");
-    source.text(&format!("{mount}/cgroup.controllers")).map(has_cpuset).and_then(
-        |available, origin| match release {
-            _ if !available => list,
-            Some(release) if release < PARTITIONS_LISTED_SINCE => {
-                source.text(&format!("{mount}/cgroup.subtree_control")).map(has_cpuset).and_then(
-                    |on, origin| match on {
-                        true => partitions(source, mount, release),
-                        // No group has CPUs of its own.
-                        false => Fact::known(CpuList::new(), origin),
-                    },
-                )
-            }
-            // The list is the root's alone.
-            _ => Fact::unreadable(origin, NOT_THE_ROOT),
-        },
-    )
-}
-
-/// The CPUs of the isolated partitions below the group at `mount`. A capture has only that, as one
-/// group of a name of its own: the others' names tell whose machine it is.
-fn partitions(source: &Source<'_>, mount: &str, release: (u32, u32)) -> Fact<CpuList> {
-    let found = isolated_below(source.root, mount, release >= REMOTE_PARTITIONS_SINCE);
-    let effective = match &found {
-        Ok(isolated) if isolated.is_empty() => None,
-        Ok(isolated) => Some(Read::Text(format!("{isolated}\n"))),
-        Err(why) => Some(Read::Unreadable { why: why.clone() }),
-    };
-    if let Some(effective) = effective {
-        let group = format!("{mount}/isolated-partitions");
-        let state = Read::Text("isolated\n".to_owned());
-        source.root.note(&format!("{group}/cpuset.cpus.partition"), Seen::File(state));
-        source.root.note(&format!("{group}/cpuset.cpus.effective"), Seen::File(effective));
-    }
-    let origin = format!("{mount}/*/cpuset.cpus.partition");
-    match found {
-        Ok(isolated) => Fact::known(isolated, origin),
-        Err(why) => Fact::unreadable(origin, why),
-    }
-}
-
-/// The CPUs of the isolated partitions below the group at `mount`; else why they are not known.
-/// Partitions hang together, each below another one, but for those that are `remote`.
-fn isolated_below(root: &Root, mount: &str, remote: bool) -> Result<CpuList, String> {
-    let mut isolated = CpuList::new();
-    let mut above = vec![mount.to_owned()];
-    let mut groups = 0;
-    while let Some(group) = above.pop() {
-        let names = match root.list_unnoted(&group) {
-            Listing::Names(names) => names,
-            Listing::Absent => continue,
-            Listing::Unreadable { why } => return Err(why),
-        };
-        let is_group = |name: &String| !GROUP_FILES.iter().any(|start| name.starts_with(start));
-        for name in names.into_iter().filter(is_group) {
-            groups += 1;
-            if groups > MAX_GROUPS {
-                return Err(format!("more than {MAX_GROUPS} control groups"));
-            }
-            let group = format!("{group}/{name}");
-            let state = root.read_unnoted(&format!("{group}/cpuset.cpus.partition"));
-            // Without the file the group has no CPUs of its own, nor do those below it.
-            let Read::Text(state) = state else { continue };
-            match state.trim_end() {
-                "isolated" => match root.read_unnoted(&format!("{group}/cpuset.cpus.effective")) {
-                    Read::Text(text) => {
-                        let cpus = cpu_list(&text).ok_or_else(|| not_parsed(&text))?;
-                        isolated = isolated.union(&cpus);
-                    }
-                    Read::Absent => {}
-                    Read::Unreadable { why } => return Err(why),
-                },
-                "root" => {}
-                _ if remote => {}
-                _ => continue,
-            }
-            above.push(group);
-        }
-    }
-    Ok(isolated)
 }
 
 /// Memory, swap space and huge pages: `/proc/meminfo` and `/sys/kernel/mm`.
@@ -459,135 +302,9 @@ fn not_parsed(text: &str) -> String {
     format!("cannot parse '{}'", start.escape_debug())
 }
 
-/// Where the groups are.
-///
-/// Both versions of control groups can be mounted at once, with controllers split between them
-/// (cgroups(7)); `/proc/self/cgroup` says the group, `/proc/self/mountinfo` where it can be seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cgroups {
-    /// Of version 1, `cpu` controller.
-    cpu_v1: Fact<Group>,
-    /// Of version 1, `cpuset` controller.
-    pub cpuset_v1: Fact<Group>,
-    /// Of version 2.
-    pub v2: Fact<Group>,
-    /// The lines of `/proc/self/cgroup` that count, for the signs of a container.
-    text: Fact<String>,
-    /// True where the root directory is a disk mounted as a whole, as on a machine of its own.
-    root_is_disk: bool,
-}
-
-/// A group: the directory that is its hierarchy's top as seen from here, and its own below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
-    pub mount: String,
-    /// Empty at the top, else with a leading `/`.
-    below: String,
-}
-
-impl Group {
-    /// The directories from the own group up to the top.
-    fn upwards(&self) -> impl Iterator<Item = String> + '_ {
-        std::iter::successors(Some(self.below.as_str()), |below| {
-            below.rfind('/').map(|slash| &below[..slash])
-        })
-        .map(|below| format!("{}{below}", self.mount))
-    }
-}
-
-impl Cgroups {
-    pub(crate) fn find(root: &Root) -> Self {
-        let groups = text(root, "/proc/self/cgroup").map(|text| {
-            text.lines().filter(|line| is_group_of_interest(line)).collect::<Vec<_>>().join("\n")
-        });
-        let mounts = text(root, "/proc/self/mountinfo");
-        let find = |controller: &str| match (&groups, &mounts) {
-            (Fact::Known { value: groups, .. }, Fact::Known { value: mounts, .. }) => {
-                match group(groups, mounts, controller) {
-                    Some(group) => Fact::known(group, "/proc/self/mountinfo"),
-                    None => Fact::absent(match controller {
-                        "" => "/proc/self/mountinfo (no control groups of version 2)".to_owned(),
-                        name => format!("/proc/self/mountinfo (no {name} group of version 1)"),
-                    }),
-                }
-            }
-            (Fact::Unreadable { origin, why }, _) | (_, Fact::Unreadable { origin, why }) => {
-                Fact::unreadable(origin, why)
-            }
-            _ => Fact::absent("/proc/self/cgroup"),
-        };
-        Self {
-            cpu_v1: find("cpu"),
-            cpuset_v1: find("cpuset"),
-            v2: find(""),
-            root_is_disk: mounts.value().is_some_and(|mounts| mounts.lines().any(is_whole_disk)),
-            text: groups.clone(),
-        }
-    }
-}
-
-/// True for a line of `/proc/self/mountinfo` that mounts the root directory.
-pub(crate) fn is_root_mount(line: &str) -> bool {
-    line.split(' ').nth(4) == Some("/")
-}
-
-fn is_whole_disk(line: &str) -> bool {
-    let source = line.split_once(" - ").and_then(|(_, system)| system.split(' ').nth(1));
-    let whole = line.split(' ').nth(3) == Some("/");
-    is_root_mount(line) && whole && source.is_some_and(|source| source.starts_with("/dev/"))
-}
-
-/// True for a line of `/proc/self/cgroup` about version 2 or the cpu and cpuset controllers.
-pub(crate) fn is_group_of_interest(line: &str) -> bool {
-    let names = line.split(':').nth(1).unwrap_or_default();
-    line.starts_with("0::") || names.split(',').any(|name| matches!(name, "cpu" | "cpuset"))
-}
-
-/// Finds a controller's group; the empty name stands for version 2.
-fn group(groups: &str, mounts: &str, controller: &str) -> Option<Group> {
-    let path = groups.lines().find_map(|line| {
-        let (id, rest) = line.split_once(':')?;
-        let (names, path) = rest.split_once(':')?;
-        let found = match controller {
-            "" => id == "0" && names.is_empty(),
-            _ => names.split(',').any(|name| name == controller),
-        };
-        found.then_some(path)
-    })?;
-    let mount = mounts.lines().find_map(|line| Mount::of(line, controller))?;
-    // The mount may show a part of the hierarchy only, as in a container.
-    let below = path.strip_prefix(mount.top.trim_end_matches('/')).unwrap_or("");
-    let safe = !path.split('/').any(|part| part == "..");
-    let below = if safe { below.trim_end_matches('/') } else { "" };
-    Some(Group { mount: mount.point.to_owned(), below: below.to_owned() })
-}
-
-struct Mount<'a> {
-    top: &'a str,
-    point: &'a str,
-}
-
-impl<'a> Mount<'a> {
-    fn of(line: &'a str, controller: &str) -> Option<Self> {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (top, point) = (fields.next()?, fields.next()?);
-        let mut system = system.split(' ');
-        let kind = system.next()?;
-        let options = system.nth(1).unwrap_or_default();
-        let found = match controller {
-            "" => kind == "cgroup2",
-            _ => kind == "cgroup" && options.split(',').any(|option| option == controller),
-        };
-        found.then_some(Self { top, point })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
     use crate::fact::Fact;
     use crate::testing::Tree;
 
@@ -731,51 +448,6 @@ mod tests {
     }
 
     #[test]
-    fn partitions_say_of_themselves_what_earlier_kernels_do_not_list() {
-        let isolated = |release: &str, more: &[(&str, &str)]| {
-            let common = [
-                ("/proc/self/cgroup", "0::/\n"),
-                ("/proc/self/mountinfo", "3 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
-                ("/proc/sys/kernel/osrelease", release),
-                ("/sys/fs/cgroup/cgroup.procs", "1\n"),
-                ("/sys/fs/cgroup/system.slice/cpuset.cpus.partition", "member\n"),
-                ("/sys/fs/cgroup/system.slice/cpuset.cpus.effective", "0-1\n"),
-                ("/sys/fs/cgroup/a/cpuset.cpus.partition", "isolated\n"),
-                ("/sys/fs/cgroup/a/cpuset.cpus.effective", "2\n"),
-                ("/sys/fs/cgroup/a/b/cpuset.cpus.partition", "isolated\n"),
-                ("/sys/fs/cgroup/a/b/cpuset.cpus.effective", "3\n"),
-                ("/sys/fs/cgroup/c/cpuset.cpus.partition", "isolated invalid (x)\n"),
-                ("/sys/fs/cgroup/c/cpuset.cpus.effective", "4\n"),
-                ("/sys/fs/cgroup/system.slice/d/cpuset.cpus.partition", "isolated\n"),
-                ("/sys/fs/cgroup/system.slice/d/cpuset.cpus.effective", "5\n"),
-            ];
-            let files: Vec<_> = common.iter().chain(more).copied().collect();
-            facts(&files).isolation.cpuset_isolated_cpus.map(|cpus| cpus.to_string())
-        };
-        let controllers = ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
-        let on = ("/sys/fs/cgroup/cgroup.subtree_control", "cpuset cpu\n");
-        let off = ("/sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
-        let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, on]);
-        assert_eq!(found.value().map(String::as_str), Some("2-3"));
-        // Since 6.7 one may be below a group that is none.
-        let found = isolated("6.7.0\n", &[controllers, on]);
-        assert_eq!(found.value().map(String::as_str), Some("2-3,5"));
-        let found = isolated("6.1.0-30-rt-amd64\n", &[controllers, off]);
-        assert_eq!(found.value().map(String::as_str), Some(""));
-        let absent = |fact: &Fact<String>| matches!(fact, Fact::Absent { .. });
-        assert!(absent(&isolated("5.10.0\n", &[controllers, on])));
-        let cpu = ("/sys/fs/cgroup/cgroup.controllers", "cpu io\n");
-        assert!(absent(&isolated("6.1.0\n", &[cpu, on])));
-        // A container's own root has no list, and before there was one, a kind.
-        assert!(isolated("6.8.0\n", &[controllers, on]).why().is_some());
-        let kind = ("/sys/fs/cgroup/cgroup.type", "domain\n");
-        for files in [[controllers, on, kind], [controllers, off, kind], [cpu, off, kind]] {
-            let found = isolated("6.1.0\n", &files);
-            assert_eq!(found.why(), Some(NOT_THE_ROOT), "{files:?}");
-        }
-    }
-
-    #[test]
     fn nonsense_is_unreadable_and_says_what_stood_there() {
         let found = facts(&[
             ("/sys/devices/system/cpu/online", "zero\n"),
@@ -840,43 +512,5 @@ mod tests {
         assert_eq!(budget("950000\n", "490000\n"), Some((95, 50_000, false)));
         assert_eq!(budget("950000\n", "-1\n"), Some((95, 50_000, false)));
         assert_eq!(budget("-1\n", "50000\n"), None, "nothing is held to a budget then");
-    }
-
-    const HYBRID: &str = "\
-31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
-32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
-34 31 0:31 / /sys/fs/cgroup/cpuset rw shared:9 - cgroup cgroup rw,cpuset
-41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
-
-    #[test]
-    fn finds_groups_of_both_versions() {
-        let groups = "3:cpuset:/\n1:cpu,cpuacct:/user.slice\n0::/user.slice/a.scope";
-        let find = |controller| group(groups, HYBRID, controller).unwrap();
-        assert_eq!(find("cpuset").upwards().collect::<Vec<_>>(), ["/sys/fs/cgroup/cpuset"]);
-        assert_eq!(
-            find("cpu").upwards().collect::<Vec<_>>(),
-            ["/sys/fs/cgroup/cpu,cpuacct/user.slice", "/sys/fs/cgroup/cpu,cpuacct"]
-        );
-        assert_eq!(find("").upwards().count(), 3);
-        assert_eq!(group(groups, HYBRID, "memory"), None);
-    }
-
-    #[test]
-    fn a_container_sees_a_part() {
-        let mounts = "9 8 0:7 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw";
-        let found = group("0::/docker/abc/x", mounts, "").unwrap();
-        assert_eq!(found, Group { mount: "/sys/fs/cgroup".into(), below: "/x".into() });
-        let outside = group("0::/../other", mounts, "").unwrap();
-        assert_eq!(outside.below, "");
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_survived(
-            groups in "[0-9:/a-z,.\n]{0,60}",
-            mounts in "[a-z0-9 /:,\n-]{0,90}",
-        ) {
-            let _ = group(&groups, &mounts, "cpu").map(|g| g.upwards().count());
-        }
     }
 }

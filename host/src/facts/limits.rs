@@ -185,7 +185,7 @@ fn capabilities(hex: &str) -> Option<Capabilities> {
 
 /// The nearest control group that says which CPUs it has.
 fn cpuset(source: &Source<'_>) -> Fact<CpuList> {
-    let nearest = |group: super::Group, file: &str, origin: String| {
+    let nearest = |group: super::cgroups::Group, file: &str, origin: String| {
         let found = group.upwards().map(|at| source.cpu_list(&format!("{at}/{file}")));
         found.reduce(|nearer, further| nearer.or_else(|| further)).unwrap_or(Fact::absent(origin))
     };

@@ -17,7 +17,8 @@ use crate::special::{
 use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
 use series::{
-    Cells, LatenessSeries, above, bounds_ns, cell_of, common_threshold_ns, count, merged,
+    Cells, LatenessSeries, above, bounds_ns, cell_of, common_threshold_ns, count, end_of_cell,
+    merged,
 };
 
 pub use outcome::{
@@ -532,11 +533,6 @@ fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) 
     thresholds.sort_unstable();
     thresholds.dedup();
     thresholds
-}
-
-/// The largest lateness in the cell of this one, ns.
-fn end_of_cell(ns: i64) -> i64 {
-    bounds_ns(cell_of(ns)).1 - 1
 }
 
 /// Both sides as one histogram.

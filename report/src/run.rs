@@ -350,6 +350,14 @@ impl Run {
         }
     }
 
+    /// The number of its cycles; `None` where its data have values without it: a value was seen, so
+    /// that 0 is no count.
+    pub fn known_cycles(&self) -> Option<u64> {
+        let imported = self.outcome.imported.as_ref();
+        let is_unknown = imported.is_some_and(|data| data.values_ns.max.is_some());
+        Some(self.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)
+    }
+
     /// The same run with its causes. `wake_at` gives the wake that one of its worst releases waited
     /// for.
     pub fn blamed(

@@ -218,7 +218,7 @@ impl LatenessSeries {
             return (least, most);
         }
         let (least, cell) = (self.later_than(ns), cell_of(ns));
-        if bounds_ns(cell).1 - 1 == ns {
+        if end_of_cell(ns) == ns {
             return (least, least);
         }
         let at = |cells: &Cells| count(cells) - above(cells, cell) - below(cells, cell);
@@ -293,6 +293,11 @@ pub(super) fn bounds_ns(cell: u16) -> (i64, i64) {
             (low.cast_signed(), high.cast_signed())
         }
     }
+}
+
+/// The largest lateness in the cell of this one, ns.
+pub(super) fn end_of_cell(ns: i64) -> i64 {
+    bounds_ns(cell_of(ns)).1 - 1
 }
 
 /// Two sorted lists of cells as one.

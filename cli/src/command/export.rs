@@ -26,7 +26,6 @@ use crate::args::ReportArgs;
 use crate::output::{self, Opened};
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 use crate::subcommand::{Execute, Exit};
-use crate::view::kinds::loops;
 use crate::{format, recorded};
 
 /// `punctual export`.
@@ -339,7 +338,7 @@ const TIMES: [(&str, &str, Value); 6] = [
 /// Pure numbers of a run: name, what it is, the number.
 const NUMBERS: [(&str, &str, Value); 3] = [
     ("punctual_cycles", "Recorded cycles, cold ones included.", |run| {
-        loops::count(run).map(|cycles| cycles as f64)
+        run.known_cycles().map(|cycles| cycles as f64)
     }),
     ("punctual_missed_releases", "Releases that never ran.", |run| {
         run.outcome.missed.map(|missed| missed as f64)
@@ -392,7 +391,7 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
             latenesses
                 .into_iter()
                 .zip(report.body.runs())
-                .filter_map(|(lateness, run)| loops::count(run).map(|_| lateness))
+                .filter_map(|(lateness, run)| run.known_cycles().map(|_| lateness))
                 .collect(),
         ),
     });

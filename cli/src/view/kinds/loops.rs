@@ -132,14 +132,6 @@ pub(super) fn line(report: &Report) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// The number of a run's cycles; `None` where its data have values without it: a value was seen, so
-/// that 0 is no count.
-pub(crate) fn count(run: &Run) -> Option<u64> {
-    let imported = run.outcome.imported.as_ref();
-    let is_unknown = imported.is_some_and(|data| data.values_ns.max.is_some());
-    Some(run.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)
-}
-
 fn run_in_a_line(run: &Run) -> String {
     let (name, outcome) = (&run.name, &run.outcome);
     let lateness = &outcome.lateness_ns;
@@ -152,7 +144,7 @@ fn run_in_a_line(run: &Run) -> String {
             format::largest(lateness.max, outcome.unknown()),
         );
     };
-    let n = match count(run) {
+    let n = match run.known_cycles() {
         Some(n) => format::count(n),
         None => "an unknown number of".to_owned(),
     };
@@ -223,7 +215,7 @@ fn named(report: &Report) -> Vec<Named<'_>> {
 pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
     let figures = runs.iter().map(|(name, run)| {
         let outcome = &run.outcome;
-        let n = count(run).map(|_| outcome.releases());
+        let n = run.known_cycles().map(|_| outcome.releases());
         Figures { name: name.clone(), run, times: &outcome.lateness_ns, n }
     });
     figures_of(figures.collect())
@@ -363,7 +355,7 @@ fn lateness(report: &Report) -> Vec<Block> {
         let imported = run.outcome.imported.as_ref();
         let times = imported.map_or(&run.outcome.lateness_ns, |imported| &imported.values_ns);
         let n = match imported {
-            Some(_) => count(run),
+            Some(_) => run.known_cycles(),
             None => Some(run.outcome.releases()),
         };
         let otherwise = imported.filter(|data| data.holds != ImportedQuantity::Lateness);

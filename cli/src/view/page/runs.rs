@@ -89,7 +89,7 @@ fn other_figures(runs: &[Named<'_>]) -> Table {
     let row = |(name, run): &Named<'_>| {
         vec![
             name.clone(),
-            format::count_or_dash(loops::count(run)),
+            format::count_or_dash(run.known_cycles()),
             format::count(run.outcome.cold),
             format::ns(run.outcome.cold_max_ns),
             format::count_or_dash(run.stalled),
@@ -177,7 +177,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
             let lateness = &run.outcome.lateness_ns;
             vec![
                 label(&run.name),
-                format::count_or_dash(loops::count(run)),
+                format::count_or_dash(run.known_cycles()),
                 format::ns(lateness.p50),
                 format::ns(lateness.p99_9),
                 format::largest(lateness.max, run.outcome.unknown()),

@@ -46,8 +46,10 @@ pub struct Gate<C, W, O> {
     end: u64,
     /// The first release that has neither run nor passed.
     next: u64,
-    /// The cycle that runs and its start, until the observer is given it.
-    running: Option<(Job, Instant)>,
+    /// The cycle that runs, until the observer is given it.
+    running: Option<Job>,
+    /// The start of the last cycle that began.
+    start: Instant,
     /// The number of the last cycle that began, and its release.
     last: Option<(u64, Instant)>,
     /// The instant that the end is of.
@@ -59,8 +61,18 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     ///
     /// # Real-time: setup only
     pub fn new(clock: C, wait: W, observe: O, releases: Releases, first: u64) -> Self {
-        let (end, next) = (u64::MAX, first);
-        Self { clock, wait, observe, releases, end, next, running: None, last: None, end_at: None }
+        Self {
+            clock,
+            wait,
+            observe,
+            releases,
+            end: u64::MAX,
+            next: first,
+            running: None,
+            start: Instant::from_ns(0),
+            last: None,
+            end_at: None,
+        }
     }
 
     /// Sets an end: releases at or after it do not run.
@@ -166,7 +178,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
             None => period.as_span(),
         };
         (self.last, self.next) = (Some((n, release)), following);
-        self.running = Some((job, wake));
+        (self.running, self.start) = (Some(job), wake);
         Ok(Cycle::new(&job, wake, dt))
     }
 
@@ -221,14 +233,11 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// The end of the body that ran, now.
+    /// The end of the body that ran, now; also where the observer was given its cycle before.
     #[inline]
     fn end_of_body(&mut self) -> Instant {
         let finish = self.clock.poll();
-        match self.running {
-            Some((_, start)) => clock::end_of(&mut self.clock, start, finish),
-            None => finish,
-        }
+        clock::end_of(&mut self.clock, self.start, finish)
     }
 
     /// The grid that it waits on.
@@ -241,10 +250,10 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// Gives the observer the cycle that ran, over at `finish`; once, where it is called again.
     #[inline]
     fn observe_end(&mut self, finish: Instant) {
-        if let Some((job, start)) = self.running.take() {
+        if let Some(job) = self.running.take() {
             let over_release = finish >= job.next;
             let overruns = Overruns { over_release, ..Overruns::default() };
-            self.observe.ran(&job, start, finish, overruns);
+            self.observe.ran(&job, self.start, finish, overruns);
         }
     }
 
@@ -558,7 +567,10 @@ mod tests {
             let cycle = gate.wait(&stop).expect("no end");
             assert_eq!((cycle.n, cycle.missed), (n, 0));
             now.set(now.get() + 20_000);
-            if n == 2 {
+            if n == 3 {
+                gate.count();
+            }
+            if n == 2 || n == 3 {
                 suspended.set(3_600_000_000_000);
             }
         }

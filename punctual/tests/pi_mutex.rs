@@ -75,6 +75,8 @@ fn the_owner_runs_with_the_priority_of_whoever_waits() {
         let _guard = inherits.lock();
         run();
     };
-    assert!(!high_is_done_first(&with_plain, cpu, 50_000_000), "there is no inversion to end");
+    // Where the middle thread waits for memory before it computes, the low one goes on meanwhile.
+    let is_inverted = (0..10).any(|_| !high_is_done_first(&with_plain, cpu, 50_000_000));
+    assert!(is_inverted, "there is no inversion to end");
     assert!(high_is_done_first(&with_inheritance, cpu, 2_000_000_000), "inverted");
 }

@@ -184,12 +184,21 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
         let id = format!("ant.fig4.{}", overrunning.id());
         let title =
             format!("error of A's interval that 95 % do not exceed, {}", overrunning.title());
-        PaperRow::new(id, &title, "µs", "")
+        let row = PaperRow::new(id, &title, "µs", "")
             .measured(scatter.and_then(|scatter| Some(scatter.p95?.value / 1e3)))
             .note(
                 "drawn and not measured there; here two tasks of 5 ms, every fifth cycle of B \
-                 takes 8 ms; a body is cancelled within 2 ms of its next release",
-            )
+                 takes 8 ms",
+            );
+        match overrunning {
+            Overrunning::Ended => row
+                .note("its body is cancelled within 2 ms of its next release, and never runs again")
+                .note(
+                    "the rule of §3.1 ends whoever is still ready at its next release: that may be \
+                     a task which another kept from the CPU, and not the one that overran",
+                ),
+            _ => row,
+        }
     };
     Overrunning::ALL.map(cell).into()
 }

@@ -277,12 +277,20 @@ impl Evidence<'_> {
             over(Overrunning::Ended, Overrunning::None),
             ClaimedBound::AtMost(EQUAL),
         ));
-        Overrunning::ALL
+        let judged = Overrunning::ALL
             .into_iter()
             .fold(claim, |claim, overrunning| {
                 claim.beside(overrunning.title(), "µs", scatter(overrunning).as_ref())
             })
-            .judged()
+            .judged();
+        match scatter(Overrunning::Ended) {
+            Some(_) => judged.remark(
+                "once ended B runs no more, by the rule of §3.1: it disturbs A once a turn, which \
+                 the range has and 95 % do not",
+                "B runs no more",
+            ),
+            None => judged,
+        }
     }
 }
 
@@ -459,5 +467,15 @@ mod tests {
         assert_eq!(judged(2_000), Holds::Yes);
         assert_eq!(judged(1_000_000), Holds::No);
         assert_eq!(judged(4_000_000), Holds::No);
+        // A few intervals that its one overrun moved are no more than 5 %.
+        let (mut once, quiet) =
+            (evenly(10_000, 2_000, 4_001, false), row(Overrunning::None, 2_000));
+        once.iter_mut().step_by(50).for_each(|error| *error = 2_500_000);
+        let goes_on = row(Overrunning::GoesOn, 2_000_000);
+        let once = OverrunRow { overrunning: Overrunning::Ended, errors: once };
+        let claims = Evidence { overruns: &[quiet, goes_on, once], ..NONE }.claims();
+        let claim = claims.iter().find(|claim| claim.id == "ant.claim.overrun").expect("a claim");
+        assert_eq!(claim.holds, Holds::Yes, "{}", claim.because);
+        assert_eq!(claim.remark.as_deref(), Some("B runs no more"));
     }
 }

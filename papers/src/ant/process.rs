@@ -201,7 +201,7 @@ pub enum Overrunning {
     None,
     /// It goes on, and what it passes is left out: ART-Linux's (figure 4).
     GoesOn,
-    /// It is ended at its next release: AnT's.
+    /// It is ended at its next release, and for good: AnT's (§3.1).
     Ended,
     /// It has a thread of its own, below the other: neither design of the paper.
     Below,
@@ -226,7 +226,7 @@ impl Overrunning {
         match self {
             Self::None => "B never overruns",
             Self::GoesOn => "B goes on, as in ART-Linux",
-            Self::Ended => "B is ended at its next release, as in AnT",
+            Self::Ended => "B is ended for good at its next release, as in AnT",
             Self::Below => "B in a thread below A",
         }
     }
@@ -336,14 +336,21 @@ impl OverrunExperiment {
         let b =
             Task::every("b", PERIOD).at(Duration::ZERO).on_overrun(on_overrun).placed(placement);
         let overruns = row.overrunning != Overrunning::None;
+        let is_ended_for_good = row.overrunning == Overrunning::Ended;
+        let mut has_ended = false;
         let mut starts = Vec::with_capacity((length.as_nanos() / PAIR.as_nanos()) as usize + 2);
         let executive = Executive::builder()
             .task(b, |cycle| {
-                let length = if overruns && cycle.n % EACH == 0 { OVERRUN } else { USUAL };
+                // Its releases go on, for the executive keeps the task: nothing of it runs.
+                if has_ended {
+                    return;
+                }
+                let length = if overruns && cycle.n % EACH == EACH - 1 { OVERRUN } else { USUAL };
                 let end_ns = now_ns(ClockId::Monotonic) + length.as_nanos() as u64;
                 while now_ns(ClockId::Monotonic) < end_ns && !cycle.cancelled() {
                     spin_loop();
                 }
+                has_ended = is_ended_for_good && cycle.cancelled();
             })
             .task(a, |cycle| {
                 if starts.len() < starts.capacity() {
@@ -405,6 +412,13 @@ mod tests {
         assert!(largest(Overrunning::GoesOn) >= 5_000_000, "{rows:?}");
         // Whatever else runs here, what ends at the next release costs 2.5 ms at least.
         assert!(largest(Overrunning::Ended) >= 2_400_000, "{rows:?}");
+        // B overruns once a turn, where it would ten times: two intervals of A are not the period.
+        let moved = |overrunning: Overrunning| {
+            let row = rows.iter().find(|row| row.overrunning == overrunning).expect("measured");
+            row.errors.iter().filter(|error| error.abs() >= 2_400_000).count()
+        };
+        assert!(moved(Overrunning::GoesOn) >= 3 * TURNS_MIN, "{rows:?}");
+        assert!(moved(Overrunning::Ended) < 2 * moved(Overrunning::GoesOn) / 3, "{rows:?}");
         assert!(experiment.measure(&AtomicBool::new(true)).expect("nothing runs").is_empty());
     }
 }

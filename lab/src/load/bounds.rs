@@ -1,9 +1,13 @@
 //! The bounds that all loads stay within: time, CPUs, memory, files.
 //!
-//! For who starts loads, and for each load. Plain data; [`LoadBounds::check`] is pure.
+//! For who starts loads, and for each load. Plain data, but for the choice of the directory of
+//! their files, which asks the kernel where it lies; [`LoadBounds::check`] is pure.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{Access, FsWord, access, statfs};
 
 use super::error::LoadError;
 
@@ -27,9 +31,13 @@ pub struct LoadBounds {
 }
 
 impl LoadBounds {
-    /// On `cpus`, of which none is isolated, with files in the system's temporary directory.
+    /// On `cpus`, of which none is isolated, with files in the system's temporary directory: that
+    /// of `TMPDIR` where it is set, else one on a device, where there is one.
     pub fn new(limit: Duration, cpus: Vec<u32>) -> Self {
-        Self { limit, unisolated: cpus.len(), cpus, temp: std::env::temp_dir() }
+        let is_writable = |path: &Path| access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        let is_in_memory = |path: &Path| memory_system(path).is_some();
+        let temp = temp_directory(std::env::var_os("TMPDIR"), is_in_memory, is_writable);
+        Self { limit, unisolated: cpus.len(), cpus, temp }
     }
 
     /// Checks that a load can run in them.
@@ -51,9 +59,73 @@ impl LoadBounds {
     }
 }
 
+/// The directory for files of loads: `requested` as it is, else /tmp; /var/tmp where /tmp lies in
+/// memory, as it does on many distributions, and that does not and may be written to.
+fn temp_directory(
+    requested: Option<OsString>,
+    is_in_memory: impl Fn(&Path) -> bool,
+    is_writable: impl Fn(&Path) -> bool,
+) -> PathBuf {
+    if let Some(requested) = requested {
+        return requested.into();
+    }
+    let (usual, lasting) = (Path::new("/tmp"), Path::new("/var/tmp"));
+    let is_better = is_in_memory(usual) && !is_in_memory(lasting) && is_writable(lasting);
+    if is_better { lasting } else { usual }.to_owned()
+}
+
+/// The file system in memory that a directory lies on: a sync there does nothing. `None` where it
+/// lies on another one, or cannot be looked at. Numbers as in linux/magic.h.
+pub(super) fn memory_system(path: &Path) -> Option<&'static str> {
+    const TMPFS: u32 = 0x0102_1994;
+    const RAMFS: u32 = 0x8584_58f6;
+    let magic: FsWord = statfs(path).ok()?.f_type;
+    // Its type differs among architectures, and the number has 32 bits on each.
+    match magic as u32 {
+        TMPFS => Some("tmpfs"),
+        RAMFS => Some("ramfs"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_lie_on_a_device_where_that_can_be() {
+        let choose = |requested: Option<&str>, in_memory: &[&str], writable: &[&str]| {
+            let is_among = |paths: &[&str], path: &Path| paths.iter().any(|p| Path::new(p) == path);
+            temp_directory(
+                requested.map(OsString::from),
+                |path| is_among(in_memory, path),
+                |path| is_among(writable, path),
+            )
+        };
+        let both = ["/tmp", "/var/tmp"];
+        for (requested, in_memory, writable, chosen) in [
+            (None, &[][..], &both[..], "/tmp"),
+            (None, &both[..1], &both, "/var/tmp"),
+            (None, &both, &both, "/tmp"),
+            (None, &both[..1], &both[..1], "/tmp"),
+            (Some("/run/x"), &["/run/x"], &both, "/run/x"),
+            (Some("/tmp"), &both[..1], &both, "/tmp"),
+        ] {
+            assert_eq!(choose(requested, in_memory, writable), Path::new(chosen));
+        }
+    }
+
+    #[test]
+    fn a_file_system_in_memory_is_known() {
+        assert_eq!(memory_system(Path::new("/proc")), None);
+        assert_eq!(memory_system(Path::new("/nonexistent")), None);
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("procfs");
+        // What is mounted last on a place is what lies there.
+        let mut shared = mounts.lines().filter(|line| line.split(' ').nth(1) == Some("/dev/shm"));
+        let is_memory = shared.next_back().is_some_and(|line| line.contains(" tmpfs "));
+        let known = memory_system(Path::new("/dev/shm"));
+        assert_eq!(known, is_memory.then_some("tmpfs"));
+    }
 
     #[test]
     fn only_usable_bounds_pass() {

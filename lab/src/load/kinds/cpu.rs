@@ -34,6 +34,13 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
+    /// Fills a buffer with the next ones.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
+        for bytes in buffer.chunks_mut(8) {
+            bytes.copy_from_slice(&self.next().to_le_bytes()[..bytes.len()]);
+        }
+    }
+
     /// The next one in [0, `end`), `end` > 0; its bias is of no matter here.
     pub(super) fn below(&mut self, end: u32) -> u32 {
         (((self.next() >> 32) * u64::from(end)) >> 32) as u32
@@ -212,6 +219,10 @@ mod tests {
         assert_eq!(Numbers::new(0).next(), 0xe220_a839_7b1d_cdaf);
         let mut numbers = Numbers::new(3);
         assert!((0..1000).all(|_| numbers.below(7) < 7));
+        let mut buffer = [0; 11];
+        Numbers::new(0).fill(&mut buffer);
+        assert_eq!(buffer[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+        assert!(buffer[8..].iter().any(|&byte| byte != 0));
     }
 
     fn points<const N: usize>(corners: [(i32, i32); N]) -> [Point; N] {

@@ -1,14 +1,17 @@
 //! Loads `disk` and `disk:heavy`: write pieces of a file and sync each to the device.
 //!
 //! The file loses its name before the first byte is written, so that nothing is left whatever ends
-//! the process, and lies in the directory that the caller gives. One worker: `disk` at most 1 000
-//! syncs and 64 MB a second in a file of 16 MiB, `disk:heavy` as fast as the device takes it.
+//! the process, and lies in the directory that the caller gives; where that is in memory, a note
+//! says so. One worker: `disk` at most 1 000 syncs and 64 MB a second in a file of 16 MiB,
+//! `disk:heavy` as fast as the device takes it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use super::cpu::Numbers;
 use super::timer::WorkerLoop;
+use crate::load::bounds::memory_system;
 use crate::load::protocol::Setup;
 use crate::load::row::{LoadRow, Start};
 use crate::load::worker::{Prepared, Work};
@@ -17,8 +20,8 @@ use crate::load::worker::{Prepared, Work};
 pub(super) const ROW: LoadRow = LoadRow {
     name: "disk",
     unit: "fsyncs",
-    help: "writes and syncs an unlinked file of 16 MiB in the temporary directory, at a limited \
-           rate",
+    help: "writes and syncs an unlinked file of 16 MiB in the temporary directory (TMPDIR), at a \
+           limited rate",
     args: None,
     start: Start::Own(|setup| writer(setup, &LIMITED)),
 };
@@ -62,15 +65,18 @@ fn nameless(directory: &Path) -> Result<File, String> {
 /// When there can be no file.
 fn writer(setup: &Setup, writing: &'static Writing) -> Result<Prepared, String> {
     let file = nameless(&setup.temp)?;
+    let note = memory_system(&setup.temp).map(|system| in_memory(&setup.temp, system));
     let work: Work = Box::new(move |ticket| {
         let mut piece = vec![0; writing.piece];
+        let mut numbers = Numbers::new(0);
         let mut releases = writing.period_ns.map(WorkerLoop::new);
         for turn in 0u64.. {
             if !ticket.going() {
                 break;
             }
-            // Never the same twice: a device may spare itself what it already has.
-            piece.fill(turn as u8 ^ (turn >> 8) as u8);
+            // Never the same twice, nor any smaller: a file system may compress it, and a device
+            // spare itself what it already has.
+            numbers.fill(&mut piece);
             let at = turn * writing.piece as u64 % writing.file;
             file.write_all_at(&piece, at).map_err(|why| format!("write: {why}"))?;
             file.sync_all().map_err(|why| format!("fsync: {why}"))?;
@@ -81,12 +87,20 @@ fn writer(setup: &Setup, writing: &'static Writing) -> Result<Prepared, String> 
         }
         Ok(())
     });
-    Ok(Prepared::new(vec![work]))
+    Ok(Prepared { work: vec![work], note })
+}
+
+/// The note on files that lie in memory.
+fn in_memory(directory: &Path, system: &str) -> String {
+    let directory = directory.display();
+    format!("no device takes part: {directory} is {system}; TMPDIR may name another directory")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::LoadBounds;
+    use std::time::Duration;
 
     #[test]
     fn the_file_has_no_name_and_a_missing_directory_is_said() {
@@ -97,5 +111,21 @@ mod tests {
         file.write_all_at(b"x", LIMITED.file - 1).expect("writable all the same");
         std::fs::remove_dir(&own).expect("empty");
         assert!(nameless(&own).expect_err("gone").contains("punctual-disk-test"));
+    }
+
+    #[test]
+    fn a_directory_in_memory_is_noted() {
+        let setup = |temp: &Path| {
+            let bounds = LoadBounds::new(Duration::from_secs(1), vec![0]);
+            Setup::new(ROW.name, &LoadBounds { temp: temp.to_owned(), ..bounds })
+        };
+        let memory = Path::new("/dev/shm");
+        if memory_system(memory).is_some() {
+            let note = writer(&setup(memory), &LIMITED).expect("a file").note.expect("a note");
+            assert!(note.contains("no device takes part: /dev/shm is tmpfs"), "{note}");
+        }
+        let target = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let prepared = writer(&setup(target), &LIMITED).expect("a file");
+        assert_eq!(prepared.note.is_some(), memory_system(target).is_some());
     }
 }

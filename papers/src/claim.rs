@@ -231,20 +231,28 @@ impl PaperClaim {
     /// Of a loop that others may have kept from its CPU for this share of the time: where that is
     /// more than its tests leave out, a failure may be theirs, and leaves it open. What holds in
     /// spite of them holds.
-    pub fn allowing_for_steal(mut self, stolen: f64) -> Self {
-        if self.holds != Holds::No || stolen <= LEFT_OUT {
+    pub fn allowing_for_steal(self, stolen: f64) -> Self {
+        if stolen <= LEFT_OUT {
             return self;
         }
         let percent = stolen * 100.0;
+        let why = format!(
+            "the host may have kept the loop from its CPU for {percent:.1} % of the time, more \
+             than the 1 in 100 that is left out: it takes a quieter host"
+        );
+        self.failing_open(&why, &format!("its host may have had {percent:.1} % of the time"))
+    }
+
+    /// Of a test that can fail by something else than what the paper claims: a failure leaves it
+    /// open, with why, and the same in a few words for a terminal. What holds holds.
+    pub fn failing_open(mut self, why: &str, in_short: &str) -> Self {
+        if self.holds != Holds::No {
+            return self;
+        }
         let tests = self.figures.iter_mut().filter_map(|figure| figure.test.as_mut());
         tests.filter(|(_, holds)| *holds == Holds::No).for_each(|test| test.1 = Holds::Undecided);
-        self.because = format!(
-            "the host may have kept the loop from its CPU for {percent:.1} % of the time, more \
-             than the 1 in 100 that is left out: it takes a quieter host; {}",
-            self.because
-        );
-        self.remark = Some(format!("its host may have had {percent:.1} % of the time"));
-        Self { holds: Holds::Undecided, ..self }
+        let because = format!("{why}; {}", self.because);
+        Self { holds: Holds::Undecided, because, remark: Some(in_short.to_owned()), ..self }
     }
 
     /// Of a run that ended early: that is the reason where no better one is known.

@@ -4,8 +4,10 @@ mod claims;
 mod dispatch;
 pub mod spin_exit;
 
+use punctual_analysis::plain::significant;
 use punctual_core::time::Period;
 use punctual_engine::wait_policy::WaitKind;
+use punctual_host::facts::Frequency;
 use punctual_lab::accuracy::{
     AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, LoopPeriod, SHARE_MIN,
     period_of_blocks,
@@ -76,8 +78,31 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     bench.draw(accuracy.map(wait_figures).unwrap_or_default());
     bench.draw(timer.as_ref().map(timer_figures).unwrap_or_default());
     rows.extend(dispatch::goal(&ways));
-    let claims = Evidence { accuracy, timer: timer.as_ref(), ways: &ways }.claims();
+    let cycles_in_tick =
+        accuracy.and_then(|accuracy| cycles_in_tick(&bench.machine().frequency, accuracy.tick_ns));
+    let claims = Evidence { accuracy, timer: timer.as_ref(), ways: &ways, cycles_in_tick }.claims();
     Ok(Reproduction { rows, claims })
+}
+
+/// The most cycles of the core in a tick of the counter, by the highest frequency that a governor
+/// may choose; `None` where the machine does not show it.
+fn cycles_in_tick(frequency: &Frequency, tick_ns: f64) -> Option<f64> {
+    // This driver may show the nominal frequency as the highest, and boost beyond it.
+    let is_driver = frequency.frequency_driver.value().is_some_and(|name| name == "acpi-cpufreq");
+    let is_beyond = is_driver && frequency.boost.value().is_none_or(|boost| *boost);
+    let range = frequency.frequency.value().filter(|_| !is_beyond)?;
+    Some(range.max_khz as f64 / 1e6 * tick_ns)
+}
+
+/// The note on the unit of a row that the paper has in cycles of the core.
+fn in_ticks(row: PaperRow, tick_ns: Option<f64>) -> PaperRow {
+    match tick_ns {
+        Some(ns) => row.note(&format!(
+            "in ticks of {} ns, the counter's: no cycles of the core on today's processors",
+            significant(ns)
+        )),
+        None => row,
+    }
 }
 
 /// Why no way to read the counter is measured.
@@ -155,19 +180,20 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
         None => row.measured(value),
     };
     let new = |id: &str, title: &str, published: &str| {
-        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
+        let row = PaperRow::new(format!("maruti.{id}"), title, "ticks", published);
+        in_ticks(row, accuracy.map(|accuracy| accuracy.tick_ns))
     };
     let cold = row(ExitKind::COLD);
     let noted =
         |row: PaperRow, note: Option<String>| note.iter().fold(row, |row, note| row.note(note));
     vec![
-        PaperRow::new("maruti.fig2", "the loop's comparison", "bits", "").formula(64.0).note(
+        PaperRow::new("maruti.fig2", "the loop's comparison", "bits", "").formula(32.0).note(
             "the paper's loop compares the low 32 bits only, which is right within 2³¹ cycles \
                  of the target; not measured: the loop here compares 64",
         ),
         noted(
             or(
-                new("fig3.period", "period of the errors over the offset", "32"),
+                new("fig3.period", "period of the errors over the offset", "32 clock cycles"),
                 aligned.and_then(|row| row.period).map(|period| period.ticks),
                 &no_period,
             )
@@ -175,28 +201,32 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
             step_note(accuracy),
         ),
         or(
-            new("fig3.poll", "from poll to poll", "31 to 33"),
+            new("fig3.poll", "from poll to poll", "31 to 33 clock cycles"),
             aligned.and_then(|row| row.poll_ticks),
             NO_COUNTER,
-        )
-        .note("ticks of the counter, which is not the core's clock on today's processors"),
+        ),
         quiet(
             or(
-                new("fig3.spread", "range of the errors, 5 to 95 %", "32"),
+                new("fig3.spread", "range of the errors, 5 to 95 %", "32 clock cycles"),
                 aligned.map(spread),
                 NO_COUNTER,
             ),
             accuracy,
             aligned,
         ),
-        or(new("fig4", "the same with the cache disabled", "256"), cold.map(spread), NO_COUNTER)
-            .note("the loop's lines are flushed before each poll: user space disables no cache"),
+        or(
+            new("fig4", "the same with the cache disabled", "256 clock cycles"),
+            cold.map(spread),
+            NO_COUNTER,
+        )
+        .note("the loop's lines are flushed before each poll: user space disables no cache"),
         noted(
             or(
-                new("fig4.period", "period of the errors with the cache disabled", "256"),
+                new("fig4.period", "period of the errors with the cache disabled", ""),
                 cold.and_then(|row| row.period).map(|period| period.ticks),
                 &cold.map_or_else(|| NO_COUNTER.to_owned(), self::no_period),
-            ),
+            )
+            .note("none is named there: 256 is the range of the errors"),
             cold.map(swept_cold),
         ),
         or(
@@ -272,7 +302,7 @@ fn quiet(
     let row = accuracy.no_counters.iter().fold(row, |row, why| row.note(why));
     match measured.quiet.and_then(|quiet| quiet.middle()) {
         Some(middle) => {
-            row.note(&format!("{:.1} cycles in these, of which claims are", middle.value))
+            row.note(&format!("{:.1} ticks in these, of which claims are", middle.value))
         }
         None => row.note("claims are of all sweeps"),
     }
@@ -301,9 +331,10 @@ fn exit_counts(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
 fn corrections(accuracy: Option<&AccuracyOutcome>) -> [PaperRow; 2] {
     let spread = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy)).map(spread);
     let new = |id: &str, title: &str, published: &str| {
-        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
+        let row = PaperRow::new(format!("maruti.{id}"), title, "ticks", published);
+        in_ticks(row, accuracy.map(|accuracy| accuracy.tick_ns))
     };
-    let corrected = new("fig8", "range of the errors with the delay table", "2");
+    let corrected = new("fig8", "range of the errors with the delay table", "2 clock cycles");
     let trial = accuracy.and_then(|accuracy| ExitKind::CORRECTED.row(accuracy)?.note.as_ref());
     let corrected = match accuracy {
         Some(_) => corrected.measured_or(
@@ -317,8 +348,9 @@ fn corrections(accuracy: Option<&AccuracyOutcome>) -> [PaperRow; 2] {
             .measured(spread(ExitKind::PLAIN))
             .note("the loop of punctual's clock; a plot without numbers there"),
         trial.iter().fold(corrected, |row, trial| row.note(trial)).note(
-            "best case of a table tuned by hand there; here 5 to 95 % of a computed delay that \
-             polls what is left where it is too early",
+            "best case of a table tuned by hand there, which delays the entry into the polls, so \
+             that one of them meets the target; here 5 to 95 % of a delay that is computed when \
+             the polls are left, and polls again what is left where it is too early",
         ),
     ]
 }
@@ -338,7 +370,7 @@ const FIGURES: [TimerFigure; 4] = [
         id: "fig10",
         behind: Background::Nop,
         cached: true,
-        published: "11",
+        published: "11 clock cycle",
         note: "\"periodicity of 512 clock cycles\" must be 512 samples, a page of 8-byte stamps; \
                \"200 MHz bus clock\" is the core clock",
     },
@@ -399,7 +431,8 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
         for (suffix, period_ns) in PERIODS {
             let &TimerFigure { id, cached, published, note, .. } = figure;
             let title = format!("range of timer interrupts, {}", figure.condition(period_ns));
-            let row = PaperRow::new(format!("maruti.{id}.{suffix}"), &title, "cycles", published);
+            let row = PaperRow::new(format!("maruti.{id}.{suffix}"), &title, "ticks", published);
+            let row = in_ticks(row, tick_ns);
             let row = if note.is_empty() {
                 row.note("a plot without numbers there")
             } else {
@@ -479,7 +512,8 @@ fn stores(
          cached",
         period_ns / 1_000
     );
-    PaperRow::new(format!("maruti.fig10.{suffix}.store"), &title, "cycles", "")
+    let row = PaperRow::new(format!("maruti.fig10.{suffix}.store"), &title, "ticks", "");
+    in_ticks(row, tick_ns)
         .measured(more.map(|(array, hot)| array - hot))
         .note("quantile 0.99 less the least of each; the spikes there, a plot without numbers")
 }
@@ -557,9 +591,9 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
     drawn.collect()
 }
 
-/// The figures about which the paper speaks of a period: its own, in cycles.
+/// The figures whose errors may repeat over the offset: the period that the paper names, cycles.
 const PERIODOGRAMS: [(&str, Option<f64>); 3] =
-    [("maruti.fig3", Some(32.0)), ("maruti.fig4", Some(256.0)), ("maruti.fig6", None)];
+    [("maruti.fig3", Some(32.0)), ("maruti.fig4", None), ("maruti.fig6", None)];
 
 /// Share of the variance of single sweeps that a sine of each period explains, over the period in
 /// ticks; `None` where no sweep was searched.
@@ -632,6 +666,8 @@ fn consecutive(figure: Drawing, blocks: &[Vec<i64>]) -> Drawing {
 
 #[cfg(test)]
 mod tests {
+    use punctual_host::fact::Fact;
+    use punctual_host::facts::FrequencyRange;
     use punctual_lab::accuracy::LoopPeriod;
 
     use super::*;
@@ -716,6 +752,50 @@ mod tests {
     }
 
     #[test]
+    fn what_the_paper_has_in_cycles_is_in_ticks_here_and_says_it() {
+        let exits = outcome(vec![Some(44.0); 512]);
+        let rows = waits(Some(&exits)).into_iter().chain(corrections(Some(&exits)));
+        let rows: Vec<PaperRow> = rows.chain(timers(None, Some(0.5))).collect();
+        assert!(rows.iter().all(|row| row.unit != "cycles"), "{rows:?}");
+        for row in rows.iter().filter(|row| row.unit == "ticks") {
+            assert!(row.note.contains("in ticks of 0.5000 ns"), "{row:?}");
+            assert!(row.published.is_empty() || row.published.contains("clock cycle"), "{row:?}");
+        }
+        let row = |id: &str| rows.iter().find(|row| row.id == id).expect("a row");
+        // 256 is a range there.
+        assert_eq!(row("maruti.fig4").published, "256 clock cycles");
+        assert_eq!(row("maruti.fig4.period").published, "");
+        assert_eq!(row("maruti.fig2").formula, Some(32.0));
+        let note = &row("maruti.fig8").note;
+        assert!(note.contains("delays the entry into the polls"), "{note}");
+    }
+
+    #[test]
+    fn a_tick_has_as_many_cycles_as_the_fastest_core_makes_in_it() {
+        let (shown, at) = (|khz| FrequencyRange { max_khz: khz, ..RANGE }, "/sys");
+        let frequency = |driver: &str, boost| Frequency {
+            frequency_driver: Fact::known(driver.to_owned(), at),
+            governor: Fact::absent(at),
+            frequency: Fact::known(shown(3_600_000), at),
+            boost: Fact::known(boost, at),
+        };
+        let cycles = |frequency: &Frequency, tick_ns| cycles_in_tick(frequency, tick_ns);
+        let known = cycles(&frequency("intel_pstate", true), 0.5).expect("cycles");
+        assert!((known - 1.8).abs() < 1e-9, "{known}");
+        assert_eq!(cycles(&frequency("acpi-cpufreq", true), 0.5), None);
+        assert!(cycles(&frequency("acpi-cpufreq", false), 0.5).is_some());
+        let guest = Frequency { frequency: Fact::absent(at), ..frequency("none", false) };
+        assert_eq!(cycles(&guest, 0.5), None);
+    }
+
+    const RANGE: FrequencyRange = FrequencyRange {
+        now_lowest_khz: 800_000,
+        now_highest_khz: 800_000,
+        min_khz: 800_000,
+        max_khz: 0,
+    };
+
+    #[test]
     fn a_period_that_does_not_stand_out_is_no_interruption() {
         let period = |curve| note(Some(&outcome(curve)), "maruti.fig3.period");
         let noise = (0..512u32).map(|at| Some(f64::from(at * at % 7))).collect();
@@ -765,7 +845,7 @@ mod tests {
         };
         let text = note(&exits);
         assert!(text.contains("12 exits of 2060 are more than 1000 ns late"), "{text}");
-        assert!(text.contains("in 3 of 4 sweeps") && text.contains("cycles in these"), "{text}");
+        assert!(text.contains("in 3 of 4 sweeps") && text.contains("ticks in these"), "{text}");
     }
 
     #[test]

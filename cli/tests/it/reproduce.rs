@@ -284,7 +284,7 @@ fn maruti_has_its_figures() {
         return;
     }
     let (result, page) = reproduced("maruti");
-    assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");
+    assert_eq!(row(&result, "maruti.fig3.period")["published"], "32 clock cycles");
     assert!(row(&result, "maruti.fig7")["measured"].is_f64());
     assert!(row(&result, "maruti.fig10.100us")["measured"].is_f64());
     let cold = row(&result, "maruti.fig12.15us")["note"].as_str().expect("a note");

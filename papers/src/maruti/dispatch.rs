@@ -31,23 +31,38 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// A path of the timers, with NOPs behind.
-    fn by_path(timer: Option<&TimerOutcome>, path: TimerPath, name: &'static str) -> Self {
-        let way = (path, StampStore::Array);
+    fn by_path(
+        timer: Option<&TimerOutcome>,
+        way: (TimerPath, StampStore),
+        name: &'static str,
+        note: &'static str,
+    ) -> Self {
         let row = timer.and_then(|timer| timer_row(timer, way, Background::Nop, PERIOD_NS));
         Self {
-            key: path.name(),
+            key: way.0.name(),
             name,
             late_us: row.and_then(|row| row.scatter).map(|scatter| scatter.times(1e-3)),
             cpu: row.and_then(|row| row.cpu_share).map(|share| share * 100.0),
-            note: "an open question there: which is better?",
+            note,
         }
     }
 
     /// All ways: mdelay, a timer, and a loop whose wait has learned.
     pub(super) fn ways(timer: Option<&TimerOutcome>, learned: Option<&MeasuredLoop>) -> [Self; 3] {
         [
-            Self::by_path(timer, TimerPath::Mdelay, "mdelay"),
-            Self::by_path(timer, TimerPath::Sleep, "a timer"),
+            Self::by_path(
+                timer,
+                (TimerPath::Mdelay, StampStore::Array),
+                "mdelay",
+                "an open question there: which is better?",
+            ),
+            Self::by_path(
+                timer,
+                (TimerPath::Sleep, StampStore::Hot),
+                "a timer",
+                "an open question there: which is better? the timer, perhaps, where its code and \
+                 data are in the caches: its stamps stay cached here",
+            ),
             Self {
                 key: "adaptive",
                 name: "a wait that learns",

@@ -379,7 +379,7 @@ pub fn run_before<R: Send + 'static>(
 /// # Real-time: setup only
 pub fn give_way(tid: i32, cpus: Option<&CpuMask>) {
     // A thread that is gone needs neither.
-    let _demoted = scheduler::set(tid, SchedPolicy::Other);
+    let _demoted = scheduler::demote(tid);
     let _moved = cpus.map(|cpus| affinity::set(tid, cpus));
 }
 

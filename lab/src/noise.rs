@@ -762,7 +762,7 @@ impl Collector<'_> {
         let stuck = self.seen.iter().filter(|seen| seen.done() <= window);
         let mut demoted = true;
         for tid in stuck.map(|seen| seen.tid.load(Ordering::Acquire)).filter(|&tid| tid > 0) {
-            demoted &= scheduler::set(tid, SchedPolicy::Other).is_ok();
+            demoted &= scheduler::demote(tid).is_ok();
         }
         Some(if demoted { Force::Demoted } else { Force::NotDemoted })
     }

@@ -241,7 +241,7 @@ fn prepare(birth: &Birth<'_>) -> Result<(), Errno> {
     // SAFETY: takes no argument, cannot fail.
     if unsafe { libc::getppid() } != birth.parent {
         // The parent ended before the tie was made.
-        return Err(Errno(libc::ESRCH));
+        return Err(Errno::SRCH);
     }
     // SAFETY: takes numbers only.
     check(unsafe { libc::dup2(program.input, 0) })?;

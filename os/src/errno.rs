@@ -14,6 +14,8 @@ impl Errno {
     pub const PERM: Self = Self(libc::EPERM);
     /// ENOENT: there is no such file.
     pub const NOENT: Self = Self(libc::ENOENT);
+    /// ESRCH: there is no such thread or process, or it has ended.
+    pub const SRCH: Self = Self(libc::ESRCH);
     /// EIO: the device failed.
     pub const IO: Self = Self(libc::EIO);
     /// ENXIO: there is no such device, or no such address in it.

@@ -60,7 +60,7 @@ mod tests {
         end(&pidfd, EndSignal::Kill).expect("ours");
         child.wait().expect("ours");
         assert_eq!(has_ended(&pidfd), Ok(true));
-        assert_eq!(end(&pidfd, EndSignal::Kill), Err(Errno(libc::ESRCH)));
+        assert_eq!(end(&pidfd, EndSignal::Kill), Err(Errno::SRCH));
         assert!(open(-1).is_err());
     }
 }

@@ -145,7 +145,7 @@ pub fn group_exists(group: i32) -> Result<bool, Errno> {
     }
     // SAFETY: takes numbers only; −group cannot overflow for a positive number.
     match Errno::check(unsafe { libc::kill(-group, 0) }.into()) {
-        Err(Errno(libc::ESRCH)) => Ok(false),
+        Err(Errno::SRCH) => Ok(false),
         // EPERM: one of another user.
         _ => Ok(true),
     }
@@ -291,7 +291,7 @@ mod tests {
         end_group(pid, EndSignal::Terminate).expect("it lives");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
         assert_eq!(group_exists(pid), Ok(false));
-        assert_eq!(end(pid, EndSignal::Interrupt), Err(Errno(libc::ESRCH)));
+        assert_eq!(end(pid, EndSignal::Interrupt), Err(Errno::SRCH));
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         becomes(ThreadState::Waiting);
         child.kill().expect("ours");
         child.wait().expect("ours");
-        assert_eq!(suspend(pid), Err(Errno(libc::ESRCH)));
+        assert_eq!(suspend(pid), Err(Errno::SRCH));
     }
 
     #[test]

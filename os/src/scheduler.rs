@@ -192,6 +192,18 @@ pub fn set(tid: i32, policy: SchedPolicy) -> Result<(), Errno> {
     SchedAttributes { flags, nice, priority, ..SchedAttributes::of(number) }.give(tid)
 }
 
+/// Takes thread `tid` its real-time policy: SCHED_OTHER. One that has ended has none.
+///
+/// Errors: `EPERM` where the thread is another user's.
+///
+/// # Real-time: setup only
+pub fn demote(tid: i32) -> Result<(), Errno> {
+    match set(tid, SchedPolicy::Other) {
+        Err(Errno::SRCH) => Ok(()),
+        demoted => demoted,
+    }
+}
+
 /// `getpriority(PRIO_PROCESS, tid)`: the nice value, which real-time threads keep too. The raw
 /// system call gives 20 − nice, so that no value is an error.
 fn nice(tid: i32) -> Result<i32, Errno> {
@@ -273,6 +285,13 @@ mod tests {
     fn a_slice_is_the_kernels_and_a_thread_that_is_none_has_none() {
         assert!(slice_ns(0).is_ok());
         assert_eq!(slice_ns(-1), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_demoted() {
+        // Beyond the largest number that the kernel gives.
+        assert_eq!(demote(i32::MAX), Ok(()));
+        assert_eq!(set(i32::MAX, SchedPolicy::Other), Err(Errno::SRCH));
     }
 
     #[test]

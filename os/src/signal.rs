@@ -369,7 +369,7 @@ mod tests {
         let tid = from_thread.recv().expect("the thread says its id");
         while !sleeper.is_finished() {
             interrupt(tid)
-                .or_else(|why| if why.0 == libc::ESRCH { Ok(()) } else { Err(why) })
+                .or_else(|why| if why == Errno::SRCH { Ok(()) } else { Err(why) })
                 .expect("sent");
             std::thread::yield_now();
         }

@@ -278,7 +278,7 @@ pub(super) fn look<P: Fn() -> u64>(
         }
         if is_over {
             let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
-            let demote = |tid| scheduler::set(tid, SchedPolicy::Other).is_ok();
+            let demote = |tid| scheduler::demote(tid).is_ok();
             let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
                 if tid.is_some_and(demote) { Force::Demoted } else { Force::NotDemoted }
             } else {

@@ -17,7 +17,7 @@ use punctual_blame::config::Platform;
 use punctual_engine::clocks::PauseTrial;
 use punctual_engine::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
-use punctual_host::cpulist::CpuList;
+use punctual_host::cpulist::{CpuList, MAX_CPUS};
 use punctual_host::facts::{MachineFacts, SmiCount};
 use punctual_host::plan;
 use punctual_host::root::Root;
@@ -68,6 +68,8 @@ pub(crate) fn envelope<T>(
     started: Timestamp,
     finished: &FinishedExperiment<T>,
 ) -> Envelope {
+    // Where the words name no list, nothing is said of CPUs.
+    let measured = CpuList::parse(&choice.cpus, MAX_CPUS - 1).unwrap_or_default();
     let disturbance = |(at_ns, event): &(u64, _)| Disturbance {
         at_ns: *at_ns,
         what: punctual_engine::disturbance::Disturbance::to_string(event),
@@ -89,7 +91,7 @@ pub(crate) fn envelope<T>(
         clock: Some(clock(&finished.clock)),
         session: Some(words::session(finished, &machine.measuring)),
         disturbances: finished.disturbances.iter().map(disturbance).collect(),
-        warnings: words::warnings(finished, &machine.measuring)
+        warnings: words::warnings(finished, &machine.measuring, &measured)
             .into_iter()
             .chain(machine.changed().map(Warning::from))
             .collect(),

@@ -163,6 +163,7 @@ mod tests {
                 idle_states_held: true,
                 refused: Vec::new(),
                 restless: Vec::new(),
+                load_cpus: None,
             }),
             warnings: [Warning::Guest].into_iter().collect(),
             ..Envelope::of(PROGRAM, "measure timer")

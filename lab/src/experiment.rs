@@ -25,6 +25,7 @@ use punctual_engine::monitor::{Force, WatchedProgress, watch};
 use punctual_engine::safety::is_real_time;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::spawn;
+use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -135,6 +136,8 @@ pub struct FinishedExperiment<T> {
     pub disturbances: Vec<(u64, Disturbance)>,
     /// The reports of the loads, a list for each condition.
     pub loads: Vec<Vec<LoadReport>>,
+    /// The CPUs that loads may run on; none where no condition has any.
+    pub load_cpus: CpuList,
     /// The risks of its plan, known before it ran.
     pub planned: Vec<Caution>,
     /// Shares of each of their CPUs that its real-time threads took.
@@ -207,7 +210,10 @@ pub fn run<E: Experiment>(
     let planned = judge(&experiment.demands(), facts).map_err(ExperimentError::Refused)?;
     signal::catch_stop().map_err(ExperimentError::Signal)?;
     let process = ProcessSession::ask(true, experiment.has_own_threads());
-    let mut loading = Loading::new(experiment.conditions(), bounds(facts), launcher, observer);
+    let (conditions, bounds) = (experiment.conditions(), bounds(facts));
+    let has_loads = conditions.iter().any(|(_, loads)| !loads.is_empty());
+    let load_cpus = bounds.cpus.iter().copied().filter(|_| has_loads).collect();
+    let mut loading = Loading::new(conditions, bounds, launcher, observer);
     let (stop, starvation) = (signal::stop_flag(), StarvationWatch::new());
     let measured = thread::scope(|scope| {
         let _watching = starvation.start(scope, stop, |_| true)?;
@@ -228,6 +234,7 @@ pub fn run<E: Experiment>(
         refused: once_each(process.refused().iter().chain(&measured.refused)),
         disturbances: measured.disturbances,
         loads,
+        load_cpus,
         planned,
         taken: safety::cpus_taken(&measured.taken, facts),
     })

@@ -472,7 +472,8 @@ mod tests {
     }
 
     fn session(idle_states_held: bool) -> Session {
-        Session { memory_locked: true, idle_states_held, refused: Vec::new(), restless: Vec::new() }
+        let (refused, restless) = (Vec::new(), Vec::new());
+        Session { memory_locked: true, idle_states_held, refused, restless, load_cpus: None }
     }
 
     fn text(found: Option<Advice>) -> String {

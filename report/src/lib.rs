@@ -36,6 +36,7 @@ mod verdict;
 mod words;
 
 use punctual_engine::safety::CpuTaken;
+use punctual_host::cpulist::CpuList;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
 use punctual_host::settings::WatchedSettings;
@@ -316,6 +317,10 @@ pub struct Session {
     /// CPUs of which real-time loops left little to others; not there where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restless: Vec<RestlessCpu>,
+    /// The CPUs that loads could run on; not there where none were to run, and in results of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpus: Option<CpuList>,
 }
 
 /// A CPU that real-time loops left to others for less of its time than a loop that spins must.
@@ -476,7 +481,8 @@ mod tests {
             |taken: CpuTaken| -> Vec<RestlessCpu> { RestlessCpu::of(&taken).into_iter().collect() };
         let session = |restless| {
             let (memory_locked, idle_states_held, refused) = (true, true, Vec::new());
-            let session = Session { memory_locked, idle_states_held, refused, restless };
+            let load_cpus = None;
+            let session = Session { memory_locked, idle_states_held, refused, restless, load_cpus };
             serde_json::to_value(session).expect("plain data")
         };
         let json = session(restless(took));
@@ -487,6 +493,6 @@ mod tests {
         let json = session(restless(CpuTaken { share: 0.4, ..took }));
         assert_eq!(json.get("restless"), None);
         let read: Session = serde_json::from_value(json).expect("as in results of before");
-        assert_eq!(read.restless, []);
+        assert_eq!((read.restless, read.load_cpus), (Vec::new(), None));
     }
 }

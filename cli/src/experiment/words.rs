@@ -25,6 +25,7 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, facts: &MachineFacts)
         idle_states_held: finished.idle_states_held,
         refused: finished.refused.iter().map(|refusal| refused(refusal, facts)).collect(),
         restless: finished.taken.iter().filter_map(RestlessCpu::of).collect(),
+        load_cpus: Some(&finished.load_cpus).filter(|cpus| !cpus.is_empty()).cloned(),
     }
 }
 
@@ -63,14 +64,19 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
     }
 }
 
-/// The warnings for a reader, whatever was measured.
-pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, facts: &MachineFacts) -> Vec<Warning> {
+/// The warnings for a reader, whatever was measured on the CPUs of `measured`.
+pub(crate) fn warnings<T>(
+    finished: &FinishedExperiment<T>,
+    facts: &MachineFacts,
+    measured: &CpuList,
+) -> Vec<Warning> {
     let planned = finished.planned.iter().map(planned);
     let mut warnings: Vec<Warning> = planned.map(Warning::from).collect();
     warnings.extend(finished.taken.iter().filter_map(taken).map(Warning::from));
     warnings.extend(watchdog(&finished.end).map(str::to_owned).map(Warning::from));
     let deaths = finished.loads.iter().flat_map(|loads| report::deaths(loads));
     warnings.extend(deaths.map(Warning::from));
+    warnings.extend(loads_elsewhere(measured, &finished.load_cpus).map(Warning::from));
     if let Some(why) = &finished.clock.untrusted {
         let text =
             format!("timestamps come from clock_gettime, not from the processor's counter: {why}");
@@ -83,6 +89,21 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, facts: &MachineFacts
         warnings.push(Warning::Guest);
     }
     warnings
+}
+
+/// The sentence that loads could not run on a CPU that was measured; `None` where they could, or
+/// none were to run.
+fn loads_elsewhere(measured: &CpuList, loads: &CpuList) -> Option<String> {
+    let apart = measured.difference(loads);
+    let named = |cpus: &CpuList| format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" });
+    (!loads.is_empty() && !apart.is_empty()).then(|| {
+        format!(
+            "the loads ran on {}, not on the measured {}, which isolcpus= takes from processes; \
+             started by `taskset -c {apart}`, this command has all its threads there, loads too",
+            named(loads),
+            named(&apart),
+        )
+    })
 }
 
 fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
@@ -253,6 +274,21 @@ mod tests {
         assert!(text.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{text}");
         let six = changed(&["a", "b", "c", "d", "e", "f"].map(setting)).expect("six");
         assert!(six.ends_with("d was 1 and is 10, and 2 more"), "{six}");
+    }
+
+    #[test]
+    fn loads_that_cannot_run_where_it_measures_are_told() {
+        let list = |text| CpuList::parse(text, 15).expect("a list");
+        assert_eq!(loads_elsewhere(&list("3"), &list("0-3")), None);
+        assert_eq!(loads_elsewhere(&list("3"), &CpuList::new()), None, "idle");
+        assert_eq!(
+            loads_elsewhere(&list("2-3"), &list("0-2")).as_deref(),
+            Some(
+                "the loads ran on CPUs 0-2, not on the measured CPU 3, which isolcpus= takes from \
+                 processes; started by `taskset -c 3`, this command has all its threads there, \
+                 loads too"
+            )
+        );
     }
 
     #[test]

@@ -129,7 +129,8 @@ impl BackgroundLoads for Loading<'_> {
     }
 }
 
-/// Loads may use every CPU that this process may; each block sets its own limit of time.
+/// Loads may use every CPU that this process may, so none of `isolcpus=` unless it was started
+/// there; each block sets its own limit of time.
 pub fn bounds(machine: &MachineFacts) -> LoadBounds {
     let cpus: Vec<u32> =
         affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);

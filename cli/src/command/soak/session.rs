@@ -341,7 +341,8 @@ impl Session<'_> {
         self.known.machine = Some(facts.clone());
         self.known.clock = Some(experiment::clock(&finished.clock));
         self.known.session = Some(words::session(finished, facts));
-        self.known.warnings = words::warnings(finished, facts);
+        let measured = self.plan.streams.iter().filter_map(|stream| stream.thread.pinned_to());
+        self.known.warnings = words::warnings(finished, facts, &measured.collect());
         self.known.pool = Some(pool);
         let by_condition: Vec<Vec<Load>> =
             finished.loads.iter().map(|loads| report::loads(loads)).collect();

@@ -20,8 +20,19 @@ pub struct LoadRow {
     pub help: &'static str,
     /// The arguments that follow its name after a colon, where it needs any.
     pub args: Option<&'static str>,
+    /// The most workers that it has where it is a load of its own; `None`: one for each CPU.
+    pub(super) workers_max: Option<usize>,
     /// The way to start it.
     pub(super) start: Start,
+}
+
+impl LoadRow {
+    /// The process that it is in `bounds` where it is a load of its own.
+    pub(super) fn setup(&self, bounds: &LoadBounds) -> Setup {
+        let setup = Setup::new(self.name, bounds);
+        let workers = setup.workers.min(self.workers_max.unwrap_or(usize::MAX));
+        Setup { workers, ..setup }
+    }
 }
 
 /// Sets a load up in its own process.

@@ -22,7 +22,7 @@ use super::bounds::LoadBounds;
 use super::error::LoadError;
 use super::kinds::own;
 use super::launcher::Launcher;
-use super::protocol::{LIMIT, Line, STOP, Setup};
+use super::protocol::{LIMIT, Line, STOP};
 use super::row::{GRACE, Part, Start};
 use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 
@@ -456,7 +456,7 @@ fn parts(spec: &LoadSpec, bounds: &LoadBounds) -> Result<Vec<Part>, LoadError> {
     Ok(match (&row.start, spec.args()) {
         (Start::Own(_) | Start::Heavy(_), _) => vec![Part {
             name: spec.to_string(),
-            setup: Some(Setup::new(row.name, bounds)),
+            setup: Some(row.setup(bounds)),
             unit: row.unit,
             note: None,
             grace: GRACE,

@@ -15,6 +15,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "lines",
     help: "follows pointers through more memory than a CPU's own cache, and dirties lines",
     args: None,
+    workers_max: None,
     start: Start::Own(prepare),
 };
 

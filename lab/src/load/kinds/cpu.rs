@@ -13,6 +13,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "polygons",
     help: "rasterises integer polygons into a frame buffer",
     args: None,
+    workers_max: None,
     start: Start::Own(prepare),
 };
 

@@ -23,6 +23,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     help: "writes and syncs an unlinked file of 16 MiB in the temporary directory (TMPDIR), at a \
            limited rate",
     args: None,
+    workers_max: None,
     start: Start::Own(|setup| writer(setup, &LIMITED)),
 };
 
@@ -33,6 +34,7 @@ pub(super) const HEAVY: LoadRow = LoadRow {
     help: "writes and syncs an unlinked file of 64 MiB, 1 MiB a sync, as fast as the device takes \
            it",
     args: None,
+    workers_max: None,
     start: Start::Heavy(|setup| writer(setup, &UNLIMITED)),
 };
 

@@ -14,6 +14,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: gears::UNIT,
     help: "cpu and fork, one each per CPU that is not isolated, and glxgears where installed",
     args: None,
+    workers_max: None,
     start: Start::Parts(|bounds| parts(bounds, &gears::missing())),
 };
 

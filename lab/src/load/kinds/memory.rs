@@ -13,6 +13,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "bytes",
     help: "copies large buffers, at most 256 MiB in all",
     args: None,
+    workers_max: None,
     start: Start::Own(prepare),
 };
 

@@ -21,6 +21,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     help: "sends UDP between two network namespaces (without root: over loopback), at a limited \
            rate",
     args: None,
+    workers_max: None,
     start: Start::Own(|_| pair(Some(BURST_PERIOD_NS))),
 };
 
@@ -30,6 +31,7 @@ pub(super) const HEAVY: LoadRow = LoadRow {
     unit: "datagrams",
     help: "as net, as many as the sender's CPU makes",
     args: None,
+    workers_max: None,
     start: Start::Heavy(|_| pair(None)),
 };
 

@@ -23,6 +23,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "bogo ops",
     help: "runs stress-ng with these arguments, within bounds",
     args: Some("\"ARGS\""),
+    workers_max: None,
     start: Start::Program(part),
 };
 

@@ -10,6 +10,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "calls",
     help: "calls the cheapest real system call",
     args: None,
+    workers_max: None,
     start: Start::Own(prepare),
 };
 

@@ -21,6 +21,7 @@ pub(super) const ROW: LoadRow = LoadRow {
     unit: "wakes",
     help: "sleeps for short times on several threads",
     args: None,
+    workers_max: None,
     start: Start::Own(prepare),
 };
 

@@ -83,7 +83,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     rows.extend(released(&registration));
     let errors = intervals
         .iter()
-        .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
+        .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)?.abs() / 1e3]));
     bench.draw([distribution(process.as_ref().map(|run| &run.figures.histogram))]);
     bench.draw([distributions(&on_timer), intervals_beside(&overruns)]);
     bench.draw(drawn(errors.collect(), executive.as_ref(), &registration));
@@ -203,7 +203,7 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
     Overrunning::ALL.map(cell).into()
 }
 
-/// Mean interval minus the period, ns: the drift of the fitted grid.
+/// Mean interval minus the period, ns, signed: the drift of the fitted grid.
 fn drift_ns(run: &MeasuredLoop, period_ms: u64) -> Option<f64> {
     let grid = run.figures.grid.as_ref()?;
     Some(grid.drift_ppb * 1e-9 * period_ms as f64 * 1e6)
@@ -215,7 +215,8 @@ fn interval(period_ms: u64, run: Option<&MeasuredLoop>) -> PaperRow {
     let title = format!("error of the mean interval, period {period_ms} ms");
     let row = PaperRow::new(format!("ant.fig3.{period_ms}ms"), &title, "µs", published)
         .formula((1.0 - TICK_MS) * period_ms as f64 * 1e3)
-        .measured(run.and_then(|run| drift_ns(run, period_ms)).map(|ns| ns / 1e3));
+        .measured(run.and_then(|run| drift_ns(run, period_ms)).map(|ns| ns.abs() / 1e3))
+        .note("without its sign: intervals are short of the period there");
     if period_ms == 1 {
         row.note(
             "releases on one clock and judged by another there; here the grid is on \
@@ -641,6 +642,17 @@ mod tests {
         let drawn = distributions(&[row(DesignName::ArtLinux), row(DesignName::Ant)]);
         let names: Vec<&str> = drawn.series.iter().map(|series| &*series.name).collect();
         assert_eq!(names, ["here: art-linux", "here: ant"]);
+    }
+
+    #[test]
+    fn errors_of_intervals_have_no_sign_and_the_timer_s_is_as_it_is() {
+        let latenesses: Vec<i64> = (0..2_000).map(|at| 9_000_000 - at * 4_000).collect();
+        let run = MeasuredLoop::of_latenesses(&latenesses, 0.1, 1);
+        let row = interval(1, Some(&run));
+        let [formula, measured] = [row.formula, row.measured].map(Option::unwrap);
+        assert!((formula - 4.0).abs() < 1e-9 && (measured - 4.0).abs() < 1e-3, "{row:?}");
+        let tick = tick(Some(&run)).measured.expect("measured");
+        assert!((tick - 0.996).abs() < 1e-6, "{tick}");
     }
 
     #[test]

@@ -212,6 +212,15 @@ impl PaperClaim {
         Self { because, remark: Some(in_short.to_owned()), ..self }
     }
 
+    /// Of tests that come out alike on each machine, why: what was measured could not refute it.
+    /// Nothing where nothing was tested.
+    pub fn by_construction(self, why: &str) -> Self {
+        match self.holds {
+            Holds::Undecided => self,
+            _ => self.remark(why, "by construction"),
+        }
+    }
+
     /// Of loops and timers that had no real-time policy: what was measured is another thing than
     /// what the paper claims, whichever way it came out, and so of each of its figures.
     pub fn without_policy(mut self, policy: &str) -> Self {
@@ -221,7 +230,8 @@ impl PaperClaim {
             is_tested = true;
         }
         if is_tested {
-            let why = format!("the kernel refused {policy}, under which the paper measured");
+            let why =
+                format!("the kernel refused {policy}, which stands in for the paper's priority");
             self.because = format!("{why}: run as root");
             self.holds = Holds::Undecided;
         }
@@ -334,8 +344,8 @@ mod tests {
             let without = judged(&[test(value, bound)]).without_policy("SCHED_FIFO 90");
             assert_eq!((without.holds, without.figures.len()), (Holds::Undecided, 1));
             assert!(without.figures[0].test.is_some_and(|(_, holds)| holds == Holds::Undecided));
-            let why =
-                "the kernel refused SCHED_FIFO 90, under which the paper measured: run as root";
+            let why = "the kernel refused SCHED_FIFO 90, which stands in for the paper's priority: \
+                       run as root";
             assert_eq!(without.because, why);
         }
         let untested = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");

@@ -130,9 +130,9 @@ impl ResponseExperiment {
     ) -> ResponseRow {
         let (mut late, mut kernel) = (Distribution::default(), Distribution::default());
         let times = ran.times();
-        for (slot, stimulus) in ran.slots.iter().zip(&times) {
+        for stimulus in &times {
             if stimulus.raised_ns > 0 {
-                late.push(slot.late_ns.load(Ordering::Relaxed).cast_signed());
+                late.push(stimulus.late_ns.cast_signed());
             }
             if stimulus.raised_ns > 0 && stimulus.kernel_ns > 0 {
                 kernel.push(stimulus.kernel_ns.cast_signed() - stimulus.raised_ns.cast_signed());
@@ -377,10 +377,21 @@ pub struct StageRow {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     pub(crate) raised_ns: u64,
+    /// How long after it was due it was raised.
+    pub(crate) late_ns: u64,
     kernel_ns: u64,
     start_ns: [u64; 2],
     /// Of stage 1, of stage 2.
     pub(crate) complete_ns: [u64; 2],
+}
+
+impl Times {
+    /// Returns true where this stage's answer was complete before the next stimulus was due: a
+    /// period after this one was, however late it was raised.
+    pub(crate) fn is_served(&self, stage: usize, period_ns: u64) -> bool {
+        let next_ns = self.raised_ns.saturating_sub(self.late_ns).saturating_add(period_ns);
+        self.complete_ns[stage] > 0 && self.complete_ns[stage] < next_ns
+    }
 }
 
 /// `within`, where all stamps that may be off by that lie between their stimulus and its answer.
@@ -462,7 +473,7 @@ fn stages(times: &[Times], period_ns: u64, policies: [StagePolicy; 2]) -> Vec<St
             let complete_ns = after(stimulus.complete_ns[stage], stimulus);
             starts_ns.push(start_ns);
             complete.push(complete_ns);
-            served += u64::from(complete_ns < period_ns.cast_signed());
+            served += u64::from(stimulus.is_served(stage, period_ns));
         }
         let (start_ns, complete_ns) = (start.stats(), complete.stats());
         StageRow {
@@ -906,6 +917,7 @@ impl Slot {
         let read = |word: &AtomicU64| word.load(Ordering::Acquire);
         Times {
             raised_ns: read(&self.raised_ns),
+            late_ns: read(&self.late_ns),
             kernel_ns: read(&self.kernel_ns),
             start_ns: [read(&self.start_ns[0]), read(&self.start_ns[1])],
             complete_ns: [read(&self.complete_ns[0]), read(&self.complete_ns[1])],
@@ -1136,6 +1148,7 @@ mod tests {
     fn stamps_before_their_stimulus_or_after_its_answer_are_left_out() {
         let times = |kernel_ns: u64| Times {
             raised_ns: 1_000,
+            late_ns: 0,
             kernel_ns,
             start_ns: [1_500, 1_700],
             complete_ns: [1_600, 1_800],
@@ -1156,6 +1169,7 @@ mod tests {
     fn stages_count_what_was_answered_in_time_late_and_not_at_all() {
         let times = |raised_ns: u64, first: u64, second: u64| Times {
             raised_ns,
+            late_ns: 0,
             kernel_ns: 0,
             start_ns: [raised_ns + first, raised_ns + second],
             complete_ns: [raised_ns + first + 1, raised_ns + second + 2],
@@ -1171,6 +1185,10 @@ mod tests {
         assert_eq!(rows[1].complete_ns.max, Some(1_502.0));
         assert_eq!(rows[0].response_range_ns, Some(20.0));
         assert_eq!(stages(&[], 1_000, [fifo(), fifo()])[1].response_range_ns, None);
+        // Raised late: the next one is due a period after this one was.
+        let late = Times { late_ns: 400, ..times(5_400, 598, 600) };
+        let rows = stages(&[late], 1_000, [fifo(), fifo()]);
+        assert_eq!((rows[0].served, rows[1].served), (1, 0));
     }
 
     #[test]

@@ -549,10 +549,7 @@ fn period(load: Load) -> Period {
 /// The share of the raised stimuli that a stage did not serve.
 fn loss(times: &[Times], stage: usize, period_ns: u64) -> f64 {
     let raised = || times.iter().filter(|times| times.raised_ns > 0);
-    let served = |times: &&Times| {
-        let complete_ns = times.complete_ns[stage];
-        complete_ns > 0 && complete_ns < times.raised_ns + period_ns
-    };
+    let served = |times: &&Times| times.is_served(stage, period_ns);
     let count = raised().count();
     if count == 0 { 0.0 } else { 1.0 - raised().filter(served).count() as f64 / count as f64 }
 }
@@ -838,6 +835,12 @@ mod tests {
         let stimuli = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
         assert!((loss(&stimuli, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((loss(&stimuli, 1, 1_000), loss(&[], 0, 1_000)), (1.0, 0.0));
+        let late = [999, 1_000].map(|after| {
+            let mut late = times(1_080, after - 80);
+            late.late_ns = 80;
+            late
+        });
+        assert!((loss(&late, 0, 1_000) - 0.5).abs() < 1e-12);
         // Three are too few for 1 in 100, and a stage that never answered has none.
         assert_eq!((p99_ns(&stimuli, 0), p99_ns(&stimuli, 1)), (None, None));
         let many: Vec<Times> = (1..=200).map(|at| times(at * 1_000, at)).collect();

@@ -24,7 +24,7 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 
-/// Stimuli at most: each keeps 8 bytes.
+/// Stimuli at most: each keeps 16 bytes.
 pub const STIMULI_MAX: u64 = 1_000_000;
 /// Frames of the loop, from one to the next, and how long one may take.
 const LOOPS: u64 = 500;
@@ -98,14 +98,14 @@ impl StimulateExperiment {
         let thread = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let count = usize::try_from(self.stimuli().min(STIMULI_MAX)).unwrap_or(0);
         let session = RandomState::new().build_hasher().finish();
-        let mut answers = Answers::new(session, self.period.as_ns(), count);
+        let mut answers = Answers::new(session, count);
         let mut sent = Sent::default();
         let loopback = self.link.loopback().and_then(|ends| loopback(ends, stop));
         let (loopback, ended) = match loopback {
             Ok(loopback) => (loopback, self.stimulate((&mut answers, &mut sent), stop).err()),
             Err(why) => (Loopback::default(), Some(format!("no loopback on this machine: {why}"))),
         };
-        let stimuli = answers.sent_ns.len() as u64;
+        let stimuli = answers.sent.len() as u64;
         let outcome = StimulateOutcome {
             link: self.name.to_string(),
             period_ns: self.period.as_ns(),
@@ -149,19 +149,19 @@ impl StimulateExperiment {
                 sent.not_sent += 1;
                 continue;
             }
-            let number = answers.sent_ns.len() as u64 + 1;
+            let number = answers.sent.len() as u64 + 1;
             let frame = Frame { kind: FrameKind::Stimulus, session: answers.session, number };
             match self.link.send(frame, None) {
                 Ok(()) => {
                     sent.late.push((now - due_ns).cast_signed());
-                    answers.sent_ns.push(now);
+                    answers.sent.push(Sending { at_ns: now, next_ns: due_ns + period_ns });
                 }
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => sent.not_sent += 1,
                 Err(why) => return Err(lost(why)),
             }
         }
         let until_ns = now_ns(ClockId::Monotonic) + ANSWERS_NS;
-        while answers.answered < answers.sent_ns.len() as u64
+        while answers.answered < answers.sent.len() as u64
             && now_ns(ClockId::Monotonic) < until_ns
             && !stop.load(Ordering::Relaxed)
         {
@@ -235,13 +235,20 @@ fn loopback((near, mut far): (Link, Link), stop: &AtomicBool) -> io::Result<Loop
 /// In the place of an instant: the stimulus has its answer.
 const ANSWERED: u64 = u64::MAX;
 
+/// A stimulus that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    /// The instant at which it was sent, ns.
+    at_ns: u64,
+    /// The instant at which the next one was due, ns: by the grid, however late this one was.
+    next_ns: u64,
+}
+
 /// The stimuli that were sent, and what became of them.
 #[derive(Debug)]
 struct Answers {
     session: u64,
-    period_ns: u64,
-    /// The instant at which each was sent, ns.
-    sent_ns: Vec<u64>,
+    sent: Vec<Sending>,
     answered: u64,
     late: u64,
     latency: Distribution,
@@ -252,11 +259,10 @@ struct Answers {
 }
 
 impl Answers {
-    fn new(session: u64, period_ns: u64, count: usize) -> Self {
+    fn new(session: u64, count: usize) -> Self {
         Self {
             session,
-            period_ns,
-            sent_ns: Vec::with_capacity(count),
+            sent: Vec::with_capacity(count),
             answered: 0,
             late: 0,
             latency: Distribution::default(),
@@ -292,14 +298,14 @@ impl Answers {
 
     fn answer(&mut self, frame: Frame, at_ns: u64) {
         let at = usize::try_from(frame.number).ok().and_then(|number| number.checked_sub(1));
-        match at.and_then(|at| self.sent_ns.get_mut(at)) {
+        match at.and_then(|at| self.sent.get_mut(at)) {
             None => self.others.replayed += 1,
-            Some(&mut ANSWERED) => self.others.duplicates += 1,
-            Some(sent) => {
-                let took_ns = at_ns.saturating_sub(*sent);
-                *sent = ANSWERED;
+            Some(Sending { at_ns: ANSWERED, .. }) => self.others.duplicates += 1,
+            Some(sending) => {
+                let took_ns = at_ns.saturating_sub(sending.at_ns);
+                sending.at_ns = ANSWERED;
                 self.answered += 1;
-                self.late += u64::from(took_ns >= self.period_ns);
+                self.late += u64::from(at_ns >= sending.next_ns);
                 self.latency.push(took_ns.cast_signed());
             }
         }
@@ -335,8 +341,9 @@ mod tests {
 
     #[test]
     fn each_answer_is_counted_as_what_it_is() {
-        let mut answers = Answers::new(7, 100, 4);
-        answers.sent_ns.extend([1_000, 1_100, 1_200]);
+        let mut answers = Answers::new(7, 4);
+        let sent = |at_ns: u64| Sending { at_ns, next_ns: at_ns + 100 };
+        answers.sent.extend([1_000, 1_100, 1_200].map(sent));
         answers.take(&arrival(FrameKind::Answer, 7, 1, 1_030));
         answers.take(&arrival(FrameKind::Answer, 7, 2, 1_200));
         answers.take(&arrival(FrameKind::Answer, 7, 1, 1_210));
@@ -351,5 +358,17 @@ mod tests {
         let Others { duplicates, replayed, foreign, wrong_version } = answers.others;
         assert_eq!((duplicates, replayed, foreign, wrong_version), (1, 4, 1, 0));
         assert!(!answers.welcome);
+    }
+
+    #[test]
+    fn an_answer_is_late_by_the_grid_also_where_its_stimulus_was() {
+        let mut answers = Answers::new(7, 2);
+        // Due at 1 000 and 1 200, sent 80 late.
+        answers.sent.push(Sending { at_ns: 1_080, next_ns: 1_200 });
+        answers.sent.push(Sending { at_ns: 1_280, next_ns: 1_400 });
+        answers.take(&arrival(FrameKind::Answer, 7, 1, 1_230));
+        answers.take(&arrival(FrameKind::Answer, 7, 2, 1_399));
+        assert_eq!((answers.answered, answers.late), (2, 1));
+        assert_eq!(answers.latency.stats().max, Some(150.0));
     }
 }

@@ -63,6 +63,10 @@ pub struct Session {
     places: u32,
     /// When each stimulus was sent, by its number modulo [`WAITED`].
     sent: [u64; WAITED],
+    /// When the one after each was due, by the grid.
+    next: [u64; WAITED],
+    /// That of the stimulus of the last poll.
+    next_due: u64,
     figures: SessionFigures,
 }
 
@@ -82,6 +86,8 @@ impl Session {
             state,
             places: 0,
             sent: [NONE; WAITED],
+            next: [NONE; WAITED],
+            next_due: NONE,
             figures: SessionFigures::default(),
         }
     }
@@ -132,8 +138,9 @@ impl Session {
             return SessionAct::Nothing;
         }
         self.places += 1;
+        self.next_due = due + self.period();
         // As the host does it: one that is late by a period is not sent.
-        if now >= due + self.period() {
+        if now >= self.next_due {
             self.figures.not_sent += 1;
             return SessionAct::Nothing;
         }
@@ -144,7 +151,8 @@ impl Session {
     /// The stimulus of the last poll went out at this instant.
     pub fn sent(&mut self, at: u64) {
         self.figures.stimuli += 1;
-        self.sent[place(self.figures.stimuli.into())] = at;
+        let place = place(self.figures.stimuli.into());
+        (self.sent[place], self.next[place]) = (at, self.next_due);
     }
 
     /// The stimulus of the last poll did not go out: the line was full.
@@ -193,9 +201,8 @@ impl Session {
             self.figures.duplicates += 1;
             return;
         }
-        let took = at.saturating_sub(sent);
-        self.figures.late += u32::from(took >= self.period());
-        self.figures.latency.push(took);
+        self.figures.late += u32::from(at >= self.next[place(number)]);
+        self.figures.latency.push(at.saturating_sub(sent));
     }
 
     fn refused(&mut self, version: u8) {
@@ -297,6 +304,20 @@ mod tests {
         assert_eq!(session.poll(us(5_000)), SessionAct::Nothing, "all places came");
         assert_eq!(session.poll(us(504_999)), SessionAct::Nothing);
         assert_eq!(session.poll(us(505_000)), SessionAct::Over(Ending::Done));
+    }
+
+    #[test]
+    fn an_answer_is_late_by_the_grid_also_where_its_stimulus_was() {
+        let mut session = Session::new(SERIAL, 7, 125, 0);
+        welcome(&mut session, 0);
+        for (number, answered) in [(1, 2_010), (2, 2_999)] {
+            // Due at a whole millisecond, sent 400 µs later.
+            let at = us(1_000 * number + 400);
+            assert!(matches!(session.poll(at), SessionAct::Stimulus(_)));
+            session.sent(at);
+            session.receive(answer(number), us(answered));
+        }
+        assert_eq!((session.figures().latency.count(), session.figures().late), (2, 1));
     }
 
     #[test]

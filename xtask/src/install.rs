@@ -87,8 +87,7 @@ fn install_library(root: &Path, options: &Options) -> Result<(), String> {
     let text = fs::read_to_string(&template)
         .map_err(|error| format!("{}: {error}", template.display()))?;
     let file = libdir.join("pkgconfig/punctual.pc");
-    fs::write(&file, options.pkg_config(&text, &version))
-        .map_err(|error| format!("{}: {error}", file.display()))?;
+    replace(&file, |new| fs::write(new, options.pkg_config(&text, &version)))?;
     let header = include.join(HEADERS[0]);
     let text =
         fs::read_to_string(&header).map_err(|error| format!("{}: {error}", header.display()))?;
@@ -209,11 +208,19 @@ fn file_named(messages: &[u8], wanted: &str) -> Option<PathBuf> {
     messages.split(|&byte| byte == b'\n').find_map(made)
 }
 
+/// The C compiler that `CC` names, with its arguments or behind another program (`ccache gcc`);
+/// `cc` where it names none.
+fn compiler(named: &str) -> Command {
+    let mut words = named.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
 /// Links the shared library of all of the archive, less what nothing exported needs. Every symbol
 /// is bound when the library is loaded: a first call in a loop costs no more than another.
 fn link(archive: &Path, map: &Path, names: &Names, libdir: &Path) -> Result<(), String> {
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let mut command = Command::new(compiler);
+    let mut command = compiler(&std::env::var("CC").unwrap_or_default());
     command.arg("-shared").arg("-o").arg(libdir.join(&names.file));
     command.arg(format!("-Wl,-soname,{}", names.soname));
     command.arg(format!("-Wl,--version-script={}", map.display()));
@@ -225,7 +232,19 @@ fn link(archive: &Path, map: &Path, names: &Names, libdir: &Path) -> Result<(), 
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", to.display()))
+    replace(to, |new| fs::copy(from, new).map(drop))
+}
+
+/// Puts the file that `write` writes in the place of `to`, whole: the kernel lets nobody write into
+/// a program that runs (ETXTBSY), and what runs or is read there goes on with the old file.
+fn replace(to: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), String> {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let new = to.with_file_name(format!(".{name}.new"));
+    write(&new).and_then(|()| fs::rename(&new, to)).map_err(|error| {
+        // Left over beside it at worst.
+        let _ = fs::remove_file(&new);
+        format!("{}: {error}", to.display())
+    })
 }
 
 /// Makes `at` a link to its neighbour `to`.
@@ -296,12 +315,13 @@ fn make(options: &Options, path: &str) -> Result<PathBuf, String> {
 }
 
 fn write(options: &Options, path: &str, bytes: &[u8]) -> Result<(), String> {
-    let path = make(options, path)?;
-    fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+    replace(&make(options, path)?, |new| fs::write(new, bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     fn options(args: &[&str]) -> Result<Options, String> {
@@ -352,6 +372,37 @@ mod tests {
         let found = file_named(messages, "libpunctual.a").unwrap();
         assert_eq!(found, Path::new("/a/libpunctual.a"));
         assert_eq!(file_named(b"", "libpunctual.a"), None);
+    }
+
+    #[test]
+    fn a_compiler_may_have_words_before_and_behind_it() {
+        for (named, shown) in
+            [("", "cc"), ("clang", "clang"), ("ccache gcc -m64 ", "ccache gcc -m64")]
+        {
+            assert_eq!(process::show(&compiler(named)), shown);
+        }
+    }
+
+    #[test]
+    fn a_program_that_runs_is_replaced_and_goes_on() {
+        let folder =
+            std::env::temp_dir().join(format!("punctual-install-test-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("cat");
+        // By another process: one that is forked here meanwhile would hold it open for writing.
+        process::run(Command::new("cp").arg("/bin/cat").arg(&program)).unwrap();
+        let mut running = Command::new(&program).stdin(Stdio::piped()).spawn().unwrap();
+        let header = workspace::root().join("capi/include").join(HEADERS[0]);
+        let copied = copy(&header, &program);
+        let still_runs = running.try_wait().unwrap().is_none();
+        drop(running.stdin.take());
+        let ended = running.wait().unwrap();
+        assert_eq!(copied, Ok(()));
+        assert!(still_runs && ended.success(), "{ended}");
+        assert_eq!(fs::read(&program).unwrap(), fs::read(&header).unwrap());
+        assert!(copy(&folder.join("absent"), &program).unwrap_err().contains("cat: "));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

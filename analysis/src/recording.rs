@@ -598,9 +598,11 @@ impl RunFigures {
         let mut thresholds = thresholds_ns.to_vec();
         thresholds.sort_unstable();
         thresholds.dedup();
+        let left_out = self.left_out();
+        let beyond = if left_out.is_some() { 0 } else { self.histogram.overflow };
         let exceeded = |threshold_ns: &i64| {
-            let buckets = buckets.iter().map(|bucket| bucket.closed());
-            let seen = EventCount::of_buckets(*threshold_ns, buckets, self.histogram.overflow);
+            let buckets = buckets.iter().map(|bucket| bucket.closed()).chain(left_out);
+            let seen = EventCount::of_buckets(*threshold_ns, buckets, beyond);
             let most = seen.most.saturating_add(self.censored);
             ThresholdCount { threshold_ns: *threshold_ns, most, unsure: most - seen.least }
         };

@@ -446,6 +446,16 @@ fn what_a_histogram_ends_before_lies_between_its_end_and_the_largest() {
         run([&["analyse", file, "--unit", "us", "-q"][..], &["--limit", "p99.99<90us"]].concat());
     assert_eq!(broken.status.code(), Some(1), "{}", stderr(&broken));
     assert!(stderr(&broken).contains("p99.99 is at least 100 µs"), "{}", stderr(&broken));
+    // The same of the result that was stored.
+    let claimed = |claim: &str| {
+        let out = run(["analyse", result, "-q", "--claim", claim]);
+        (out.status.code(), stderr(&out))
+    };
+    assert_eq!(claimed("p(lateness>1ms)<1e-3").0, Some(0));
+    let (code, text) = claimed("p(lateness>110us)<1e-4");
+    assert!(code == Some(3) && text.contains(": 0 to 10 of 20 000 cycles"), "{text}");
+    let (code, text) = claimed("p(lateness>99us)<1e-4");
+    assert!(code == Some(3) && text.contains(": 10 of 20 000 cycles"), "{text}");
     // None was 1 ms late: ten were taken for later than anything.
     let drops = |losses: &str| {
         let out = run(["impact", "tsn", "--delta", "1ms", "--losses", losses, "--from", result]);

@@ -102,7 +102,8 @@ pub fn watched(tails: &Tails) -> Vec<WatchedThreshold> {
             watched.clear();
         }
         watched.push(WatchedThreshold { above_ns, least, most, theta, alone });
-        if tail.exceedances == 0 {
+        // Missed releases exceed too.
+        if most == 0 {
             break;
         }
     }
@@ -400,6 +401,22 @@ mod tests {
         let p = |missed| claims_of(&values, missed)[1].p.unwrap_or(0.0);
         assert!(p(1) > p(0) && p(100) > 0.01);
         assert!(claims_of(&values, 2)[1].conditions.contains("2 missed releases count"));
+    }
+
+    #[test]
+    fn thresholds_are_watched_up_to_the_first_that_no_release_exceeds() {
+        let up_to = |missed: u64| {
+            let mut exceedances = Exceedances::new(1_000_000, &[]);
+            for cycle in 0..1_000 {
+                let before = if cycle == 500 { missed } else { 0 };
+                exceedances.push(5_000 + cycle, before, 5_000);
+            }
+            let watched = watched(&exceedances.finish(missed));
+            watched.last().map(|last| (last.above_ns, last.most))
+        };
+        assert_eq!(up_to(0), Some((10_000, 0)));
+        // Two that never ran, which the next one came 1 and 2 ms after.
+        assert_eq!(up_to(2), Some((5_000_000, 0)));
     }
 
     #[test]

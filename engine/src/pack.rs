@@ -181,7 +181,8 @@ pub fn together(tasks: &[Task]) -> Vec<Vec<usize>> {
 /// [`together`]: that of the task which one of them follows; or of the first ones, where they
 /// fit, with the chain that they go on, of several the one whose last period is the longest; or
 /// else the least loaded of these, of which others have `taken` these shares. The CPUs beyond them
-/// have the tasks that name them, and no more.
+/// have the tasks that name them, and no more. Tasks that are released for threads count by what
+/// the threads have taken, not as a chain.
 ///
 /// # Real-time: setup only
 pub fn place(more: &[Task], on: &[&[Task]], taken: &[f64], most: f64) -> usize {
@@ -195,13 +196,14 @@ pub fn place(more: &[Task], on: &[&[Task]], taken: &[f64], most: f64) -> usize {
         return cpu;
     }
     let on = &on[..taken.len().min(on.len())];
-    let sum = |tasks: &[Task]| tasks.iter().map(Weight::of).fold(Weight::default(), Weight::plus);
+    let sum =
+        |tasks: &[Task]| own_tasks(tasks).map(Weight::of).fold(Weight::default(), Weight::plus);
     let with = |(tasks, taken): (&&[Task], &f64)| sum(tasks).plus(Weight::share(*taken));
     let load: Vec<Weight> = on.iter().zip(taken).map(with).collect();
     let fits = |cpu: &usize| load[*cpu].share + sum(more).share <= most + ROUNDING;
     let divisor = |cpu: usize| {
         let period = more.first()?.period();
-        let periods = on[cpu].iter().map(|task| task.period());
+        let periods = own_tasks(on[cpu]).map(|task| task.period());
         periods.filter(|before| divides(*before, period)).max()
     };
     let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
@@ -209,6 +211,11 @@ pub fn place(more: &[Task], on: &[&[Task]], taken: &[f64], most: f64) -> usize {
         a.0.cmp(&b.0).then_with(|| load[b.1].order(&load[a.1]))
     };
     chained.max_by(longest).map_or_else(|| least(&load), |(_, cpu)| cpu)
+}
+
+/// The tasks whose bodies run on this CPU.
+fn own_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+    tasks.iter().filter(|task| !task.is_remote())
 }
 
 /// Returns true where the longer period is a whole multiple of the shorter one.
@@ -357,6 +364,11 @@ mod tests {
         assert_eq!(place(&[task("new", 1_000, 1)], &[&[], &[]], &[0.5, 0.25], 1.0), 1);
         assert_eq!(place(&[task("new", 12_000, 6_000)], &on, &[0.0, 0.5], 1.0), 0, "no room");
         assert_eq!(pack(&[task("a", 1_000, 300), task("b", 7_000, 700)], &[0.5, 0.0], 1.0), [1, 1]);
+        // A task that is released for a thread is neither a chain nor a load of this CPU.
+        let released = [task("1", 1_000, 500).remote(0)];
+        let on: [&[Task]; 2] = [&released, &[]];
+        assert_eq!(place(&[task("new", 1_000, 100)], &on, &[0.5, 0.0], 1.0), 1);
+        assert_eq!(place(&[task("new", 1_000, 100)], &on, &[0.5, 0.6], 1.0), 0);
     }
 
     #[test]

@@ -228,14 +228,21 @@ fn tasks_that_follow_one_another_stay_together_beside_tasks_with_a_place() {
     let last = quick().cpus([two, one]).task(thread("t", 10), go);
     let after = last.task(takes("a", 100), go).task(takes("b", 100).after("t", us(50)), go);
     assert_eq!(placed(after)[1], Some(two));
-    // While it runs.
-    let (plan, _) = beside().task(takes("a", 100), go).build().expect("fine");
-    let added = plan.run_with(ms(60_000), |handle| {
-        let id = handle.add(takes("b", 500), go).expect("it fits on the other");
-        handle.stop();
-        handle.placed(id).expect("there").and_then(|at| at.cpu)
-    });
-    assert_eq!(added.expect("it starts").0, Some(two));
+    // While it runs; the last one would have room beside the thread.
+    let builder = || quick().cpus([one, two]);
+    for (plan, budget_us) in [
+        (beside().task(takes("a", 100), go), 500),
+        (builder().task(thread("t", 700), go).task(takes("a", 3), go), 200),
+        (builder().task(thread("t", 700), go), 200),
+    ] {
+        let (plan, _) = plan.build().expect("fine");
+        let added = plan.run_with(ms(60_000), |handle| {
+            let id = handle.add(takes("b", budget_us), go).expect("it fits on the other");
+            handle.stop();
+            handle.placed(id).expect("there").and_then(|at| at.cpu)
+        });
+        assert_eq!(added.expect("it starts").0, Some(two));
+    }
 }
 
 #[test]

@@ -197,11 +197,13 @@ impl Table {
             run.stated.beyond = Some(whole(&over[at])?);
             run.stated.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
             run.stated.rounding_ns = unit_ns - 1;
-            // Of which column they were it does not print: each may lack all of them.
+            // Of which column they were it does not print: each may lack all of them, but for one
+            // that nothing came for.
             run.stated.unrecorded = self.lost;
             if let [Some(count), Some(min), Some(avg), Some(max)] = rest {
                 let n = whole(&count[at])?;
                 run.stated.n = Some(n);
+                run.stated.unrecorded = if n == 0 { 0 } else { self.lost };
                 let number = |word: &str| match word {
                     "-" => Ok(None),
                     NO_MINIMUM if n == 0 => Ok(None),
@@ -306,7 +308,7 @@ mod tests {
             assert!(warning.starts_with("rtla lost events: 12 (0.50%) events missed"), "{warning}");
             let unrecorded: Vec<u64> =
                 import.runs.iter().map(|run| run.outcome.unrecorded).collect();
-            assert_eq!(unrecorded, [12; 3]);
+            assert_eq!(unrecorded, [12, 12, 0]);
         }
         let lost = "unknown number of events missed, results might not be accurate\n";
         let import = import(&format!("{HEAD}{TABLE}{lost}")).unwrap();

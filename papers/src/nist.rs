@@ -135,11 +135,6 @@ const SCHEDULERS: [Scheduler; 2] = [
     },
 ];
 
-/// Peak-to-peak about the fitted grid, µs.
-fn grid_pp_us(run: Option<&MeasuredLoop>) -> Option<f64> {
-    run?.figures.jitters.grid_pp_ns.map(|ns| ns / 1e3)
-}
-
 /// The loop without compensation and with it, under one condition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair<'r> {
@@ -217,7 +212,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     bench.draw([load_figure(&cost, own_optimum(quiet.compensated))]);
     let sides = plain.as_ref().zip(compensated.as_ref());
     bench.draw(sides.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
-    rows.extend(compensation(quiet));
+    rows.extend(compensation(quiet, few.each_ref().map(Option::as_ref)));
     rows.extend(ticks(quiet, zero));
     rows.extend(table1([quiet.plain, quiet.compensated].map(StepErrors::of)));
     let claims = Evidence { quiet, zero, timers: &timers }.claims();
@@ -417,22 +412,32 @@ fn clusters(few: Option<&Samples>) -> PaperRow {
     row.note("each the trace of a path through the code there; a plot without numbers")
 }
 
-/// Figure 6, uncompensated and compensated: the range about the grid, which one stall makes, and
-/// beside it the spreads that it does not.
-fn compensation(quiet: Pair<'_>) -> Vec<PaperRow> {
+/// Figure 6, uncompensated and compensated: the range of 100 samples about their grid, as there,
+/// which one stall makes, and beside it the spreads of the longer loops, which it does not.
+fn compensation(quiet: Pair<'_>, few: [Option<&Samples>; 2]) -> Vec<PaperRow> {
+    let [plain, compensated] = few;
     let sides = [
-        ("uncompensated", "uncompensated", "3.60", quiet.plain),
-        ("compensated", "compensated by early wakes and polling", "0.098", quiet.compensated),
+        ("uncompensated", "uncompensated", "3.60", (quiet.plain, plain)),
+        (
+            "compensated",
+            "compensated by early wakes and polling",
+            "0.098",
+            (quiet.compensated, compensated),
+        ),
     ];
     let new = |id: &str, title: String, published: &str| {
         PaperRow::new(format!("nist.fig6.{id}"), &title, "µs", published)
     };
     let mut rows = Vec::new();
-    for (id, title, published, run) in sides {
+    for (id, title, published, (run, samples)) in sides {
         let n = run.map_or(0, |run| run.figures.cycles);
         let range = new(id, format!("{title}: peak to peak"), published)
-            .measured(grid_pp_us(run))
-            .note(&format!("of {n} cycles, about the grid: one stall is all of it"));
+            .measured(samples.map(Samples::range_us))
+            .note("of 100 samples about their grid, as there: one stall is all of it");
+        let range = match samples.map_or(0, |samples| samples.missed) {
+            0 => range,
+            missed => range.note(&format!("releases missed among them: {missed}")),
+        };
         rows.push(match id {
             "compensated" => range.note(
                 "the paper polls with interrupts disabled, which user space cannot: here \
@@ -952,7 +957,12 @@ mod tests {
             MeasuredLoop::of_latenesses(&idle, 0.1, 1),
             MeasuredLoop::of_latenesses(&rearm, 0.1, 1),
         ];
-        let rows = compensation(Pair { plain: Some(&runs[0]), compensated: Some(&runs[1]) });
+        // The hundreds, of which the compensated one has the stall, too.
+        let hundreds = [&idle[..], &rearm[1_200..]].map(|latenesses| {
+            Samples::of(Some(&MeasuredLoop::of_latenesses(latenesses, 0.1, 1)), FEW)
+        });
+        let few = hundreds.each_ref().map(Option::as_ref);
+        let rows = compensation(Pair { plain: Some(&runs[0]), compensated: Some(&runs[1]) }, few);
         let us = |id: &str| {
             let row = rows.iter().find(|row| row.id == format!("nist.fig6.{id}")).expect("a row");
             row.measured.unwrap_or_else(|| panic!("{row:?}"))
@@ -963,6 +973,12 @@ mod tests {
             assert!(plain > 8.0 && with < 0.11, "{key}: {plain} {with}");
         }
         assert!(us("factor") > 80.0);
+        // The ranges are of a hundred each: 1 µs of 10 that the long loop has, and the stall.
+        let (plain, with) = (us("uncompensated"), us("compensated"));
+        assert!(plain < 1.1 && with > 390.0, "{plain} {with}");
+        let ranges = rows.iter().filter(|row| row.title.ends_with("peak to peak"));
+        assert!(ranges.clone().all(|row| row.note.contains("of 100 samples")), "{rows:?}");
+        assert_eq!(ranges.count(), 2);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use crate::{process, workspace};
+use crate::test::Skip;
+use crate::{process, test, workspace};
 
 /// Every attack, in the order of the table.
 const ATTACKS: [Attack; 16] = [
@@ -74,6 +75,13 @@ struct Attack {
     summary: &'static str,
 }
 
+impl Attack {
+    /// The test, as the runner names it.
+    fn test(&self) -> String {
+        format!("attack::{}::{}", self.module, self.name)
+    }
+}
+
 /// The attacks to run, with their length and seed.
 #[derive(Debug, PartialEq, Eq)]
 struct Order {
@@ -83,33 +91,70 @@ struct Order {
     attacks: Vec<usize>,
 }
 
-/// Runs the attacks and prints their table.
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let order = parse(args)?;
-    let root = workspace::root();
-    let log = std::env::temp_dir().join(format!("punctual-attack-{}.log", std::process::id()));
-    let share = order.seconds.div_ceil(order.attacks.len().max(1) as u64);
-    let attacked = attack(&root, &order, share, &log);
-    let lines = std::fs::read_to_string(&log).unwrap_or_default();
-    // Left over in the temporary folder at worst.
-    let _none = std::fs::remove_file(&log);
-    println!("\nseed {}, {share} s for each attack\n", order.seed);
-    print!("{}", table(&order, &lines));
-    attacked
+/// An attack that left no row.
+#[derive(Debug, PartialEq, Eq)]
+struct Untried {
+    name: &'static str,
+    /// The requirement for want of which it was skipped; `None` where it was not.
+    lacks: Option<String>,
 }
 
-fn attack(root: &Path, order: &Order, share: u64, log: &Path) -> Result<(), String> {
+/// Runs the attacks and prints their table; fails also where one of them tried nothing.
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    refuse(&attacked(&parse(args)?)?)
+}
+
+/// Runs all of them for a step of `cargo xtask test`, whose tests count and name those that are
+/// skipped here.
+pub(crate) fn check(_: &Path) -> Result<(), String> {
+    let mut untried = attacked(&parse(&[])?)?;
+    untried.retain(|attack| attack.lacks.is_none());
+    refuse(&untried)
+}
+
+fn refuse(untried: &[Untried]) -> Result<(), String> {
+    let shown = untried.iter().map(|Untried { name, lacks }| match lacks {
+        Some(lacks) => format!("{name} lacks {lacks}"),
+        None => (*name).to_owned(),
+    });
+    match untried {
+        [] => Ok(()),
+        _ => Err(format!("tried nothing: {}", shown.collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Runs the attacks and prints their table.
+fn attacked(order: &Order) -> Result<Vec<Untried>, String> {
+    let root = workspace::root();
+    let [log, skips] = ["log", "skips"].map(|ending| {
+        let name = format!("punctual-attack-{}.{ending}", std::process::id());
+        std::env::temp_dir().join(name)
+    });
+    let share = order.seconds.div_ceil(order.attacks.len().max(1) as u64);
+    let ended = attack(&root, order, share, [&log, &skips]);
+    let [rows, skipped] = [&log, &skips].map(|file| {
+        let lines = std::fs::read_to_string(file).unwrap_or_default();
+        // Left over in the temporary folder at worst.
+        let _none = std::fs::remove_file(file);
+        lines
+    });
+    println!("\nseed {}, {share} s for each attack\n", order.seed);
+    let (table, untried) = table(order, &rows, &test::read_log(&skipped));
+    print!("{table}");
+    ended.map(|()| untried)
+}
+
+fn attack(root: &Path, order: &Order, share: u64, [log, skips]: [&Path; 2]) -> Result<(), String> {
     let mut cargo =
         process::cargo(root, &["test", "--locked", "-p", "punctual-cli", "--test", "it", "--"]);
     // One after the other: each has the machine for itself.
     cargo.args(["--exact", "--test-threads=1"]);
     for &at in &order.attacks {
-        let Attack { name, module, .. } = ATTACKS[at];
-        cargo.arg(format!("attack::{module}::{name}"));
+        cargo.arg(ATTACKS[at].test());
     }
     cargo.env("PUNCTUAL_ATTACK_SECONDS", share.to_string());
     cargo.env("PUNCTUAL_ATTACK_SEED", order.seed.to_string());
-    cargo.env("PUNCTUAL_ATTACK_LOG", log);
+    cargo.env("PUNCTUAL_ATTACK_LOG", log).env("PUNCTUAL_SKIP_LOG", skips);
     process::run(&mut cargo)
 }
 
@@ -139,18 +184,33 @@ fn parse(args: &[String]) -> Result<Order, String> {
     Ok(order)
 }
 
-/// A row for each attack, from the lines `NAME<tab>TRIALS<tab>OUTCOMES` of the log.
-fn table(order: &Order, lines: &str) -> String {
+/// A row for each attack, from the lines `NAME<tab>TRIALS<tab>OUTCOMES` of the log; the attacks
+/// that have no line, with what each of them lacked.
+fn table(order: &Order, lines: &str, skips: &[Skip]) -> (String, Vec<Untried>) {
     let mut table = format!("{:12} {:45} {:>8}  outcome\n", "attack", "what it does", "trials");
-    for &at in &order.attacks {
-        let Attack { name, summary, .. } = ATTACKS[at];
+    let mut untried = Vec::new();
+    for attack in order.attacks.iter().map(|&at| &ATTACKS[at]) {
+        let Attack { name, summary, .. } = *attack;
         let row = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
-        let (trials, outcomes) = row
-            .and_then(|row| row.split_once('\t'))
-            .unwrap_or(("-", "failed, or skipped for what it lacks: see above"));
+        let (trials, outcomes) = match row.and_then(|row| row.split_once('\t')) {
+            Some((trials, outcomes)) => (trials, outcomes.to_owned()),
+            None => {
+                let begin = format!("{} (", attack.test());
+                // One line a place in the code that wanted something.
+                let skips = skips.iter().filter(|skip| skip.test.starts_with(&begin));
+                let lacks: Vec<&str> = skips.map(|skip| skip.lacks.as_str()).collect();
+                let lacks = (!lacks.is_empty()).then(|| lacks.join(", "));
+                let outcome = match &lacks {
+                    Some(lacks) => format!("skipped, it lacks {lacks}"),
+                    None => "failed: see above".to_owned(),
+                };
+                untried.push(Untried { name, lacks });
+                ("-", outcome)
+            }
+        };
         table += &format!("{name:12} {summary:45} {trials:>8}  {outcomes}\n");
     }
-    table
+    (table, untried)
 }
 
 #[cfg(test)]
@@ -175,9 +235,17 @@ mod tests {
     #[test]
     fn a_row_says_what_came_of_an_attack() {
         let order = order(&["kill", "links"]).expect("known");
-        let table = table(&order, "kill\t70\t30 old file there\n");
-        assert!(table.contains("70  30 old file there\n"), "{table}");
-        assert!(table.contains("-  failed, or skipped"), "{table}");
+        let log = "kill\t70\t30 old file there\n";
+        let (page, untried) = table(&order, log, &[]);
+        assert!(page.contains("70  30 old file there\n"), "{page}");
+        assert!(page.contains("-  failed: see above\n"), "{page}");
+        assert_eq!(untried, [Untried { name: "links", lacks: None }]);
+        assert_eq!(refuse(&untried), Err("tried nothing: links".to_owned()));
+        let skips = test::read_log("attack::links::links (cli/tests/it/attack/links.rs)\troot\n");
+        let (page, untried) = table(&order, log, &skips);
+        assert!(page.contains("-  skipped, it lacks root\n"), "{page}");
+        assert_eq!(refuse(&untried), Err("tried nothing: links lacks root".to_owned()));
+        assert_eq!(refuse(&[]), Ok(()));
     }
 
     #[test]

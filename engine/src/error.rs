@@ -385,8 +385,9 @@ impl fmt::Display for NoCpuLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "real-time threads with short periods or large shares would leave no CPU to others, \
-             and real-time throttling is off (kernel.sched_rt_runtime_us = -1): one that does not \
-             yield could not be stopped; leave a CPU free, or set it to 950000",
+             and real-time throttling is off (kernel.sched_rt_runtime_us is -1, or as long as the \
+             period): one that does not yield could not be stopped; leave a CPU free, or set it to \
+             950000",
         )
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use punctual_os::scheduler;
 
 use crate::cpulist::CpuList;
-use crate::facts::MachineFacts;
+use crate::facts::{MachineFacts, RtThrottling};
 use crate::root::{Read, Root};
 use crate::rules::{KnobChange, KnobVerdict, RuleVerdict};
 use crate::settings::KernelSettings;
@@ -418,17 +418,17 @@ impl RunningProgram {
     ) -> Option<KnobVerdict> {
         let watched_ns = self.watched?.as_nanos() as f64;
         let share = own.times.run_ns as f64 / watched_ns.max(1.0);
-        let runtime: i64 =
-            around.settings.value("kernel.sched_rt_runtime_us").value()?.parse().ok()?;
+        let throttling = around.facts.limits.rt_throttling.value()?;
+        let RtThrottling { runtime_us, period_us } = throttling;
         let row = &THROTTLING;
         let knob = format!("CPU use of {}", shown(&own.thread));
         let percent = format!("{:.0} % of a CPU", share * 100.0);
-        let verdict = match (share > NEAR_LIMIT, runtime < 0) {
-            (true, false) => row.of(&knob, RuleVerdict::Conflict).found(format!(
-                "{percent}: above {runtime} µs of each second (kernel.sched_rt_runtime_us) it \
+        let verdict = match (share > NEAR_LIMIT, throttling.is_on()) {
+            (true, true) => row.of(&knob, RuleVerdict::Conflict).found(format!(
+                "{percent}: above {runtime_us} of {period_us} µs (kernel.sched_rt_runtime_us) it \
                  stands still, or others run in its place"
             )),
-            (true, true) => row.of(&knob, RuleVerdict::Conflict).found(format!(
+            (true, false) => row.of(&knob, RuleVerdict::Conflict).found(format!(
                 "{percent}, and throttling is off: nothing else runs there, the kernel's threads \
                  included"
             )),
@@ -986,6 +986,7 @@ mod tests {
             ("/sys/devices/system/cpu/present", "0-3\n"),
             ("/sys/devices/system/cpu/online", "0-3\n"),
             ("/proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+            ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
         ]);
         let root = tree.root();
         let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));

@@ -226,9 +226,9 @@ fn throttled(caution: &Caution) -> String {
 pub(crate) fn risk(risk: &Risk) -> Error {
     match risk {
         Risk::NoCpuLeft => anyhow!(
-            "every CPU is measured and real-time throttling is off (kernel.sched_rt_runtime_us = \
-             -1): a loop that does not yield could not be stopped; leave a CPU out of --cpu, or \
-             set it to 950000"
+            "every CPU is measured and real-time throttling is off (kernel.sched_rt_runtime_us is \
+             -1, or as long as the period): a loop that does not yield could not be stopped; \
+             leave a CPU out of --cpu, or set it to 950000"
         ),
         Risk::NoRest { period, shortest } => anyhow!(
             "--wait spin: a period of {} leaves no time to rest; it must be at least {shortest}",

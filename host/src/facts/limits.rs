@@ -66,11 +66,12 @@ pub struct RtBudget {
 }
 
 impl RtBudget {
-    /// `None` where they limit nothing: -1, and the whole period, at which the kernel never looks.
-    fn of(runtime_us: i64, period_us: i64, of_cgroup: bool) -> Option<Self> {
+    /// `None` where it limits nothing.
+    fn of(throttling: RtThrottling, of_cgroup: bool) -> Option<Self> {
+        let RtThrottling { runtime_us, period_us } = throttling;
         let share = runtime_us as f64 / period_us as f64;
         let gap_us = period_us.saturating_sub(runtime_us);
-        (0..period_us).contains(&runtime_us).then_some(Self { share, gap_us, of_cgroup })
+        throttling.is_on().then_some(Self { share, gap_us, of_cgroup })
     }
 }
 
@@ -96,6 +97,14 @@ pub struct RtThrottling {
     pub runtime_us: i64,
     /// The period.
     pub period_us: i64,
+}
+
+impl RtThrottling {
+    /// Returns true where it limits anything: not at -1, and not at the whole period, at which the
+    /// kernel never looks (kernel/sched/rt.c, `sched_rt_runtime_exceeded`).
+    pub fn is_on(&self) -> bool {
+        (0..self.period_us).contains(&self.runtime_us)
+    }
 }
 
 /// The reservation for ordinary tasks on these CPUs.
@@ -136,14 +145,14 @@ impl ProcessLimits {
     /// real-time tasks, or nothing is known of it: without the machine's throttling the kernel
     /// holds groups to no budget either (kernel/sched/rt.c, `rt_bandwidth_enabled`).
     pub fn rt_budget(&self) -> Option<RtBudget> {
-        let RtThrottling { runtime_us, period_us } = *self.rt_throttling.value()?;
-        if runtime_us < 0 {
+        let machine = *self.rt_throttling.value()?;
+        if machine.runtime_us < 0 {
             return None;
         }
-        let machine = RtBudget::of(runtime_us, period_us, false);
         let period_us = self.cgroup_rt_period_us.value().copied().unwrap_or(GROUP_PERIOD_US);
         let runtime_us = self.cgroup_rt_runtime_us.value().copied().unwrap_or(-1);
-        let group = RtBudget::of(runtime_us, period_us, true);
+        let group = RtBudget::of(RtThrottling { runtime_us, period_us }, true);
+        let machine = RtBudget::of(machine, false);
         let budgets = machine.into_iter().chain(group);
         budgets.min_by(|a, b| a.share.total_cmp(&b.share))
     }

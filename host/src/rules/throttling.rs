@@ -1,6 +1,7 @@
 //! Rules about what stops real-time tasks: budgets, reservations, services.
 
 use super::{Finding, Inputs, Judge, Rule, Workload, read, rule, settled};
+use crate::facts::RtThrottling;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -55,14 +56,15 @@ fn rt_runtime(inputs: &Inputs<'_>) -> Finding {
         let path = "/proc/sys/kernel/sched_rt_runtime_us";
         let usual = (period as f64 * 0.95).round() as i64;
         let server = inputs.kernel_from((6, 12)) == Some(true);
+        let is_off = !RtThrottling { runtime_us: runtime, period_us: period }.is_on();
         Ok(match runtime {
-            -1 if server => Finding::conflict(found, origin)
+            _ if is_off && server => Finding::conflict(found, origin)
                 .note(
-                    "On this kernel -1 alone does not give 100 %: the fair server still takes its \
-                     share; and a thread that never sleeps is not stopped by the limit.",
+                    "On this kernel that alone does not give 100 %: the fair server still takes \
+                     its share; and a thread that never sleeps is not stopped by the limit.",
                 )
                 .write(path, usual.to_string()),
-            -1 => Finding::conflict(found, origin)
+            _ if is_off => Finding::conflict(found, origin)
                 .note("Nothing stops a real-time thread that never sleeps.")
                 .write(path, usual.to_string()),
             _ if runtime < usual => Finding::improve(found, origin)
@@ -145,5 +147,28 @@ fn stalld(inputs: &Inputs<'_>) -> Finding {
             .note("Run it only where a loop never sleeps, and measure with it running."),
         Err(_) if service.why().is_none() => Finding::good("not running", service.origin()),
         Err(unknown) => unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::RuleVerdict;
+    use crate::testing::verdict;
+
+    #[test]
+    fn a_limit_of_the_whole_period_is_none() {
+        let judged = |runtime: &str| {
+            let files = [
+                ("/proc/sys/kernel/sched_rt_runtime_us", runtime),
+                ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+            ];
+            let judged = verdict(&files, None, "kernel.sched_rt_runtime_us").unwrap();
+            (judged.verdict, judged.changes.len())
+        };
+        assert_eq!(judged("-1\n"), (RuleVerdict::Conflict, 1));
+        assert_eq!(judged("1000000\n"), (RuleVerdict::Conflict, 1));
+        assert_eq!(judged("999000\n"), (RuleVerdict::Good, 0));
+        assert_eq!(judged("950000\n"), (RuleVerdict::Good, 0));
+        assert_eq!(judged("500000\n"), (RuleVerdict::Improve, 1));
     }
 }

@@ -341,7 +341,7 @@ fn a_thread_above_that_keeps_the_cpu_does_not_hold_up_a_start() {
         let alone = scope.spawn(move || {
             let each_ms = Loop::builder(Period::hz(1_000).expect("in range")).thread(below());
             let mut each_ms = each_ms.start().expect("a loop");
-            assert!(each_ms.wait().is_none(), "it was ended before its first release");
+            while each_ms.wait().is_some() {}
             each_ms.finish().end
         });
         let servo = || Task::every("servo", Period::hz(1_000).expect("in range"));

@@ -228,6 +228,7 @@ fn a_descriptor_with_an_error_to_be_read_triggers_a_cycle() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.connect(nobody.local_addr().expect("its own")).expect("an address");
+    socket.set_nonblocking(true).expect("a socket");
     drop(nobody);
     let from = socket.try_clone().expect("a descriptor");
     socket.send(b"x").expect("the error comes later");

@@ -41,7 +41,7 @@ pub use followed::{
 pub use offsets::ClockOffsets;
 pub use reader::{CaptureSoFar, CaptureTally};
 pub use rings::OpenedEvent;
-pub(crate) use runnable::runnable_threads;
+pub(crate) use runnable::{FIRST_NAMESPACE, runnable_threads};
 pub(crate) use windows::{KeptEvents, WindowStore};
 
 use events::KernelEvents;

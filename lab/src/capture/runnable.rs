@@ -14,7 +14,7 @@ use punctual_trace::event::{ShortName, TaskName};
 
 /// The first namespace of process numbers (PROC_PID_INIT_INO, include/linux/proc_ns.h): events have
 /// its numbers, /proc those of the caller's.
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+pub(crate) const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Every thread that runs or waits; none in a namespace whose numbers are not those of events.
 pub(crate) fn runnable_threads(root: &Root) -> Vec<RunnableThread> {

@@ -6,7 +6,7 @@
 //! is never taken.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use punctual_os::process;
 use punctual_os::process::unshare_network;
 
 use super::subprocess;
+use crate::capture::FIRST_NAMESPACE;
 
 /// For helpers that answer in no time or never.
 const HELPER: Duration = Duration::from_secs(5);
@@ -84,12 +85,7 @@ pub(crate) fn cabled(devices: [&str; 2]) -> Result<SocketPair, String> {
     if process::euid() != 0 {
         return Err("needs root, to lend devices to network namespaces".to_owned());
     }
-    let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
-    if network("self") != network("1") {
-        return Err("this is no longer the first network namespace: the kernel would give the \
-                    devices back to that one"
-            .to_owned());
-    }
+    in_first_namespaces(|link| std::fs::read_link(link).ok())?;
     devices.iter().try_for_each(|device| is_free(device))?;
     let lend = |device: &str, tid: i32| ip(&format!("link set {device} netns {tid}"));
     let wire =
@@ -110,6 +106,27 @@ pub(crate) fn cabled(devices: [&str; 2]) -> Result<SocketPair, String> {
         "no datagram went from {near} to {far} within {} s; connect these two devices",
         CARRIER.as_secs()
     ))
+}
+
+/// Sees that the kernel gives devices back to this network namespace: where a namespace ends, it
+/// moves them to the first one. Process 1 shows which that is to the first PID namespace alone;
+/// in that of a container it is the container's own. `read_link` reads a symbolic link.
+fn in_first_namespaces(read_link: impl Fn(&str) -> Option<PathBuf>) -> Result<(), String> {
+    let pids = read_link("/proc/self/ns/pid");
+    if pids.as_deref() != Some(Path::new(FIRST_NAMESPACE)) {
+        let pids = pids.map_or_else(|| "unknown".to_owned(), |link| link.display().to_string());
+        return Err(format!(
+            "this is not the first PID namespace ({FIRST_NAMESPACE}) but {pids}, as in a container: the \
+             kernel could give the devices back to the network of the host; run it on the host"
+        ));
+    }
+    let network = |process: &str| read_link(&format!("/proc/{process}/ns/net"));
+    if network("self").is_none() || network("self") != network("1") {
+        return Err("this is not the first network namespace: the kernel would give the devices \
+                    back to that one; run it there"
+            .to_owned());
+    }
+    Ok(())
 }
 
 /// Sees that nothing uses a network device. One that was lent a moment ago may not be back yet.
@@ -284,6 +301,26 @@ mod tests {
         if process::euid() != 0 {
             assert!(cabled(["lo", "lo"]).expect_err("unprivileged").contains("root"));
         }
+    }
+
+    #[test]
+    fn a_container_is_refused_where_the_kernel_would_give_devices_to_its_host() {
+        let seen = |pids: &'static str, own: &'static str| {
+            in_first_namespaces(move |link| {
+                Some(match link {
+                    "/proc/self/ns/pid" => pids.into(),
+                    "/proc/self/ns/net" => own.into(),
+                    _ => "net:[1]".into(),
+                })
+            })
+        };
+        assert_eq!(seen(FIRST_NAMESPACE, "net:[1]"), Ok(()));
+        let why = seen(FIRST_NAMESPACE, "net:[2]").expect_err("another network");
+        assert!(why.contains("first network namespace"), "{why}");
+        // Its process 1 is in its own network too.
+        let why = seen("pid:[4026532456]", "net:[1]").expect_err("a container");
+        assert!(why.contains("first PID namespace") && why.contains("4026532456"), "{why}");
+        assert!(in_first_namespaces(|_| None).is_err());
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl BackgroundLoads for Loading<'_> {
                 tallies.len() - 1
             });
             let tally = &mut tallies[at];
-            tally.report.note = report.note.or(tally.report.note.take());
+            tally.report.note = joined(tally.report.note.take(), report.note);
             tally.report.deaths.extend(report.deaths);
             tally.report.deaths.truncate(DEATHS_MAX);
             if let Some(rate) = rate {
@@ -127,6 +127,23 @@ impl BackgroundLoads for Loading<'_> {
     fn progress(&mut self, progress: &ExperimentProgress) {
         self.report(progress, &[]);
     }
+}
+
+/// The parts of a note, and how they are joined where a load has several.
+const NOTE_PARTS: &str = "; ";
+/// Parts that a note over several blocks has at most.
+const NOTE_PARTS_MAX: usize = 8;
+
+/// The notes of earlier blocks and of one more, each part once.
+fn joined(earlier: Option<String>, more: Option<String>) -> Option<String> {
+    let (Some(earlier), Some(more)) = (&earlier, &more) else { return earlier.or(more) };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in earlier.split(NOTE_PARTS).chain(more.split(NOTE_PARTS)) {
+        if !parts.contains(&part) && parts.len() < NOTE_PARTS_MAX {
+            parts.push(part);
+        }
+    }
+    Some(parts.join(NOTE_PARTS))
 }
 
 /// Loads may use every CPU that this process may, so none of `isolcpus=` unless it was started
@@ -157,4 +174,23 @@ pub fn startable(
         }
     }
     (loads, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_block_takes_no_note_of_an_earlier_one_away() {
+        let note = |text: &str| Some(text.to_owned());
+        let (fallen, usual) = ("over loopback: ip link add: failed", "between two namespaces");
+        let both = joined(note(fallen), note(usual));
+        assert_eq!(both, note(&format!("{fallen}; {usual}")));
+        assert_eq!(joined(both.clone(), note(fallen)), both, "each once");
+        assert_eq!(joined(None, note(usual)), note(usual));
+        assert_eq!(joined(note(usual), None), note(usual));
+        assert_eq!(joined(None, None), None);
+        let many = (0..100).fold(None, |earlier, at| joined(earlier, note(&format!("note {at}"))));
+        assert!(many.is_some_and(|many| many.ends_with("note 7")), "as many as fit");
+    }
 }

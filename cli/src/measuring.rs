@@ -232,6 +232,10 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
     // Whatever came of it, the machine is as before.
     let as_before = unthrottled.map_or(Ok(()), Unthrottled::end);
     let finished = finished.map_err(words::error)?;
+    let no_load = match &finished.end {
+        ExperimentEnd::Load(why) => Some(anyhow!("{why}")),
+        _ => None,
+    };
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
     let outcome = Outcome {
         figures: finished.outcome,
@@ -257,7 +261,7 @@ pub(crate) fn measured<M: Measuring>(args: &M) -> Result<Measurement> {
         outputs,
         detail: args.detail(),
         baseline: None,
-        trouble: kept.err().or(as_before.err()).or(trouble),
+        trouble: kept.err().or(as_before.err()).or(trouble).or(no_load),
     })))
 }
 

@@ -210,7 +210,7 @@ impl Experiment for ResponseExperiment {
             floor,
             rows: Vec::new(),
         };
-        let (mut refused, mut lost) = (Vec::new(), false);
+        let (mut refused, mut lost, mut no_load) = (Vec::new(), false, None);
         for (number, (name, _)) in self.conditions.iter().enumerate() {
             if stop.load(Ordering::Relaxed) || lost {
                 break;
@@ -228,14 +228,25 @@ impl Experiment for ResponseExperiment {
                         break;
                     }
                 };
-            let ran = self.condition((number, &source), loading, stop)?;
+            let ran = match self.condition((number, &source), loading, stop) {
+                // What was measured before it is kept.
+                Err(ExperimentError::Load(why)) if number > 0 => {
+                    no_load = Some(why);
+                    break;
+                }
+                ran => ran?,
+            };
             refused.extend(ran.refused());
             let row = self.row(name, &ran, source.stamps_within());
             lost = row.lost.is_some();
             outcome.rows.push(row);
         }
         clock.discipline();
-        let end = if lost { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
+        let end = match no_load {
+            Some(why) => ExperimentEnd::Load(why),
+            None if lost => ExperimentEnd::Lost,
+            None => ExperimentEnd::by(stop),
+        };
         Ok(ExperimentOutcome {
             end,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),

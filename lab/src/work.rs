@@ -80,13 +80,22 @@ impl Experiment for WorkExperiment {
         let Context { loading, stop } = context;
         let (mut tallies, mut refused): (Vec<WorkTally>, Vec<Refusal>) = (Vec::new(), Vec::new());
         let (mut piece, mut clock, mut policy) = (None, None, self.thread.policy());
+        let mut no_load = None;
         for number in 0..self.conditions.len() {
             if stop.load(Ordering::Relaxed) && number > 0 {
                 break;
             }
             // Measured on the idle machine, where that comes first.
             let before = piece.take();
-            loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
+            match loading.begin(number, self.duration) {
+                Ok(()) => {}
+                // What was measured before it is kept.
+                Err(why) if number > 0 => {
+                    (piece, no_load) = (before, Some(why));
+                    break;
+                }
+                Err(why) => return Err(ExperimentError::Load(why)),
+            }
             let progress = ExperimentProgress {
                 left: self.duration,
                 condition: number,
@@ -117,7 +126,7 @@ impl Experiment for WorkExperiment {
             priority,
             rows: rows.map(|((name, _), tally)| tally.row(name, period_ns, least_ns)).collect(),
         };
-        let end = ExperimentEnd::by(stop);
+        let end = no_load.map_or_else(|| ExperimentEnd::by(stop), ExperimentEnd::Load);
         let clock = clock.ok_or(ExperimentError::Panic)?;
         Ok(ExperimentOutcome { end, ..ExperimentOutcome::of_thread(outcome, clock, refused) })
     }

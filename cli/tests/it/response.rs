@@ -149,6 +149,26 @@ fn a_competitor_of_equal_priority_and_a_load_are_conditions_of_their_own() {
 }
 
 #[test]
+fn a_load_that_does_not_start_leaves_what_was_measured_before_it() {
+    let dir = Dir::new("response-no-load");
+    let file = dir.path("result.json");
+    for kind in ["response", "work"] {
+        let mut command = punctual();
+        command.args(["measure", kind, "--duration", "100ms", "--load", "disk", "--json"]);
+        // The load writes there.
+        let out = command.arg(&file).env("TMPDIR", dir.path("missing")).output();
+        let out = out.expect("the program starts");
+        assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+        assert!(stderr(&out).contains("load disk did not start"), "{}", stderr(&out));
+        let result = json_file(&file);
+        assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"load".into()));
+        let rows = result[kind]["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 1, "{result}");
+        assert_eq!(rows[0]["condition"], "idle");
+    }
+}
+
+#[test]
 fn an_interrupt_keeps_what_there_is() {
     let dir = Dir::new("response-interrupted");
     let file = dir.path("result.json");

@@ -63,11 +63,20 @@ struct Responder {
     past: VecDeque<u64>,
     sessions: u64,
     answered: u64,
+    not_sent: u64,
     skipped: u64,
     others: Others,
 }
 
 impl Responder {
+    /// Counts what became of a frame that [`Responder::take`] gave: an answer, or none of one.
+    fn passed_on(&mut self, frame: Frame, is_sent: bool) {
+        if frame.kind == FrameKind::Answer {
+            let count = if is_sent { &mut self.answered } else { &mut self.not_sent };
+            *count += 1;
+        }
+    }
+
     /// The frame to send for an arrival; `None` where it has no answer.
     fn take(&mut self, arrival: &Arrival) -> Option<Frame> {
         match arrival.received {
@@ -123,7 +132,6 @@ impl Responder {
                 // The number is whatever the other side says.
                 self.skipped = self.skipped.saturating_add(frame.number - own.last - 1);
                 (own.last, own.seen_ns) = (frame.number, arrival.at_ns);
-                self.answered += 1;
                 Some(Frame { kind: FrameKind::Answer, ..frame })
             }
             _ => {
@@ -174,7 +182,7 @@ impl RespondExperiment {
         let length_ns = self.duration.map(|duration| duration.as_ns().max(0).unsigned_abs());
         let end_ns = length_ns.map_or(u64::MAX, |ns| now_ns(ClockId::Monotonic) + ns);
         let (mut responder, mut took) = (Responder::default(), Distribution::default());
-        let (mut not_sent, mut ended) = (0, None);
+        let mut ended = None;
         while !stop.load(Ordering::Relaxed) && ended.is_none() {
             let before_ns = now_ns(ClockId::Monotonic);
             if before_ns >= end_ns {
@@ -189,14 +197,16 @@ impl RespondExperiment {
                 }
             };
             let Some(frame) = responder.take(&arrival) else { continue };
-            match self.link.send(frame, arrival.from) {
+            let sent = self.link.send(frame, arrival.from);
+            responder.passed_on(frame, sent.is_ok());
+            match sent {
                 Ok(()) if frame.kind == FrameKind::Answer => {
                     let took_ns = now_ns(ClockId::Monotonic) - arrival.at_ns;
                     took.push(took_ns.cast_signed());
                 }
                 Ok(()) => {}
                 // One who is gone, or a full link, costs its answer alone.
-                Err(why) if why.kind() != ErrorKind::BrokenPipe => not_sent += 1,
+                Err(why) if why.kind() != ErrorKind::BrokenPipe => {}
                 Err(why) => ended = Some(why.to_string()),
             }
         }
@@ -209,7 +219,7 @@ impl RespondExperiment {
             sessions: responder.sessions,
             answered: responder.answered,
             skipped: responder.skipped,
-            not_sent,
+            not_sent: responder.not_sent,
             answer_ns: took.stats(),
             others: responder.others,
             ended,
@@ -252,8 +262,21 @@ mod tests {
             assert_eq!(responder.take(&arrival(FrameKind::Stimulus, 7, number, 3)), None);
         }
         assert_eq!(responder.take(&arrival(FrameKind::Hello, 7, 0, 4)), None, "replayed");
-        assert_eq!((responder.sessions, responder.answered, responder.skipped), (1, 2, 3));
+        assert_eq!((responder.sessions, responder.skipped), (1, 3));
         assert_eq!((responder.others.replayed, responder.others.foreign), (4, 1));
+    }
+
+    #[test]
+    fn what_the_link_does_not_take_is_no_answer() {
+        let mut responder = Responder::default();
+        let welcome = responder.take(&arrival(FrameKind::Hello, 7, 0, 0)).expect("a welcome");
+        responder.passed_on(welcome, false);
+        assert_eq!((responder.answered, responder.not_sent), (0, 0));
+        for number in 1..=3 {
+            let answer = responder.take(&arrival(FrameKind::Stimulus, 7, number, number));
+            responder.passed_on(answer.expect("an answer"), number != 2);
+        }
+        assert_eq!((responder.answered, responder.not_sent), (2, 1));
     }
 
     #[test]
@@ -287,10 +310,7 @@ mod tests {
                 None
             );
         }
-        assert_eq!(
-            (responder.answered, responder.skipped, responder.others.replayed),
-            (2, u64::MAX, 2)
-        );
+        assert_eq!((responder.skipped, responder.others.replayed), (u64::MAX, 2));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The firmware: commands from a console, a session over the line or the wire, its figures back.
 //!
-//! One loop that never waits while a session runs: it asks the clock, takes in what came, and does
-//! what the session says. What that is is the protocol's (`punctual-stimulator-protocol`).
+//! One loop that never waits while a session runs: it takes in what came, asks the clock, and does
+//! what the session says. What that is is the protocol's (`punctual-stimulator-protocol`). What the
+//! console says meanwhile is dropped: a message takes longer than the line can wait.
 #![no_std]
 #![no_main]
 
@@ -79,7 +80,8 @@ impl Stimulator {
             hardware::stimulate(false);
             self.low_at = None;
         }
-        if let Some(line) = self.output.read().and_then(|byte| self.console.push(byte)) {
+        let byte = self.output.read().filter(|_| self.session.is_none());
+        if let Some(line) = byte.and_then(|byte| self.console.push(byte)) {
             match line {
                 Ok(command) => self.begin(command, now),
                 Err(why) => refuse(&mut self.output, why).unwrap_or_default(),
@@ -89,11 +91,6 @@ impl Stimulator {
     }
 
     fn begin(&mut self, command: Command, now: u64) {
-        if self.session.is_some() {
-            // A UART takes all that is written.
-            let _written = self.output.write_str("error: a session runs; wait for its end\r\n");
-            return;
-        }
         self.session = Some(Session::new(command, hardware::random(), TICKS_PER_US, now));
     }
 

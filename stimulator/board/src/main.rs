@@ -57,8 +57,9 @@ fn main() -> ! {
 impl Stimulator {
     /// One look at everything.
     fn turn(&mut self) {
-        let now = self.ticks.now();
         if let Some(byte) = self.line.read() {
+            // Behind the byte: a stamp may be late, never early.
+            let now = self.ticks.now();
             self.decoder.push(byte);
             while let Some(received) = self.decoder.take() {
                 if let Some(session) =
@@ -69,6 +70,7 @@ impl Stimulator {
             }
         }
         let is_answered = hardware::is_answered();
+        let now = self.ticks.now();
         if is_answered
             && !self.was_answered
             && let Some(session) = self.session.as_mut().filter(|own| own.path() == Path::Edges)

@@ -82,6 +82,18 @@ fn parse(args: &[String], known: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
+/// The workspace of the fuzz target.
+pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
+
+/// Checks that the fuzz target compiles, for which stable is enough. Beside the workspace's own
+/// checks, so that what both depend on is not checked twice.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
+    let args = ["check", "--locked", "--manifest-path", MANIFEST, "--target-dir", "target"];
+    let mut cargo = process::cargo(root, &args);
+    // libFuzzer's C++ takes longer than the rest, and nothing is linked with it.
+    process::run(cargo.env("CUSTOM_LIBFUZZER_PATH", root.join("target/libfuzzer.a")))
+}
+
 /// Checks that the tools for fuzzing are there; the error says how to get them.
 fn present(root: &Path) -> Result<(), String> {
     if !process::on_path("cargo-fuzz") {

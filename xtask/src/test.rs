@@ -14,8 +14,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::{
-    attack, bare, generated, licences, msrv, package, packages, process, readme, tidy, versus, vm,
-    workspace,
+    attack, bare, fuzz, generated, licences, msrv, package, packages, process, readme, tidy,
+    versus, vm, workspace,
 };
 
 /// A step that counts no tests.
@@ -39,6 +39,7 @@ const AFTER: &[(&str, Step)] = &[
     ("package", |_| package::run(&[])),
     ("readme", readme::check),
     ("peers", versus::check_peers),
+    ("fuzz", fuzz::check),
     ("stimulator", stimulator),
     ("bare", bare::check),
     ("vm", |_| vm::run(&[])),
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     step_of_tests(&mut report, &root, ci);
     for (name, run) in AFTER {
-        match lacking(name).filter(|_| !ci) {
+        match (!ci).then(|| lacking(name, &root)).flatten() {
             Some(lack) => report.skip(name, lack),
             None => step(&mut report, name, || run(&root)),
         }
@@ -91,8 +92,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// The requirement of a step that this machine lacks; `None` when nothing.
-fn lacking(name: &str) -> Option<&'static str> {
+fn lacking(name: &str, root: &Path) -> Option<&'static str> {
     match name {
+        "peers" => workspace::lacking(root, versus::MANIFEST),
+        "fuzz" => workspace::lacking(root, fuzz::MANIFEST),
         "vm" => vm::lacking(),
         "bare" => bare::lacking(),
         _ => None,
@@ -124,7 +127,7 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
 
 fn format(root: &Path) -> Result<(), String> {
     process::run(&mut process::cargo(root, &["fmt", "--all", "--check"]))?;
-    for manifest in ["fuzz/Cargo.toml", "peers/Cargo.toml", STIMULATOR] {
+    for manifest in [fuzz::MANIFEST, versus::MANIFEST, STIMULATOR] {
         let args = ["fmt", "--all", "--manifest-path", manifest, "--check"];
         process::run(&mut process::cargo(root, &args))?;
     }

@@ -123,6 +123,27 @@ impl Package {
     }
 }
 
+/// What the build of the workspace of `manifest` lacks: crates that no registry gives here. A lock
+/// file or a manifest that is at fault is no such lack: the build says what it is.
+pub(crate) fn lacking(root: &Path, manifest: &str) -> Option<&'static str> {
+    let fetch = ["fetch", "--locked", "--manifest-path", manifest];
+    let errors = |args: &[&str]| {
+        let output = process::cargo(root, args).output().ok()?;
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let online = errors(&fetch)?;
+    let offline = errors(&[&fetch[..], &["--offline"]].concat())?;
+    is_for_want_of_crates(&online, &offline).then_some("its crates, which no registry gives here")
+}
+
+/// Judges by what `cargo fetch --locked` says with a network, and with `--offline`, which cargo
+/// names wherever it wants what only a registry has; it names `--locked` where the lock file is out
+/// of date.
+fn is_for_want_of_crates(online: &str, offline: &str) -> bool {
+    let is_stale = |errors: &str| errors.contains("--locked was passed");
+    !is_stale(online) && !is_stale(offline) && offline.contains("--offline")
+}
+
 /// The workspace's top folder: the one above this crate, wherever the clone was moved to.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
@@ -176,6 +197,22 @@ mod tests {
         let kinds: Vec<(&str, bool)> =
             packages[0].dependencies.iter().map(|d| (d.name.as_str(), d.dev)).collect();
         assert_eq!(kinds, [("b", false), ("c", true)]);
+    }
+
+    #[test]
+    fn crates_are_lacking_where_only_a_registry_has_them() {
+        let stale = "error: cannot update the lock file /a/Cargo.lock because --locked was passed \
+                     to prevent this\nhelp: remove the --locked flag and use --offline instead.";
+        let unreached = "Caused by: download of config.json failed";
+        let unknown = "error: no matching package named `libc` found\nAs a reminder, you're using \
+                       offline mode (--offline) which can cause resolution failures";
+        let broken = "error: failed to read `/a/Cargo.toml`";
+        assert!(is_for_want_of_crates(unreached, unknown));
+        assert!(!is_for_want_of_crates(stale, unknown), "one more dependency");
+        assert!(!is_for_want_of_crates(stale, stale));
+        assert!(!is_for_want_of_crates(unreached, stale));
+        assert!(!is_for_want_of_crates(broken, broken));
+        assert_eq!(lacking(&root(), "no-such-folder/Cargo.toml"), None);
     }
 
     #[test]

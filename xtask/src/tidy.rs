@@ -136,14 +136,14 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 
 /// Reads the tree; what is no UTF-8 text is left out.
 fn read(root: &Path) -> Result<Vec<File>, String> {
-    let paths = workspace::files(root)?;
-    Ok(paths
-        .iter()
-        .filter_map(|path| {
-            let text = std::fs::read_to_string(root.join(path)).ok()?;
-            Some(File::new(path, &text))
-        })
-        .collect())
+    let mut files = Vec::new();
+    for path in workspace::files(root)? {
+        let bytes = std::fs::read(root.join(&path)).map_err(|error| format!("{path}: {error}"))?;
+        if let Ok(text) = String::from_utf8(bytes) {
+            files.push(File::new(&path, &text));
+        }
+    }
+    Ok(files)
 }
 
 fn findings(root: &Path, files: &[File]) -> Result<Vec<Finding>, String> {

@@ -172,12 +172,28 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
         .collect();
     paths.sort();
     paths.dedup();
+    // What another repository around this tree ignores is not listed.
+    if paths.iter().all(|path| path != "Cargo.toml") {
+        return Err(format!(
+            "git ls-files in {}: no Cargo.toml among {} files (is this tree a clone of its own, or \
+             in a folder that another repository ignores?)",
+            root.display(),
+            paths.len()
+        ));
+    }
     Ok(paths)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_files_without_the_manifest_is_none() {
+        let why = files(&root().join("docs")).unwrap_err();
+        assert!(why.contains("no Cargo.toml among "), "{why}");
+        assert!(files(&root()).unwrap().contains(&"xtask/src/workspace.rs".to_owned()));
+    }
 
     #[test]
     fn what_cargo_prints_is_read() {

@@ -51,9 +51,11 @@ impl<'p> ShownProgram<'p> {
     /// Writes it into `folder`, beside a link to the tree of the name that it expects.
     fn write(&self, root: &Path, folder: &Path) -> std::io::Result<()> {
         fs::create_dir_all(folder.join("src"))?;
-        match symlink(root, folder.with_file_name("punctual")) {
-            Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(why),
-            _ => {}
+        let link = folder.with_file_name("punctual");
+        // Of a clone that this one was copied from, it leads there.
+        match fs::remove_file(&link) {
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
+            _ => symlink(root, link)?,
         }
         // A workspace of its own: it is no member of the one that it lies in.
         let manifest = format!(
@@ -92,6 +94,21 @@ mod tests {
         assert!(program.dependencies.ends_with("/punctual\" }\n"), "{}", program.dependencies);
         let without = page.replace("[dependencies]", "[profile.release]");
         assert!(ShownProgram::find(&without).expect_err("none").contains("[dependencies]"));
+    }
+
+    #[test]
+    fn a_program_lies_beside_this_tree_whatever_lay_there() {
+        let above = std::env::temp_dir().join(format!("punctual-readme-{}", std::process::id()));
+        let root = crate::workspace::root();
+        let program = ShownProgram { dependencies: "", main: "" };
+        for tree in [Path::new("/"), &root] {
+            fs::create_dir_all(above.join("program")).expect("writable");
+            let _none = fs::remove_file(above.join("punctual"));
+            symlink(tree, above.join("punctual")).expect("writable");
+            program.write(&root, &above.join("program")).expect("writable");
+            assert_eq!(fs::read_link(above.join("punctual")).expect("a link"), root);
+        }
+        fs::remove_dir_all(&above).expect("it was made here");
     }
 
     #[test]

@@ -256,8 +256,11 @@ impl InjectionPlan {
         if length_ns > LENGTH_NS_MAX {
             return refuse(format!("an injection of {length:?}: at most 50 ms"));
         }
-        if every_ns.saturating_mul(times.into()) > RUN_NS_MAX {
-            return refuse(format!("{times} injections, each {every:?}: at most a minute in all"));
+        // One that is longer than its interval begins behind the one before.
+        if every_ns.max(length_ns).saturating_mul(times.into()) > RUN_NS_MAX {
+            return refuse(format!(
+                "{times} injections of {length:?}, one in each {every:?}: at most a minute in all"
+            ));
         }
         if kind.is_real_time() && length_ns.saturating_mul(SHARE) > every_ns {
             return refuse(format!(
@@ -801,6 +804,7 @@ mod tests {
             new(hog, 20_001, ms(1), ms(0)),
             new(hog, 1, ms(1_000), ms(51)),
             new(hog, 10_000, ms(10), ms(1)),
+            new(Injection::Stop, 20_000, ms(3), ms(50)),
             new(hog, 10, ms(4), ms(2)),
             InjectionPlan::new(hog, Victim { priority: 98, ..victim() }, 1, (ms(4), ms(1)))
                 .map(drop),

@@ -3,15 +3,20 @@
 //!
 //! The loop is a thread of another program, pinned to a CPU or at least on one at this moment.
 //! Printed is the log: the thread that disturbed, then a line an interval: start and end in ns of
-//! CLOCK_MONOTONIC, and the CPU.
+//! CLOCK_MONOTONIC, and the CPU. SIGINT, SIGTERM and SIGHUP end it behind the disturbance that goes
+//! on, with the log of those that were done, and the loop is as it was before.
 
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual_host::root::Root;
 use punctual_lab::capture::{ThreadTarget, find_threads};
 use punctual_lab::inject::{Injection, InjectionPlan, RunningInjection, Victim};
-use punctual_os::affinity;
+use punctual_os::{affinity, signal};
+
+/// Time between two looks at a signal.
+const LOOK: Duration = Duration::from_millis(10);
 
 fn run() -> Result<(), String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -42,8 +47,13 @@ fn run() -> Result<(), String> {
     let priority = u8::try_from(priority).unwrap_or(1);
     let victim = Victim { cpu, other_cpu, priority, pid: thread.pid, tid };
     let plan = InjectionPlan::new(kind, victim, times, (every, length));
-    let running = RunningInjection::start(plan.map_err(|why| why.to_string())?);
-    let log = running.and_then(RunningInjection::wait).map_err(|why| why.to_string())?;
+    let plan = plan.map_err(|why| why.to_string())?;
+    signal::catch_stop().map_err(|why| format!("SIGINT cannot be caught: {why}"))?;
+    let running = RunningInjection::start(plan).map_err(|why| why.to_string())?;
+    while !running.is_over() && !signal::stop_flag().load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    let log = running.end().map_err(|why| why.to_string())?;
     println!("{} {} {}", log.name, log.tid, log.failed);
     for interval in log.intervals {
         println!("{} {} {}", interval.start_ns, interval.end_ns, interval.cpu);

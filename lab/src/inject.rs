@@ -711,6 +711,11 @@ impl RunningInjection {
         Ok(Self { stop, thread })
     }
 
+    /// Returns true once all were done, or none could be.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Ends it after the disturbance that goes on; what was done.
     ///
     /// # Errors
@@ -1014,7 +1019,9 @@ mod tests {
     fn one_that_shall_end_ends() {
         let running = RunningInjection::start(plan(Injection::Barriers, 10_000));
         let running = running.expect("a thread");
+        let is_whole = running.is_over();
         let log = running.end();
+        assert!(!is_whole || log.is_err(), "it goes on, unless it is refused");
         assert!(log.map_or(true, |log| log.intervals.len() < 10_000));
     }
 }

@@ -184,10 +184,11 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
             format!("error of A's interval that 95 % do not exceed, {}", overrunning.title());
         let row = PaperRow::new(id, &title, "µs", "")
             .measured(scatter.and_then(|scatter| Some(scatter.p95?.value / 1e3)))
-            .note(
-                "drawn and not measured there; here two tasks of 5 ms, every fifth cycle of B \
-                 takes 8 ms",
-            );
+            .note("drawn and not measured there; here two tasks of 5 ms");
+        let row = match overrunning {
+            Overrunning::None => row,
+            _ => row.note("every fifth cycle of B takes 8 ms"),
+        };
         match overrunning {
             Overrunning::Ended => row
                 .note("its body is cancelled within 2 ms of its next release, and never runs again")

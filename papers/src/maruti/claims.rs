@@ -347,7 +347,7 @@ impl<'r> Evidence<'r> {
     /// §6.1, the question that it leaves open.
     fn dispatch(self) -> PaperClaim {
         let [polled, timer] = [0, 1].map(|way| self.dispatched(way));
-        let claim = "From the caches a timer may dispatch more accurately than mdelay";
+        let claim = "A timer whose data are cached may dispatch more accurately than mdelay";
         let judged = PaperClaim::new("maruti.claim.dispatch", claim).test(ClaimTest {
             title: "99 % less the least, dispatch by timer over mdelay",
             unit: "times",

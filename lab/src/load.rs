@@ -30,7 +30,7 @@ use std::fmt;
 use kinds::find;
 use row::Start;
 
-pub use bounds::{LIMIT_MAX, LoadBounds};
+pub use bounds::{LIMIT_GRACE, LIMIT_MAX, LoadBounds};
 pub use child::run_child;
 pub use error::LoadError;
 pub(crate) use kinds::Polygons;
@@ -39,7 +39,7 @@ pub use launcher::{Launcher, Reexec};
 pub use protocol::LIMIT;
 pub use row::LoadRow;
 pub use stress_args::StressArgs;
-pub use supervisor::{READY_MAX, RunningLoads};
+pub use supervisor::RunningLoads;
 
 /// The most loads that run at once.
 const LOADS_MAX: usize = 16;

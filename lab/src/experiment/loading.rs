@@ -11,12 +11,8 @@ use super::{
     BackgroundLoads, ConditionBlock, ExperimentEvent, ExperimentProgress, LoopSoFar, Observer,
 };
 use crate::load::{
-    DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY_MAX, RunningLoads,
+    DEATHS_MAX, LIMIT_GRACE, Launcher, LoadBounds, LoadReport, LoadSpec, RunningLoads,
 };
-
-/// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
-/// others of its block may take to be ready, and half a minute for a machine that is behind.
-const GRACE: Duration = READY_MAX.saturating_add(Duration::from_secs(30));
 
 /// A condition of loads: its name, its loads, what each has done.
 struct LoadedCondition {
@@ -84,7 +80,7 @@ impl BackgroundLoads for Loading<'_> {
         if specs.is_empty() {
             return Ok(());
         }
-        let limit = Duration::from_nanos(length.as_ns().unsigned_abs()) + GRACE;
+        let limit = Duration::from_nanos(length.as_ns().unsigned_abs()) + LIMIT_GRACE;
         let bounds = LoadBounds { limit, ..self.bounds.clone() };
         let running = RunningLoads::start(specs, self.launcher, &bounds);
         self.running = Some(running.map_err(|why| why.to_string())?);
@@ -153,7 +149,7 @@ pub fn bounds(machine: &MachineFacts) -> LoadBounds {
         affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
     let isolated = machine.isolation.isolated();
     let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
-    LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(GRACE, cpus) }
+    LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(LIMIT_GRACE, cpus) }
 }
 
 /// Starts each load for a moment: those that start, and why the others do not. For loads that were

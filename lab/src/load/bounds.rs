@@ -10,9 +10,15 @@ use std::time::Duration;
 use rustix::fs::{Access, FsWord, access, statfs};
 
 use super::error::LoadError;
+use super::supervisor::READY_MAX;
 
-/// The longest limit of time: a week.
-pub const LIMIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
+/// others of its block may take to be ready, and half a minute for a machine that is behind.
+pub const LIMIT_GRACE: Duration = READY_MAX.saturating_add(Duration::from_secs(30));
+/// The longest block: a week.
+const BLOCK_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The longest limit of time: that of the longest block.
+pub const LIMIT_MAX: Duration = BLOCK_MAX.saturating_add(LIMIT_GRACE);
 /// Memory that one load may hold, all its workers together, in bytes.
 pub(super) const MEMORY_BYTES: usize = 256 << 20;
 
@@ -46,8 +52,16 @@ impl LoadBounds {
     /// [`LoadError::Bounds`].
     pub(super) fn check(&self) -> Result<(), LoadError> {
         let refuse = |why: &str| Err(LoadError::Bounds { why: why.to_owned() });
-        if self.limit.is_zero() || self.limit > LIMIT_MAX {
-            return refuse("the time limit must be greater than 0 and at most 7 days");
+        if self.limit.is_zero() {
+            return refuse("the time limit must be greater than 0");
+        }
+        if self.limit > LIMIT_MAX {
+            let block_s = self.limit.saturating_sub(LIMIT_GRACE).as_secs_f64();
+            return refuse(&format!(
+                "they can run for at most 7 days at a time ({} s; got {block_s} s): measure for a \
+                 shorter time, or without loads",
+                BLOCK_MAX.as_secs()
+            ));
         }
         if self.cpus.is_empty() || self.cpus.len() > punctual_os::affinity::CPUS_MAX as usize {
             return refuse("there must be at least one CPU to run on, and at most 8192");
@@ -140,5 +154,9 @@ mod tests {
         ] {
             assert!(matches!(bad.check(), Err(LoadError::Bounds { .. })), "{bad:?}");
         }
+        let of_block = |block: Duration| LoadBounds::new(block + LIMIT_GRACE, vec![0]).check();
+        assert_eq!(of_block(BLOCK_MAX), Ok(()));
+        let why = of_block(BLOCK_MAX + Duration::from_secs(1)).expect_err("longer").to_string();
+        assert!(why.contains("at most 7 days") && why.contains("got 604801 s"), "{why}");
     }
 }

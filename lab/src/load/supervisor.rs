@@ -30,7 +30,7 @@ use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 /// guest whose host has little time for it minutes.
 const READY: Patience = Patience { idle: Duration::from_secs(30), most: READY_MAX };
 /// The longest of that.
-pub const READY_MAX: Duration = Duration::from_secs(120);
+pub(super) const READY_MAX: Duration = Duration::from_secs(120);
 /// One that has CPU time has at most so long to end: as long as to be ready.
 const END: Duration = READY.idle;
 /// Between two looks at the processes.

@@ -7,9 +7,10 @@
 //! Rates of different loads are not comparable, and that of one load only on one machine: they show
 //! that it ran, and how much it was slowed.
 //!
-//! Common to all: never more workers than the CPUs given, at most 256 MiB of memory and 64 MiB of
-//! disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the parent
-//! however that ends. Nothing is sent to a machine but this one.
+//! Common to all: never more workers of each kind than the CPUs given (the stressors of `stress-ng`
+//! and the parts of `linuxcnc` are kinds of their own, and run beside each other), at most 256 MiB
+//! of memory and 64 MiB of disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and
+//! an end with the parent however that ends. Nothing is sent to a machine but this one.
 
 mod bounds;
 mod child;

@@ -28,7 +28,7 @@ pub struct LoadBounds {
     /// After so long a load ends by itself, in (0, [`LIMIT_MAX`]]. A safety net: give the length of
     /// the run and some seconds more, and call [`RunningLoads::stop`](super::RunningLoads::stop).
     pub limit: Duration,
-    /// The CPUs that loads run on, at least one; as many workers, at most, does a load have.
+    /// The CPUs that loads run on, at least one; a load has as many workers of each kind at most.
     pub cpus: Vec<u32>,
     /// Number of CPUs that are not isolated: the N of load `linuxcnc`; in [1, length of `cpus`].
     pub unisolated: usize,

@@ -137,7 +137,7 @@ impl StimulateExperiment {
         let lost = |why: io::Error| format!("the link was lost: {why}");
         for at in 0..self.stimuli().min(STIMULI_MAX) {
             let due_ns = first_ns + at * period_ns;
-            answers.until(&mut self.link, due_ns).map_err(lost)?;
+            answers.until(due_ns, |until_ns| self.link.receive(until_ns)).map_err(lost)?;
             // A signal may have ended the wait. Not the gate: the wait is for answers, and a
             // stimulus that is late by less than a period is sent all the same.
             let _interrupted = sleep_until_ns(due_ns);
@@ -311,12 +311,16 @@ impl Answers {
         }
     }
 
-    /// Takes in whatever arrives until an instant.
-    fn until(&mut self, link: &mut Link, until_ns: u64) -> io::Result<()> {
+    /// Takes in whatever arrives until an instant. That nothing arrived may be that instant, a
+    /// signal, or a frame that was damaged on its way: only the clock tells.
+    fn until(
+        &mut self,
+        until_ns: u64,
+        mut receive: impl FnMut(u64) -> io::Result<Option<Arrival>>,
+    ) -> io::Result<()> {
         while now_ns(ClockId::Monotonic) < until_ns {
-            match link.receive(until_ns)? {
-                Some(arrival) => self.take(&arrival),
-                None => return Ok(()),
+            if let Some(arrival) = receive(until_ns)? {
+                self.take(&arrival);
             }
         }
         Ok(())
@@ -358,6 +362,18 @@ mod tests {
         let Others { duplicates, replayed, foreign, wrong_version } = answers.others;
         assert_eq!((duplicates, replayed, foreign, wrong_version), (1, 4, 1, 0));
         assert!(!answers.welcome);
+    }
+
+    #[test]
+    fn a_wait_that_ends_with_nothing_is_followed_by_another() {
+        let mut answers = Answers::new(7, 1);
+        answers.sent.push(Sending { at_ns: 1_000, next_ns: 1_100 });
+        let answer = arrival(FrameKind::Answer, 7, 1, 1_030);
+        let mut waits =
+            [Ok(None), Ok(Some(answer)), Err(io::ErrorKind::BrokenPipe.into())].into_iter();
+        let ended = answers.until(u64::MAX, |_| waits.next().expect("it ends with the error"));
+        assert!(ended.is_err());
+        assert_eq!(answers.answered, 1);
     }
 
     #[test]

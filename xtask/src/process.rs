@@ -49,7 +49,7 @@ pub(crate) fn show(command: &Command) -> String {
     std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns true where a program of that name is on the path.
+/// Returns true where a program of that name is on the path; of an absolute path, where it is.
 pub(crate) fn on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
@@ -91,6 +91,7 @@ mod tests {
     #[test]
     fn the_path_is_searched() {
         assert!(on_path("sh") && !on_path("no-such-program"));
+        assert!(on_path("/bin/sh") && !on_path("/bin/no-such-program"));
     }
 
     #[test]

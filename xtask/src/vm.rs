@@ -4,8 +4,7 @@
 //! holds the command, the tests and a script; what the script printed is judged. Times under
 //! emulation mean nothing, so none is judged. Packages are kept in the user's cache (about 1 GB,
 //! 1.7 GB more for drivers of ours, see [`System`]); nothing is installed but, with `--install`,
-//! mmdebstrap, and for guests of AArch64 what builds for them. What a guest printed is in
-//! `target/vm/SCENARIO-KERNEL….log`.
+//! what makes guests and is missing. What a guest printed is in `target/vm/SCENARIO-KERNEL….log`.
 
 mod archive;
 mod programs;
@@ -121,13 +120,32 @@ impl Architecture {
         }
     }
 
+    /// The programs that make its guests, and the Debian packages of them.
+    const fn tools(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Amd64 => &[
+                ("mmdebstrap", "mmdebstrap"),
+                ("strip", "binutils"),
+                ("ldd", "libc-bin"),
+                (MKE2FS, "e2fsprogs"),
+                ("cc", "gcc"),
+                ("unshare", "util-linux"),
+            ],
+            Self::Arm64 => &[
+                (arm64::LINKER, "gcc-aarch64-linux-gnu"),
+                (programs::STRIP, "binutils-aarch64-linux-gnu"),
+            ],
+        }
+    }
+
+    /// The programs that are missing here, and their packages.
+    fn missing(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.tools().iter().copied().filter(|(program, _)| !process::on_path(program))
+    }
+
     /// The first program that is missing here of those that make its guests.
     fn lacking(self) -> Option<&'static str> {
-        let programs: &[&str] = match self {
-            Self::Amd64 => &["mmdebstrap", "strip", "ldd", "mke2fs", "cc", "unshare"],
-            Self::Arm64 => &[arm64::LINKER, programs::STRIP],
-        };
-        programs.iter().copied().find(|program| !process::on_path(program))
+        self.missing().next().map(|(program, _)| program)
     }
 }
 
@@ -199,7 +217,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     architectures.sort_unstable();
     architectures.dedup();
     if install {
-        crate::packages::install_one("mmdebstrap")?;
+        let all = [Architecture::Amd64].into_iter().chain(architectures.iter().copied());
+        for (_, package) in all.flat_map(Architecture::missing) {
+            crate::packages::install_one(package)?;
+        }
         if architectures.contains(&Architecture::Arm64) {
             programs::install_arm64()?;
         }
@@ -714,12 +735,15 @@ impl Disk {
     }
 }
 
+/// Where Debian has it, which is not on the path of an ordinary user.
+const MKE2FS: &str = "/sbin/mke2fs";
+
 /// Makes a disk of the files below `tree`.
 fn format(tree: &Path, disk: &Path, size: &str) -> Result<(), String> {
     if disk.exists() {
         fs::remove_file(disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     }
-    let mut mke2fs = Command::new("/sbin/mke2fs");
+    let mut mke2fs = Command::new(MKE2FS);
     mke2fs.args(["-q", "-t", "ext4", "-d"]).arg(tree).arg(disk).arg(size);
     process::run(&mut mke2fs)
 }

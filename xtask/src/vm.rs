@@ -536,6 +536,7 @@ struct System(PathBuf);
 impl System {
     /// Unpacks the packages unless they lie in the cache.
     fn of(packages: &Packages) -> Result<Self, String> {
+        let _turn = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         let Packages { suite, include, architecture } = packages;
         let short = include.split(',').nth(1).unwrap_or(include);
         let at = cache()?.join(format!("{suite}-{short}"));
@@ -545,18 +546,18 @@ impl System {
             println!("vm: unpacking {short} of Debian {suite} in {}", at.display());
             let failed = |error: std::io::Error| format!("{}: {error}", at.display());
             // Beside it first: another clone may be making the same.
-            let new = at.with_extension(format!("{}.new", std::process::id()));
+            let new = Unfinished::beside(&at);
             let mut mmdebstrap = Command::new("mmdebstrap");
             mmdebstrap.args(["--quiet", "--variant=extract", "--format=directory"]);
             mmdebstrap.arg(format!("--include={include}"));
             if *architecture == Architecture::Arm64 {
                 mmdebstrap.arg("--architectures=arm64");
             }
-            debian::unpack(&mut mmdebstrap, suite, &new)?;
+            debian::unpack(&mut mmdebstrap, suite, &new.0)?;
             if at.exists() {
                 fs::remove_dir_all(&at).map_err(failed)?;
             }
-            fs::rename(&new, &at).map_err(failed)?;
+            fs::rename(&new.0, &at).map_err(failed)?;
             fs::write(&stamp, wanted).map_err(failed)?;
         }
         Ok(Self(at))
@@ -601,6 +602,7 @@ impl System {
 
     /// A driver of ours, by the compiler of its packages, in a root that is theirs.
     fn built_driver(&self, name: &str) -> Result<Vec<u8>, String> {
+        let _turn = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         // Another clone may be building the same.
         let folder = format!("tmp/{name}.{}", std::process::id());
         let at = self.path(&folder);
@@ -634,6 +636,44 @@ impl System {
     fn modules(&self) -> Result<PathBuf, String> {
         let merged = self.path("usr/lib/modules");
         only(&if merged.is_dir() { merged } else { self.path("lib/modules") }, "")
+    }
+}
+
+/// Held by the lane that changes the cache: two may want the same system at once.
+static CACHE: Mutex<()> = Mutex::new(());
+
+/// A folder that is being made in the cache, and goes with its holder unless it got another name.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// What its name ends with, behind the number of the process that makes it.
+    const END: &'static str = "new";
+
+    /// Makes nothing yet. What processes that are gone left beside `at`, is removed.
+    fn beside(at: &Path) -> Self {
+        let siblings = at.parent().and_then(|cache| fs::read_dir(cache).ok());
+        for sibling in siblings.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let maker = Self::maker(&sibling);
+            if maker.is_some_and(|maker| !Path::new("/proc").join(maker.to_string()).exists()) {
+                drop(Self(sibling));
+            }
+        }
+        Self(at.with_extension(format!("{}.{}", std::process::id(), Self::END)))
+    }
+
+    /// The number of the process that makes the folder of this name, `SYSTEM.NUMBER.new`.
+    fn maker(path: &Path) -> Option<u32> {
+        let name = path.file_name()?.to_str()?.strip_suffix(Self::END)?.strip_suffix('.')?;
+        name.rsplit_once('.')?.1.parse().ok()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let Self(folder) = self;
+        if folder.exists() && fs::remove_dir_all(&folder).is_err() {
+            println!("vm: {}: left over, remove it", folder.display());
+        }
     }
 }
 
@@ -716,20 +756,21 @@ impl Disk {
         let failed = |error: std::io::Error| format!("{}: {error}", at.display());
         fs::create_dir_all(&at).map_err(failed)?;
         // Where another clone makes the same meanwhile, each in its own.
-        let tree = at.join(format!("tree.{}", std::process::id()));
+        let new = Unfinished::beside(&at.join("tree"));
+        let tree = &new.0;
         let mut mmdebstrap = Command::new("mmdebstrap");
         mmdebstrap.args(["--quiet", "--variant=minbase", "--format=directory"]);
         mmdebstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
         mmdebstrap.arg(format!("--include={PACKAGES}"));
-        debian::unpack(&mut mmdebstrap, SUITE, &tree)?;
+        debian::unpack(&mut mmdebstrap, SUITE, tree)?;
         let mut change = Command::new("sh");
-        change.args(["-c", CHANGE, "sh"]).arg(&tree).env("UNIT", UNIT);
+        change.args(["-c", CHANGE, "sh"]).arg(tree).env("UNIT", UNIT);
         process::run(&mut change)?;
         for (name, to) in [("vmlinuz-", &disk.kernel), ("initrd.img-", &disk.initrd)] {
             fs::copy(only(&tree.join("boot"), name)?, to).map_err(failed)?;
         }
-        format(&tree, &disk.root, "1500M")?;
-        fs::remove_dir_all(&tree).map_err(failed)?;
+        format(tree, &disk.root, "1500M")?;
+        drop(new);
         fs::write(&stamp, wanted).map_err(failed)?;
         Ok(disk)
     }
@@ -1123,6 +1164,25 @@ mod tests {
             }
         }
         assert!(named(&["none".to_owned()]).is_err_and(|why| why.contains("follow")));
+    }
+
+    #[test]
+    fn what_was_not_finished_goes_with_its_maker() {
+        let cache = std::env::temp_dir().join(format!("punctual-vm-test-{}", std::process::id()));
+        // No process has so high a number (kernel.pid_max is at most 2^22).
+        let gone = cache.join("trixie-linux.4194305.new");
+        let others = ["trixie-linux", "trixie-linux.made", "sid.new", "trixie-linux.1.new"];
+        for folder in others.map(|name| cache.join(name)).iter().chain([&gone]) {
+            fs::create_dir_all(folder.join("usr")).expect("writable");
+        }
+        let new = Unfinished::beside(&cache.join("trixie-linux"));
+        assert!(!gone.exists() && others.iter().all(|name| cache.join(name).is_dir()));
+        let made = cache.join(format!("trixie-linux.{}.new", std::process::id()));
+        fs::create_dir_all(made.join("usr")).expect("writable");
+        assert_eq!(Unfinished::maker(&made), Some(std::process::id()));
+        drop(new);
+        assert!(!made.exists());
+        fs::remove_dir_all(&cache).expect("it was made here");
     }
 
     #[test]

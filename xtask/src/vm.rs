@@ -1057,8 +1057,10 @@ impl Standstills<'_> {
         let goes_on =
             |step: &&str| has(format!("step: {step}\n")) && !has(format!("ended: {step} "));
         if self.steps.iter().any(goes_on) {
+            // The shell's own: a program of that name is in a package that may be missing.
             let signal = |name: &str| {
-                process::run(Command::new("kill").args([name, &guest.id().to_string()]))
+                let kill = format!("kill {name} {}", guest.id());
+                process::run(Command::new("sh").args(["-c", &kill]))
             };
             signal("-STOP")?;
             // At least so long; how much longer does not matter.
@@ -1075,24 +1077,29 @@ impl Standstills<'_> {
     }
 }
 
-/// Waits for the guest's end, and has `look` at it meanwhile.
+/// Waits for the guest's end, and has `look` at it meanwhile. Where it does not end by itself, or
+/// cannot be looked at, it is ended.
 fn wait(
     mut child: Child,
     end: Instant,
     mut look: impl FnMut(&Child) -> Result<(), String>,
 ) -> Result<(), String> {
-    while Instant::now() < end {
-        if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
-            return Ok(());
+    let mut ended = || {
+        while Instant::now() < end {
+            if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
+                return Ok(());
+            }
+            look(&child)?;
+            // A look now and then.
+            thread::sleep(LOOK);
         }
-        look(&child)?;
-        // A look now and then.
-        thread::sleep(LOOK);
-    }
-    // Our own child, not waited for yet.
-    let _ = child.kill();
-    let _ = child.wait();
-    Err("the guest was not done in time".to_owned())
+        Err("the guest was not done in time".to_owned())
+    };
+    ended().inspect_err(|_| {
+        // Our own child, not waited for yet.
+        let _ = child.kill();
+        let _ = child.wait();
+    })
 }
 
 /// The text that a guest printed.
@@ -1183,6 +1190,30 @@ mod tests {
         drop(new);
         assert!(!made.exists());
         fs::remove_dir_all(&cache).expect("it was made here");
+    }
+
+    #[test]
+    fn a_guest_that_cannot_be_looked_at_is_ended() {
+        let guest = Command::new("sleep").arg("600").spawn().expect("sleep");
+        let id = guest.id();
+        let end = Instant::now() + Duration::from_secs(300);
+        assert_eq!(wait(guest, end, |_| Err("no kill".to_owned())), Err("no kill".to_owned()));
+        assert!(!Path::new(&format!("/proc/{id}")).exists(), "it was waited for");
+    }
+
+    #[test]
+    fn a_guest_stands_still_during_a_step_alone() {
+        let mut guest = Command::new("sleep").arg("600").spawn().expect("sleep");
+        let port = std::env::temp_dir().join(format!("punctual-vm-port-{}", std::process::id()));
+        let mut standstills = Standstills { steps: &["stood"], count: 0 };
+        for (printed, count) in [("step: one\n", 0), ("step: stood\n", 1), ("step: one\n", 1)] {
+            fs::write(&port, printed).expect("writable");
+            assert_eq!(standstills.look(&guest, &[&port]), Ok(()));
+            assert_eq!(standstills.count, count, "{printed}");
+        }
+        fs::remove_file(&port).expect("it was made here");
+        assert_eq!(guest.try_wait().expect("a child"), None, "it goes on");
+        guest.kill().and_then(|()| guest.wait()).expect("a child");
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub enum OnOverrun {
     Burst(u32),
     /// The next release is a period after the finish: none is missed, the phase moves.
     Delay,
-    /// As `Skip`, and its cancel token is set at the release that it overran (AnT §3.1).
+    /// As `Skip`, and its cancel token is set at the release that it overran. AnT (§3.1) ends such
+    /// a task for good; this one has its next release.
     Terminate,
     /// The executive ends, so that all outputs can go to their safe state.
     Stop,

@@ -116,8 +116,8 @@ fn in_first_namespaces(read_link: impl Fn(&str) -> Option<PathBuf>) -> Result<()
     if pids.as_deref() != Some(Path::new(FIRST_NAMESPACE)) {
         let pids = pids.map_or_else(|| "unknown".to_owned(), |link| link.display().to_string());
         return Err(format!(
-            "this is not the first PID namespace ({FIRST_NAMESPACE}) but {pids}, as in a container: \
-             the kernel could give the devices back to the network of the host; run it on the host"
+            "this is {pids}, not the first PID namespace ({FIRST_NAMESPACE}), as in a container: \
+             the kernel could give the devices back to its host; run it on the host"
         ));
     }
     let network = |process: &str| read_link(&format!("/proc/{process}/ns/net"));

@@ -98,8 +98,9 @@ fn loads_elsewhere(measured: &CpuList, loads: &CpuList) -> Option<String> {
     let named = |cpus: &CpuList| format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" });
     (!loads.is_empty() && !apart.is_empty()).then(|| {
         format!(
-            "the loads ran on {}, not on the measured {}, which isolcpus= takes from processes; \
-             started by `taskset -c {apart}`, this command has all its threads there, loads too",
+            "the loads ran on {}, not on the measured {}: this process was started without it \
+             (isolcpus=, a cpuset or taskset); started by `taskset -c {apart}`, it has all its \
+             threads there, loads too",
             named(loads),
             named(&apart),
         )
@@ -284,9 +285,9 @@ mod tests {
         assert_eq!(
             loads_elsewhere(&list("2-3"), &list("0-2")).as_deref(),
             Some(
-                "the loads ran on CPUs 0-2, not on the measured CPU 3, which isolcpus= takes from \
-                 processes; started by `taskset -c 3`, this command has all its threads there, \
-                 loads too"
+                "the loads ran on CPUs 0-2, not on the measured CPU 3: this process was started \
+                 without it (isolcpus=, a cpuset or taskset); started by `taskset -c 3`, it has \
+                 all its threads there, loads too"
             )
         );
     }

@@ -41,6 +41,7 @@ use punctual_lab::tasks::{TASKS_MAX, TaskFile};
 use punctual_trace::capture::{self, CaptureFormat};
 use punctual_trace::decode::{Decoder, RecordPlace};
 use punctual_trace::encode::own_formats;
+use punctual_trace::event::TraceEvent;
 use punctual_trace::format::EventFormat;
 use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
 use punctual_trace::perf_stream::{PerfSource, PerfStream, StreamItem};
@@ -182,10 +183,25 @@ fn trace_capture(data: &[u8]) {
         let mut writer = NdjsonWriter::new(Vec::new(), facts.clock(), symbols).expect("to memory");
         events.iter().for_each(|event| writer.write(event).expect("to memory"));
         let bytes = writer.finish().expect("to memory");
-        let mut again = capture::open(std::io::Cursor::new(bytes)).expect("what was written");
-        let count = std::iter::from_fn(|| again.next_event().expect("what was written")).count();
+        let mut again = capture::open(std::io::Cursor::new(&bytes)).expect("what was written");
+        let same: Vec<TraceEvent> =
+            std::iter::from_fn(|| again.next_event().expect("what was written")).collect();
         // Lines that became too long are the only ones that do not come back.
-        assert!(count as u64 + again.facts().counts().undecodable == events.len() as u64);
+        let undecodable = again.facts().counts().undecodable;
+        assert_eq!(same.len() as u64 + undecodable, events.len() as u64);
+        // Each reader numbers the names of functions for itself, so lines are compared.
+        let symbols = again.facts().symbols().clone();
+        let mut writer = NdjsonWriter::new(Vec::new(), facts.clock(), symbols).expect("to memory");
+        same.iter().for_each(|event| writer.write(event).expect("to memory"));
+        let rewritten = writer.finish().expect("to memory");
+        let mut lines = bytes.split(|&byte| byte == b'\n');
+        for line in rewritten.split(|&byte| byte == b'\n') {
+            let text = String::from_utf8_lossy(line);
+            assert!(lines.any(|written| written == line), "was not written before: {text}");
+        }
+        if undecodable == 0 && facts.symbols().functions().next().is_none() {
+            assert_eq!(same, events);
+        }
     }
 }
 
@@ -209,14 +225,27 @@ fn trace_format(data: &[u8]) {
     }
 }
 
-/// A name that was found leads back to an address at or before the one that was asked for.
+/// The bytes behind the beginning of a function that are taken for its code.
+const FUNCTION_BYTES: u64 = 1 << 20;
+
+/// Each function is found at its beginning, and an address around one in the function that a walk
+/// over all of them finds.
 fn trace_kallsyms(data: &[u8]) {
     let symbols = Symbols::parse(data).expect("a short one");
     assert!(!symbols.is_hidden() || symbols.is_empty());
-    for chunk in data.as_chunks().0.iter().take(100) {
-        let address = u64::from_le_bytes(*chunk);
-        if let Some(symbol) = symbols.find(address) {
-            assert!(symbol.offset <= address && !symbol.name.is_empty());
+    let functions: Vec<(u64, &str)> = symbols.functions().collect();
+    assert_eq!(functions.len(), symbols.len());
+    for &(begins, name) in functions.iter().take(20) {
+        assert!(!name.is_empty(), "a function without a name at {begins:#x}");
+        for offset in [-1, 0, 1, FUNCTION_BYTES.cast_signed()] {
+            let Some(address) = begins.checked_add_signed(offset) else { continue };
+            let before = functions.iter().filter(|(begins, _)| *begins <= address);
+            let walked = before
+                .max_by_key(|(begins, _)| *begins)
+                .map(|&(begins, name)| (name, address - begins))
+                .filter(|&(_, offset)| offset < FUNCTION_BYTES);
+            let found = symbols.find(address).map(|symbol| (symbol.name, symbol.offset));
+            assert_eq!(found, walked, "{address:#x}");
         }
     }
 }
@@ -313,7 +342,8 @@ fn read_as(format: &Format, data: &[u8]) {
     match (whole, pieces) {
         (Ok(whole), Ok(pieces)) => {
             assert!(!whole.runs.is_empty(), "a file without a run");
-            assert_eq!(whole.runs.len(), pieces.runs.len());
+            // Figures that are no numbers differ from themselves, and not as text.
+            assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
             whole.runs.iter().for_each(sound);
         }
         (Err(whole), Err(pieces)) => {
@@ -476,7 +506,9 @@ impl Folder {
         let memory = Path::new("/dev/shm");
         let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let folder = above.join(format!("punctual-facts-{}-{count}", std::process::id()));
-        fs::create_dir_all(&folder).expect("the temporary folder is writable");
+        // Of a fuzzer that ended in the middle, and had this number of a process.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("the temporary folder is writable");
         Self(folder)
     }
 }

@@ -191,7 +191,7 @@ struct Ended {
     /// The counts of the task that was removed, at its removal.
     removed: Option<Counts>,
     refusals: Vec<(WorkRunner, String)>,
-    recorded: Vec<(WorkRunner, Option<(u64, u64)>)>,
+    recorded: Vec<(WorkRunner, (u64, u64))>,
 }
 
 /// The time that a run takes that ends by its time.
@@ -408,7 +408,7 @@ fn judge(run: Run, ended: &Ended) -> (Vec<(WorkRunner, Counted)>, Vec<String>) {
         let counts = removed.unwrap_or_else(|| summary.task(name).expect("there").counts);
         let Counts { ran, missed, censored, .. } = counts;
         let recorded = recorded.iter().find(|(of_kind, _)| *of_kind == kind);
-        let recorded = recorded.and_then(|(_, recorded)| *recorded);
+        let recorded = recorded.map(|&(_, recorded)| recorded);
         let releases = least..=most;
         tasks.push((kind, Counted { releases, ran, missed, censored, unattended, recorded }));
     };

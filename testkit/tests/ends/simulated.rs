@@ -207,18 +207,22 @@ impl Subject {
     }
 }
 
-/// Samples and missed releases that a sample file has of the run of this name.
-pub(crate) fn recorded(file: &Path, name: &str) -> Option<(u64, u64)> {
-    let mut reader = SampleFileReader::open(std::fs::File::open(file).ok()?).expect("a file");
-    let run = reader.info().runs.iter().position(|run| run.name == name)?;
+/// Samples and missed releases that a sample file, which was to be written, has of the run of this
+/// name.
+pub(crate) fn recorded(file: &Path, name: &str) -> (u64, u64) {
+    let opened = std::fs::File::open(file).unwrap_or_else(|why| panic!("{name}: no file: {why}"));
+    let mut reader = SampleFileReader::open(opened).expect("a sample file");
+    let run = reader.info().runs.iter().position(|run| run.name == name);
+    let run = run.unwrap_or_else(|| panic!("the file has no run {name}"));
     while reader.next_block().is_some() {}
-    let RunCounts { samples, missed, unrecorded } = reader.counts(run)?;
+    let RunCounts { samples, missed, unrecorded } = reader.counts(run).expect("it has that run");
     assert_eq!(unrecorded, 0, "{name}");
-    Some((samples, missed))
+    (samples, missed)
 }
 
-fn counted(counts: &Counts, releases: u64, recorded: Option<(u64, u64)>) -> Counted {
+fn counted(counts: &Counts, releases: u64, recorded: (u64, u64)) -> Counted {
     let Counts { ran, missed, censored, .. } = *counts;
+    let recorded = Some(recorded);
     Counted { releases: releases..=releases, ran, missed, censored, unattended: 0, recorded }
 }
 

@@ -207,4 +207,55 @@ pub(crate) mod tests {
         assert_eq!(quotient(Some(1.0), Some(0.0)), None);
         assert_eq!(quotient(Some(1.0), Some(-3.0)), None, "of an early wake there is no ratio");
     }
+
+    fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(object) => {
+                found.extend(object.keys().cloned());
+                object.values().for_each(|value| keys(value, found));
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_page_names_each_key_of_a_result() {
+        let table = Table {
+            period_ns: 1,
+            phase: "zero",
+            phase_ns: 0,
+            load: None,
+            equal_cpu: false,
+            policy: String::new(),
+            rows: vec![row("adaptive", None, None)],
+            loads: vec![Period {
+                name: String::new(),
+                rate: None,
+                unit: String::new(),
+                note: None,
+            }],
+            warnings: Vec::new(),
+        };
+        let report = Report {
+            tool: "",
+            kernel: String::new(),
+            cpu_model: String::new(),
+            versions: vec![Version { name: String::new(), version: String::new() }],
+            clock: "",
+            load_average: None,
+            cpu: 0,
+            block_ns: 0,
+            tables: vec![table],
+        };
+        let mut found = Vec::new();
+        keys(&serde_json::to_value(&report).expect("plain data"), &mut found);
+        let page = include_str!("../../docs/peers.md");
+        let part = page.split("## As JSON").nth(1).expect("its part of the page");
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words: Vec<&str> = part.split(|c| !is_word(c)).collect();
+        for key in found {
+            assert!(words.contains(&key.as_str()), "docs/peers.md does not name {key}");
+        }
+    }
 }

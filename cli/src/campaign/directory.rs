@@ -5,6 +5,7 @@
 //! through that, whatever becomes of the directory's name.
 
 use std::fs::{self, File};
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -39,13 +40,23 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
 /// Reads the state of a campaign; `None` where there is none.
 ///
 /// # Errors
-/// No state there can be read.
+/// No state there can be read, or nobody here may see whether there is one.
 pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
-    newest(dir, |state| {
-        let path = dir.join(state);
-        let exists = path.symlink_metadata().is_ok();
-        exists.then(|| regular(&path)).transpose()
-    })
+    let mut there = Vec::new();
+    for state in STATES {
+        match dir.join(state).symlink_metadata() {
+            Ok(_) => there.push(state),
+            Err(why) if matches!(why.kind(), NotFound | NotADirectory) => {}
+            Err(why) => {
+                let way_out = match why.kind() {
+                    PermissionDenied => " (where it is another user's campaign, use sudo)",
+                    _ => "",
+                };
+                bail!("{}: cannot look for a campaign: {why}{way_out}", dir.display());
+            }
+        }
+    }
+    newest(dir, |state| there.contains(&state).then(|| regular(&dir.join(state))).transpose())
 }
 
 /// The newest whole state of those that `open` finds.
@@ -232,6 +243,19 @@ mod tests {
             .expect("writable");
         assert!(read(&path).is_err(), "none is whole: no new one begins over them");
         fs::remove_dir_all(&path).expect("it was made here");
+    }
+
+    #[test]
+    fn where_nobody_may_look_there_may_be_a_campaign() {
+        let path = dir("closed");
+        assert!(read(&path).expect("absent").is_none());
+        // As root there is no other place that cannot be looked into.
+        std::os::unix::fs::symlink(&path, &path).expect("writable");
+        let why = read(&path).expect_err("a loop").to_string();
+        assert!(why.contains("cannot look for a campaign: Too many levels"), "{why}");
+        fs::remove_file(&path).and_then(|()| fs::write(&path, "")).expect("writable");
+        assert!(read(&path).expect("a file").is_none());
+        fs::remove_file(&path).expect("it was made here");
     }
 
     #[test]

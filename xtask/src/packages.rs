@@ -172,7 +172,7 @@ fn apt_get(args: &[&str]) -> Command {
     command
 }
 
-/// The file with the list of what is installed, as the list was then.
+/// The file with the version of Python and the list of what is installed, as the list was then.
 const STAMP: &str = "installed.txt";
 /// Where the list is.
 const LIST: &str = "xtask/src/test/python.txt";
@@ -183,7 +183,8 @@ pub(crate) fn install_python(root: &Path) -> Result<(), String> {
     let wanted = std::fs::read_to_string(&list).map_err(|error| format!("{LIST}: {error}"))?;
     let home = root.join("target/python");
     let stamp = home.join(STAMP);
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let is_stamped = |state| std::fs::read_to_string(&stamp).is_ok_and(|then| then == state);
+    if stamp_text(&home, &wanted).is_ok_and(is_stamped) {
         println!("python: {} is as {LIST} says", home.display());
         return Ok(());
     }
@@ -194,7 +195,16 @@ pub(crate) fn install_python(root: &Path) -> Result<(), String> {
     process::run(&mut pip).map_err(|error| {
         format!("{error} (no network, or no wheel for this Python: tests that need it are skipped)")
     })?;
-    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+    let text = stamp_text(&home, &wanted)?;
+    std::fs::write(&stamp, text).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// What the stamp of an environment says: the version that its packages are for, which an upgrade
+/// of the system changes, and the list.
+fn stamp_text(home: &Path, list: &str) -> Result<String, String> {
+    let version = ["-c", "import sys; print(*sys.version_info[:2])"];
+    let version = process::output(Command::new(home.join("bin/python")).args(version))?;
+    Ok(format!("Python {}\n{list}", String::from_utf8_lossy(&version).trim()))
 }
 
 #[cfg(test)]
@@ -215,6 +225,18 @@ mod tests {
             assert!(!programs.is_empty() && !purpose.is_empty(), "{name}");
             assert!(PACKAGES[..index].iter().all(|earlier| earlier.name != *name), "{name} twice");
         }
+    }
+
+    #[test]
+    fn the_stamp_of_an_environment_has_the_version_of_its_interpreter() {
+        let home = std::env::temp_dir().join(format!("punctual-python-{}", std::process::id()));
+        std::fs::create_dir_all(home.join("bin")).unwrap();
+        let python = home.join("bin/python");
+        assert!(stamp_text(&home, "a==1\n").is_err(), "it is gone");
+        std::os::unix::fs::symlink("/bin/echo", &python).unwrap();
+        let text = stamp_text(&home, "a==1\n").unwrap();
+        assert!(text.starts_with("Python -c import sys") && text.ends_with("\na==1\n"), "{text}");
+        std::fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]

@@ -1055,13 +1055,19 @@ impl Blame {
         }
     }
 
-    /// Its timer expires after it lost the CPU on the way into its sleep: it waits for the CPU
-    /// already, and goes on without sleeping once it has it.
+    /// What it was to wait for comes after it lost the CPU on the way into its sleep: it waits for
+    /// the CPU already, and goes on without sleeping once it has it. Where that is no timer it may
+    /// have been on its way to wait for a lock or a page, in the middle of its work, which its
+    /// state does not show: it is counted, and is in no figure.
     fn woken_while_preempted(&mut self, place: usize, now: Moment, expiring: Option<Expiry>) {
-        if let Some(expiring) = self.own_expiry(place, expiring)
-            && !self.threads[place].has_release()
-        {
-            self.release(place, now, expiring);
+        match expiring {
+            _ if self.threads[place].has_release() => {}
+            None => self.threads[place].count_unmatched_preempted(),
+            Some(_) => {
+                if let Some(expiring) = self.own_expiry(place, expiring) {
+                    self.release(place, now, expiring);
+                }
+            }
         }
     }
 

@@ -475,6 +475,12 @@ impl Thread {
         }
     }
 
+    /// Counts a waking of a thread that lost its CPU on the way into its sleep, where that is no
+    /// expiry of a timer of its own.
+    pub(crate) const fn count_unmatched_preempted(&mut self) {
+        self.unmatched += 1;
+    }
+
     /// It waits for its CPU already when the recording begins.
     pub(crate) const fn find_ready(&mut self, at_ns: u64) {
         if self.activation.is_none() {

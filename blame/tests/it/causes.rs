@@ -1498,6 +1498,24 @@ fn a_thread_that_another_wakes_is_released_by_that() {
 }
 
 #[test]
+fn a_thread_that_another_wakes_on_its_way_to_sleep_is_counted_and_in_no_figure() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        // The last ones are preempted, and still on the run queue: on their way to which sleep?
+        let (state, next) = if cycle < 40 { (1, idle()) } else { (0x100, hog()) };
+        scenario.switch(at - 500 * US, 0, state, next);
+        scenario.switch(at - 10 * US, 1, 0, cat());
+        scenario.wake(at, 1, servo(), 0);
+        scenario.switch(at + US, 1, 1, idle());
+        scenario.switch(at + if cycle < 40 { 6 * US } else { 96 * US }, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.threads[0].figures.unmatched), (40, 12));
+}
+
+#[test]
 fn a_waker_that_works_on_above_its_thread_is_not_to_be_lowered() {
     let mut scenario = Scenario::new();
     for cycle in 0..52_u64 {

@@ -150,6 +150,11 @@ impl KernelName {
         let kept = |word: &str| plain(word).into_boxed_str();
         Self { release: release.map(kept), machine: machine.map(kept) }
     }
+
+    /// Returns true where it is known to be one of x86: `x86_64`, `i686`.
+    fn is_x86(&self) -> bool {
+        matches!(self.machine.as_deref(), Some("x86_64" | "i386" | "i486" | "i586" | "i686"))
+    }
 }
 
 /// The facts of a capture: those in its head, and those that were found while it was read.
@@ -306,8 +311,11 @@ impl CaptureFacts {
             // Both say the same; where one is missing the other is used.
             let also = if wanted.name == "sched_waking" { "sched_wakeup" } else { wanted.name };
             let is_shown = |name: &str| self.has_recorded(name);
-            let is_recorded =
-                is_shown(wanted.name) || is_shown(also) || wanted.is_shown_by_another(is_shown);
+            // perf.data names what was selected: on x86 that of AArch64 shows nothing.
+            let may_be_another = wanted.system != "irq_vectors" || !self.kernel.is_x86();
+            let is_recorded = is_shown(wanted.name)
+                || is_shown(also)
+                || may_be_another && wanted.is_shown_by_another(is_shown);
             if !is_recorded && wanted.name != last {
                 untold.push(Untold::Event(wanted));
             }
@@ -535,7 +543,7 @@ impl From<SymbolsError> for CaptureError {
 
 #[cfg(test)]
 mod tests {
-    use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, Untold};
+    use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, KernelName, Untold};
 
     #[test]
     fn what_is_missing_is_said_once() {
@@ -556,6 +564,9 @@ mod tests {
         facts.record("ipi", "ipi_exit");
         assert_eq!(missing(&facts, "call_function_exit"), 0, "that of AArch64 shows it");
         assert_eq!(missing(&facts, "thermal_apic_exit"), 0);
+        let x86 = KernelName::of_uname("Linux box 6.18.0 x86_64");
+        let on_x86 = CaptureFacts { kernel: x86, ..facts.clone() };
+        assert_eq!(missing(&on_x86, "call_function_exit"), 1, "a selected event shows nothing");
         assert_eq!(missing(&facts, "call_function_entry"), 1);
         facts.record("irq_vectors", "local_timer_entry");
         assert_eq!(missing(&facts, "local_timer_entry"), 0);

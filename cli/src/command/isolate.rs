@@ -83,7 +83,7 @@ impl Execute for IsolateArgs {
         let ended = match isolate(&partition, &plan, &mut journal, &boot) {
             Ok(()) => {
                 move_others(&partition, &machine);
-                wait_for(command(self, (cpus, &partition.group))?)
+                command(self, (cpus, &partition.group)).and_then(wait_for)
             }
             Err(why) => Err(why),
         };

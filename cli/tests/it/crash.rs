@@ -199,8 +199,9 @@ fn a_sample_file_that_is_removed_or_cut_off_meanwhile_is_noticed_and_all_else_is
 fn a_disk_that_is_full_is_said_in_the_result_and_all_else_is_written() {
     let dir = Dir::new("full-disk");
     let (file, result) = (dir.path("samples"), dir.path("result.json"));
-    // A limit on the length of files stands for the disk; in blocks of 512 bytes.
-    let limited = "ulimit -f 128 && exec \"$0\" measure periodic --period 100us --duration 2s \
+    // A limit on the length of files stands for the disk; in blocks of 512 bytes. A result has up
+    // to some 100 KB, the samples 1.4 MB.
+    let limited = "ulimit -f 1024 && exec \"$0\" measure periodic --period 100us --duration 4s \
                    --samples \"$1\" --json \"$2\"";
     let mut shell = Command::new("sh");
     let out = shell.args(["-c", limited]).arg(PROGRAM).arg(&file).arg(&result).output();

@@ -865,6 +865,7 @@ fn poison(value: &mut Value, key: &str, hostile: &str) {
         "experiment",
         "started_at",
         "place",
+        "load_cpus",
     ];
     match value {
         Value::String(text) if !kept.contains(&key) => text.push_str(hostile),

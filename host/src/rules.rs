@@ -864,20 +864,23 @@ mod tests {
         let (verdict, why) = poll("smt-desktop-8cpu", "rcu_nocbs=4-7");
         assert_eq!(verdict, RuleVerdict::NoEffect);
         assert!(why.contains("built without CONFIG_RCU_NOCB_CPU"), "{why}");
-        // Without a log it is what the kernel makes of the list: it drops all but the last of
-        // these.
+        // Without a log it is what the kernel makes of the list: what it does not take, it takes
+        // for all CPUs.
         let Captured { facts, mut settings, .. } = captured("firecracker-guest-2cpu");
         settings.kernel_log = Fact::unreadable("dmesg", "refused");
         for (list, wanted) in [
-            ("rcu_nocbs=1-2", RuleVerdict::NoEffect),
+            ("rcu_nocbs=1-2", RuleVerdict::Good),
             ("rcu_nocbs", RuleVerdict::NoEffect),
-            ("rcu_nocbs=1-0", RuleVerdict::NoEffect),
+            ("rcu_nocbs=1-0", RuleVerdict::Good),
             ("rcu_nocbs=1", RuleVerdict::Good),
         ] {
             let words = format!("{list} rcu_nocb_poll");
             let verdict = typed((&facts, &settings), &words, "rcu_nocb_poll").unwrap();
             assert_eq!(verdict.verdict, wanted, "{list}");
         }
+        let list = typed((&facts, &settings), "rcu_nocbs=1-2", "rcu_nocbs").unwrap();
+        assert_eq!(list.verdict, RuleVerdict::Conflict);
+        assert!(list.why.contains("offloads all CPUs in its place"), "{}", list.why);
     }
 
     #[test]

@@ -112,9 +112,17 @@ fn judged_nocbs(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
             "Without a list no CPU is offloaded at boot; CPUs can be switched later.".to_owned(),
         ));
     };
-    let typed = inputs
-        .list(value)
-        .map_err(|error| nothing(format!("The kernel drops the whole parameter: {error}.")))?;
+    // kernel/rcu/tree_nocb.h, rcu_nocb_setup: "bad CPU range, all CPUs set".
+    let typed = inputs.list(value).map_err(|error| {
+        let finding = Finding::conflict(shown.clone(), CMDLINE).note(format!(
+            "The kernel does not take the list ({error}), and offloads all CPUs in its place."
+        ));
+        let wanted = isolated.difference(&full);
+        match wanted.is_empty() {
+            true => finding.remove("rcu_nocbs"),
+            false => finding.boot("rcu_nocbs", Some(wanted.to_string())),
+        }
+    })?;
     if !full.is_empty() && typed.difference(&full).is_empty() {
         return Err(nothing(format!("nohz_full={full} offloads the same CPUs already.")));
     }
@@ -170,9 +178,10 @@ fn offloaded(inputs: &Inputs<'_>) -> Option<bool> {
     match inputs.typed("rcu_nocbs") {
         Typed::Unknown(_) => None,
         Typed::No => by_default,
+        // A list that the kernel does not take stands for all CPUs.
         Typed::Yes(param) => {
             let list = inputs.list(param.value.as_deref().unwrap_or_default());
-            Some(list.is_ok_and(|cpus| !cpus.is_empty()))
+            Some(list.map_or(true, |cpus| !cpus.is_empty()))
         }
     }
 }

@@ -39,16 +39,20 @@ impl Missing {
         let isolation = &machine.isolation;
         let is_in = |cpus: Option<&CpuList>| cpus.is_some_and(|cpus| cpus.contains(cpu));
         let possible = machine.cpu.possible_cpus.value().and_then(CpuList::last);
-        // The kernel drops a list with a CPU that there cannot be.
+        // The kernel drops a list with a CPU that there cannot be; of rcu_nocbs it makes all CPUs
+        // of that (kernel/rcu/tree_nocb.h, rcu_nocb_setup).
         let listed = |parameter: &Fact<String>| {
             CpuList::parse(parameter.value()?, possible.unwrap_or(u32::MAX)).ok()
         };
+        let offloaded = isolation.rcu_nocbs_parameter.value().is_some_and(|_| {
+            listed(&isolation.rcu_nocbs_parameter).is_none_or(|cpus| cpus.contains(cpu))
+        });
         let nohz_full = is_in(isolation.nohz_full_cpus.value());
         let isolating = [
             ("isolcpus", is_in(isolation.isolated_cpus.value())),
             ("nohz_full", nohz_full),
             // nohz_full moves callbacks away from the same CPUs.
-            ("rcu_nocbs", nohz_full || is_in(listed(&isolation.rcu_nocbs_parameter).as_ref())),
+            ("rcu_nocbs", nohz_full || offloaded),
         ];
         let interrupts = listed(&isolation.irqaffinity_parameter);
         let is_shallow = |state: &IdleState| state.disabled || state.exit_us <= SHALLOW_US;

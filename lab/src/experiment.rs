@@ -136,7 +136,7 @@ pub struct FinishedExperiment<T> {
     pub disturbances: Vec<(u64, Disturbance)>,
     /// The reports of the loads, a list for each condition.
     pub loads: Vec<Vec<LoadReport>>,
-    /// The CPUs that loads may run on; none where no condition has any.
+    /// The CPUs that loads can run on; none where no condition has any.
     pub load_cpus: CpuList,
     /// The risks of its plan, known before it ran.
     pub planned: Vec<Caution>,
@@ -197,6 +197,13 @@ impl From<io::Error> for ExperimentError {
     }
 }
 
+/// Those of the CPUs that a process may run on which the kernel lets it reach: it moves nothing
+/// onto one of `isolcpus=`, unless there is no other.
+fn reached(allowed: CpuList, isolated: &CpuList) -> CpuList {
+    let balanced = allowed.difference(isolated);
+    if balanced.is_empty() { allowed } else { balanced }
+}
+
 /// Runs an experiment to its end, or to the first SIGINT, SIGTERM or SIGHUP; a second one kills.
 ///
 /// # Errors
@@ -212,7 +219,8 @@ pub fn run<E: Experiment>(
     let process = ProcessSession::ask(true, experiment.has_own_threads());
     let (conditions, bounds) = (experiment.conditions(), bounds(facts));
     let has_loads = conditions.iter().any(|(_, loads)| !loads.is_empty());
-    let load_cpus = bounds.cpus.iter().copied().filter(|_| has_loads).collect();
+    let allowed: CpuList = bounds.cpus.iter().copied().filter(|_| has_loads).collect();
+    let load_cpus = reached(allowed, &facts.isolation.isolated());
     let mut loading = Loading::new(conditions, bounds, launcher, observer);
     let (stop, starvation) = (signal::stop_flag(), StarvationWatch::new());
     let measured = thread::scope(|scope| {
@@ -479,5 +487,19 @@ impl<'a> RingEnds<'a> {
             views.push(view);
         }
         Self { rings, drains, views }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_of_isolcpus_is_reached_where_there_is_no_other() {
+        let list = |text| CpuList::parse(text, 15).expect("a list");
+        let cpus = |allowed, isolated| reached(list(allowed), &list(isolated)).to_string();
+        assert_eq!(cpus("0-3", "3"), "0-2");
+        assert_eq!(cpus("3", "3"), "3");
+        assert_eq!(cpus("0-2", "3"), "0-2");
     }
 }

@@ -95,16 +95,15 @@ pub(crate) fn warnings<T>(
 /// none were to run.
 fn loads_elsewhere(measured: &CpuList, loads: &CpuList) -> Option<String> {
     let apart = measured.difference(loads);
+    let first = apart.iter().next().filter(|_| !loads.is_empty())?;
     let named = |cpus: &CpuList| format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" });
-    (!loads.is_empty() && !apart.is_empty()).then(|| {
-        format!(
-            "the loads ran on {}, not on the measured {}: this process was started without it \
-             (isolcpus=, a cpuset or taskset); started by `taskset -c {apart}`, it has all its \
-             threads there, loads too",
-            named(loads),
-            named(&apart),
-        )
-    })
+    Some(format!(
+        "the loads ran on {}, not on the measured {}: the kernel takes no process there by itself \
+         (isolcpus=, a cpuset or taskset); started by `taskset -c {first}` all threads of this \
+         command run on that CPU, loads too",
+        named(loads),
+        named(&apart),
+    ))
 }
 
 fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
@@ -285,9 +284,9 @@ mod tests {
         assert_eq!(
             loads_elsewhere(&list("2-3"), &list("0-2")).as_deref(),
             Some(
-                "the loads ran on CPUs 0-2, not on the measured CPU 3: this process was started \
-                 without it (isolcpus=, a cpuset or taskset); started by `taskset -c 3`, it has \
-                 all its threads there, loads too"
+                "the loads ran on CPUs 0-2, not on the measured CPU 3: the kernel takes no \
+                 process there by itself (isolcpus=, a cpuset or taskset); started by `taskset \
+                 -c 3` all threads of this command run on that CPU, loads too"
             )
         );
     }

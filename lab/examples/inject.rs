@@ -49,6 +49,8 @@ fn run() -> Result<(), String> {
     let plan = InjectionPlan::new(kind, victim, times, (every, length));
     let plan = plan.map_err(|why| why.to_string())?;
     signal::catch_stop().map_err(|why| format!("SIGINT cannot be caught: {why}"))?;
+    // A second signal does not leave behind what the first one puts back.
+    let _hold = signal::Hold::begin();
     let running = RunningInjection::start(plan).map_err(|why| why.to_string())?;
     while !running.is_over() && !signal::stop_flag().load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);

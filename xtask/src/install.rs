@@ -8,6 +8,7 @@
 
 mod pages;
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -220,8 +221,12 @@ fn compiler(named: &str) -> Command {
 /// Links the shared library of all of the archive, less what nothing exported needs. Every symbol
 /// is bound when the library is loaded: a first call in a loop costs no more than another.
 fn link(archive: &Path, map: &Path, names: &Names, libdir: &Path) -> Result<(), String> {
+    replace(&libdir.join(&names.file), |new| link_to(new, archive, map, names))
+}
+
+fn link_to(file: &Path, archive: &Path, map: &Path, names: &Names) -> Result<(), String> {
     let mut command = compiler(&std::env::var("CC").unwrap_or_default());
-    command.arg("-shared").arg("-o").arg(libdir.join(&names.file));
+    command.arg("-shared").arg("-o").arg(file);
     command.arg(format!("-Wl,-soname,{}", names.soname));
     command.arg(format!("-Wl,--version-script={}", map.display()));
     command.arg("-Wl,--whole-archive").arg(archive).arg("-Wl,--no-whole-archive");
@@ -237,10 +242,14 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 
 /// Puts the file that `write` writes in the place of `to`, whole: the kernel lets nobody write into
 /// a program that runs (ETXTBSY), and what runs or is read there goes on with the old file.
-fn replace(to: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), String> {
+fn replace<E: Display>(
+    to: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), String> {
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     let new = to.with_file_name(format!(".{name}.new"));
-    write(&new).and_then(|()| fs::rename(&new, to)).map_err(|error| {
+    let moved = |()| fs::rename(&new, to).map_err(|error| error.to_string());
+    write(&new).map_err(|error| error.to_string()).and_then(moved).map_err(|error| {
         // Left over beside it at worst.
         let _ = fs::remove_file(&new);
         format!("{}: {error}", to.display())
@@ -249,12 +258,11 @@ fn replace(to: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Resul
 
 /// Makes `at` a link to its neighbour `to`.
 fn symlink(to: &str, at: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", at.display());
-    match fs::remove_file(at) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    std::os::unix::fs::symlink(to, at).map_err(failed)
+    replace(at, |new| {
+        // One that an interrupted run left.
+        let _ = fs::remove_file(new);
+        std::os::unix::fs::symlink(to, new)
+    })
 }
 
 /// The crate that the program is made of.

@@ -187,6 +187,7 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
             .note("drawn and not measured there; here two tasks of 5 ms");
         let row = match overrunning {
             Overrunning::None => row,
+            Overrunning::Ended => row.note("B's fifth cycle takes 8 ms"),
             _ => row.note("every fifth cycle of B takes 8 ms"),
         };
         match overrunning {

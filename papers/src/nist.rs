@@ -506,7 +506,10 @@ fn ranges(loading: &Loading, timer: Option<&Loaded>) -> [PaperRow; 2] {
     let rate =
         |load: &LoadReport| Some(format!("{:.0} {} of {}", load.rate?, load.unit, load.name));
     let loads = timer.iter().flat_map(|timer| &timer.1);
-    let rates: Vec<String> = loads.filter_map(rate).collect();
+    let rates: Vec<String> = loads.clone().filter_map(rate).collect();
+    // Such as that no device takes part.
+    let noted = |load: &LoadReport| Some(format!("{}: {}", load.name, load.note.as_ref()?));
+    let notes: Vec<String> = loads.filter_map(noted).collect();
     let timer = timer.map(|(timer, _)| timer);
     SCHEDULERS.map(|Scheduler { id, path, name, note }| {
         let wakes = wakes(timer, path);
@@ -526,6 +529,7 @@ fn ranges(loading: &Loading, timer: Option<&Loaded>) -> [PaperRow; 2] {
         };
         let row = row.note(loading.note);
         let row = if rates.is_empty() { row } else { row.note(&rates.join(", ")) };
+        let row = notes.iter().fold(row, |row, note| row.note(note));
         match timer.and_then(|timer| timer.deadline_refused).filter(|_| path == TimerPath::Deadline)
         {
             Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),

@@ -18,7 +18,8 @@ use std::{io, thread};
 
 use punctual::RtThread;
 use punctual_core::ring::{self, Drain, Ring, RingView, SplitRing};
-use punctual_core::time::{Period, Span};
+use punctual_core::stop::StopRequest;
+use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{self, CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::monitor::{Force, WatchedProgress, watch};
@@ -414,7 +415,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     housekeeping: &'env [u32],
     loops: Vec<WatchedProgress<'env, P>>,
-    (stop, done): (&'env AtomicBool, &'env AtomicBool),
+    (stop, done): (&'env DatedStop<'env>, &'env AtomicBool),
 ) -> io::Result<()> {
     spawn::scoped(scope, "punctual-watch", move || {
         keep_to(housekeeping);
@@ -424,6 +425,42 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
         watch(&loops, stop, done);
     })?;
     Ok(())
+}
+
+/// The flag that ends a run, with the instant at which its watchdog set it: releases that passed
+/// up to then are of the run. Of a signal no instant is known.
+#[derive(Debug)]
+pub(crate) struct DatedStop<'a> {
+    flag: &'a AtomicBool,
+    /// ns on CLOCK_MONOTONIC; the largest number where the watchdog did not set it.
+    at_ns: AtomicU64,
+}
+
+impl<'a> DatedStop<'a> {
+    pub(crate) const fn of(flag: &'a AtomicBool) -> Self {
+        Self { flag, at_ns: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl StopRequest for DatedStop<'_> {
+    fn flag(&self) -> &AtomicBool {
+        self.flag
+    }
+
+    fn requested(&self) -> Option<Instant> {
+        // The instant is written before the flag.
+        let is_set = self.flag.load(Ordering::Acquire);
+        let at_ns = self.at_ns.load(Ordering::Relaxed);
+        (is_set && at_ns < u64::MAX).then(|| Instant::from_ns(at_ns))
+    }
+
+    fn request(&self, at: Instant) {
+        // Where it is set already the run was to end before.
+        if !self.flag.load(Ordering::Relaxed) {
+            self.at_ns.fetch_min(at.as_ns(), Ordering::Relaxed);
+        }
+        self.flag.store(true, Ordering::Release);
+    }
 }
 
 /// Page faults and context switches of the calling thread since it had used `before`.
@@ -493,6 +530,21 @@ impl<'a> RingEnds<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stop_has_the_instant_of_the_watchdog_that_was_first() {
+        let at = Instant::from_ns;
+        let flag = AtomicBool::new(false);
+        let stop = DatedStop::of(&flag);
+        assert_eq!(stop.requested(), None);
+        stop.request(at(7));
+        stop.request(at(9));
+        assert_eq!((stop.requested(), flag.load(Ordering::Relaxed)), (Some(at(7)), true));
+        // A signal was first.
+        let stop = DatedStop::of(&flag);
+        stop.request(at(7));
+        assert_eq!(stop.requested(), None);
+    }
 
     #[test]
     fn a_cpu_of_isolcpus_is_reached_where_there_is_no_other() {

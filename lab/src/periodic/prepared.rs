@@ -40,8 +40,8 @@ use super::{
     RunOutcome, Stream,
 };
 use crate::experiment::{
-    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, RingEnds, keep_to, usage_since,
-    watchdog,
+    BackgroundLoads, ClockFacts, DatedStop, ExperimentEnd, ExperimentProgress, RingEnds, keep_to,
+    usage_since, watchdog,
 };
 use crate::lookout::Lookout;
 use crate::others::{Census, OthersOnCpu, Witness};
@@ -154,7 +154,7 @@ impl Prepared {
     ) -> io::Result<LoopsOutcome<S>> {
         let Self { plan, mut clock, cost, begun, grids, follower, storage, known, stop_over } =
             self;
-        let late = LateWatch::new(stop_over, stop);
+        let (late, dated) = (LateWatch::new(stop_over, stop), DatedStop::of(stop));
         let followed = follower.as_ref().map(|follower| (follower, Moment::now(follower)));
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
@@ -171,6 +171,7 @@ impl Prepared {
             clock: &clock,
             follower: follower.as_ref(),
             stop,
+            dated: &dated,
             late: &late,
             pinned: &pinned,
         };
@@ -281,6 +282,8 @@ struct RunContext<'a> {
     clock: &'a MachineClock,
     follower: Option<&'a Follower>,
     stop: &'a AtomicBool,
+    /// The same, with the instant at which the watchdog set it.
+    dated: &'a DatedStop<'a>,
     late: &'a LateWatch<'a>,
     /// Threads and the CPUs that they were pinned to, once they are.
     pinned: &'a Mutex<Vec<(i32, u32)>>,
@@ -640,7 +643,7 @@ fn watchdog_thread<'scope, 'env: 'scope>(
     };
     let plan = context.plan;
     let loops = plan.streams.iter().zip(context.vitals).filter_map(progress).collect();
-    watchdog(scope, &plan.housekeeping, loops, (context.stop, done))
+    watchdog(scope, &plan.housekeeping, loops, (context.dated, done))
 }
 
 /// From the order to the first release: time to get from the order into the loop. Who needs longer,
@@ -777,7 +780,7 @@ impl<'a> Worker<'a> {
     /// each condition. An answer that nobody waits for any more is dropped.
     fn run<C: Timescale>(self, mut clock: C, rings: Vec<Ring<'a>>) {
         let _notice = PanicNotice(self.answers.clone());
-        let RunContext { plan, vitals, stop, .. } = self.context;
+        let RunContext { plan, vitals, dated, .. } = self.context;
         let vitals = &vitals[self.number];
         let thread = &plan.streams[self.number].thread;
         let tid = process::tid();
@@ -809,7 +812,7 @@ impl<'a> Worker<'a> {
             segments.begin_on(grid, grid.at_or_after(begin + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
-            let ended = segments.run(stop, vitals);
+            let ended = segments.run(dated, vitals);
             vitals.watched().disarm();
             let status = segments.wait_status();
             let figures = Box::new(SegmentFigures {
@@ -1028,7 +1031,7 @@ mod tests {
     #[test]
     fn a_block_is_over_with_the_last_answer_or_the_first_loop_that_is_gone() {
         let (plan, stop, pinned) = (plan(), AtomicBool::new(false), Mutex::new(Vec::new()));
-        let late = LateWatch::new(None, &stop);
+        let (late, dated) = (LateWatch::new(None, &stop), DatedStop::of(&stop));
         let clock = MachineClock::best();
         let context = RunContext {
             plan: &plan,
@@ -1038,6 +1041,7 @@ mod tests {
             clock: &clock,
             follower: None,
             stop: &stop,
+            dated: &dated,
             late: &late,
             pinned: &pinned,
         };

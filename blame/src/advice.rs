@@ -31,6 +31,8 @@ pub(crate) struct AdviceContext<'a> {
     pub(crate) owner: ProgramOwner,
     /// True where the thread that it names released each of these wakes itself.
     pub(crate) is_waker: bool,
+    /// The late thread's priority, as the kernel counts; `None` for several threads.
+    pub(crate) late_priority: Option<i32>,
 }
 
 /// Rules of `tune` that advice names.
@@ -96,13 +98,21 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         CauseKind::FairServer => (fair_server(context), Some("throttling.fair_server")),
         CauseKind::Stopped => stopped(cause),
         CauseKind::OwnCode => (OWN_CODE.to_owned(), None),
-        CauseKind::OwnSyscall => (OWN_SYSCALL.to_owned(), None),
+        CauseKind::OwnSyscall => (own_syscall(cause, context).to_owned(), None),
         CauseKind::OwnFault => (OWN_FAULT.to_owned(), Some("memory.swap")),
         CauseKind::OwnWait => (OWN_WAIT.to_owned(), None),
         CauseKind::Follows => (FOLLOWS.to_owned(), None),
         CauseKind::NoSingle => (NO_SINGLE.to_owned(), None),
         CauseKind::Unexplained => (UNEXPLAINED.to_owned(), None),
     }
+}
+
+/// A call that waits does no work that another thread could have.
+fn own_syscall(cause: &LateCause, context: AdviceContext<'_>) -> &'static str {
+    let LateCause::OwnSyscall { number } = *cause else { return OWN_SYSCALL };
+    let name = context.symbols.call(number).unwrap_or_default();
+    let waits = ["sleep", "poll", "select", "wait", "futex"];
+    if waits.iter().any(|part| name.contains(part)) { OWN_SLEEP } else { OWN_SYSCALL }
 }
 
 /// Lowering it would make the late thread later still: it is what releases it.
@@ -138,6 +148,9 @@ const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one
 const OWN_CODE: &str = "The cycle before took longer than its period: give it less work or a \
      longer period; a loop of the measurement itself has no work, so that a longer period is all.";
 const OWN_SYSCALL: &str = "Its own system call ran past the release: move it to another thread.";
+const OWN_SLEEP: &str = "It was on its way into its own sleep when the release came: what it did \
+     before took until then, or its CPU stood still without an event. Give it less work or a \
+     longer period; `punctual measure noise` shows whether the CPU stands still.";
 const OWN_FAULT: &str = "Lock the memory with mlockall(MCL_CURRENT | MCL_FUTURE) and touch it \
      before the loop; no munmap, free of large blocks or fork within it.";
 const OWN_WAIT: &str = "It waited for a lock, a device or another thread before it programmed its \
@@ -391,12 +404,21 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         return (text.to_owned(), None);
     }
     let others = context.cpu.and_then(|cpu| context.machine.cpus_beside(cpu));
-    let text = format!(
-        "Lower it below the loop{}, or move it off {}{}.",
-        of_thread(task, "chrt -f -p 1"),
+    let away = format!(
+        "move it off {}{}",
         on_cpu(context),
         others.map_or_else(String::new, |cpus| of_thread(task, &format!("taskset -pc {cpus}")))
     );
+    let text = match context.late_priority {
+        // Lowered, it would still run before an ordinary thread.
+        Some(priority) if priority > LEAST_REAL_TIME => format!(
+            "Any real-time thread runs before an ordinary one: give the late one SCHED_FIFO above \
+             it, or {away}."
+        ),
+        // Nothing with a real-time policy is below this one.
+        Some(LEAST_REAL_TIME) => format!("Raise the late one above it, or {away}."),
+        _ => format!("Lower it below the loop{}, or {away}.", of_thread(task, "chrt -f -p 1")),
+    };
     // An isolated CPU is still open to who is pinned to it, as real-time threads mostly are.
     (text, None)
 }
@@ -436,6 +458,7 @@ fn stopped(cause: &LateCause) -> Advised {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calls::CallNumbers;
     use crate::cause::Unexplained;
     use crate::symbols::KernelPlace;
     use punctual_trace::event::{ShortName, TaskName};
@@ -451,6 +474,7 @@ mod tests {
             cpu: None,
             owner: ProgramOwner::Stranger,
             is_waker: false,
+            late_priority: None,
         }
     }
 
@@ -618,6 +642,25 @@ mod tests {
         assert!(above(b"hog", 97).contains("`chrt -f -p 1 5`"));
         assert_eq!(above(b"hog", 98), LOWEST_REAL_TIME);
         assert_eq!(above(b"punctual-trace", 98), OWN_RECORDING);
+        let late = |priority| {
+            let task = TaskName { tid: 5, name: ShortName::new(b"hog"), kernel_priority: 39 };
+            let context = AdviceContext { late_priority: Some(priority), ..context };
+            advice(&LateCause::HigherPriority { task }, context).text
+        };
+        assert!(late(97).contains("Lower it below the loop (`chrt -f -p 1 5`)"));
+        assert!(late(98).starts_with("Raise the late one above it, or move it off"));
+        let ordinary = late(120);
+        assert!(ordinary.contains("give the late one SCHED_FIFO above it"), "{ordinary}");
+        assert!(!ordinary.contains("chrt"), "{ordinary}");
+    }
+
+    #[test]
+    fn a_call_that_waits_is_no_work_to_be_moved() {
+        let symbols = SymbolMap::default().with_calls(CallNumbers::of_machine("x86_64"));
+        let machine = metal();
+        let text =
+            |number| advice(&LateCause::OwnSyscall { number }, plain(&symbols, &machine)).text;
+        assert_eq!([text(230), text(1)], [OWN_SLEEP, OWN_SYSCALL]);
     }
 
     #[test]

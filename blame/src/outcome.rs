@@ -265,6 +265,7 @@ pub(crate) fn outcome(
             open: thread.ledger.open(),
             busy: thread.busy(),
             duration_ns,
+            kernel_priority: Some(thread.task.kernel_priority),
         };
         stalls.merge(&input.late.stalls());
         inputs.push((thread, figures, input));

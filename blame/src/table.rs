@@ -141,12 +141,16 @@ pub(crate) struct TableInput {
     pub(crate) busy: BusyReleases,
     pub(crate) unseen: UnseenWakes,
     pub(crate) duration_ns: u64,
+    /// The thread's priority, as the kernel counts; `None` for threads of several.
+    pub(crate) kernel_priority: Option<i32>,
 }
 
 impl TableInput {
     /// Adds the late wakes of another thread.
     pub(crate) fn merge(&mut self, with: &Self) {
         self.threshold_ns = self.threshold_ns.filter(|_| self.threshold_ns == with.threshold_ns);
+        self.kernel_priority =
+            self.kernel_priority.filter(|_| self.kernel_priority == with.kernel_priority);
         self.wakes += with.wakes;
         self.worst = self.worst.max(with.worst);
         self.open.merge(with.open);
@@ -166,7 +170,7 @@ pub(crate) fn table(
     let mut causes = input.late.causes.clone();
     causes.extend((no_single > 0).then(|| BookedCause::no_single(no_single)));
     let lateness_ns: u64 = causes.iter().map(|booked| booked.sum.time_ns).sum();
-    let shares = Shares { late, lateness_ns };
+    let shares = LateSums { late, lateness_ns, kernel_priority: input.kernel_priority };
     let rows = causes.iter().map(|booked| row(booked, shares, config, senders));
     let mut rows: Vec<CauseRow> = rows.collect();
     rows.sort_by(|a, b| {
@@ -231,14 +235,16 @@ fn with_unseen(unseen: &UnseenWakes, seen: String) -> String {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Shares {
+struct LateSums {
     late: u64,
     lateness_ns: u64,
+    /// The late thread's priority, as the kernel counts; `None` for several threads.
+    kernel_priority: Option<i32>,
 }
 
 fn row(
     booked: &BookedCause,
-    shares: Shares,
+    shares: LateSums,
     config: &BlameConfig,
     senders: &[SenderCount],
 ) -> CauseRow {
@@ -253,6 +259,7 @@ fn row(
         cpu,
         owner: culprits.owner(),
         is_waker: sum.touched > 0 && sum.by_waker == sum.touched,
+        late_priority: shares.kernel_priority,
     };
     CauseRow {
         cause,

@@ -100,6 +100,9 @@ impl MetricLimit {
         let measured = match self.metric.measured(outcome) {
             Ok(measured) => measured,
             Err(Lacking { why, open }) => {
+                if let Some(reason) = self.surely_exceeded(outcome) {
+                    return judgement(false, None, reason);
+                }
                 return Judgement { open, ..judgement(false, None, why) };
             }
         };
@@ -172,6 +175,20 @@ impl MetricLimit {
                 shown(least_ns)
             );
             (false, reason)
+        })
+    }
+
+    /// Why a quantile is above the bound though it is not known itself, as it may be among releases
+    /// of unknown lateness: more than it allows were later than the bound for certain.
+    fn surely_exceeded(&self, outcome: &RunFigures) -> Option<String> {
+        let Metric::Quantile(p) = self.metric else { return None };
+        let n = outcome.lateness.count().saturating_add(outcome.unknown());
+        let later = outcome.tails.counted(self.bound).least;
+        let allowed = n.saturating_sub(p.rank(n));
+        (p.is_supported(n) && later > allowed).then(|| {
+            let bound = Span::from_ns(self.bound);
+            let are = if later == 1 { "release was" } else { "releases were" };
+            format!("{} is above {bound}: {later} of {n} {are} later", self.metric)
         })
     }
 
@@ -552,6 +569,10 @@ mod tests {
         let open = judged("p99<1s");
         assert_eq!(open.reason, "p99 may be among the 3 missed releases that no wake followed");
         assert_eq!((open.ok, open.open, open.measured), (false, true, None));
+        // 13 and the three of 103 were later than 88 µs; p99 allows one.
+        let broken = judged("p99<88us");
+        assert_eq!((broken.ok, broken.open), (false, false), "{broken:?}");
+        assert!(broken.reason.starts_with("p99 is above 88.0 µs: "), "{broken:?}");
         for text in ["max<1s", "mean<1s", "stddev<1s"] {
             let open = judged(text);
             assert!(

@@ -727,7 +727,10 @@ impl Thread {
             LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
             LateThreshold::Above(threshold_ns) => beyond(threshold_ns),
             LateThreshold::Quantile(share) => {
-                let quantile_ns = self.ledger.spread().quantile_ns(share);
+                // Of wakes whose begin was not recorded the least is 0, and no line.
+                let quantile = self.ledger.quantile(share);
+                let is_known = quantile.least_ns() > 0;
+                let quantile_ns = if is_known { quantile.least_ns() } else { quantile.most_ns() };
                 Selection::beyond(quantile_ns.min(self.late_at_most_ns()).max(margin_ns))
             }
         }

@@ -2,7 +2,7 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, Certainty, LateCause, RuleId, Unexplained};
-use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::table::CauseRow;
@@ -40,6 +40,10 @@ fn a_switch_that_was_not_recorded_leaves_the_start_open() {
     assert_eq!(figures.p50.known_ns(), None, "{figures:?}");
     assert!(figures.p50.least_ns() < 14 * US && figures.p50.most_ns() > 14 * US, "{figures:?}");
     assert_eq!(figures.max.known_ns(), Some(300 * US));
+    // A line at the median of wakes that are only bounded is none at 0.
+    let events = without(scenario.sorted(), is_hidden);
+    let median = run(&events, BlameConfig { late: LateThreshold::Quantile(0.5), ..config() });
+    assert!(median.table.threshold_ns.is_some_and(|ns| ns >= 14 * US), "{:?}", median.table);
     // The hog's wakes are whole: a hole elsewhere takes nothing from them.
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert!((row.confidence - 0.99).abs() < 1e-9, "{row:?}");

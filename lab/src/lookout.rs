@@ -15,13 +15,8 @@ impl Lookout {
         Self { before: Observation::look(threads), happened: Vec::new() }
     }
 
-    /// Another look.
-    pub(crate) fn look(&mut self, threads: &[(i32, u32)]) {
-        self.look_while(threads, || true);
-    }
-
     /// Another look, which counts only where `steady` holds before and after it.
-    pub(crate) fn look_while(&mut self, threads: &[(i32, u32)], steady: impl Fn() -> bool) {
+    pub(crate) fn look(&mut self, threads: &[(i32, u32)], steady: impl Fn() -> bool) {
         if !steady() {
             return;
         }

@@ -523,7 +523,7 @@ impl Threads<'_> {
                 worst: seen.iter().filter_map(Seen::worst).max(),
                 count: views.iter().map(RingView::count).sum(),
             });
-            lookout.look_while(pinned, all_spin);
+            lookout.look(pinned, all_spin);
             if self.stop.load(Ordering::Relaxed) {
                 for &(tid, _) in pinned {
                     // A thread that is not in a sleep, or gone, needs no waking.

@@ -618,12 +618,14 @@ where
     W: Write + Send + 'scope,
     'env: 'scope,
 {
-    let (plan, pinned) = (context.plan, context.pinned);
+    let (plan, pinned, vitals) = (context.plan, context.pinned, context.vitals);
     let thread = spawn::scoped(scope, "punctual-drain", move || {
         keep_to(&plan.housekeeping);
         let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
         let mut lookout = Lookout::new(&threads());
-        drainage.run(requests, || lookout.look(&threads()));
+        // One that the watchdog ends is moved, so that it can end.
+        let goes_on = || vitals.iter().all(|vitals| vitals.watched().ended().is_none());
+        drainage.run(requests, || lookout.look(&threads(), goes_on));
         let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
         Drained { sink, file_error, disturbances: lookout.happened() }
     })?;

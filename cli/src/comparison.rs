@@ -161,6 +161,13 @@ pub(crate) fn compare_sides(
     let files = join_imports(&mut sides);
     let sides = &sides[..];
     let [reference, others @ ..] = sides else { bail!("there is nothing to compare") };
+    if let Some(empty) = sides.iter().find(|side| names(side).is_empty()) {
+        bail!(
+            "{}: it has no loop whose lateness could be compared; what has: results of check, \
+             measure periodic, run, soak and analyse",
+            empty.results[0].from
+        );
+    }
     let matched: Vec<Vec<Matched<'_>>> =
         others.iter().map(|b| matched(reference, b, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {

@@ -22,7 +22,7 @@ use punctual_trace::write::perf_data::Addresses;
 use crate::args::{Detail, RequestedPolicyArgs};
 use crate::experiment::{Machine, condition_name};
 use crate::measuring::{CpuArgs, MeasuredBody, Measuring, Outcome, Planned, measured};
-use crate::output::{Dir, Opened, OutputArgs, distinct, spare};
+use crate::output::{self, Dir, Opened, OutputArgs, distinct, spare};
 use crate::program::PROGRAM;
 use crate::stored::RESULT;
 use crate::subcommand::{Execute, Exit};
@@ -177,6 +177,12 @@ impl FileArgs {
             None => None,
             Some(path) => {
                 let dir = Dir::make(path)?;
+                if path.join(CAPTURE).exists() {
+                    output::message(&format!(
+                        "{}: windows of an earlier recording are there, which these replace",
+                        path.display()
+                    ));
+                }
                 Some(KeptFiles {
                     capture: Opened::chosen(&dir, CAPTURE)?,
                     result: Opened::chosen(&dir, RESULT)?,

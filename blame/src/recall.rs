@@ -299,6 +299,12 @@ impl Recall {
         })
     }
 
+    /// The lateness beyond which the capture has wakes, ns; of several threads the highest.
+    #[must_use]
+    pub fn kept_over_ns(&self) -> Option<u64> {
+        self.threads.iter().map(|thread| thread.threshold_ns).max()
+    }
+
     /// Raises the lateness beyond which wakes of all threads are late, ns. It is never lowered, for
     /// the capture does not have the wakes below.
     #[must_use]

@@ -8,6 +8,7 @@ use punctual_blame::calls::CallNumbers;
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
+use punctual_core::time::Span;
 use punctual_trace::capture::{self, CaptureClock, KernelName};
 use punctual_trace::event::{TaskName, Tid};
 use punctual_trace::symbols::Symbols;
@@ -93,12 +94,17 @@ impl ReadCapture {
         let config = match (recalled, late) {
             (None, _) => config,
             (Some(recall), Some(LateThreshold::Above(over_ns))) => {
+                if let Some(kept_ns) = recall.kept_over_ns().filter(|kept_ns| *kept_ns > over_ns) {
+                    let kept = Span::from_ns(i64::try_from(kept_ns).unwrap_or(i64::MAX));
+                    let text = format!("it has wakes later than {kept} alone, and none below");
+                    untold.insert(0, text);
+                }
                 config.recalling(recall.over(over_ns))
             }
             (Some(recall), Some(LateThreshold::Quantile(_))) => {
                 let text = "it has late wakes alone, which are no share of all: those that \
                             were late when it was recorded are taken";
-                untold.push(text.to_owned());
+                untold.insert(0, text.to_owned());
                 config.recalling(recall)
             }
             (Some(recall), None) => config.recalling(recall),

@@ -305,13 +305,13 @@ impl OpenWakes {
     }
 }
 
-/// Releases of a thread that found it still at work, so that it never waited for them: no wake
-/// shows these.
+/// Releases of a thread that passed while it still waited for its CPU after an earlier one, or
+/// worked: it never waited for them, and no wake shows these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BusyReleases {
     /// Number of such releases.
     pub count: u64,
-    /// The longest time from a wake to the next wait, where that is longer than the period, ns.
+    /// The longest time from the release before such ones to the next wait, ns.
     pub longest_ns: u64,
 }
 

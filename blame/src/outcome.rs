@@ -108,7 +108,8 @@ pub struct ThreadOutcome {
     pub unseen: UnseenWakes,
     /// Wakes that are later than they count, for they reach out of the recording.
     pub open: OpenWakes,
-    /// Its releases that found it still at work; of a capture of late wakes alone none are known.
+    /// Its releases that passed before it waited for them; of a capture of late wakes alone none
+    /// are known.
     pub busy: BusyReleases,
     /// Its causes.
     pub table: CauseTable,

@@ -209,7 +209,7 @@ pub(crate) fn table(
         unseen: input.unseen,
         sentence: String::new(),
     };
-    let busy = still_at_work(input.wakes, input.busy).unwrap_or_default();
+    let busy = passed_before_a_wait(input.wakes, input.busy).unwrap_or_default();
     let seen = busy + &sentence(&table, input.open, config);
     table.sentence = with_unseen(&table.unseen, seen);
     if table.unseen.is_too_much() {
@@ -509,15 +509,17 @@ fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
     table.rows.iter().filter(|row| row.is_of_recording())
 }
 
-/// A sentence on releases that found it still at work, which no wake shows; `None` where none did.
-fn still_at_work(wakes: u64, busy: BusyReleases) -> Option<String> {
+/// A sentence on releases that passed before it waited for them, which no wake shows; `None` where
+/// none did.
+fn passed_before_a_wait(wakes: u64, busy: BusyReleases) -> Option<String> {
     let BusyReleases { count, longest_ns } = busy;
     (count > 0).then(|| {
         let releases = grouped(wakes.saturating_add(count));
         let (count, longest) = (grouped(count), shown_duration(longest_ns));
         format!(
-            "{count} of {releases} releases found it still at work, up to {longest} after a wake \
-             without a wait: it skipped them, and no wake shows them. "
+            "{count} of {releases} releases passed while it waited for its CPU or worked, up to \
+             {longest} from a release to its next wait: it skipped them or made up for them at \
+             once, and no wake shows them. "
         )
     })
 }

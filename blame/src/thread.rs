@@ -86,6 +86,8 @@ struct OwnArm {
 struct LastWake {
     release_ns: u64,
     lateness_ns: u64,
+    /// The part of it that was seen, ns: 0 where events were lost in it.
+    seen_ns: u64,
     /// The thread's priority then: on its way out a program may give up its own.
     kernel_priority: i32,
 }
@@ -431,6 +433,10 @@ impl Thread {
     /// Counts a wake that is left out, since a part of it was not recorded.
     pub(crate) const fn count_unseen(&mut self) {
         self.unseen.wakes += 1;
+        // What was lost may have been sleep.
+        if let Some(last) = &mut self.last {
+            last.seen_ns = 0;
+        }
     }
 
     /// Its wakes that are left out, and for how long nothing was seen.
@@ -533,12 +539,13 @@ impl Thread {
         self.count_busy(release_ns);
         (self.works_since_ns, self.stretch_ns) = (Some(ran_ns), 0);
         let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
-        self.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
+        let seen_ns = lateness_ns;
+        self.last = Some(LastWake { release_ns, lateness_ns, seen_ns, kernel_priority });
         Some(activation)
     }
 
-    /// Counts the releases between the last one that it answered and this one, where it worked
-    /// through them: it skips those, so that no wake shows them.
+    /// Counts the releases between the last one that it answered and this one which passed before
+    /// it waited again: it skips those, or makes up for them at once, so that no wake shows them.
     fn count_busy(&mut self, release_ns: u64) {
         let Some((last, period_ns)) = self.last.zip(self.period_ns.filter(|&ns| ns > 0)) else {
             return;
@@ -546,13 +553,14 @@ impl Thread {
         let passed_ns = release_ns.saturating_sub(last.release_ns);
         let skipped = ((passed_ns + period_ns / 2) / period_ns).saturating_sub(1);
         // It may have slept through others of its own will.
-        let skipped = skipped.min((last.lateness_ns + self.stretch_ns) / period_ns);
-        if skipped > 0 && self.stretch_ns > period_ns {
-            self.busy.add(skipped, self.stretch_ns);
+        let until_wait_ns = last.seen_ns.saturating_add(self.stretch_ns);
+        let skipped = skipped.min(until_wait_ns / period_ns);
+        if skipped > 0 {
+            self.busy.add(skipped, until_wait_ns);
         }
     }
 
-    /// Its releases that found it still at work.
+    /// Its releases that passed before it waited for them.
     pub(crate) const fn busy(&self) -> BusyReleases {
         self.busy
     }

@@ -1672,6 +1672,22 @@ fn several_threads_have_tables_of_their_own_and_one_together() {
 }
 
 #[test]
+fn releases_that_pass_while_another_has_the_cpu_are_counted_too() {
+    let mut scenario = Scenario::new();
+    scenario.normals(70);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    scenario.switch(release + 5 * MS, 0, 1, servo());
+    // It makes up for the two between at once, and sleeps up to the one after them.
+    scenario.release = release + 3 * PERIOD;
+    scenario.normals(5);
+    let outcome = scenario.run(config());
+    let busy = outcome.threads[0].busy;
+    assert_eq!((busy.count, outcome.table.late), (2, 1), "{}", outcome.table.sentence);
+    assert!((5 * MS..6 * MS).contains(&busy.longest_ns), "{busy:?}");
+}
+
+#[test]
 fn releases_that_a_thread_works_through_are_counted_though_no_wake_shows_them() {
     let skipping = |works: bool| {
         let mut scenario = Scenario::new();
@@ -1694,7 +1710,7 @@ fn releases_that_a_thread_works_through_are_counted_though_no_wake_shows_them() 
     let busy = outcome.threads[0].busy;
     assert_eq!(busy.count, 2, "{}", outcome.table.sentence);
     assert!((5 * MS..5 * MS + 200 * US).contains(&busy.longest_ns), "{busy:?}");
-    let first = "2 of 77 releases found it still at work, up to 5.09 ms";
+    let first = "2 of 77 releases passed while it waited for its CPU or worked, up to 5.1 ms";
     assert!(outcome.table.sentence.starts_with(first), "{}", outcome.table.sentence);
     let slept = skipping(false);
     assert_eq!(slept.threads[0].busy.count, 0, "it slept through them: {}", slept.table.sentence);

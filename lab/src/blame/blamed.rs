@@ -146,12 +146,13 @@ pub struct BlamedRun {
     /// Late wakes of threads that still waited for a CPU when it ended: likewise.
     #[serde(default)]
     pub waiting: u64,
-    /// Releases that found it still at work and that it skipped, by its usual period: no wake
-    /// shows them, and they are none of `late`. 0 of a capture of late wakes alone.
+    /// Releases that passed while it waited for its CPU after an earlier one, or worked, by its
+    /// usual period: no wake shows them, and they are none of `late`. 0 of a capture of late wakes
+    /// alone.
     #[serde(default)]
     pub busy: u64,
-    /// The longest time that it worked through such releases, from a wake to its next wait, ns; 0
-    /// where there were none.
+    /// The longest time from the release before such ones to its next wait, ns; 0 where there were
+    /// none.
     #[serde(default)]
     pub busy_longest_ns: u64,
     /// True where it ended before the recording did.

@@ -213,7 +213,8 @@ impl<C: Clock> Loop<C> {
     }
 
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
-    /// what it did.
+    /// what it did. Releases between its last wait and this call are missed: where other work comes
+    /// first, stop it by [`Loop::handle`] before that.
     ///
     /// # Real-time: setup only
     pub fn finish(mut self) -> Summary {

@@ -107,12 +107,29 @@ fn of_kind(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
     }
 }
 
+/// The system calls by which a loop waits for its next cycle.
+const WAITING_CALLS: &[&str] = &[
+    "clock_nanosleep",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "futex",
+    "futex_wait",
+    "nanosleep",
+    "pause",
+    "poll",
+    "ppoll",
+    "pselect6",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "select",
+];
+
 /// A call that waits does no work that another thread could have.
 fn own_syscall(cause: &LateCause, context: AdviceContext<'_>) -> &'static str {
     let LateCause::OwnSyscall { number } = *cause else { return OWN_SYSCALL };
-    let name = context.symbols.call(number).unwrap_or_default();
-    let waits = ["sleep", "poll", "select", "wait", "futex"];
-    if waits.iter().any(|part| name.contains(part)) { OWN_SLEEP } else { OWN_SYSCALL }
+    let name = context.symbols.call(number);
+    if name.is_some_and(|name| WAITING_CALLS.contains(&name)) { OWN_SLEEP } else { OWN_SYSCALL }
 }
 
 /// Lowering it would make the late thread later still: it is what releases it.

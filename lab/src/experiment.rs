@@ -200,7 +200,7 @@ impl From<io::Error> for ExperimentError {
 
 /// Those of the CPUs that a process may run on which the kernel lets it reach: it moves nothing
 /// onto one of `isolcpus=`, unless there is no other.
-fn reached(allowed: CpuList, isolated: &CpuList) -> CpuList {
+fn reachable(allowed: CpuList, isolated: &CpuList) -> CpuList {
     let balanced = allowed.difference(isolated);
     if balanced.is_empty() { allowed } else { balanced }
 }
@@ -221,7 +221,7 @@ pub fn run<E: Experiment>(
     let (conditions, bounds) = (experiment.conditions(), bounds(facts));
     let has_loads = conditions.iter().any(|(_, loads)| !loads.is_empty());
     let allowed: CpuList = bounds.cpus.iter().copied().filter(|_| has_loads).collect();
-    let load_cpus = reached(allowed, &facts.isolation.isolated());
+    let load_cpus = reachable(allowed, &facts.isolation.isolated());
     let mut loading = Loading::new(conditions, bounds, launcher, observer);
     let (stop, starvation) = (signal::stop_flag(), StarvationWatch::new());
     let measured = thread::scope(|scope| {
@@ -549,7 +549,7 @@ mod tests {
     #[test]
     fn a_cpu_of_isolcpus_is_reached_where_there_is_no_other() {
         let list = |text| CpuList::parse(text, 15).expect("a list");
-        let cpus = |allowed, isolated| reached(list(allowed), &list(isolated)).to_string();
+        let cpus = |allowed, isolated| reachable(list(allowed), &list(isolated)).to_string();
         assert_eq!(cpus("0-3", "3"), "0-2");
         assert_eq!(cpus("3", "3"), "3");
         assert_eq!(cpus("0-2", "3"), "0-2");

@@ -251,9 +251,10 @@ fn stage(row: &Option<ResponseRow>, at: usize, ns: Value) -> Option<f64> {
 }
 
 /// The note on the starts that figure 6 has peaks of.
-const RARER: &str = "\"a measurable number\" of starts there, and most about 100 µs (figure 9)";
+const EARLY_PEAK: &str =
+    "\"a measurable number\" of starts there, and most about 100 µs (figure 9)";
 /// The note on rows of CE 2.12.
-const LEISURELY: &str = "stimuli at 19 Hz there (figure 9), at 5 kHz here";
+const OTHER_RATE: &str = "stimuli at 19 Hz there (figure 9), at 5 kHz here";
 
 /// Figures 5 to 7, 9 and 10.
 fn figures(measured: &WinceResponses) -> Vec<PaperRow> {
@@ -272,8 +273,8 @@ fn figures(measured: &WinceResponses) -> Vec<PaperRow> {
     let single_system = "this one system stands for the paper's three";
     let median_us = stage(&measured.equal, 1, p50);
     let usual_start = match median_us {
-        Some(us) => format!("{RARER}; the median of all starts is {us:.1} µs here"),
-        None => RARER.to_owned(),
+        Some(us) => format!("{EARLY_PEAK}; the median of all starts is {us:.1} µs here"),
+        None => EARLY_PEAK.to_owned(),
     };
     vec![
         new(
@@ -341,7 +342,7 @@ fn figures(measured: &WinceResponses) -> Vec<PaperRow> {
         .note(equal),
         new("fig9a.app", "CE 2.12: latest start, loaded", "201", stage(&measured.equal, 1, latest))
             .note("two figures are numbered 9; the plot has no number, figure 11 has")
-            .note(LEISURELY)
+            .note(OTHER_RATE)
             .note(single_system),
         new(
             "fig9b.app",
@@ -549,7 +550,7 @@ fn latencies(measured: &WinceResponses) -> Vec<PaperRow> {
                     (Kernel::Ce30, false, "app", "latency") => {
                         row.note("above its own maximum, 17.6")
                     }
-                    (Kernel::Ce212, ..) => row.note(LEISURELY),
+                    (Kernel::Ce212, ..) => row.note(OTHER_RATE),
                     _ => row,
                 });
             }

@@ -217,8 +217,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     architectures.sort_unstable();
     architectures.dedup();
     if install {
-        let all = [Architecture::Amd64].into_iter().chain(architectures.iter().copied());
-        for (_, package) in all.flat_map(Architecture::missing) {
+        let guests = [Architecture::Amd64].into_iter().chain(architectures.iter().copied());
+        for (_, package) in guests.flat_map(Architecture::missing) {
             crate::packages::install_one(package)?;
         }
         if architectures.contains(&Architecture::Arm64) {

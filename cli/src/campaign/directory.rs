@@ -42,10 +42,10 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
 /// # Errors
 /// No state there can be read, or nobody here may see whether there is one.
 pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
-    let mut there = Vec::new();
+    let mut present = Vec::new();
     for state in STATES {
         match dir.join(state).symlink_metadata() {
-            Ok(_) => there.push(state),
+            Ok(_) => present.push(state),
             Err(why) if matches!(why.kind(), NotFound | NotADirectory) => {}
             Err(why) => {
                 let way_out = match why.kind() {
@@ -56,7 +56,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
             }
         }
     }
-    newest(dir, |state| there.contains(&state).then(|| regular(&dir.join(state))).transpose())
+    newest(dir, |state| present.contains(&state).then(|| regular(&dir.join(state))).transpose())
 }
 
 /// The newest whole state of those that `open` finds.

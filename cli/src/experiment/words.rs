@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_cannot_run_where_it_measures_are_told() {
+    fn loads_that_cannot_run_where_it_measures_have_a_line() {
         let list = |text| CpuList::parse(text, 15).expect("a list");
         assert_eq!(loads_elsewhere(&list("3"), &list("0-3")), None);
         assert_eq!(loads_elsewhere(&list("3"), &CpuList::new()), None, "idle");

@@ -21,7 +21,7 @@ const EQUAL: f64 = 1.25;
 /// Time that AnT saves in a cycle of the most tasks, µs: §4.4.
 const SAVED: f64 = 50.0;
 /// "Approximately 4 µs": what rounds to it, µs.
-const FOUR: [f64; 2] = [3.5, 4.5];
+const ABOUT_4_US: [f64; 2] = [3.5, 4.5];
 
 /// The measurements that the claims are judged by.
 #[derive(Clone, Copy, Debug)]
@@ -233,8 +233,8 @@ impl Evidence<'_> {
                 1 => {
                     let test = |bound| ClaimTest { title: &title, unit: "µs", value, n, bound };
                     judged
-                        .test(test(ClaimedBound::AtLeast(FOUR[0])))
-                        .test(test(ClaimedBound::AtMost(FOUR[1])))
+                        .test(test(ClaimedBound::AtLeast(ABOUT_4_US[0])))
+                        .test(test(ClaimedBound::AtMost(ABOUT_4_US[1])))
                 }
                 _ => judged.figure(&title, "µs", value, n.unwrap_or(0)),
             };

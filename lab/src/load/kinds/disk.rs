@@ -2,7 +2,7 @@
 //!
 //! The file loses its name before the first byte is written, so that nothing is left whatever ends
 //! the process, and lies in the directory that the caller gives; where that is in memory, a note
-//! says so. One worker: `disk` at most 1 000 syncs and 64 MB a second in a file of 16 MiB,
+//! names it. One worker: `disk` at most 1 000 syncs and 64 MB a second in a file of 16 MiB,
 //! `disk:heavy` as fast as the device takes it.
 
 use std::fs::{File, OpenOptions};

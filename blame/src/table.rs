@@ -170,8 +170,8 @@ pub(crate) fn table(
     let mut causes = input.late.causes.clone();
     causes.extend((no_single > 0).then(|| BookedCause::no_single(no_single)));
     let lateness_ns: u64 = causes.iter().map(|booked| booked.sum.time_ns).sum();
-    let shares = LateSums { late, lateness_ns, kernel_priority: input.kernel_priority };
-    let rows = causes.iter().map(|booked| row(booked, shares, config, senders));
+    let late_sums = LateSums { late, lateness_ns, kernel_priority: input.kernel_priority };
+    let rows = causes.iter().map(|booked| row(booked, late_sums, config, senders));
     let mut rows: Vec<CauseRow> = rows.collect();
     rows.sort_by(|a, b| {
         let rank = |row: &CauseRow| match row.cause.kind() {
@@ -244,7 +244,7 @@ struct LateSums {
 
 fn row(
     booked: &BookedCause,
-    shares: LateSums,
+    late_sums: LateSums,
     config: &BlameConfig,
     senders: &[SenderCount],
 ) -> CauseRow {
@@ -252,14 +252,14 @@ fn row(
     let (group, cpu) = (*group, *cpu);
     let only = culprits.only().map_or(0, |only| only.task.tid);
     let cause = group.with_tid(only);
-    let (share_low, share_high) = wilson(sum.main, shares.late);
+    let (share_low, share_high) = wilson(sum.main, late_sums.late);
     let context = AdviceContext {
         machine: &config.machine,
         symbols: &config.symbols,
         cpu,
         owner: culprits.owner(),
         is_waker: sum.touched > 0 && sum.by_waker == sum.touched,
-        late_priority: shares.kernel_priority,
+        late_priority: late_sums.kernel_priority,
     };
     CauseRow {
         cause,
@@ -269,12 +269,12 @@ fn row(
         culprits: culprits.clone(),
         cpu,
         wakes: sum.main,
-        share_of_late: share(sum.main, shares.late),
+        share_of_late: share(sum.main, late_sums.late),
         share_low,
         share_high,
         touched: sum.touched,
         time_ns: sum.time_ns,
-        share_of_time: share(sum.time_ns, shares.lateness_ns),
+        share_of_time: share(sum.time_ns, late_sums.lateness_ns),
         worst_ns: sum.worst_ns,
         confidence: confidence(booked).min(most_confident(&cause, config)),
         rule: *rule,

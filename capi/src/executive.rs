@@ -873,7 +873,8 @@ unsafe extern "C" fn punctual_executive_frame(
     ffi::enter(|| {
         // SAFETY: null or an executive, says the header.
         let executive = unsafe { ffi::object(executive) }?;
-        let frame = period(num_ns, den).map_err(|failure| failure.about("frame"))?;
+        let frame =
+            period("num_ns / den", num_ns, den).map_err(|failure| failure.about("frame"))?;
         executive.change(|specs| {
             specs.frame = Some(frame);
             Ok(())

@@ -101,9 +101,13 @@ const EPOCH_MAX_NS: u64 = 1 << 62;
 /// As many CPUs as a kernel can be built for.
 const CPUS_MAX: usize = 8192;
 
-/// A period of `num / den` ns, or why it is none.
-pub(crate) fn period(num_ns: u64, den: u64) -> Result<Period, Failure> {
-    let bad = || format!("a period of {num_ns}/{den} ns: from 1 ns to 2^62 ns (146 years)");
+/// The names of a struct's two numbers that make its period.
+pub(crate) const PERIOD_FIELDS: &str = "period_num_ns / period_den";
+
+/// A period of `num / den` ns, or why it is none, by the names of the two in the header.
+pub(crate) fn period(names: &str, num_ns: u64, den: u64) -> Result<Period, Failure> {
+    let bad =
+        || format!("a period of {num_ns}/{den} ns ({names}): from 1 ns to 2^62 ns (146 years)");
     Period::ratio(num_ns, den).ok_or_else(|| Failure::invalid(bad()))
 }
 
@@ -152,7 +156,7 @@ impl Options {
     /// # Safety
     /// Its pointers are what the header says.
     pub(crate) unsafe fn of_loop(&self) -> Result<LoopConfig, Failure> {
-        let period = period(self.period_num_ns, self.period_den)?;
+        let period = period(PERIOD_FIELDS, self.period_num_ns, self.period_den)?;
         // SAFETY: as the caller says.
         let config = unsafe { self.config() }?;
         let Config { thread, wait, phase, samples, follow, cpus, learned, .. } = config;
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn every_number_is_looked_at() {
         assert_eq!(words(|_| ()), "");
-        assert!(words(|o| o.period_num_ns = 0).contains("0/1 ns"));
+        assert!(words(|o| o.period_num_ns = 0).contains("0/1 ns (period_num_ns / "));
         assert!(words(|o| o.period_num_ns = (1 << 62) + 1).contains("2^62"));
         assert!(words(|o| o.period_den = 0).contains("/0 ns"));
         assert!(words(|o| o.phase = 3).contains("no phase"));
@@ -407,7 +411,7 @@ mod tests {
             // SAFETY: likewise.
             let executive = unsafe { Options { period_num_ns: 0, ..options }.of_executive() };
             let bytes = executive.expect("it learns anew").learned.expect("given");
-            let period = period(1_000_000, 1).expect("in range");
+            let period = period(PERIOD_FIELDS, 1_000_000, 1).expect("in range");
             assert_eq!(bytes.known(period).err(), config.unusable);
             config.unusable.unwrap_or_default()
         };

@@ -13,7 +13,7 @@ use punctual_os::descriptor;
 use crate::callback::{Body, Callback, Plain};
 use crate::failure::Failure;
 use crate::ffi;
-use crate::options::{fifo, number, period};
+use crate::options::{PERIOD_FIELDS, fifo, number, period};
 use crate::record::{self, Record, named};
 
 /// As in the header.
@@ -183,7 +183,7 @@ impl TaskRecord {
         // One that is triggered needs no period.
         let mut task = match (&trigger, self.period_num_ns) {
             (Some(_), 0) => Task::named(name),
-            _ => Task::every(name, period(self.period_num_ns, self.period_den)?),
+            _ => Task::every(name, period(PERIOD_FIELDS, self.period_num_ns, self.period_den)?),
         };
         let phase = Duration::from_nanos(self.phase_ns);
         task = match self.phase {

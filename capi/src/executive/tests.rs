@@ -378,7 +378,11 @@ fn what_cannot_be_built_is_named() {
     assert_eq!(made.add_task(TaskRecord::blank()), -libc::EINVAL);
     assert!(said().contains("without a name"));
     assert_eq!(made.add(c"zero", 0, &mut task), -libc::EINVAL);
-    assert_eq!(said(), "task \"zero\": a period of 0/1 ns: from 1 ns to 2^62 ns (146 years)");
+    assert_eq!(
+        said(),
+        "task \"zero\": a period of 0/1 ns (period_num_ns / period_den): from 1 ns to 2^62 ns \
+         (146 years)"
+    );
     assert_eq!(made.add(c"long", (1 << 62) + 1, &mut task), -libc::EINVAL);
     assert_eq!((made.build(), made.run(1)), (-libc::EINVAL, -libc::EINVAL));
     assert!(said().contains("without tasks"));

@@ -27,7 +27,7 @@ static int report(void)
     static const double shares[] = {0.5, 0.99, 0.999};
     punctual_wait_info info;
     punctual_stats stats;
-    char refused[512];
+    char summary[4096];
 
     punctual_stats_init(&stats, sizeof stats);
     if (punctual_loop_stats(each_ms, &stats) != 0)
@@ -38,8 +38,6 @@ static int report(void)
                " ns, %.1f %% of the CPU%s\n",
                info.phase_ns, info.margin_ns, info.hop_ns, 100.0 * info.cpu_share,
                info.reachable ? "" : ", aim out of reach");
-    if (punctual_loop_refused(each_ms, refused, sizeof refused) == 0 && refused[0] != '\0')
-        printf("refused: %s\n", refused);
     printf("%" PRIu64 " cycles, %" PRIu64 " missed\n", stats.ran, stats.missed);
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         int64_t ns;
@@ -47,6 +45,8 @@ static int report(void)
             printf("late by at most %" PRId64 " ns in a share of %g\n", ns, shares[i]);
     }
     printf("late by at most %" PRId64 " ns in all of them\n", stats.max_ns);
+    if (punctual_loop_summary(each_ms, summary, sizeof summary) == 0)
+        printf("%s\n", summary); /* the same in a line, how it ended, what the kernel refused */
     return EXIT_SUCCESS;
 }
 

@@ -463,6 +463,19 @@ int punctual_loop_learned(punctual_loop *loop, void *bytes, size_t size) PUNCTUA
 int punctual_loop_refused(const punctual_loop *loop, char *text, size_t size) PUNCTUAL_NOEXCEPT;
 
 /*
+ * Ends the loop, as punctual_loop_destroy() does, and gives what it did as text: a line with its counts
+ * and quantiles (punctual_loop_quantile_ns()), how it ended, what the kernel refused and the way out,
+ * what else is to be known of the run, what became of the sample file. The handle stays: the loop waits
+ * no more (-ECANCELED, -ETIMEDOUT), can be read as before, and is to be destroyed. Cut to size bytes,
+ * the closing zero included; may be called again, as with more room.
+ *   -ERANGE  it was cut
+ *   -EPERM   this is not the thread that created it: it goes on
+ *   -EBUSY   called from a signal handler that interrupted a call of the loop: likewise
+ * Real-time: setup only
+ */
+int punctual_loop_summary(punctual_loop *loop, char *text, size_t size) PUNCTUAL_NOEXCEPT;
+
+/*
  * Ends the loop, completes its sample file, and puts back what was changed of its thread and
  * process. No other thread may use it at the time or later.
  *   0        also for null: the handle is gone

@@ -355,6 +355,18 @@ public:
         return text;
     }
 
+    // punctual_loop_summary(): ends it, and it can be read as before.
+    std::string summary() {
+        std::string text(512, '\0');
+        int copied;
+        while ((copied = punctual_loop_summary(handle.get(), &text[0], text.size())) == -ERANGE) {
+            text.resize(2 * text.size());
+        }
+        check(copied);
+        text.resize(text.find('\0'));
+        return text;
+    }
+
     punctual_loop *get() const noexcept { return handle.get(); }
 
 private:

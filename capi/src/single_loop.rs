@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use punctual::follow::FollowedClock;
-use punctual::{Loop, LoopHandle, Period, Samples};
+use punctual::{Loop, LoopHandle, Period, Samples, Summary, WaitStatus};
 use punctual_os::fork::Origin;
 
 use crate::failure::{Failure, null};
@@ -34,10 +34,53 @@ macro_rules! on_either {
     };
 }
 
+/// What only its own thread touches: the loop until its summary is wanted, and the summary then.
+struct Own {
+    running: Option<AnyLoop>,
+    summary: Option<Summary>,
+    /// The phase at which it began.
+    phase_ns: u64,
+}
+
+impl Own {
+    /// Ends the loop where it runs; `None` where its end broke off by a fault of the library's own.
+    fn finish(&mut self) -> Option<&Summary> {
+        if let Some(running) = self.running.take() {
+            self.summary = Some(on_either!(running, running => running.finish()));
+        }
+        self.summary.as_ref()
+    }
+
+    /// How it waits, or waited; `None` as of [`Own::finish`].
+    fn wait_info(&self) -> Option<WaitInfo> {
+        if let Some(running) = &self.running {
+            return Some(on_either!(running, running => {
+                let (phase_ns, quiet) = (running.phase_ns(), running.quiet());
+                WaitInfo::of(phase_ns, quiet, running.policy(), running.wait_status())
+                    .moved(running.moves())
+            }));
+        }
+        let Summary { quiet, policy, wait, moves, .. } = self.summary.as_ref()?;
+        let phase_ns = quiet.map_or(self.phase_ns, |quiet| quiet.phase_ns);
+        Some(WaitInfo::of(phase_ns, *quiet, *policy, *wait).moved(*moves))
+    }
+
+    /// The state of its wait, or that at its end; `None` as of [`Own::finish`].
+    fn wait_status(&self) -> Option<WaitStatus> {
+        match &self.running {
+            Some(running) => Some(on_either!(running, running => running.wait_status())),
+            None => self.summary.as_ref().map(|summary| summary.wait),
+        }
+    }
+}
+
+/// A loop whose end broke off.
+const BROKEN: Failure = Failure::bare(libc::ENOTRECOVERABLE);
+
 /// The object behind a `punctual_loop`.
 struct SingleLoop {
     origin: Origin,
-    own: ThreadBound<AnyLoop>,
+    own: ThreadBound<Own>,
     handle: LoopHandle,
     period: Period,
     refused: String,
@@ -58,7 +101,9 @@ impl SingleLoop {
             return Ok(());
         }
         self.own.with(|own| {
-            on_either!(own, own => own.count());
+            if let Some(running) = &mut own.running {
+                on_either!(running, running => running.count());
+            }
             Ok(())
         })
     }
@@ -85,13 +130,18 @@ impl SingleLoop {
             .filter(|text| !text.is_empty())
             .collect();
         let (origin, refused) = (Origin::here(), refused.join("; "));
-        Ok(Self { origin, own: ThreadBound::new(own), handle, period, refused })
+        let phase_ns = on_either!(&own, own => own.phase_ns());
+        let own = ThreadBound::new(Own { running: Some(own), summary: None, phase_ns });
+        Ok(Self { origin, own, handle, period, refused })
     }
 
     /// Ends it; the failure is that of its sample file.
     fn finish(self) -> Result<(), Failure> {
-        let summary = on_either!(self.own.into_inner(), own => own.finish());
-        let Some(Samples { path, failed: Some(why), .. }) = summary.samples else { return Ok(()) };
+        let mut own = self.own.into_inner();
+        let summary = own.finish().ok_or(BROKEN)?;
+        let Some(Samples { path, failed: Some(why), .. }) = &summary.samples else {
+            return Ok(());
+        };
         Err(Failure::new(libc::EIO, format!("{}: the file is not whole: {why}", path.display())))
     }
 }
@@ -128,7 +178,10 @@ unsafe extern "C" fn punctual_loop_wait(single: *mut SingleLoop, cycle: *mut Cyc
             // SAFETY: not null, and then a struct that says its size, says the header.
             unsafe { record::fits(cycle) }?;
         }
-        let ran = single.own.with(|own| Ok(on_either!(own, own => own.wait())))?;
+        let ran = single.own.with(|own| {
+            let running = own.running.as_mut();
+            Ok(running.and_then(|running| on_either!(running, running => running.wait())))
+        })?;
         let ran = ran.ok_or_else(|| {
             single.handle.forced().map_or(Failure::bare(libc::ECANCELED), Failure::forced)
         })?;
@@ -194,18 +247,7 @@ unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut W
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.
         let single = unsafe { ffi::object(single) }?;
-        let info = single.own.with(|own| {
-            let info = on_either!(own, single => {
-                WaitInfo::of(
-                    single.phase_ns(),
-                    single.quiet(),
-                    single.policy(),
-                    single.wait_status(),
-                )
-                .moved(single.moves())
-            });
-            Ok(info)
-        })?;
+        let info = single.own.with(|own| own.wait_info().ok_or(BROKEN))?;
         // SAFETY: null or a struct that says its size, says the header.
         unsafe { record::give(to, &info) }
     })
@@ -221,7 +263,7 @@ unsafe extern "C" fn punctual_loop_learned(
         // SAFETY: null or a loop, says the header.
         let single = unsafe { ffi::object(single) }?;
         let bytes = || {
-            let status = single.own.with(|own| Ok(on_either!(own, own => own.wait_status())))?;
+            let status = single.own.with(|own| own.wait_status().ok_or(BROKEN))?;
             Ok(learned_bytes::to_bytes(&status, single.period))
         };
         // SAFETY: null or `size` writable bytes, says the header.
@@ -240,6 +282,24 @@ unsafe extern "C" fn punctual_loop_refused(
         let single = unsafe { ffi::object(single) }?;
         // SAFETY: null or `size` writable bytes, says the header.
         unsafe { ffi::put_text(to, size, &single.refused) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_loop_summary(
+    single: *mut SingleLoop,
+    to: *mut c_char,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or a loop, says the header.
+        let single = unsafe { ffi::object(single) }?;
+        // Room is looked for before anything ends.
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { ffi::put_text(to, size, "") }?;
+        let text = single.own.with(|own| own.finish().map(Summary::to_string).ok_or(BROKEN))?;
+        // SAFETY: as above.
+        unsafe { ffi::put_text(to, size, &text) }
     })
 }
 

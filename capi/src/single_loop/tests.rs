@@ -65,6 +65,51 @@ fn a_loop_runs_is_read_and_stops() {
     assert_eq!(unsafe { punctual_loop_destroy(single) }, 0);
 }
 
+/// The answer and the text of its summary in a buffer of this size.
+fn summary(single: *mut SingleLoop, size: usize) -> (c_int, String) {
+    let mut text: Vec<c_char> = vec![1; size];
+    // SAFETY: a loop, and as much memory as is said.
+    let answer = unsafe { punctual_loop_summary(single, text.as_mut_ptr(), size) };
+    let bytes: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    (answer, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[test]
+fn its_summary_ends_it_and_it_can_be_read_as_before() {
+    let folder = std::env::temp_dir().join(format!("punctual-c-summary-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("writable");
+    let file = folder.join("run.punctual");
+    let path = std::ffi::CString::new(file.as_os_str().as_encoded_bytes()).expect("no zero byte");
+    let mut options = quick();
+    options.record(&path);
+    let (_, single) = create(&options);
+    for _ in 0..3 {
+        assert_eq!(wait(single), 0);
+    }
+    let (mut before, mut after) = (WaitInfo::blank(), WaitInfo::blank());
+    // SAFETY: a loop, and a local result.
+    assert_eq!(unsafe { punctual_loop_wait_info(single, &raw mut before) }, 0);
+    let (answer, cut) = summary(single, 8);
+    assert_eq!((answer, cut.as_str()), (-libc::ERANGE, "loop: 3"));
+    let (answer, text) = summary(single, 4_096);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((answer, lines.len()), (0, 3), "{text}");
+    assert!(lines[0].starts_with("loop: 3 ran, ") && lines[0].contains("max "), "{text}");
+    assert_eq!(lines[1], "stopped");
+    assert_eq!(lines[2], format!("3 samples in {}", file.display()));
+    assert_eq!((wait(single), summary(single, 4_096).1), (-libc::ECANCELED, text));
+    let mut stats = Stats::blank();
+    // SAFETY: a loop, and local results.
+    unsafe {
+        assert_eq!(punctual_loop_wait_info(single, &raw mut after), 0);
+        assert_eq!(punctual_loop_stats(single, &raw mut stats), 0);
+        assert_eq!(punctual_loop_destroy(single), 0);
+    }
+    assert_eq!(format!("{before:?}"), format!("{after:?}"));
+    assert!(format!("{stats:?}").contains("ran: 3"), "{stats:?}");
+    std::fs::remove_dir_all(&folder).expect("it was made here");
+}
+
 #[test]
 fn nothing_of_it_is_another_threads() {
     let (_, single) = create(&quick());
@@ -76,6 +121,7 @@ fn nothing_of_it_is_another_threads() {
         // SAFETY: a loop, and a local result.
         unsafe {
             assert_eq!(punctual_loop_wait_info(single, &raw mut info), -libc::EPERM);
+            assert_eq!(summary(single, 64), (-libc::EPERM, String::new()));
             assert_eq!(punctual_loop_destroy(single), -libc::EPERM);
             // But these are.
             assert_eq!(punctual_loop_stop(single), 0);
@@ -247,6 +293,8 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
         assert_eq!(punctual_loop_wait_info(single, null_mut()), fault);
         panics();
         assert_eq!(punctual_loop_refused(single, null_mut(), 0), fault);
+        panics();
+        assert_eq!(punctual_loop_summary(single, null_mut(), 0), fault);
         panics();
         assert_eq!(punctual_loop_destroy(null_mut()), fault);
         assert_eq!(punctual_loop_destroy(single), 0);

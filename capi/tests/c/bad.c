@@ -59,6 +59,7 @@ static void no_objects(void)
     NULL_IS("loop", punctual_loop_wait_info(NULL, &info));
     NULL_IS("loop", punctual_loop_learned(NULL, text, sizeof text));
     NULL_IS("loop", punctual_loop_refused(NULL, text, sizeof text));
+    NULL_IS("loop", punctual_loop_summary(NULL, text, sizeof text));
     CHECK(punctual_loop_destroy(NULL) == 0);
     NULL_IS("executive", punctual_executive_create(NULL));
     NULL_IS("executive", punctual_executive_add(NULL, &task, NULL));
@@ -158,6 +159,8 @@ static void bad_loops(void)
     CHECK(punctual_loop_learned(loop, learned, sizeof learned) == -ENODATA);
     CHECK(strstr(punctual_last_error(), "PUNCTUAL_WAIT_ADAPTIVE") != NULL);
     NULL_IS("text", punctual_loop_refused(loop, NULL, 8));
+    NULL_IS("text", punctual_loop_summary(loop, NULL, 8));
+    CHECK(punctual_loop_wait(loop, NULL) == 0); /* it was not ended by that */
     CHECK(punctual_loop_destroy(loop) == 0);
 
     /* A period of 200 ms is longer than the pace of a clock is known ahead, unless it is said. */

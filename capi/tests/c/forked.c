@@ -59,6 +59,7 @@ static void use_what_is_not_its_own(void)
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
     CHECK(punctual_loop_wait_info(loop, &info) == -ECHILD);
     CHECK(punctual_loop_refused(loop, text, sizeof text) == -ECHILD);
+    CHECK(punctual_loop_summary(loop, text, sizeof text) == -ECHILD);
     CHECK(punctual_loop_stop(loop) == -ECHILD);
     CHECK(punctual_loop_destroy(loop) == -ECHILD);
     CHECK(punctual_loop_wait(loop, NULL) == -ECHILD);

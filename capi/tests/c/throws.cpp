@@ -219,6 +219,9 @@ static void loops() {
     moved.stop();
     CHECK(moved.stopped() && moved.wait() == nullptr && moved.last_answer() == -ECANCELED);
     CHECK(moved.stats().ran == 1 && moved.wait_info().learns == 0);
+    std::string summary = moved.summary();
+    CHECK(summary.find("loop: 1 ran, ") == 0 && summary.find("\nstopped") != std::string::npos);
+    CHECK(moved.summary() == summary && moved.finish().ran == 1);
 }
 
 static void forks() {

@@ -29,10 +29,13 @@ pub use periodic::{BuildError, Overfull};
 
 /// An error of this library: a setting that cannot be, a start that failed, an end not planned.
 ///
-/// `{:?}` is its sentence too, so that a `main` that returns it and an `unwrap` say what was wrong;
-/// `{:#?}` shows its parts.
+/// `{:?}` is its sentence too, so that a `main` that returns it and an `unwrap` say what was wrong,
+/// and below it the summary of a loop or an executive that did not end as planned; `{:#?}` shows
+/// its parts.
 pub struct Error {
     kind: Kind,
+    /// What did not end as planned did until then, as text.
+    summary: Option<Box<str>>,
 }
 
 /// The fault, with the values that it is about.
@@ -184,6 +187,14 @@ impl Error {
         if let Kind::Setup(why) = &self.kind { why.task() } else { None }
     }
 
+    /// The same, with the summary of the loop or the executive that it ended, for `{:?}`.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn with_summary(self, summary: &impl fmt::Display) -> Self {
+        Self { summary: Some(summary.to_string().into()), ..self }
+    }
+
     /// The same, with the name of the task whose CPU it is about, where it is about one.
     ///
     /// # Real-time: setup only
@@ -198,43 +209,43 @@ impl Error {
 
 impl From<Kind> for Error {
     fn from(kind: Kind) -> Self {
-        Self { kind }
+        Self { kind, summary: None }
     }
 }
 
 impl From<BuildError> for Error {
     fn from(why: BuildError) -> Self {
-        Self { kind: Kind::Tasks(why) }
+        Self::from(Kind::Tasks(why))
     }
 }
 
 impl From<ExecutiveError> for Error {
     fn from(why: ExecutiveError) -> Self {
-        Self { kind: Kind::Executive(why) }
+        Self::from(Kind::Executive(why))
     }
 }
 
 impl From<FollowError> for Error {
     fn from(why: FollowError) -> Self {
-        Self { kind: Kind::Follow(why) }
+        Self::from(Kind::Follow(why))
     }
 }
 
 impl From<TaskError> for Error {
     fn from(why: TaskError) -> Self {
-        Self { kind: Kind::Task(why) }
+        Self::from(Kind::Task(why))
     }
 }
 
 impl From<SetupError> for Error {
     fn from(why: SetupError) -> Self {
-        Self { kind: Kind::Setup(why) }
+        Self::from(Kind::Setup(why))
     }
 }
 
 impl From<CalendarError> for Error {
     fn from(why: CalendarError) -> Self {
-        Self { kind: Kind::Calendar(why) }
+        Self::from(Kind::Calendar(why))
     }
 }
 
@@ -313,9 +324,11 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
-            f.debug_struct("Error").field("kind", &self.kind).finish()
+            let mut parts = f.debug_struct("Error");
+            parts.field("kind", &self.kind).field("summary", &self.summary).finish()
         } else {
-            fmt::Display::fmt(self, f)
+            fmt::Display::fmt(self, f)?;
+            self.summary.as_ref().map_or(Ok(()), |summary| write!(f, "\n{summary}"))
         }
     }
 }

@@ -96,9 +96,9 @@ impl Summary {
 
 /// The error of a loop or an executive that did not end as planned, with its summary.
 ///
-/// `?` in a function that returns an [`Error`] keeps the reason alone, without the summary. `{:?}`
-/// is the reason and the summary, so that a `main` that returns it shows both; `{:#?}` shows its
-/// parts.
+/// `{:?}` is the reason and the summary, so that a `main` that returns it shows both, also where
+/// `?` made an [`Error`] of it; `{}` is the reason alone, and `{:#?}` shows its parts. For both as
+/// values: [`Failed::into_parts`].
 pub struct Failed {
     why: Error,
     summary: Box<Summary>,
@@ -152,7 +152,7 @@ impl std::error::Error for Failed {
 
 impl From<Failed> for Error {
     fn from(failed: Failed) -> Self {
-        failed.why
+        failed.why.with_summary(&failed.summary)
     }
 }
 

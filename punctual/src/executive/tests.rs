@@ -206,6 +206,10 @@ fn one_that_panics_ends_all_and_what_did_not_run_is_counted() {
     assert!(shown.starts_with(&message) && shown.contains("other: "), "{shown}");
     let (why, summary) = failed.into_parts();
     assert_eq!((why.kind(), summary.tasks.len()), (crate::ErrorKind::Panicked, 2));
+    // A `main` that returns an `Error` prints both too.
+    let through_main = || -> Result<Summary, Error> { Ok(summary.ok()?) };
+    let returned = through_main().expect_err("a bad end");
+    assert_eq!((returned.to_string(), format!("{returned:?}")), (message, shown));
 }
 
 /// As long as it takes a watchdog of 300 ms to see it.

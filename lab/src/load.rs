@@ -246,12 +246,12 @@ pub struct LoadReport {
     pub name: String,
     /// Done per second between `ready` and the last count, by the load's own clock; of one that was
     /// started again, over the time that both worked. `None` when nothing was counted, and then
-    /// `note` says why. 0 is a load that stood still.
+    /// `notes` say why. 0 is a load that stood still.
     pub rate: Option<f64>,
     /// The unit of `rate`: `polygons/s`.
     pub unit: String,
-    /// A note for the reader of a report: a part that is not installed, a network that fell back.
-    pub note: Option<String>,
+    /// Notes for the reader of a report: a part that is not installed, a network that fell back.
+    pub notes: Vec<String>,
     /// When its process ended before it was to, or stood still, the first 16.
     pub deaths: Vec<LoadDeath>,
 }

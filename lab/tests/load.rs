@@ -210,15 +210,15 @@ fn each_load_runs_and_counts() {
         assert_eq!(report.name, spec.name());
         assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
         assert!(report.unit.ends_with("/s"), "{report:?}");
-        let note = report.note.as_deref().unwrap_or_default();
-        let in_memory = spec.name() == "disk" && note.starts_with("no device takes part");
-        assert_eq!(report.note.is_some(), spec.name() == "net" || in_memory, "{report:?}");
+        let is_of_memory = |note: &String| note.starts_with("no device takes part");
+        let in_memory = spec.name() == "disk" && report.notes.iter().any(is_of_memory);
+        assert_eq!(!report.notes.is_empty(), spec.name() == "net" || in_memory, "{report:?}");
         println!(
             "  {} {:.0} {} {:?}",
             report.name,
             report.rate.unwrap_or(0.0),
             report.unit,
-            report.note
+            report.notes
         );
     }
 }
@@ -238,7 +238,7 @@ fn counts_can_be_read_while_it_runs_and_from_another_thread() {
     // The thread that started it has ended; the load has not.
     let counted = || running.reports()[0].rate.is_some_and(|rate| rate > 0.0);
     assert!(wait_until(counted), "{:?}", running.reports());
-    assert_eq!(running.reports()[0].note, None);
+    assert_eq!(running.reports()[0].notes, [""; 0]);
 }
 
 fn a_load_does_not_run_where_it_cannot() {
@@ -300,8 +300,7 @@ fn the_limit_ends_it() {
         // A device may take longer than that for the first sync: none is counted then, and the end
         // of the process waits for it.
         assert!(report.rate.is_some(), "{report:?}");
-        let note = report.note.as_deref();
-        assert!(note.is_some_and(|note| note.contains("it ended at its time limit")), "{note:?}");
+        assert!(has_note(&report, "it ended at its time limit"), "{report:?}");
     }
 }
 
@@ -310,8 +309,8 @@ fn a_load_that_was_killed_is_seen() {
     let pid = running.pids()[0];
     kill(pid);
     assert!(wait_until(|| stat(pid).is_none_or(|now| now.state == 'Z')));
-    let note = running.stop()[0].note.clone();
-    assert!(note.as_deref().is_some_and(|note| note.contains("signal: 9")), "{note:?}");
+    let reports = running.stop();
+    assert!(has_note(&reports[0], "signal: 9"), "{reports:?}");
 }
 
 fn what_a_load_does_behind_the_measurement_is_not_counted() {
@@ -454,21 +453,26 @@ fn in_place_of_stress_ng(script: &str) -> Vec<LoadReport> {
     text.lines().map(read_report).collect()
 }
 
-/// One report as a line between two processes of this test: `rate TAB unit TAB note`.
+/// Returns true where a note of a load has these words.
+fn has_note(report: &LoadReport, words: &str) -> bool {
+    report.notes.iter().any(|note| note.contains(words))
+}
+
+/// One report as a line between two processes of this test: `rate TAB unit TAB note…`.
 fn write_report(report: &LoadReport) -> String {
     let rate = report.rate.map_or_else(String::new, |rate| rate.to_string());
-    format!("{rate}\t{}\t{}", report.unit, report.note.clone().unwrap_or_default())
+    let fields = [rate, report.unit.clone()];
+    fields.iter().chain(&report.notes).map(String::as_str).collect::<Vec<_>>().join("\t")
 }
 
 fn read_report(line: &str) -> LoadReport {
     let fields: Vec<&str> = line.split('\t').collect();
-    let [rate, unit, note] = fields.as_slice() else { panic!("{line}") };
-    let note = (!note.is_empty()).then(|| (*note).to_owned());
+    let [rate, unit, notes @ ..] = fields.as_slice() else { panic!("{line}") };
     LoadReport {
         name: String::new(),
         rate: rate.parse().ok(),
         unit: (*unit).to_owned(),
-        note,
+        notes: notes.iter().map(ToString::to_string).collect(),
         deaths: Vec::new(),
     }
 }
@@ -481,9 +485,9 @@ fn counts_of_a_program_are_read_at_its_end() {
          echo 'stress-ng: info:  [7] dispatching hogs: 1 cpu, 1 fork'
          while :; do sleep 0.05; done",
     );
-    let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str(), &r.note)).collect();
-    let expected = [(Some(500.0), "cpu bogo ops/s", &None), (Some(15.0), "fork bogo ops/s", &None)];
-    assert_eq!(rates, expected);
+    let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str())).collect();
+    assert_eq!(rates, [(Some(500.0), "cpu bogo ops/s"), (Some(15.0), "fork bogo ops/s")]);
+    assert!(reports.iter().all(|report| report.notes.is_empty()), "{reports:?}");
 }
 
 fn what_a_program_did_not_count_is_named() {
@@ -495,7 +499,7 @@ fn what_a_program_did_not_count_is_named() {
     );
     let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str())).collect();
     assert_eq!(rates, [(Some(500.0), "cpu bogo ops/s"), (None, "fork bogo ops/s")]);
-    assert_eq!(reports[1].note.as_deref(), Some("stress-ng gave no count of fork"));
+    assert_eq!(reports[1].notes, ["stress-ng gave no count of fork"]);
 }
 
 fn a_program_that_does_not_run_is_seen() {
@@ -503,7 +507,7 @@ fn a_program_that_does_not_run_is_seen() {
     let [cpu, fork] = reports.as_slice() else { panic!("{reports:?}") };
     for report in [cpu, fork] {
         assert_eq!(report.rate, None);
-        assert!(report.note.as_deref().is_some_and(|note| note.contains("no such stressor")));
+        assert!(has_note(report, "no such stressor"), "{report:?}");
     }
 }
 
@@ -529,9 +533,8 @@ fn stress_ng_itself_counts() {
     // It leaves out a stressor that it had to kill, as on a busy machine; never all of them.
     let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
     assert!(reports.iter().any(counted), "{reports:?}");
-    let named =
-        |report: &LoadReport| report.note.as_deref().is_some_and(|n| n.contains("no count"));
-    assert!(reports.iter().all(|report| report.rate.is_some() || named(report)), "{reports:?}");
+    let is_explained = |report: &LoadReport| report.rate.is_some() || has_note(report, "no count");
+    assert!(reports.iter().all(is_explained), "{reports:?}");
     let path = std::env::var("PATH").unwrap_or_default();
     killing_the_middle_ends_all(list, &path, 4);
 }
@@ -582,14 +585,14 @@ fn glxgears_draws_on_the_display_that_is_given_if_it_answers() {
     let drawn = gears_on(&display);
     let _asked = end(screen.id().cast_signed(), EndSignal::Terminate);
     screen.wait().expect("ours");
-    let note = drawn.note.as_deref().unwrap_or_default();
-    assert!(note.contains(&format!("on the screen {display} of DISPLAY, drawn by ")), "{drawn:?}");
+    let words = format!("on the screen {display} of DISPLAY, drawn by ");
+    assert!(has_note(&drawn, &words), "{drawn:?}");
     assert!(drawn.rate.is_some_and(|rate| rate > 0.0), "{drawn:?}");
     // Now it is gone, so that one nobody sees takes its place.
     let drawn = gears_on(&display);
-    let note = drawn.note.as_deref().unwrap_or_default();
-    assert!(note.contains("hidden screen (Xvfb): the screen "), "{drawn:?}");
-    assert!(note.contains(&format!("{display} of DISPLAY does not answer (")), "{drawn:?}");
+    assert!(has_note(&drawn, "hidden screen (Xvfb): the screen "), "{drawn:?}");
+    let words = format!("{display} of DISPLAY does not answer (");
+    assert!(has_note(&drawn, &words), "{drawn:?}");
     assert!(drawn.rate.is_some_and(|rate| rate > 0.0), "{drawn:?}");
 }
 
@@ -620,9 +623,8 @@ fn linuxcnc_runs_with_what_is_installed() {
         assert!(wait_until(none_left), "{:?} was {before:?}", displays());
     } else {
         assert_eq!(gears.rate, None);
-        let note = gears.note.as_deref().unwrap_or_default();
-        let programs = note.strip_prefix("not installed: ").expect("it says what is missing");
-        assert!(!skip::need(programs, false));
+        let programs = gears.notes.iter().find_map(|note| note.strip_prefix("not installed: "));
+        assert!(!skip::need(programs.expect("it says what is missing"), false));
     }
 }
 

@@ -508,7 +508,9 @@ fn ranges(loading: &Loading, timer: Option<&Loaded>) -> [PaperRow; 2] {
     let loads = timer.iter().flat_map(|timer| &timer.1);
     let rates: Vec<String> = loads.clone().filter_map(rate).collect();
     // Such as that no device takes part.
-    let noted = |load: &LoadReport| Some(format!("{}: {}", load.name, load.note.as_ref()?));
+    let noted = |load: &LoadReport| {
+        (!load.notes.is_empty()).then(|| format!("{}: {}", load.name, load.notes.join("; ")))
+    };
     let notes: Vec<String> = loads.filter_map(noted).collect();
     let timer = timer.map(|(timer, _)| timer);
     SCHEDULERS.map(|Scheduler { id, path, name, note }| {
@@ -1067,7 +1069,7 @@ mod tests {
             name: "disk:heavy".to_owned(),
             rate: Some(812.4),
             unit: "fsyncs/s".to_owned(),
-            note: None,
+            notes: Vec::new(),
             deaths: Vec::new(),
         };
         let mut timer = (timer, vec![load]);

@@ -483,11 +483,21 @@ pub struct Load {
     pub rate: Option<f64>,
     /// The unit of the rate: "polygons/s".
     pub unit: String,
-    /// A note that it reported.
-    pub note: Option<String>,
+    /// All notes that it reported, in one text; null where it reported none.
+    note: Option<String>,
+    /// Notes that it reported, each once; at most 8. In results of before they are in `note` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     /// Its processes that ended before the run did, or stood still, the first 16.
     #[serde(default)]
     pub deaths: Vec<LoadDeath>,
+}
+
+impl Load {
+    /// The notes that it reported; of a result of before all in one.
+    pub fn notes(&self) -> &[String] {
+        if self.notes.is_empty() { self.note.as_slice() } else { &self.notes }
+    }
 }
 
 /// A load's process that ended before its run did, or stood still for a time.
@@ -596,7 +606,8 @@ pub fn loads(reports: &[LoadReport]) -> Vec<Load> {
         name: report.name.clone(),
         rate: report.rate,
         unit: report.unit.clone(),
-        note: report.note.clone(),
+        note: (!report.notes.is_empty()).then(|| report.notes.join("; ")),
+        notes: report.notes.clone(),
         deaths: report.deaths.iter().map(death).collect(),
     };
     reports.iter().map(load).collect()
@@ -652,6 +663,24 @@ impl Approach {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_of_a_load_are_a_list_and_one_text_in_results_of_before() {
+        let report = LoadReport {
+            name: "net".to_owned(),
+            rate: Some(1.0),
+            unit: "MB/s".to_owned(),
+            notes: ["a; b", "c"].map(str::to_owned).to_vec(),
+            deaths: Vec::new(),
+        };
+        let load = loads(&[report]).remove(0);
+        assert_eq!(load.notes(), ["a; b", "c"]);
+        let mut stored = serde_json::to_value(&load).expect("plain data");
+        assert_eq!(stored["note"], "a; b; c");
+        stored.as_object_mut().and_then(|fields| fields.remove("notes"));
+        let before: Load = serde_json::from_value(stored).expect("a result of before");
+        assert_eq!(before.notes(), ["a; b; c"]);
+    }
 
     #[test]
     fn strangers_are_named_with_their_process_or_how_many_and_the_largest() {

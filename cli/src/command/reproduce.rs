@@ -37,7 +37,7 @@ use crate::stored;
 use crate::subcommand::{Exit, ResultsArgs};
 use crate::{format, papers, writing};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
-use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
+use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Load, Report, Request, Run};
 
 /// `punctual reproduce`.
 #[derive(Debug, clap::Args)]
@@ -445,7 +445,7 @@ fn loop_run(run: Run, period_ns: u64) -> MeasuredLoop {
         cpu_load: run.cpu_load,
         hop_ns: run.approach.and_then(|approach| approach.hop_ns),
         first: Vec::new(),
-        load_notes: run.loads.into_iter().filter_map(|load| load.note).collect(),
+        load_notes: run.loads.iter().flat_map(Load::notes).cloned().collect(),
     }
 }
 

@@ -100,12 +100,12 @@ impl BackgroundLoads for Loading<'_> {
                 .iter()
                 .position(|t| t.report.name == report.name && t.report.unit == report.unit);
             let at = at.unwrap_or_else(|| {
-                let report = LoadReport { deaths: Vec::new(), ..report.clone() };
+                let report = LoadReport { notes: Vec::new(), deaths: Vec::new(), ..report.clone() };
                 tallies.push(LoadTally { report, rates: 0.0, blocks: 0 });
                 tallies.len() - 1
             });
             let tally = &mut tallies[at];
-            tally.report.note = joined(tally.report.note.take(), report.note);
+            add_notes(&mut tally.report.notes, report.notes);
             tally.report.deaths.extend(report.deaths);
             tally.report.deaths.truncate(DEATHS_MAX);
             if let Some(rate) = rate {
@@ -125,21 +125,16 @@ impl BackgroundLoads for Loading<'_> {
     }
 }
 
-/// The parts of a note, and how they are joined where a load has several.
-const NOTE_PARTS: &str = "; ";
-/// Parts that a note over several blocks has at most.
-const NOTE_PARTS_MAX: usize = 8;
+/// Notes that a load has at most over its blocks.
+const NOTES_MAX: usize = 8;
 
-/// The notes of earlier blocks and of one more, each part once.
-fn joined(earlier: Option<String>, more: Option<String>) -> Option<String> {
-    let (Some(earlier), Some(more)) = (&earlier, &more) else { return earlier.or(more) };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in earlier.split(NOTE_PARTS).chain(more.split(NOTE_PARTS)) {
-        if !parts.contains(&part) && parts.len() < NOTE_PARTS_MAX {
-            parts.push(part);
+/// Adds the notes of one more block to those of earlier ones, each once.
+fn add_notes(notes: &mut Vec<String>, of_block: Vec<String>) {
+    for note in of_block {
+        if !notes.contains(&note) && notes.len() < NOTES_MAX {
+            notes.push(note);
         }
     }
-    Some(parts.join(NOTE_PARTS))
 }
 
 /// Loads may use every CPU that this process may, so none of `isolcpus=` unless it was started
@@ -178,15 +173,15 @@ mod tests {
 
     #[test]
     fn a_later_block_takes_no_note_of_an_earlier_one_away() {
-        let note = |text: &str| Some(text.to_owned());
-        let (fallen, usual) = ("over loopback: ip link add: failed", "between two namespaces");
-        let both = joined(note(fallen), note(usual));
-        assert_eq!(both, note(&format!("{fallen}; {usual}")));
-        assert_eq!(joined(both.clone(), note(fallen)), both, "each once");
-        assert_eq!(joined(None, note(usual)), note(usual));
-        assert_eq!(joined(note(usual), None), note(usual));
-        assert_eq!(joined(None, None), None);
-        let many = (0..100).fold(None, |earlier, at| joined(earlier, note(&format!("note {at}"))));
-        assert!(many.is_some_and(|many| many.ends_with("note 7")), "as many as fit");
+        // A part of a note may hold what separates notes elsewhere.
+        let (fallen, usual) = ("over loopback: ip link add: failed; 1", "between two namespaces");
+        let mut notes = Vec::new();
+        for of_block in [&[][..], &[fallen], &[], &[usual, fallen], &["1"]] {
+            add_notes(&mut notes, of_block.iter().map(ToString::to_string).collect());
+        }
+        assert_eq!(notes, [fallen, usual, "1"], "each once");
+        (0..100).for_each(|at| add_notes(&mut notes, vec![format!("note {at}")]));
+        assert_eq!(notes.len(), NOTES_MAX, "as many as fit");
+        assert_eq!(notes.last().map(String::as_str), Some("note 4"));
     }
 }

@@ -470,13 +470,11 @@ fn parts(spec: &LoadSpec, bounds: &LoadBounds) -> Result<Vec<Part>, LoadError> {
 
 fn reports(part: &RunningPart) -> Vec<LoadReport> {
     let observed = lock(&part.observed);
-    let notes: Vec<&str> = part.note.iter().chain(&observed.notes).map(String::as_str).collect();
-    let note = (!notes.is_empty()).then(|| notes.join("; "));
     let report = |rate: Option<f64>, unit: &str| LoadReport {
         name: part.name.clone(),
         rate,
         unit: format!("{unit}/s"),
-        note: note.clone(),
+        notes: part.note.iter().chain(&observed.notes).cloned().collect(),
         deaths: Vec::new(),
     };
     let rated = observed.counts.iter();
@@ -485,7 +483,9 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
     let mut reports: Vec<LoadReport> = rated.collect();
     if reports.is_empty() {
         let mut none = report(None, part.unit);
-        none.note.get_or_insert_with(|| "no counts yet".to_owned());
+        if none.notes.is_empty() {
+            none.notes.push("no counts yet".to_owned());
+        }
         reports.push(none);
     }
     // A process is listed once, however many rates it has.

@@ -139,10 +139,13 @@ pub(crate) type Named<'a> = (String, &'a Run);
 
 /// A load and its rate, in words.
 pub(crate) fn rate(load: &Load) -> String {
-    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    let notes = match load.notes() {
+        [] => String::new(),
+        notes => format!(" ({})", notes.join("; ")),
+    };
     match load.rate {
-        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("{} reported no rate{note}", load.name),
+        Some(rate) => format!("{} {} {}{notes}", load.name, format::rate(rate), load.unit),
+        None => format!("{} reported no rate{notes}", load.name),
     }
 }
 

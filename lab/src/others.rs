@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use punctual_host::root::Root;
 use punctual_host::threads::RunningThread;
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler;
 
 /// The most names that are kept of a CPU.
 const NAMES_MAX: usize = 8;
@@ -38,26 +39,29 @@ impl Census {
     /// that moved counts where it is now; where that is more time than passed, each has its share
     /// of what did. One that ended meanwhile is not seen.
     pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
-        self.named_since(before, cpu, wall_ns, |thread| named(thread).to_owned())
+        let name = |thread: &RunningThread| (named(thread).to_owned(), RealTimePolicy::of(thread));
+        self.named_since(before, cpu, wall_ns, name)
     }
 
-    /// [`Census::since`], where a thread counts by a name of the caller's.
+    /// [`Census::since`], where a thread counts by a name of the caller's, and has a policy where
+    /// that name does not have it.
     fn named_since(
         &self,
         before: &Self,
         cpu: u32,
         wall_ns: u64,
-        name: impl Fn(&RunningThread) -> String,
+        name: impl Fn(&RunningThread) -> (String, Option<RealTimePolicy>),
     ) -> OthersOnCpu {
         let mut by_name: HashMap<String, NamedOthers> = HashMap::new();
         for (tid, (thread, run_ns)) in &self.threads {
             let then = before.threads.get(tid).filter(|(then, _)| then.started == thread.started);
             let ran_ns = run_ns.saturating_sub(then.map_or(0, |(_, run_ns)| *run_ns));
             if ran_ns > 0 && thread.last_cpu == cpu {
-                let name = name(thread);
+                let (name, real_time) = name(thread);
                 let named = by_name.entry(name).or_insert_with_key(|name| NamedOthers::new(name));
                 // Threads of the kernel are known by their names; they are of no process.
                 named.add(ran_ns, (!thread.is_kernel).then_some(thread.pid));
+                named.goes_by(real_time);
             }
         }
         let all_ns = by_name.values().map(|named| named.ran_ns).sum::<u64>();
@@ -116,8 +120,9 @@ impl Witness {
         // Where it ran while the others were read, whoever had kept it waiting may be gone.
         let waits = ran_ns == 0 && thread.times(root).is_some_and(|now| now.run_ns == run_ns);
         let seen = before.census.filter(|_| waits).map(|before| {
-            let name =
-                |thread: &RunningThread| format!("{} ({})", thread.name, thread.policy_words());
+            let name = |thread: &RunningThread| {
+                (format!("{} ({})", thread.name, thread.policy_words()), None)
+            };
             census.named_since(&before, cpu, passed_ns, name)
         });
         self.looks.insert(tid, Look { at_ns, run_ns, census: Some(census) });
@@ -141,11 +146,40 @@ pub struct OthersOnCpu {
     pub threads: Vec<NamedOthers>,
 }
 
+/// A real-time policy with its priority; the greater one goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RealTimePolicy {
+    /// The priority, 1 to 99; 100 of SCHED_DEADLINE, before which none of these goes.
+    rank: u32,
+    /// As sched(7) numbers it.
+    policy: u32,
+}
+
+impl RealTimePolicy {
+    /// That of a thread; `None` of an ordinary one, and of the kernel's own.
+    fn of(thread: &RunningThread) -> Option<Self> {
+        let policy = thread.policy;
+        let rank = if policy == scheduler::DEADLINE { 100 } else { thread.priority };
+        (thread.is_real_time() && !thread.is_kernel).then_some(Self { rank, policy })
+    }
+
+    /// Its name, as sched(7) has it.
+    pub fn name(self) -> &'static str {
+        scheduler::policy_name(self.policy).unwrap_or_default()
+    }
+
+    /// Its priority, 1 to 99; `None` of SCHED_DEADLINE.
+    pub fn priority(self) -> Option<u32> {
+        Some(self.rank).filter(|_| self.policy != scheduler::DEADLINE)
+    }
+}
+
 /// The threads of one name that ran, and their processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedOthers {
     name: String,
     ran_ns: u64,
+    real_time: Option<RealTimePolicy>,
     /// The processes that they are of, each with how long it ran, ns.
     processes: Vec<(i32, u64)>,
 }
@@ -163,6 +197,11 @@ impl NamedOthers {
         }
     }
 
+    /// One of them has this policy.
+    fn goes_by(&mut self, policy: Option<RealTimePolicy>) {
+        self.real_time = self.real_time.max(policy);
+    }
+
     fn add_process(&mut self, pid: i32, ran_ns: u64) {
         match self.processes.iter().position(|(known, _)| *known == pid) {
             Some(at) => self.processes[at].1 += ran_ns,
@@ -174,6 +213,7 @@ impl NamedOthers {
     /// With those that ran in a later block.
     fn merge(&mut self, later: &Self) {
         self.ran_ns += later.ran_ns;
+        self.goes_by(later.real_time);
         later.processes.iter().for_each(|&(pid, ran_ns)| self.add_process(pid, ran_ns));
     }
 
@@ -191,6 +231,11 @@ impl NamedOthers {
     /// Their CPU time, ns.
     pub const fn ran_ns(&self) -> u64 {
         self.ran_ns
+    }
+
+    /// The policy of the one that goes first; `None` where none of them is a real-time thread.
+    pub const fn real_time(&self) -> Option<RealTimePolicy> {
+        self.real_time
     }
 
     /// Number of processes that they are of; 0 for threads of the kernel.
@@ -302,11 +347,37 @@ mod tests {
             threads: vec![NamedOthers {
                 name: "sh".to_owned(),
                 ran_ns: 700,
+                real_time: None,
                 processes: vec![(3, 100), (9, 600)],
             }],
         });
         assert_eq!(rows(&sum), expected([("sh", 800, 2, Some(9)), rustc, worker]));
         assert_eq!((sum.share(), OthersOnCpu::default().share()), (Some(0.655), None));
+    }
+
+    #[test]
+    fn the_policy_that_goes_first_is_kept_of_threads_of_one_name() {
+        let none = || Census { threads: HashMap::new() };
+        let mut after = none().with(1, "hog", 1, 5).with(2, "hog", 1, 5).with(3, "sh", 1, 5);
+        let mut set = |tid: i32, policy, priority| {
+            let (thread, _) = after.threads.get_mut(&tid).expect("a thread");
+            (thread.policy, thread.priority) = (policy, priority);
+        };
+        set(1, scheduler::FIFO, 9);
+        set(2, scheduler::ROUND_ROBIN, 7);
+        let policies = |census: &Census| {
+            let others = census.since(&none(), 1, 100);
+            let policy = |name: &str| {
+                let named = others.threads.iter().find(|named| named.name() == name);
+                named.expect("it ran").real_time()
+            };
+            [policy("hog"), policy("sh")]
+        };
+        let words = |policy: Option<RealTimePolicy>| Some((policy?.name(), policy?.priority()));
+        assert_eq!(policies(&after).map(words), [Some(("SCHED_FIFO", Some(9))), None]);
+        let (thread, _) = after.threads.get_mut(&2).expect("a thread");
+        (thread.policy, thread.priority) = (scheduler::DEADLINE, 0);
+        assert_eq!(policies(&after).map(words), [Some(("SCHED_DEADLINE", None)), None]);
     }
 
     #[test]

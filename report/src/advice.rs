@@ -84,9 +84,12 @@ pub(crate) fn of(
     findings: Option<&Findings>,
     requirement: &Requirement,
 ) -> Vec<Advice> {
+    let mut causes = causes(runs, rows, requirement, findings);
+    if causes.is_empty() {
+        causes.extend(in_the_way(runs, rows));
+    }
     let shown = [host(facts, runs), load(runs, rows), throttling(facts, runs)];
-    let shown =
-        causes(runs, rows, requirement, findings).into_iter().chain(shown.into_iter().flatten());
+    let shown = causes.into_iter().chain(shown.into_iter().flatten());
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
@@ -159,6 +162,30 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
         of_run(run, runs)
     );
     Some(Advice { shows_more: true, ..advice("cause", text, Some(&again(run, rows)))? })
+}
+
+/// Advice on the real-time thread that used most of a loop's CPU and goes before the loop: not
+/// seen to have kept it waiting, and still what to look at first. `None` where there was none.
+fn in_the_way(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
+    let seen = |run: &Run| {
+        let (others, cpu) = (run.others.as_ref()?, run.setup.cpu?);
+        let thread = others.in_the_way(run.setup.priority)?;
+        let (who, share) = (thread.who(), format::share(thread.share));
+        let remedy = match run.setup.priority {
+            Some(_) => "give it a priority below the loop's",
+            None => "give the loop a real-time priority above it",
+        };
+        let loop_of = match run.setup.policy_words() {
+            Some(policy) => format!("the loop ({policy})"),
+            None => "the loop".to_owned(),
+        };
+        Some(format!(
+            "{who} used {share} of CPU {cpu} and goes before {loop_of}: {remedy}, or keep it off \
+             CPU {cpu}"
+        ))
+    };
+    let (run, text) = runs.iter().find_map(|run| Some((run, seen(run)?)))?;
+    Some(Advice { shows_more: true, ..advice("CPU", text, Some(&again(run, rows)))? })
 }
 
 /// "idle: ", where there are several runs; "25 µs, idle: ", where they have several periods.
@@ -684,7 +711,9 @@ mod tests {
         assert!(open.replace('\u{a0}', " ").starts_with(others), "{open}");
         stalled.blame.as_mut().expect("blamed").late = 9;
         assert!(text(&stalled).starts_with("the worst"), "too few to name one");
-        let hog = OtherThread { name: "sh".to_owned(), share: 0.9, pid: Some(7), processes: 1 };
+        let name = "sh".to_owned();
+        let hog =
+            OtherThread { name, share: 0.9, pid: Some(7), processes: 1, ..OtherThread::default() };
         stalled.kept_waiting = Some(KeptWaiting { waited_ns: 1, threads: vec![hog] });
         let named = text(&stalled);
         assert!(named.contains("behind the measurement: --blame on"), "{named}");
@@ -728,6 +757,41 @@ mod tests {
         let advice = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load fork";
         assert_eq!(advice.command.as_deref(), Some(look));
+    }
+
+    #[test]
+    fn a_real_time_thread_that_goes_before_the_loop_is_named_without_the_kernels_events() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let with = |policy: Option<&str>, priority: Option<u32>, own: Option<u8>, share| {
+            let thread = OtherThread {
+                name: "hog".to_owned(),
+                share,
+                pid: Some(7),
+                processes: 1,
+                policy: policy.map(str::to_owned),
+                priority,
+            };
+            let mut run = run(1_000_000, Some(0), 0.1);
+            run.setup.priority = own;
+            run.setup.policy = Some("SCHED_OTHER".to_owned()).filter(|_| own.is_none());
+            run.others = Some(crate::run::OtherThreads { share, threads: vec![thread] });
+            let advice = of(&facts, None, (&[run], &[]), None, &Requirement::default());
+            let first = advice.into_iter().next().expect("the host at least");
+            (first.topic, first.text.replace('\u{a0}', " "))
+        };
+        let (topic, text) = with(Some("SCHED_FIFO"), Some(60), None, 0.26);
+        let expected = "hog (SCHED_FIFO 60, pid 7) used 26 % of CPU 1 and goes before the loop \
+                        (SCHED_OTHER): give the loop a real-time priority above it, or keep it \
+                        off CPU 1";
+        assert_eq!((topic.as_str(), text.as_str()), ("CPU", expected));
+        assert_eq!(with(Some("SCHED_DEADLINE"), None, Some(90), 0.26).0, "CPU");
+        for behind in [
+            with(Some("SCHED_FIFO"), Some(60), Some(90), 0.26),
+            with(None, None, None, 0.26),
+            with(Some("SCHED_FIFO"), Some(60), None, 0.01),
+        ] {
+            assert_eq!(behind.0, "host", "{behind:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use punctual_lab::blame::{
     BlamedCause, BlamedLoss, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice,
 };
 use punctual_lab::load::{LIMIT, LoadReport};
-use punctual_lab::others::{NamedOthers, OthersOnCpu};
+use punctual_lab::others::{NamedOthers, OthersOnCpu, RealTimePolicy};
 use punctual_lab::periodic::{BlamedCycle, RecordedWhere, RunOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,14 @@ pub struct OtherThread {
     /// Processes that they are of; 0 where `pid` is null.
     #[serde(default)]
     pub processes: u64,
+    /// The real-time policy of the one that goes first: "SCHED_FIFO", "SCHED_RR" or
+    /// "SCHED_DEADLINE". Not there where none has one, for threads of the kernel, in results of
+    /// before, and of campaigns; of `kept_waiting` the name has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Its priority, 1 to 99; not there without a policy, and of SCHED_DEADLINE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
 }
 
 impl OtherThread {
@@ -106,17 +114,22 @@ impl OtherThread {
             share: named.ran_ns() as f64 / wall_ns as f64,
             pid: named.busiest_process(),
             processes: named.process_count() as u64,
+            policy: named.real_time().map(|policy| policy.name().to_owned()),
+            priority: named.real_time().and_then(RealTimePolicy::priority),
         }
     }
 
     /// Its name, and the process by its number: "rustc (pid 301)", "rustc (3 processes, most pid
-    /// 301)"; behind what the name has in brackets already.
-    fn who(&self) -> String {
+    /// 301)", "hog (SCHED_FIFO 95, pid 12)"; behind what the name has in brackets already.
+    pub(crate) fn who(&self) -> String {
         let Some(pid) = self.pid else { return self.name.clone() };
         let which = match self.processes {
             ..2 => format!("pid {pid}"),
             several => format!("{several} processes, most pid {pid}"),
         };
+        let priority = self.priority.map(|priority| format!(" {priority}")).unwrap_or_default();
+        let policy = self.policy.as_ref().map(|policy| format!("{policy}{priority}, "));
+        let which = policy.unwrap_or_default() + &which;
         match self.name.strip_suffix(')') {
             Some(open) if self.name.contains(" (") => format!("{open}, {which})"),
             _ => format!("{} ({which})", self.name),
@@ -172,6 +185,16 @@ impl OtherThreads {
         let names =
             if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
         Some(format!("others used at least {} of CPU {cpu}{names}", format::share(self.share)))
+    }
+
+    /// The real-time thread that used most of the CPU of those that go before a loop of this
+    /// priority; `None` where none of them used enough of it to be told.
+    pub(crate) fn in_the_way(&self, priority: Option<u8>) -> Option<&OtherThread> {
+        let loops = priority.map_or(0, u32::from);
+        let goes_first = |thread: &&OtherThread| {
+            thread.policy.is_some() && thread.priority.is_none_or(|own| own >= loops)
+        };
+        self.threads.iter().filter(|thread| thread.share >= NOT_IDLE).find(goes_first)
     }
 
     /// Returns true where they used so much more than those of another run that a difference may be
@@ -689,6 +712,7 @@ mod tests {
             share,
             pid,
             processes,
+            ..OtherThread::default()
         };
         let others = OtherThreads {
             share: 0.6,

@@ -4,10 +4,13 @@
 //! advice states a fact of the machine or of the run, and a command that exists. It names no cause
 //! that it did not see.
 
+use std::cmp::Reverse;
+
 use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
+use punctual_lab::blame::BlamedCause;
 use punctual_lab::load::LoadSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,7 +102,7 @@ pub(crate) fn of(
         // Idle states that were held off made this loop no later.
         .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
-    open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
+    open.sort_by_key(|(setting, _)| Reverse(setting.gain));
     // The best of them has a place, whatever else there is: what to do next.
     let places = ADVICE_MAX - usize::from(!open.is_empty());
     shown
@@ -246,7 +249,9 @@ fn cause(
     let rule = named.and_then(|cause| cause.tune_rule.as_ref());
     // Also where it is too little to act on, or not the worst.
     let seen = run.first_cause().filter(|_| lost.is_none());
-    let seen = seen.map(|cause| (format::count(cause.wakes), &cause.name));
+    let seen = seen.map(|cause| {
+        (format::count(cause.wakes), format!("{}{}", cause.name, beside(cause, run, blame.late)))
+    });
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
     let (text, remedy) = match named {
         Some(cause) => {
@@ -255,11 +260,14 @@ fn cause(
             // Most wakes may be one thread's, and the worst another's.
             let latest = run.causes.iter().find(|cause| cause.is_of_latest);
             let latest = latest.filter(|latest| latest.worst_ns > cause.worst_ns);
+            let latest = latest.filter(|_| !is_worst_with_cause(run, runs));
             let latest = latest.map_or_else(String::new, |latest| {
                 format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
             });
+            let rest = beside(cause, run, blame.late);
+            let name = &cause.name;
             let text =
-                format!("{wakes} of {late} {bar}{place}: {}, worst {worst}{latest}", cause.name);
+                format!("{wakes} of {late} {bar}{place}: {name}, worst {worst}{latest}{rest}");
             match (plan, cause.advice.trim()) {
                 // The command moves it.
                 (Some(_), remedy) => (text, format!(" {remedy}")),
@@ -314,6 +322,34 @@ fn cause(
     // What follows is the command.
     let detail = Some(detail.trim_end_matches('.').to_owned());
     Some(Advice { detail, shows_more: plan.is_none(), ..first })
+}
+
+/// Returns true where the sentence about the worst of the loops of a period is about this run, and
+/// has the cause.
+fn is_worst_with_cause(run: &Run, runs: &[Run]) -> bool {
+    let worst = |run: &Run| run.outcome.lateness_ns.max;
+    let mut of_period = runs.iter().filter(|other| other.setup.period_ns == run.setup.period_ns);
+    run.worst_cause().is_some() && of_period.all(|other| worst(other) <= worst(run))
+}
+
+/// Causes that are named beside the first, where that covers less than half of the late wakes.
+const BESIDE_MAX: usize = 2;
+
+/// What the other late wakes are booked to, with their counts, most first: also what is not
+/// explained, and the rest. Empty where `cause` covers half of them.
+fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
+    if cause.wakes >= late.div_ceil(2) {
+        return String::new();
+    }
+    let is_other = |other: &&BlamedCause| other.wakes > 0 && !std::ptr::eq(*other, cause);
+    let mut others: Vec<&BlamedCause> = run.causes.iter().filter(is_other).collect();
+    others.sort_by_key(|other| Reverse(other.wakes));
+    others.truncate(BESIDE_MAX);
+    let counted = others.iter().fold(cause.wakes, |sum, other| sum.saturating_add(other.wakes));
+    let each = |other: &&BlamedCause| format!("; {}: {}", format::count(other.wakes), other.name);
+    let rest = Some(late.saturating_sub(counted)).filter(|rest| *rest > 0);
+    let rest = rest.map(|rest| format!("; {} by other causes", format::count(rest)));
+    others.iter().map(each).chain(rest).collect()
 }
 
 /// The command that shows a run's late wakes as they passed.
@@ -482,7 +518,6 @@ mod tests {
     use super::*;
     use crate::run::Setup;
     use crate::run::{KeptWaiting, OtherThread};
-    use punctual_lab::blame::BlamedCause;
 
     /// A captured machine.
     fn root(name: &str) -> Root {
@@ -594,9 +629,15 @@ mod tests {
         assert_eq!((advice[0].topic.as_str(), advice[1].topic.as_str()), ("cause", "host"));
         // What wakes on time take is no cause.
         let short = advice[0].text.replace('\u{a0}', " ");
-        let expected =
-            "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs. Mend softirq";
+        // It covers few of them: what covers the others is named too.
+        let expected = "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs; 9: \
+                        normal-path of hog; 1: higher-priority of hog. Mend softirq";
         assert_eq!(short, expected);
+        let mut rare = blamed(plain(), 65, &causes);
+        rare.causes.extend(blamed(plain(), 65, &[("unexplained", 40, None)]).causes);
+        let text = of_runs(&[rare])[0].text.replace('\u{a0}', " ");
+        let rest = "µs; 40: unexplained of hog; 9: normal-path of hog; 11 by other causes. Mend";
+        assert!(text.starts_with("5 of 65 wakes ") && text.contains(rest), "{text}");
         let whole = advice[0].whole();
         assert!(
             whole.contains("worst 300")
@@ -608,8 +649,15 @@ mod tests {
         let mut apart = blamed(plain(), 15, &causes);
         (apart.causes[2].is_of_latest, apart.causes[2].worst_ns) = (true, 9_000_000);
         let text = of_runs(&[apart])[0].text.replace('\u{a0}', " ");
-        let expected = "softirq of hog, worst 300 µs; 9.00 ms: higher-priority of hog. Mend";
+        let expected = "softirq of hog, worst 300 µs; 9.00 ms: higher-priority of hog; 9: normal";
         assert!(text.contains(expected), "{text}");
+        // That of the worst of all stands behind it.
+        let mut told = blamed(with_late(1_000_000, 3, 9_000), 15, &causes);
+        (told.causes[2].is_of_latest, told.causes[2].worst_ns) = (true, 9_000_000);
+        told.outcome.worst[0].cause = Some("higher-priority of hog".to_owned());
+        assert!(!of_runs(&[told.clone()])[0].text.contains("9.00 ms"));
+        let later = with_late(1_000_000, 3, 20_000);
+        assert!(of_runs(&[told, later])[0].text.contains("9.00 ms"));
         let few = of_runs(&[blamed(plain(), 9, &causes)]);
         let sure = "are too few to be sure why; so far 5 of 9: softirq of hog";
         assert!(few[0].text.ends_with(sure), "{few:?}");
@@ -707,7 +755,8 @@ mod tests {
         let open = text(&stalled);
         assert!(open.contains("behind the measurement, and is not explained: "), "{open}");
         // What did come again has its cause.
-        let others = "5 of 12 wakes later than 40.0 µs behind the measurement: softirq of hog; the";
+        let others = "5 of 12 wakes later than 40.0 µs behind the measurement: softirq of hog; 7 \
+                      by other causes; the";
         assert!(open.replace('\u{a0}', " ").starts_with(others), "{open}");
         stalled.blame.as_mut().expect("blamed").late = 9;
         assert!(text(&stalled).starts_with("the worst"), "too few to name one");
@@ -717,6 +766,41 @@ mod tests {
         stalled.kept_waiting = Some(KeptWaiting { waited_ns: 1, threads: vec![hog] });
         let named = text(&stalled);
         assert!(named.contains("behind the measurement: --blame on"), "{named}");
+    }
+
+    #[test]
+    fn a_real_time_thread_that_goes_before_the_loop_is_named_without_the_kernels_events() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let with = |policy: Option<&str>, priority: Option<u32>, own: Option<u8>, share| {
+            let thread = OtherThread {
+                name: "hog".to_owned(),
+                share,
+                pid: Some(7),
+                processes: 1,
+                policy: policy.map(str::to_owned),
+                priority,
+            };
+            let mut run = run(1_000_000, Some(0), 0.1);
+            run.setup.priority = own;
+            run.setup.policy = Some("SCHED_OTHER".to_owned()).filter(|_| own.is_none());
+            run.others = Some(crate::run::OtherThreads { share, threads: vec![thread] });
+            let advice = of(&facts, None, (&[run], &[]), None, &Requirement::default());
+            let first = advice.into_iter().next().expect("the host at least");
+            (first.topic, first.text.replace('\u{a0}', " "))
+        };
+        let (topic, text) = with(Some("SCHED_FIFO"), Some(60), None, 0.26);
+        let expected = "hog (SCHED_FIFO 60, pid 7) used 26 % of CPU 1 and goes before the loop \
+                        (SCHED_OTHER): give the loop a real-time priority above it, or keep it \
+                        off CPU 1";
+        assert_eq!((topic.as_str(), text.as_str()), ("CPU", expected));
+        assert_eq!(with(Some("SCHED_DEADLINE"), None, Some(90), 0.26).0, "CPU");
+        for behind in [
+            with(Some("SCHED_FIFO"), Some(60), Some(90), 0.26),
+            with(None, None, None, 0.26),
+            with(Some("SCHED_FIFO"), Some(60), None, 0.01),
+        ] {
+            assert_eq!(behind.0, "host", "{behind:?}");
+        }
     }
 
     #[test]
@@ -757,41 +841,6 @@ mod tests {
         let advice = load(&[loaded], &[row("fork", 30), row("cpu", 2)]).expect("fork");
         let look = "sudo punctual blame --cpu 1 --period 25us --over 40us --load fork";
         assert_eq!(advice.command.as_deref(), Some(look));
-    }
-
-    #[test]
-    fn a_real_time_thread_that_goes_before_the_loop_is_named_without_the_kernels_events() {
-        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
-        let with = |policy: Option<&str>, priority: Option<u32>, own: Option<u8>, share| {
-            let thread = OtherThread {
-                name: "hog".to_owned(),
-                share,
-                pid: Some(7),
-                processes: 1,
-                policy: policy.map(str::to_owned),
-                priority,
-            };
-            let mut run = run(1_000_000, Some(0), 0.1);
-            run.setup.priority = own;
-            run.setup.policy = Some("SCHED_OTHER".to_owned()).filter(|_| own.is_none());
-            run.others = Some(crate::run::OtherThreads { share, threads: vec![thread] });
-            let advice = of(&facts, None, (&[run], &[]), None, &Requirement::default());
-            let first = advice.into_iter().next().expect("the host at least");
-            (first.topic, first.text.replace('\u{a0}', " "))
-        };
-        let (topic, text) = with(Some("SCHED_FIFO"), Some(60), None, 0.26);
-        let expected = "hog (SCHED_FIFO 60, pid 7) used 26 % of CPU 1 and goes before the loop \
-                        (SCHED_OTHER): give the loop a real-time priority above it, or keep it \
-                        off CPU 1";
-        assert_eq!((topic.as_str(), text.as_str()), ("CPU", expected));
-        assert_eq!(with(Some("SCHED_DEADLINE"), None, Some(90), 0.26).0, "CPU");
-        for behind in [
-            with(Some("SCHED_FIFO"), Some(60), Some(90), 0.26),
-            with(None, None, None, 0.26),
-            with(Some("SCHED_FIFO"), Some(60), None, 0.01),
-        ] {
-            assert_eq!(behind.0, "host", "{behind:?}");
-        }
     }
 
     #[test]

@@ -243,7 +243,11 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
         _ if !loaded && known => "; measured without load".to_owned(),
         _ => String::new(),
     };
-    Some(format!("Worst {most}{when}."))
+    let cause = run.worst_cause().map_or_else(String::new, |cause| format!(": {cause}"));
+    Some(match when.starts_with(';') {
+        true => format!("Worst {most}{cause}{when}."),
+        false => format!("Worst {most}{when}{cause}."),
+    })
 }
 
 #[cfg(test)]
@@ -477,6 +481,14 @@ mod tests {
         };
         assert_eq!(worst(vec![run(0, 5), run(1, 9)]), "Worst 9.00 µs, idle on CPU 1.");
         assert_eq!(worst(vec![run(1, 5), run(1, 9)]), "Worst 9.00 µs, idle.");
+        // Where the kernel's events show why, that is behind it.
+        let mut blamed = run(1, 9);
+        blamed.outcome.worst[0].cause = Some("host took the CPU".to_owned());
+        let why = "Worst 9.00 µs, idle on CPU 1: host took the CPU.";
+        assert_eq!(worst(vec![run(0, 5), blamed.clone()]), why);
+        blamed.setup.wait = Some("sleep".to_owned());
+        let alone = "Worst 9.00 µs: host took the CPU; measured without load.";
+        assert_eq!(worst(vec![blamed]), alone);
         let by_cpu = |cpu: u32, late_us| Run {
             condition: None,
             name: format!("CPU {cpu}"),

@@ -430,6 +430,13 @@ impl Run {
         worst.and_then(|late| late.cause.as_ref()).or_else(named).map(String::as_str)
     }
 
+    /// The cause of its worst release; `None` where it is not known.
+    pub(crate) fn worst_cause(&self) -> Option<&str> {
+        let largest = self.outcome.lateness_ns.max?;
+        let worst = self.outcome.worst.iter().find(|release| release.lateness_ns == largest)?;
+        worst.cause.as_deref()
+    }
+
     /// The first of its causes that is one: neither what wakes on time take too, nor what is not
     /// explained.
     pub fn first_cause(&self) -> Option<&BlamedCause> {

@@ -14,6 +14,7 @@ use crate::config::BlameConfig;
 use crate::counters::{CounterBook, WakeCounts};
 use crate::court::{Court, Known};
 use crate::facts::WakeFacts;
+use crate::figures::ThreadSnapshot;
 use crate::followed::FollowedBook;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
@@ -1168,8 +1169,13 @@ impl Blame {
             at_ns: self.now_ns,
             cpus: self.cpus.iter().flatten().count(),
             counts: self.counts(),
-            threads: self.threads.iter().map(Thread::snapshot).collect(),
+            threads: self.threads.iter().map(|thread| self.thread_snapshot(thread)).collect(),
         }
+    }
+
+    fn thread_snapshot(&self, thread: &Thread) -> ThreadSnapshot {
+        let runs = |cpu| self.known_cpu(cpu)?.timeline.current();
+        ThreadSnapshot { waiting: thread.waiting(self.now_ns, runs), ..thread.snapshot() }
     }
 
     /// Counts of events and of what went wrong, up to now.

@@ -40,4 +40,31 @@ pub struct ThreadSnapshot {
     /// Wakes that no release is known of, so that none of the figures has them: by an interrupt or
     /// a timer's programming that was not recorded, or by another thread in the middle of a cycle.
     pub unmatched: u64,
+    /// Its wait for a CPU that goes on, where another thread has that CPU.
+    pub waiting: Option<WaitingNow>,
+}
+
+impl ThreadSnapshot {
+    /// Its largest lateness, with that of a wait that goes on.
+    #[must_use]
+    pub fn worst_so_far(&self) -> LatenessBounds {
+        self.waiting.map_or(self.max, |waiting| self.max.max(waiting.lateness()))
+    }
+}
+
+/// A released thread that waits for a CPU while another thread runs there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingNow {
+    /// From its release to the last event, ns.
+    pub for_ns: u64,
+    /// The thread that runs.
+    pub runner: TaskName,
+}
+
+impl WaitingNow {
+    /// The lateness of the wake that it becomes: at least what it waited already, ns.
+    #[must_use]
+    pub const fn lateness(&self) -> LatenessBounds {
+        LatenessBounds::new(self.for_ns, u64::MAX)
+    }
 }

@@ -17,7 +17,7 @@ use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 use crate::unseen::UnseenWakes;
 
-pub use crate::figures::ThreadSnapshot;
+pub use crate::figures::{ThreadSnapshot, WaitingNow};
 pub use crate::ledger::{BusyReleases, OpenWakes};
 pub use crate::spread::LatenessBounds;
 

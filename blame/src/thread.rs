@@ -8,7 +8,7 @@ use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::counters::WorkCounts;
 use crate::facts::PreviousWake;
-use crate::figures::ThreadSnapshot;
+use crate::figures::{ThreadSnapshot, WaitingNow};
 use crate::ledger::{BusyReleases, Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
@@ -814,7 +814,21 @@ impl Thread {
             ran_before: self.before.most(),
             has_ended: self.has_ended,
             unmatched: self.unmatched,
+            waiting: None,
         }
+    }
+
+    /// Its wait for the CPU that it is ready for, up to `at_ns`, where a thread other than the
+    /// idle one has that. An idle CPU may not have recorded that it left.
+    pub(crate) fn waiting(
+        &self,
+        at_ns: u64,
+        runs: impl Fn(u32) -> Option<TaskName>,
+    ) -> Option<WaitingNow> {
+        let ThreadState::Ready(cpu) = self.state else { return None };
+        let release_ns = self.activation?.release_ns;
+        let runner = runs(cpu).filter(|task| task.tid != 0 && task.tid != self.task.tid)?;
+        Some(WaitingNow { for_ns: at_ns.saturating_sub(release_ns), runner })
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause, Who};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
-use punctual_blame::outcome::{ThreadSnapshot, TopSnapshot};
+use punctual_blame::outcome::{ThreadSnapshot, TopSnapshot, WaitingNow};
 use punctual_blame::symbols::SymbolMap;
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
@@ -75,7 +75,7 @@ impl TopPlan {
     }
 }
 
-/// The most frequent cause of a thread's late wakes.
+/// What keeps a thread from its CPU now, else the most frequent cause of its late wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopCause {
     /// A cause that the events show.
@@ -84,12 +84,17 @@ pub enum TopCause {
     TimerLate(TaskName),
     /// It waited for its CPU; this ran before it.
     Waited(TaskName),
+    /// It waits for its CPU, later than is late.
+    Waits(WaitingNow),
 }
 
 impl TopCause {
     /// The few events show who ran, and no more: what else the account concluded from them is left
     /// out, and who ran before stands for it.
-    fn of(figures: &ThreadSnapshot, set: EventSet) -> Option<Self> {
+    fn of(figures: &ThreadSnapshot, set: EventSet, late_over_ns: u64) -> Option<Self> {
+        if let Some(waiting) = figures.waiting.filter(|waiting| waiting.for_ns > late_over_ns) {
+            return Some(Self::Waits(waiting));
+        }
         let first = figures.first_cause.filter(|cause| {
             let is_of_threads = matches!(
                 cause.kind(),
@@ -119,6 +124,7 @@ impl TopCause {
                 cause.culprit().map_or_else(|| cause.kind().word().to_owned(), name)
             }
             Self::TimerLate(before) | Self::Waited(before) => name(*before),
+            Self::Waits(waiting) => name(waiting.runner),
         }
     }
 
@@ -130,6 +136,10 @@ impl TopCause {
             Self::TimerLate(before) => format!("timer late, {} ran", Who(*before)),
             Self::Waited(before) if is_idle(*before) => "late to leave idle".to_owned(),
             Self::Waited(before) => format!("waited while {} ran", Who(*before)),
+            Self::Waits(waiting) => {
+                let waited = Span::from_ns(waiting.for_ns.min(i64::MAX as u64) as i64);
+                format!("waits {waited}: {} runs", Who(waiting.runner))
+            }
         }
     }
 }
@@ -189,10 +199,17 @@ pub struct TopThread {
     pub new_wakes: u64,
     /// The late ones among them.
     pub new_late: u64,
-    /// The most frequent cause of its late wakes.
+    /// What keeps it now, else the most frequent cause of its late wakes.
     pub cause: Option<TopCause>,
     /// The same in words; empty where it is not known.
     pub why: String,
+}
+
+impl TopThread {
+    /// Returns true for one that waits for its CPU, later than is late.
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self.cause, Some(TopCause::Waits(_)))
+    }
 }
 
 /// One showing.
@@ -268,10 +285,10 @@ impl Watcher {
             return;
         }
         let snapshot = self.blame.snapshot();
-        let worst = snapshot.threads.iter().max_by_key(|thread| thread.max.least_ns());
-        let over =
-            worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| worst.max.least_ns() > ns));
-        let stopped_by = over.map(|thread| (thread.task, thread.max.least_ns()));
+        let least_ns = |thread: &ThreadSnapshot| thread.worst_so_far().least_ns();
+        let worst = snapshot.threads.iter().max_by_key(|thread| least_ns(thread));
+        let over = worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| least_ns(worst) > ns));
+        let stopped_by = over.map(|thread| (thread.task, least_ns(thread)));
         if !is_due && stopped_by.is_none() {
             return;
         }
@@ -419,20 +436,27 @@ impl History {
         &mut self,
         published: Published,
         names: CauseNames<'_>,
-        has_round_robin: impl Fn(Tid) -> bool,
+        attributes: impl Fn(Tid) -> Option<SchedAttributes>,
     ) -> Vec<TopThread> {
         if self.generation != published.generation {
             *self = Self { generation: published.generation, ..Self::default() };
         }
-        let threads = published.snapshot.threads.into_iter().map(|figures| {
+        let threads = published.snapshot.threads.into_iter().map(|mut figures| {
             let (tid, kernel_priority) = (figures.task.tid, figures.task.kernel_priority);
             let counts = (figures.wakes, figures.late);
             let (wakes, late) = self.counts.insert(tid, counts).unwrap_or_default();
             let seen = self.round_robin.entry(tid).or_insert((i32::MIN, false));
             if seen.0 != kernel_priority {
-                *seen = (kernel_priority, has_round_robin(tid));
+                let is_round_robin = |found: SchedAttributes| found.policy == ROUND_ROBIN;
+                *seen = (kernel_priority, attributes(tid).is_some_and(is_round_robin));
             }
-            let cause = TopCause::of(&figures, names.set);
+            // It may have changed since that thread was switched to: no event shows that.
+            if let Some(WaitingNow { runner, .. }) = &mut figures.waiting
+                && let Some(found) = attributes(runner.tid)
+            {
+                runner.kernel_priority = found.kernel_priority();
+            }
+            let cause = TopCause::of(&figures, names.set, published.late_over_ns);
             TopThread {
                 priority: TopPriority::of(kernel_priority, seen.1),
                 new_wakes: figures.wakes.saturating_sub(wakes),
@@ -540,10 +564,7 @@ impl Top {
         let events = self.mark.so_far.events.saturating_sub(before.so_far.events);
         let used_ns = self.mark.own_cpu_ns.saturating_sub(before.own_cpu_ns);
         let elapsed_ns = published.snapshot.at_ns.saturating_sub(published.begun_ns);
-        let is_round_robin = |tid: Tid| {
-            let policy = SchedAttributes::get(tid.cast_signed());
-            policy.is_ok_and(|policy| policy.policy == ROUND_ROBIN)
-        };
+        let attributes = |tid: Tid| SchedAttributes::get(tid.cast_signed()).ok();
         let names = CauseNames { set: self.set, symbols: &self.symbols };
         Ok(Some(TopFrame {
             elapsed: Span::from_ns(i64::try_from(elapsed_ns).unwrap_or(i64::MAX)),
@@ -553,7 +574,7 @@ impl Top {
             late_over_ns: published.late_over_ns,
             stopped_by: published.stopped_by,
             unfollowed: published.snapshot.counts.unfollowed,
-            threads: self.history.threads(published, names, is_round_robin),
+            threads: self.history.threads(published, names, attributes),
         }))
     }
 
@@ -578,6 +599,7 @@ mod tests {
     use punctual_blame::cause::Unexplained;
     use punctual_blame::outcome::{BlameCounts, LatenessBounds};
     use punctual_blame::programs::ThreadPrograms;
+    use punctual_os::scheduler::FIFO;
     use punctual_trace::event::ShortName;
 
     fn task(tid: Tid, kernel_priority: i32) -> TaskName {
@@ -601,6 +623,7 @@ mod tests {
             ran_before: None,
             has_ended: false,
             unmatched: 0,
+            waiting: None,
         }
     }
 
@@ -624,7 +647,7 @@ mod tests {
         let (mut history, symbols) = (History::default(), SymbolMap::default());
         let mut new = |generation, wakes, late| {
             let published = published(generation, vec![figures(7, wakes, late)]);
-            let threads = history.threads(published, names(&symbols), |_| false);
+            let threads = history.threads(published, names(&symbols), |_| None);
             (threads[0].new_wakes, threads[0].new_late)
         };
         assert_eq!(new(0, 10, 2), (10, 2));
@@ -641,7 +664,7 @@ mod tests {
             let thread = ThreadSnapshot { task: task(7, kernel_priority), ..figures(7, 1, 0) };
             let threads = history.threads(published(0, vec![thread]), names(&symbols), |_| {
                 questions.set(questions.get() + 1);
-                true
+                Some(SchedAttributes::of(ROUND_ROBIN))
             });
             (threads[0].priority.to_string(), questions.get())
         };
@@ -659,7 +682,8 @@ mod tests {
         let above = LateCause::HigherPriority { task: hog };
         let vague = LateCause::Unexplained(Unexplained::NoRule);
         let with = |first_cause, ran_before, set| {
-            TopCause::of(&ThreadSnapshot { first_cause, ran_before, ..figures(7, 9, 3) }, set)
+            let figures = ThreadSnapshot { first_cause, ran_before, ..figures(7, 9, 3) };
+            TopCause::of(&figures, set, 100_000)
         };
         let known = Some(TopCause::Known(above));
         assert_eq!(with(Some(above), Some(hog), EventSet::Top), known);
@@ -670,7 +694,7 @@ mod tests {
         assert_eq!(with(None, None, EventSet::Top), None);
         let late_timer =
             ThreadSnapshot { ran_before: Some(hog), delivery_ns: 5_000, ..figures(7, 9, 3) };
-        let late_timer = TopCause::of(&late_timer, EventSet::Top).expect("late");
+        let late_timer = TopCause::of(&late_timer, EventSet::Top, 100_000).expect("late");
         assert_eq!(late_timer, TopCause::TimerLate(hog));
         let words = |cause: TopCause| (cause.short(), cause.words(&SymbolMap::default()));
         let (short, long) = words(late_timer);
@@ -684,6 +708,34 @@ mod tests {
         assert_eq!(TopCause::Known(above.grouped(&ThreadPrograms::default())).short(), "servo");
         let swapper = TaskName { name: ShortName::new(b"swapper/1"), ..idle };
         assert_eq!(TopCause::Waited(swapper).short(), "idle");
+    }
+
+    #[test]
+    fn who_waits_is_told_by_what_runs_now() {
+        let (hog, before) = (task(8, 2), task(9, 4));
+        let with = |for_ns, late_over_ns| {
+            let waiting = Some(WaitingNow { for_ns, runner: hog });
+            let figures = ThreadSnapshot { waiting, ran_before: Some(before), ..figures(7, 9, 3) };
+            let cause = TopCause::of(&figures, EventSet::Top, late_over_ns).expect("it is late");
+            (cause.short(), cause.words(&SymbolMap::default()), figures.worst_so_far())
+        };
+        let (short, words, worst) = with(2_310_000_000, 100_000);
+        assert_eq!(short, "servo");
+        assert_eq!(words, "waits 2.31 s: servo (priority 97, 8) runs");
+        assert_eq!((worst.least_ns(), worst.known_ns()), (2_310_000_000, None));
+        let (_, words, worst) = with(90_000, 100_000);
+        assert!(words.starts_with("waited while servo (priority 95, 9)"), "{words}");
+        assert_eq!(worst.least_ns(), 400_000, "less than it was late before");
+    }
+
+    #[test]
+    fn the_priority_of_who_runs_is_that_of_now() {
+        let waiting = Some(WaitingNow { for_ns: 2_000_000_000, runner: task(8, 120) });
+        let threads = vec![ThreadSnapshot { waiting, ..figures(7, 9, 3) }];
+        let (mut history, symbols) = (History::default(), SymbolMap::default());
+        let fifo = |_| Some(SchedAttributes { priority: 50, ..SchedAttributes::of(FIFO) });
+        let shown = history.threads(published(0, threads), names(&symbols), fifo);
+        assert_eq!(shown[0].why, "waits 2.00 s: servo (priority 50, 8) runs");
     }
 
     /// A watcher without a capture.

@@ -135,6 +135,18 @@ impl SchedAttributes {
         Self { size: BYTES, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
     }
 
+    /// The priority as the kernel counts in its events, `prio`: -1 for SCHED_DEADLINE, 99 less the
+    /// priority of SCHED_FIFO and SCHED_RR, 120 and the nice value for all else. Below is first.
+    ///
+    /// # Real-time: in loop
+    pub const fn kernel_priority(&self) -> i32 {
+        match self.policy {
+            DEADLINE => -1,
+            FIFO | ROUND_ROBIN => 99 - self.priority as i32,
+            _ => 120 + self.nice,
+        }
+    }
+
     /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: those of thread `tid`, 0 for the calling one.
     ///
     /// Errors: `ESRCH`; `EPERM` by a security module.

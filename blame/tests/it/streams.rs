@@ -633,6 +633,32 @@ fn the_three_filtered_events_of_top_are_enough_for_lateness() {
 }
 
 #[test]
+fn a_thread_that_waits_is_shown_with_who_runs() {
+    let mut scenario = Scenario::new();
+    scenario.normals(3);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    // Another CPU goes on.
+    scenario.switch(release + 40 * MS, 1, 0, hog());
+    let mut blame = Blame::new(config());
+    let mut waiting = Vec::new();
+    for event in scenario.sorted() {
+        blame.push(&event);
+        waiting.extend(blame.snapshot().threads.first().and_then(|thread| thread.waiting));
+    }
+    let last = waiting.last().expect("it waits");
+    assert_eq!((last.for_ns, last.runner), (40 * MS, hog()));
+    let mut scenario = Scenario::new();
+    scenario.normals(3);
+    let mut blame = Blame::new(config());
+    let waiting = scenario.sorted().into_iter().filter_map(|event| {
+        blame.push(&event);
+        blame.snapshot().threads.first().and_then(|thread| thread.waiting)
+    });
+    assert_eq!(waiting.count(), 0, "an idle CPU keeps nobody");
+}
+
+#[test]
 fn a_snapshot_changes_nothing() {
     let mut scenario = Scenario::new();
     scenario.normals(100);

@@ -738,6 +738,7 @@ mod tests {
             ran_before: None,
             has_ended: false,
             unmatched: 0,
+            waiting: None,
         };
         let bounds = FigureBounds::of(&figures).expect("the median is open");
         assert_eq!(bounds.p50_ns, (0, 250_000));

@@ -9,7 +9,7 @@ use std::path::Path;
 use punctual_blame::config::RunnableThread;
 use punctual_host::root::Root;
 use punctual_host::threads::RunningThread;
-use punctual_os::scheduler::DEADLINE;
+use punctual_os::scheduler::SchedAttributes;
 use punctual_trace::event::{ShortName, TaskName};
 
 /// The first namespace of process numbers (PROC_PID_INIT_INO, include/linux/proc_ns.h): events have
@@ -27,12 +27,10 @@ pub(crate) fn runnable_threads(root: &Root) -> Vec<RunnableThread> {
 }
 
 fn runnable(thread: &RunningThread) -> RunnableThread {
-    // As the kernel counts. Its niceness, which /proc has too, decides nothing here.
-    let kernel_priority = match thread.policy {
-        DEADLINE => -1,
-        _ if thread.is_real_time() => 99 - i32::try_from(thread.priority).unwrap_or(0),
-        _ => 120,
-    };
+    // Its niceness, which /proc has too, decides nothing here.
+    let attributes = SchedAttributes::of(thread.policy);
+    let kernel_priority =
+        SchedAttributes { priority: thread.priority, ..attributes }.kernel_priority();
     let (tid, name) = (thread.tid.unsigned_abs(), ShortName::new(thread.name.as_bytes()));
     RunnableThread { task: TaskName { tid, name, kernel_priority }, cpu: thread.last_cpu }
 }
@@ -40,7 +38,7 @@ fn runnable(thread: &RunningThread) -> RunnableThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_os::scheduler::{FIFO, OTHER};
+    use punctual_os::scheduler::{DEADLINE, FIFO, OTHER};
 
     #[test]
     fn priorities_are_as_the_kernel_counts() {

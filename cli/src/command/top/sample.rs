@@ -27,6 +27,7 @@ pub(super) fn thread(tid: u32, name: &[u8]) -> TopThread {
             ran_before: Some(hog),
             has_ended: false,
             unmatched: 0,
+            waiting: None,
         },
         priority: TopPriority::Fifo(90),
         new_wakes: 1_000,

@@ -463,7 +463,7 @@ mod tests {
         );
         let state = "late: over 100 µs  by max  timer late 48 %, waited for CPU 52 %";
         assert_eq!(lines[1], state);
-        assert!(lines[2].ends_with("LATE CAUSE"), "{}", lines[2]);
+        assert!(lines[2].ends_with("LATE MOST OFTEN"), "{}", lines[2]);
         let why = "35 zz_hog97 (priority 97, 9) ran above";
         assert!(lines[3].contains("servo_1k") && lines[3].ends_with(why), "{}", lines[3]);
         let listed =

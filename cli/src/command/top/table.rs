@@ -71,7 +71,10 @@ impl TopOrder {
             move |thread: &&TopThread| (std::cmp::Reverse(key(thread)), thread.figures.task.tid)
         };
         match self {
-            Self::Max => threads.sort_by_key(most_first(|thread| thread.figures.max.least_ns())),
+            Self::Max => {
+                let worst_ns = |thread: &TopThread| thread.figures.worst_so_far().least_ns();
+                threads.sort_by_key(most_first(worst_ns));
+            }
             Self::Late => threads.sort_by_key(most_first(|thread| thread.figures.late)),
             Self::NewLate => threads.sort_by_key(most_first(|thread| thread.new_late)),
             Self::P99 => threads.sort_by_key(most_first(|thread| thread.figures.p99.least_ns())),
@@ -152,7 +155,7 @@ impl TopColumn {
             Self::Max => "MAX µs",
             Self::Late => "LATE",
             Self::NewLate => "+LATE",
-            Self::Cause => "CAUSE",
+            Self::Cause => "MOST OFTEN",
         }
     }
 
@@ -181,10 +184,11 @@ impl TopColumn {
             Self::Period => figures.period_ns.map_or_else(|| "-".to_owned(), period),
             Self::Wakes => count(figures.wakes),
             Self::NewWakes => count(thread.new_wakes),
-            Self::P50 | Self::P99 | Self::Max if figures.wakes == 0 => "-".to_owned(),
+            Self::P50 | Self::P99 if figures.wakes == 0 => "-".to_owned(),
             Self::P50 => lateness(figures.p50),
             Self::P99 => lateness(figures.p99),
-            Self::Max => lateness(figures.max),
+            Self::Max if figures.wakes == 0 && figures.waiting.is_none() => "-".to_owned(),
+            Self::Max => lateness(figures.worst_so_far()),
             Self::Late => count(figures.late),
             Self::NewLate => count(thread.new_late),
             Self::Cause => String::new(),
@@ -221,12 +225,14 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// A lateness as far as it is known: `22.1`, `≥22.1`; nothing where no more than 0 is certain.
+/// A lateness as far as it is known: `22.1`, `≥22.1`, `≤250.0`; nothing where neither bound says
+/// anything.
 fn lateness(figure: LatenessBounds) -> String {
-    match (figure.known_ns(), figure.least_ns()) {
-        (Some(ns), _) => micros(ns),
-        (None, 0) => "-".to_owned(),
-        (None, least_ns) => format!("≥{}", micros(least_ns)),
+    match (figure.known_ns(), figure.least_ns(), figure.most_ns()) {
+        (Some(ns), ..) => micros(ns),
+        (None, 0, u64::MAX) => "-".to_owned(),
+        (None, 0, most_ns) => format!("≤{}", micros(most_ns)),
+        (None, least_ns, _) => format!("≥{}", micros(least_ns)),
     }
 }
 
@@ -269,7 +275,7 @@ fn period(ns: u64) -> String {
 pub(super) struct TopRow {
     pub(super) tid: Tid,
     pub(super) text: String,
-    /// Late since the showing before.
+    /// Late since the showing before, or waiting now.
     pub(super) is_late: bool,
     pub(super) has_ended: bool,
     /// The one that stopped it.
@@ -308,7 +314,7 @@ impl TopTable {
             TopRow {
                 tid: thread.figures.task.tid,
                 text: line(&widths, cells),
-                is_late: thread.new_late > 0,
+                is_late: thread.new_late > 0 || thread.is_waiting(),
                 has_ended: thread.figures.has_ended,
                 has_stopped: frame.stopped_by.is_some_and(|(task, _)| task == thread.figures.task),
             }
@@ -368,6 +374,9 @@ fn cause(thread: &TopThread, room: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual_blame::outcome::WaitingNow;
+    use punctual_lab::top::TopCause;
+
     use super::super::sample::{frame, thread};
     use super::*;
 
@@ -404,7 +413,23 @@ mod tests {
         blind.figures.p99 = LatenessBounds::new(12_000, 250_000);
         let row = TopTable::new(&frame(vec![blind]), TopChoice::default(), 120).rows;
         let cells: Vec<&str> = row[0].text.split_whitespace().collect();
-        assert!(cells.windows(3).any(|three| three == ["-", "≥12.0", "300.0"]), "{cells:?}");
+        assert!(cells.windows(3).any(|three| three == ["≤250.0", "≥12.0", "300.0"]), "{cells:?}");
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_as_late_as_it_waited() {
+        let mut waits = thread(300, b"servo");
+        let runner = waits.figures.ran_before.expect("the hog");
+        let waiting = WaitingNow { for_ns: 2_310_000_000, runner };
+        waits.figures.waiting = Some(waiting);
+        waits.cause = Some(TopCause::Waits(waiting));
+        let threads = vec![thread(500, b"plc"), waits.clone()];
+        let rows = TopTable::new(&frame(threads), TopChoice::default(), 120).rows;
+        assert!(rows[0].is_late && !rows[1].is_late);
+        assert!(rows[0].text.contains("servo") && rows[0].text.contains("≥2.3M"), "{rows:?}");
+        waits.figures.wakes = 0;
+        let rows = TopTable::new(&frame(vec![waits]), TopChoice::default(), 120).rows;
+        assert!(rows[0].text.contains("≥2.3M"), "{rows:?}");
     }
 
     #[test]
@@ -415,8 +440,11 @@ mod tests {
         assert!(wide.head.contains("+LATE") && wide.rows[0].text.ends_with("ran above"));
         let usual = table(80);
         let why = "zz_hog97 (priority 97, 9) ran above";
-        assert!(usual.head.ends_with("CAUSE") && usual.rows[0].text.ends_with(why), "{usual:?}");
-        let kept = "TID THREAD PRIO CPU P99 µs MAX µs LATE CAUSE";
+        assert!(
+            usual.head.ends_with("MOST OFTEN") && usual.rows[0].text.ends_with(why),
+            "{usual:?}"
+        );
+        let kept = "TID THREAD PRIO CPU P99 µs MAX µs LATE MOST OFTEN";
         assert_eq!(usual.head.split_whitespace().collect::<Vec<_>>().join(" "), kept);
         let narrow = table(40);
         let kept: Vec<&str> = narrow.head.split_whitespace().collect();

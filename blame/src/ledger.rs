@@ -35,6 +35,8 @@ pub(crate) struct CauseSum {
     pub(crate) trust_ns: f64,
     /// Wakes of which a part of it lies before the first event of its CPU.
     pub(crate) inferred: u64,
+    /// Wakes with it of which records are missing.
+    pub(crate) broken: u64,
     /// Wakes that it made late by making the one before late.
     pub(crate) followed: u64,
     /// Wakes that the thread which it names had released itself.
@@ -55,6 +57,7 @@ impl CauseSum {
         self.worst_ns = self.worst_ns.max(from.worst_ns);
         self.trust_ns += from.trust_ns;
         self.inferred += from.inferred;
+        self.broken += from.broken;
         self.followed += from.followed;
         self.by_waker += from.by_waker;
         self.beside += from.beside;
@@ -168,6 +171,8 @@ pub(crate) struct Booking {
     release_ns: u64,
     cause: LateCause,
     is_main: bool,
+    /// Records of that wake are missing.
+    is_broken: bool,
     /// The time of the cause in that wake, ns; of it, `time_ns` is in question.
     sum_ns: u64,
     time_ns: u64,
@@ -423,6 +428,7 @@ impl Ledger {
             release_ns: wake.activation.release_ns,
             cause,
             is_main: main_cause(&sums, wake.lateness_ns()) == cause,
+            is_broken: !wake.activation.is_whole,
             sum_ns: sums.iter().find(|(known, _)| *known == cause).map_or(0, |(_, sum)| *sum),
             time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
@@ -441,14 +447,16 @@ impl Ledger {
         };
         sum.time_ns = sum.time_ns.saturating_sub(time_ns);
         sum.trust_ns = (sum.trust_ns - booking.trust_ns).max(0.0);
-        let main = u64::from(booking.is_main);
+        let [main, broken] = [booking.is_main, booking.is_broken].map(u64::from);
         if is_whole_sum {
             sum.main = sum.main.saturating_sub(main);
             sum.touched = sum.touched.saturating_sub(1);
+            sum.broken = sum.broken.saturating_sub(broken);
         }
         let moved = CauseSum {
             main: if is_whole_sum { main } else { 0 },
             touched: 1,
+            broken,
             time_ns,
             worst_ns: time_ns,
             trust_ns: time_ns as f64 * part.certainty.confidence(),
@@ -519,6 +527,7 @@ impl Ledger {
                 worst_ns: time_ns,
                 trust_ns: of_cause().map(trust).sum::<f64>() * sound,
                 inferred: u64::from(of_cause().any(|part| part.is_inferred)),
+                broken: u64::from(!wake.activation.is_whole),
                 followed: u64::from(of_cause().any(|part| facts.has_root(&part))),
                 by_waker: u64::from(waker.is_some() && of_cause().any(is_wakers)),
                 beside: u64::from(is_both && cause.is_without_events()),

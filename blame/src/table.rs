@@ -392,6 +392,10 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
              shows"
         ));
     }
+    if sum.broken > 0 {
+        let wakes = counted_wakes(sum.broken);
+        text.push_str(&format!("; records are missing of {wakes}, which count half for that"));
+    }
     if let LateCause::Ipi { sender: Some(_) } = cause {
         let is_it = |count: &&SenderCount| culprits.have(count.sender);
         let sent: Vec<&SenderCount> = senders.iter().filter(is_it).collect();
@@ -433,10 +437,13 @@ fn counted_wakes(count: u64) -> String {
     format!("{} {}", grouped(count), if count == 1 { "wake" } else { "wakes" })
 }
 
+/// The sentence of a recording in which no followed thread woke.
+const NO_WAKE: &str = "No wake was seen: record for longer, or follow a thread that wakes.";
+
 fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> String {
     let CauseTable { wakes, late, worst, .. } = *table;
     if wakes == 0 {
-        return "No wake was seen.".to_owned();
+        return NO_WAKE.to_owned();
     }
     let bar = match (config.late, table.threshold_ns) {
         (_, Some(threshold_ns)) => shown_duration(threshold_ns),

@@ -81,7 +81,7 @@ fn a_loss_tells_nothing_of_what_was_before() {
     let outcome = scenario.run(config());
     assert_eq!((outcome.table.wakes, outcome.threads[0].unseen.wakes), (0, 1));
     assert!(outcome.table.rows.is_empty(), "{}", outcome.table.sentence);
-    assert!(outcome.table.sentence.contains("No wake was seen."), "{}", outcome.table.sentence);
+    assert!(outcome.table.sentence.contains("No wake was seen: "), "{}", outcome.table.sentence);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn who_ran_or_slept_at_the_beginning_did_not_wait() {
     scenario.timer_entry(BEGIN + 4 * MS, 0).timer_exit(BEGIN + 4 * MS + 2 * US, 0);
     scenario.switch(BEGIN + 6 * MS, 0, 1, idle());
     let outcome = begun(&beginning(&[servo(), cat()]), &scenario.sorted(), config());
-    assert_eq!(outcome.table.sentence, "No wake was seen.");
+    assert!(outcome.table.sentence.starts_with("No wake was seen: record for longer"));
     // It slept: else nobody could wake it.
     let mut scenario = Scenario::on([idle(), cat()]);
     scenario.timer_entry(BEGIN + MS, 0).timer_exit(BEGIN + MS + 2 * US, 0);
@@ -211,5 +211,5 @@ fn a_beginning_that_cannot_be_is_refused() {
     assert_eq!(blame.counts().refused, 1);
     let far = RunnableThread { task: task("far", 7, 2), cpu: u32::MAX };
     blame.begin(&RecordingBegin { at_ns: 5, runnable: vec![far] });
-    assert_eq!(blame.finish().table.sentence, "No wake was seen.");
+    assert!(blame.finish().table.sentence.starts_with("No wake was seen: "));
 }

@@ -123,6 +123,7 @@ fn a_wake_without_its_events_comes_as_it_was_judged_and_is_not_whole() {
     for (again, before) in again.table.rows.iter().zip(&outcome.table.rows) {
         assert_eq!((&again.name, again.time_ns), (&before.name, before.time_ns));
         assert!(again.confidence < before.confidence, "{}", again.name);
+        assert!(again.evidence.contains("; records are missing of "), "{}", again.evidence);
     }
     let none = run(&scenario.events, config().recalling(recall.over(3 * MS)));
     assert!(none.worst.is_empty());

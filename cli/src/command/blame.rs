@@ -1,6 +1,7 @@
 //! `punctual blame`: why wakes were late, of a loop of its own or of any program.
 
 use std::cell::OnceCell;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -41,7 +42,9 @@ pub(super) struct BlameArgs {
     #[arg(
         long,
         value_name = "CAPTURE",
-        conflicts_with_all = ["all", "cpu", "load", "stop_over", "keep"]
+        conflicts_with_all = [
+            "all", "cpu", "period", "policy", "priority", "duration", "load", "stop_over", "keep"
+        ]
     )]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -87,6 +90,9 @@ pub(super) struct BlameArgs {
     load: Loads,
     #[command(flatten)]
     output: OutputArgs,
+    /// In the place of a program's name or command
+    #[arg(hide = true, value_parser = no_program)]
+    _program: Option<Infallible>,
     /// Print more: further causes, the latest wakes as they passed, who interrupted other CPUs;
     /// --json has all
     #[arg(long, short, conflicts_with = "quiet")]
@@ -96,9 +102,10 @@ pub(super) struct BlameArgs {
     quiet: bool,
 }
 
-/// Whose wakes: without one of these, those of a loop that this program runs.
+/// Whose wakes: without one of these, those of a loop that this program runs, to which the other
+/// options of a loop belong.
 #[derive(Debug, clap::Args)]
-#[group(multiple = false)]
+#[group(multiple = false, conflicts_with_all = ["cpu", "period", "policy", "priority"])]
 struct SubjectArgs {
     /// Follow the real-time threads of this process; all its threads where it has none
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
@@ -231,6 +238,13 @@ impl BlameFiles {
             written.and(Self::fill(opened, |out| kept.write(*form, out)))
         })
     }
+}
+
+/// No word stands alone: the way to name a program.
+fn no_program(text: &str) -> Result<Infallible, String> {
+    Err(format!(
+        "a program is named by --name {text}, --pid or --tid once it runs; blame starts none"
+    ))
 }
 
 /// From where on a wake is late: `20us` or `p99.9`.

@@ -455,7 +455,8 @@ int punctual_loop_learned(punctual_loop *loop, void *bytes, size_t size) PUNCTUA
 
 /*
  * What the kernel refused, as "SCHED_FIFO 90: EPERM; lock memory: ENOMEM", and behind that why
- * options.learned is of no use; empty when nothing. Cut to size bytes, the closing zero included;
+ * options.learned is of no use; empty when nothing. What grants it is in punctual_loop_summary(), and
+ * in punctual_last_error() where the options are strict. Cut to size bytes, the closing zero included;
  * from any thread.
  *   -ERANGE  it was cut
  * Real-time: reader side

@@ -292,7 +292,12 @@ impl fmt::Display for Error {
             Kind::Samples(path, why) => {
                 write!(f, "cannot record samples in {}: {why}", path.display())
             }
-            Kind::Refused(refused) => write!(f, "the kernel refused: {}", listed(refused)),
+            Kind::Refused(refused) => {
+                write!(f, "the kernel refused: {}", listed(refused))?;
+                // One is enough, the policy's first: its capability locks memory too.
+                let way_out = refused.iter().rev().find_map(Refusal::way_out);
+                way_out.map_or(Ok(()), |way_out| write!(f, ": {way_out}"))
+            }
             Kind::Tasks(why) => why.fmt(f),
             Kind::Calendar(why) => why.fmt(f),
             Kind::Forced(how) => write!(f, "the watchdog stopped the loop: {how}"),

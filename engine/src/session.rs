@@ -16,6 +16,7 @@ use std::sync::PoisonError;
 
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::fork::Origin;
+use punctual_os::rights::{RaisedLimit, Right};
 use punctual_os::scheduler::{self, Saved, SchedPolicy};
 use punctual_os::{Errno, memory, process};
 
@@ -47,7 +48,8 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A request that the kernel refused. Its text names the request and the kernel's error.
+/// A request that the kernel refused. Its text names the request and the kernel's error; what
+/// grants it is [`Refusal::way_out`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -63,6 +65,40 @@ impl Refusal {
     /// # Real-time: setup only
     pub fn errno(&self) -> i32 {
         self.errno.0
+    }
+
+    /// What grants the request, as what to type; `None` where nothing is known to. `punctual check`
+    /// as the same user looks at more of the machine.
+    ///
+    /// # Real-time: setup only
+    pub fn way_out(&self) -> Option<String> {
+        self.way_out_for(is_capable)
+    }
+
+    /// The same, of a thread that has these capabilities.
+    fn way_out_for(&self, is_capable: impl Fn(Capability) -> bool) -> Option<String> {
+        let right = match (self.attempt, self.errno) {
+            (Attempt::Scheduler(_), Errno::PERM) if is_capable(Capability::SysNice) => {
+                return Some(
+                    "a control group without real-time budget, a user namespace or a seccomp \
+                     filter forbids it: `punctual check` names it"
+                        .to_owned(),
+                );
+            }
+            (Attempt::Scheduler(policy), Errno::PERM) => {
+                Right::Limited(RaisedLimit::RealTime(u32::from(policy.priority()?)))
+            }
+            (Attempt::LockMemory, Errno::PERM | Errno::NOMEM | Errno::AGAIN)
+                if !is_capable(Capability::IpcLock) =>
+            {
+                Right::Limited(RaisedLimit::LockMemory)
+            }
+            (Attempt::HoldIdleStates, Errno::ACCES | Errno::PERM | Errno::ROFS) => {
+                Right::HoldIdleStates
+            }
+            _ => return None,
+        };
+        Some(format!("run it as root, or {right}"))
     }
 }
 
@@ -206,19 +242,32 @@ impl Drop for ProcessSession {
     }
 }
 
-/// CAP_IPC_LOCK in the effective capabilities of /proc/self/status.
-const CAP_IPC_LOCK: u32 = 14;
+/// A capability, by its bit in those of /proc/self/status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Capability {
+    IpcLock = 14,
+    SysNice = 23,
+}
+
+/// Returns true where the first thread of the process has it; false where that is unknown.
+fn is_capable(capability: Capability) -> bool {
+    let effective = own_status("CapEff:").and_then(|set| u64::from_str_radix(&set, 16).ok());
+    effective.is_some_and(|set| set >> capability as u32 & 1 == 1)
+}
+
+/// A field of /proc/self/status.
+fn own_status(name: &str) -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let field = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(field.trim().to_owned())
+}
 
 /// Locks all memory where that has no limit. Under a limit that is not reached yet, the lock would
 /// be granted and every later allocation and thread stack of the process refused: that is no
 /// session.
 fn lock_memory() -> Result<Locked, Errno> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    let effective = field("CapEff:").and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    let before = field("VmLck:").is_some_and(|size| size.trim() != "0 kB");
-    let capable = effective.is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1);
-    if !capable && memory::lock_limit_bytes()?.is_some() {
+    let before = own_status("VmLck:").is_some_and(|size| size != "0 kB");
+    if !is_capable(Capability::IpcLock) && memory::lock_limit_bytes()?.is_some() {
         return Err(Errno::NOMEM);
     }
     memory::lock_all().map(|()| Locked { before })
@@ -415,6 +464,7 @@ impl Drop for Neighbour {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Error, Kind};
     use punctual_os::affinity::{self, CpuMask};
     use punctual_os::{process, scheduler};
 
@@ -446,6 +496,32 @@ mod tests {
         let refused = session.refused();
         assert_eq!(refused.len(), 1);
         assert_eq!(refused[0].attempt, Attempt::Affinity(affinity::CPUS_MAX - 1));
+    }
+
+    #[test]
+    fn a_refusal_names_what_grants_it() {
+        let refusal = |attempt, errno| Refusal { attempt, errno };
+        let way_out = |refusal: Refusal| refusal.way_out_for(|_| false).expect("known");
+        let fifo = refusal(Attempt::Scheduler(SchedPolicy::Fifo(90)), Errno::PERM);
+        for words in ["as root", "setcap", "limits.d", "rtprio 90", "LimitRTPRIO=90"] {
+            assert!(way_out(fifo).contains(words), "{words}");
+        }
+        // Who may, and was refused, is not sent for the same right again.
+        let forbidden = fifo.way_out_for(|_| true).expect("known");
+        assert!(!forbidden.contains("setcap") && forbidden.contains("control group"));
+        let memory = refusal(Attempt::LockMemory, Errno::NOMEM);
+        assert!(way_out(memory).contains("memlock unlimited"));
+        assert_eq!(memory.way_out_for(|_| true), None, "there is too little");
+        assert!(way_out(refusal(Attempt::HoldIdleStates, Errno::ACCES)).contains("udev"));
+        assert_eq!(refusal(Attempt::HoldIdleStates, Errno::NOENT).way_out(), None);
+        assert_eq!(refusal(Attempt::Affinity(7), Errno::INVAL).way_out(), None);
+        let strict = Error::from(Kind::Refused(vec![refusal(Attempt::TimerSlack, Errno::INVAL)]));
+        assert_eq!(strict.to_string(), "the kernel refused: timer slack of 1 ns (EINVAL)");
+        if !is_capable(Capability::SysNice) {
+            let strict = Error::from(Kind::Refused(vec![memory, fifo])).to_string();
+            assert!(strict.contains("SCHED_FIFO 90 (EPERM): run it as root, or "), "{strict}");
+            assert!(strict.contains("rtprio") && !strict.contains("memlock"), "{strict}");
+        }
     }
 
     #[test]

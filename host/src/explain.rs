@@ -6,6 +6,7 @@
 //! that Rust supports are used; any other is passed on in words.
 
 use punctual_os::Errno;
+use punctual_os::rights::{RaisedLimit, Right};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -161,13 +162,8 @@ fn memory_lock(bytes: Option<u64>, errno: Errno, facts: &MachineFacts) -> Explan
                 };
                 format!("Type: ulimit -l {hard}, then start it again.")
             } else {
-                format!(
-                    "Use sudo, or give the program the capability: sudo setcap \
-                     cap_sys_nice,cap_ipc_lock+ep FILE, or raise the limit: echo \"$USER - memlock \
-                     unlimited\" | sudo tee /etc/security/limits.d/90-memlock.conf, then log in \
-                     again{}.",
-                    container_hint(facts, "--ulimit memlock=-1")
-                )
+                let hint = container_hint(facts, "--ulimit memlock=-1");
+                format!("Use sudo, or {}{hint}.", Right::Limited(RaisedLimit::LockMemory))
             };
             Explanation::new(format!("{why}, and {missing}"), remedy, MEMORY_COST)
         }
@@ -243,24 +239,19 @@ fn permission(priority: u32, facts: &MachineFacts) -> (String, String) {
 }
 
 fn raise(priority: u32, limit: Option<&LimitPair>, facts: &MachineFacts) -> String {
+    let raised = RaisedLimit::RealTime(priority);
     if let Some(LimitPair { hard, .. }) = limit {
         if hard.allows(u64::from(priority)) {
             return format!("Type: ulimit -r {priority}, then start it again.");
         }
         if let ResourceLimit::AtMost(most @ 1..) = hard {
             return format!(
-                "Choose --priority {most} after typing ulimit -r {most}, or use sudo, or raise \
-                 the limit: echo \"$USER - rtprio {priority}\" | sudo tee \
-                 /etc/security/limits.d/90-rtprio.conf, then log in again."
+                "Choose --priority {most} after typing ulimit -r {most}, or use sudo, or {raised}."
             );
         }
     }
-    format!(
-        "Use sudo, or give the program the capability: sudo setcap cap_sys_nice,cap_ipc_lock+ep \
-         FILE, or raise the limit: echo \"$USER - rtprio {priority}\" | sudo tee \
-         /etc/security/limits.d/90-rtprio.conf, then log in again{}.",
-        container_hint(facts, "--cap-add=SYS_NICE or --ulimit rtprio=99")
-    )
+    let hint = container_hint(facts, "--cap-add=SYS_NICE or --ulimit rtprio=99");
+    format!("Use sudo, or {}{hint}.", Right::Limited(raised))
 }
 
 /// Permitted by capability or limit, and still refused: the control group has no budget.
@@ -340,9 +331,8 @@ fn cpu_dma_latency(errno: Errno, facts: &MachineFacts) -> Explanation {
         Errno::ACCES | Errno::PERM | Errno::ROFS => (
             "only root may write /dev/cpu_dma_latency by default".to_owned(),
             format!(
-                "Use sudo, or give a group the right: echo 'KERNEL==\"cpu_dma_latency\", \
-                 GROUP=\"realtime\", MODE=\"0660\"' | sudo tee \
-                 /etc/udev/rules.d/90-cpu-dma-latency.rules, then restart{}.",
+                "Use sudo, or {}{}.",
+                Right::HoldIdleStates,
                 container_hint(facts, "--device /dev/cpu_dma_latency")
             ),
         ),

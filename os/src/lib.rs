@@ -6,7 +6,8 @@
 //! the call, lengths are taken from the same value as the pointer, and no function returns memory
 //! that the kernel owns.
 //!
-//! Nothing here makes decisions: no retry beyond what a contract states, no default, no message.
+//! Nothing here makes decisions: no retry beyond what a contract states, no default, no message;
+//! what a message is made of, as the name of a policy or what grants a right, is here.
 #![no_std]
 
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub mod pidfd;
 pub mod polling;
 pub mod process;
 pub mod ptp;
+pub mod rights;
 pub mod scheduler;
 pub mod serial;
 pub mod signal;

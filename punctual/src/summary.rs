@@ -173,6 +173,9 @@ impl fmt::Display for Summary {
         }
         for refusal in &self.refused {
             write!(f, "\nrefused by the kernel: {refusal}")?;
+            if let Some(way_out) = refusal.way_out() {
+                write!(f, ": {way_out}")?;
+            }
         }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;

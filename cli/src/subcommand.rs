@@ -48,6 +48,9 @@ pub(crate) trait Execute {
     fn execute(&self) -> Result<Exit>;
 }
 
+/// The directory of results where none is named.
+pub(crate) const RESULTS: &str = "punctual-results";
+
 /// Where results are kept: each in a directory of its own, with its page.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ResultsArgs {
@@ -59,7 +62,7 @@ pub(crate) struct ResultsArgs {
 impl ResultsArgs {
     /// The directory of all.
     pub(crate) fn path(&self) -> &Path {
-        self.dir.as_deref().unwrap_or_else(|| Path::new("punctual-results"))
+        self.dir.as_deref().unwrap_or_else(|| Path::new(RESULTS))
     }
 
     /// Returns true where a directory was named.

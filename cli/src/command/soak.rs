@@ -26,11 +26,8 @@ use crate::experiment::{Machine, words};
 use crate::output::{self, JudgedOutputArgs, Opened};
 use crate::parse;
 use crate::stored::RESULT;
-use crate::subcommand::{self, Execute, Exit};
+use crate::subcommand::{self, Execute, Exit, RESULTS};
 use session::{SessionStart, named, print, unix_s};
-
-/// Where campaigns go that are given no directory.
-const RESULTS: &str = "punctual-results";
 
 /// `punctual soak`.
 #[derive(Debug, Default, clap::Args)]

@@ -9,7 +9,9 @@ use punctual_analysis::plot::Thinned;
 use punctual_report::{Report, Run};
 
 use super::samples::Loaded;
+use crate::output::LATEST;
 use crate::stored::Stored;
+use crate::subcommand::RESULTS;
 
 /// The most runs of a page that are drawn; tables have all.
 pub(super) const RUNS_DRAWN: usize = 8;
@@ -85,52 +87,67 @@ pub(super) fn paired(results: &[Shown]) -> bool {
     results.len() == 2 && results.iter().all(|shown| shown.report.envelope.experiment != "analyse")
 }
 
-/// Names of results: by directory or file. Of two, a directory that is named by its time gives way
-/// to the one that somebody named: `before/2026-11-22T21-41` is "before".
+/// Names of results: by directory or file, else by the time at which they began. A directory that
+/// nobody named gives way, of two, to the one that somebody did: `before/2026-11-22T21-41` is
+/// "before".
 ///
-/// Of two with the same name, what tells them apart stands for them: the kernel, else the time.
+/// Of two with the same name, or without any, what tells them apart stands for them: the kernel,
+/// else the time.
 pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
-    let file_name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
-    let is_time = |name: &String| name.as_bytes().get(10) == Some(&b'T');
     let is_pair = stored.len() == 2;
-    let name = |stored: &Stored| {
-        let own = stored.path.file_stem().filter(|stem| *stem != "result");
-        let dir = stored.path.parent();
-        let dir_name = dir.and_then(file_name);
-        let above = dir.and_then(Path::parent).and_then(file_name);
-        let above = above.filter(|_| is_pair && dir_name.as_ref().is_some_and(is_time));
-        own.map(|own| own.to_string_lossy().into_owned())
-            .or(above)
-            .or(dir_name)
-            .unwrap_or_else(|| stored.report.envelope.experiment.clone())
+    let names: Vec<Option<String>> =
+        stored.iter().map(|stored| given_name(&stored.path, is_pair)).collect();
+    let by_name = || {
+        let named = stored.iter().zip(&names);
+        let name = |(stored, name): (&Stored, &Option<String>)| {
+            let own = name.clone().or_else(|| started(stored));
+            own.unwrap_or_else(|| stored.report.envelope.experiment.clone())
+        };
+        named.map(name).collect::<Vec<String>>()
     };
-    let are_distinct = |names: &[String]| names.windows(2).all(|pair| pair[0] != pair[1]);
     if is_pair {
-        let kernel = |stored: &Stored| {
-            let machine = stored.report.envelope.machine.as_ref()?;
-            Some(format!("Linux {}", machine.kernel.kernel.value()?))
-        };
-        let started = |stored: &Stored| {
-            let at = stored.report.envelope.started_at.as_ref()?;
-            Some(at.get(..19)?.replace('T', " "))
-        };
-        let by_name: Vec<String> = stored.iter().map(name).collect();
-        let others = [
-            stored.iter().map(kernel).collect::<Option<Vec<String>>>(),
-            stored.iter().map(started).collect(),
-        ];
-        let others = others.into_iter().flatten();
-        if let Some(labels) = [by_name].into_iter().chain(others).find(|names| are_distinct(names))
-        {
+        let named = names.iter().any(Option::is_some).then(by_name);
+        let kernels = stored.iter().map(kernel).collect::<Option<Vec<String>>>();
+        let times = stored.iter().map(started).collect();
+        let mut labels = [named, kernels, times].into_iter().flatten();
+        if let Some(labels) = labels.find(|labels| labels[0] != labels[1]) {
             return labels;
         }
     }
     let mut labels: Vec<String> = Vec::new();
-    for (number, name) in stored.iter().map(name).enumerate() {
+    for (number, name) in by_name().into_iter().enumerate() {
         let taken = labels.contains(&name);
         labels.push(if taken { format!("{name} ({})", number + 1) } else { name });
     }
     labels
+}
+
+/// The name that somebody gave the file of a result, or its directory; of one of two the directory
+/// above it too. `None` where only this program named them.
+fn given_name(path: &Path, is_pair: bool) -> Option<String> {
+    let file_name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    if let Some(stem) = path.file_stem().filter(|stem| *stem != "result") {
+        return Some(stem.to_string_lossy().into_owned());
+    }
+    let name = file_name(path.parent()?)?;
+    let is_time = name.as_bytes().get(10) == Some(&b'T');
+    match is_pair {
+        true if is_time || name == LATEST => file_name(path.parent()?.parent()?),
+        true => Some(name),
+        false => Some(name).filter(|name| name != LATEST),
+    }
+    .filter(|name| name != RESULTS)
+}
+
+fn kernel(stored: &Stored) -> Option<String> {
+    let machine = stored.report.envelope.machine.as_ref()?;
+    Some(format!("Linux {}", machine.kernel.kernel.value()?))
+}
+
+/// The time at which a result began, to the second.
+fn started(stored: &Stored) -> Option<String> {
+    let at = stored.report.envelope.started_at.as_ref()?;
+    Some(at.get(..19)?.replace('T', " "))
 }
 
 /// The runs that are drawn, and what is left out.
@@ -340,4 +357,36 @@ pub(super) fn times(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
         }
     };
     rows.into_iter().filter(|row: &Row| !row.panels.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use punctual_report::CheckBody;
+
+    use super::*;
+    use crate::program::PROGRAM;
+
+    #[test]
+    fn a_name_that_nobody_gave_tells_no_results_apart() {
+        let stored = |path: &str, second: u32| {
+            let mut report = Report::new(PROGRAM, "check", CheckBody::default());
+            report.envelope.started_at = Some(format!("2026-11-22T21:41:{second:02}.5Z"));
+            Stored { path: PathBuf::from(path).join("result.json"), report, samples: None }
+        };
+        let labels = |paths: &[&str]| {
+            let stored: Vec<Stored> =
+                (1..).zip(paths).map(|(second, path)| stored(path, second)).collect();
+            labels(&stored)
+        };
+        let [first, second] = ["2026-11-22 21:41:01", "2026-11-22 21:41:02"];
+        let own = "punctual-results/2026-11-22T21-41";
+        assert_eq!(labels(&[own, "punctual-results/latest"]), [first, second]);
+        assert_eq!(labels(&["/r/punctual-results/latest", "after/latest"]), [first, "after"]);
+        assert_eq!(labels(&["before/2026-11-22T21-41", "after"]), ["before", "after"]);
+        assert_eq!(labels(&["a/before", "b/before"]), [first, second]);
+        let many = labels(&[own, "punctual-results/latest", "before"]);
+        assert_eq!(many, ["2026-11-22T21-41", second, "before"]);
+    }
 }

@@ -231,6 +231,37 @@ fn two_are_set_side_by_side_and_plots_are_files() {
 }
 
 #[test]
+fn a_pair_has_the_price_of_recording_and_labels_that_tell_it_apart() {
+    let dir = Dir::new("report-recorded");
+    let results = dir.path("punctual-results");
+    let made = ["2026-11-22T21-41", "latest"].map(|name| {
+        let place = results.join(name);
+        fs::create_dir_all(&place).expect("made");
+        place
+    });
+    let mut result = json_file(&stored("check.json"));
+    for (at, place) in made.iter().enumerate() {
+        result["started_at"] = format!("2026-11-22T21:41:0{at}.5Z").into();
+        result["blame"] = json!({
+            "is_recorded": at == 0, "why_not": (at == 1).then_some("it is forbidden"),
+            "is_asked": true, "place": "within", "price": null, "evidence": null
+        });
+        fs::write(place.join("result.json"), result.to_string()).expect("writable");
+    }
+    let page = report(&made.each_ref().map(|place| text(place)), &dir.path("page.html"));
+    let heading = "Punctuality of 2026-11-22 21:41:00 and 2026-11-22 21:41:01";
+    assert!(page.contains(heading), "{page}");
+    let caveats =
+        page.split("id=\"notes\"").nth(1).and_then(|rest| rest.split("</section>").next());
+    let caveats = caveats.expect("caveats");
+    for words in ["events were recorded: what that cost", "were not recorded: it is forbidden"] {
+        assert!(caveats.contains(words), "{words}: {caveats}");
+    }
+    let page = report(&[text(&made[0])], &dir.path("alone.html"));
+    assert!(page.contains("events were recorded: what that cost is not known"), "{page}");
+}
+
+#[test]
 fn samples_alone_have_a_page_with_their_time() {
     let dir = Dir::new("report-alone");
     let result = recorded_result(&dir, |cycle| 10_000 + cycle % 512);

@@ -166,10 +166,10 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     Some(recording(report.body.loops()?.blame.as_ref()?, "its worst releases have no cause"))
 }
 
-/// True where the kernel's events were recorded beside the loops.
-pub(super) fn is_recorded(report: &Report) -> bool {
-    let recording = report.body.loops().and_then(|loops| loops.blame.as_ref());
-    recording.is_some_and(|recording| recording.why_not.is_none())
+/// The same as a caveat. One that ended early says that, and not what it has not come to.
+pub(in crate::view) fn recorded_caveat(report: &Report) -> Option<String> {
+    let is_recorded = report.body.loops()?.blame.as_ref()?.why_not.is_none();
+    recorded(report).filter(|_| is_recorded || !report.envelope.incomplete)
 }
 
 /// The same of any recording; `lacks` says what one behind the measurement lacks.

@@ -172,9 +172,7 @@ fn notes(report: &Report) -> Vec<Block> {
     let warnings = warnings.filter(|warning| !warning.is_shown_elsewhere());
     blocks
         .extend(events.chain(warnings.map(|warning| format!("note: {warning}"))).map(Block::words));
-    // One that was interrupted says that, and not what it has not come to.
-    let is_given_up = report.envelope.incomplete && !blame::is_recorded(report);
-    let recorded = blame::recorded(report).filter(|_| !is_given_up);
+    let recorded = blame::recorded_caveat(report);
     blocks.extend(recorded.map(|text| Block::words(format!("note: {text}"))));
     blocks
 }

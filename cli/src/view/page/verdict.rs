@@ -9,7 +9,7 @@ use punctual_report::{About, Advice, Answer, Body, EndedBy, Reason, Report, Stan
 use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::view::kinds::{held, impact, loops, reproduced};
+use crate::view::kinds::{blame, held, impact, loops, reproduced};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -323,6 +323,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
             add("during the run:", &format!("{} (seen at {at})", disturbance.what));
         }
         report.envelope.warnings.iter().for_each(|warning| add("note:", warning.text()));
+        blame::recorded_caveat(report).iter().for_each(|price| add("note:", price));
         shown.notes.iter().for_each(|note| add("note:", note));
     }
     if items.is_empty() {

@@ -45,10 +45,10 @@ use crate::{output, unthrottled, writing};
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
-                  input; 3 nothing failed, and not everything is decided (--undecided pass or \
-                  fail makes that 0 or 1); interrupted, with results, and nothing failed: 130 by \
-                  SIGINT, 143 by SIGTERM, 129 by SIGHUP."
+    after_help = "Exit status: 0 fine; 1 a limit or claim failed, or the watchdog ended the run; 2 \
+                  could not run, or unreadable input; 3 nothing failed, and not everything is \
+                  decided (--undecided pass or fail makes that 0 or 1); interrupted, with \
+                  results, and nothing failed: 130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP."
 )]
 pub(crate) struct Cli {
     /// As root, allow writing into DIR and below although another user can change it; may be given

@@ -1,9 +1,9 @@
 //! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
 //!
 //! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
-//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 3: nothing
-//! failed, and not everything is decided. 130, 143, 129: SIGINT, SIGTERM or SIGHUP ended it early,
-//! with results.
+//! Exit 0: fine. 1: a limit or claim failed, or the watchdog ended the run. 2: could not run, or
+//! unreadable input. 3: nothing failed, and not everything is decided. 130, 143, 129: SIGINT,
+//! SIGTERM or SIGHUP ended it early, with results.
 #![forbid(unsafe_code)]
 
 mod args;

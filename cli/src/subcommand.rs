@@ -14,7 +14,7 @@ use crate::output::{self, Dir};
 pub(crate) enum Exit {
     /// All limits and claims hold.
     Fine,
-    /// A limit or claim failed.
+    /// A limit or claim failed, or the watchdog ended the run.
     Failed,
     /// None failed, and one needs more data than there are.
     Undecided,

@@ -134,7 +134,8 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
     let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
     let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
         (_, false, _) if report.envelope.verdict.is_undecided() => "undecided",
-        (_, false, _) => "fail",
+        (false, false, _) => "fail",
+        (true, false, _) if verdict::fails_by_criteria(report) => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",
         (false, true, false) => "hold",

@@ -337,6 +337,19 @@ fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
     fs::write(&path, failed.to_string()).expect("writable");
     let page = report(&[text(&path)], &dir.path("page.html"));
     assert!(page.contains("The run failed:") && !page.contains("limit or claim"), "{page}");
+    // No limit failed where the watchdog ended it.
+    let mut ended = json_file(&stored("check.json"));
+    (ended["incomplete"], ended["ended_by"]) = (true.into(), "watchdog".into());
+    ended["verdict"]["ok"] = false.into();
+    ended["verdict"]["reasons"] = json!(["the watchdog ended the run"]);
+    let watchdog = dir.path("watchdog.json");
+    fs::write(&watchdog, ended.to_string()).expect("writable");
+    let page = report(&[text(&watchdog)], &dir.path("page.html"));
+    assert!(page.contains("The run failed:") && page.contains("the watchdog ended the run"));
+    assert!(!page.contains("limit or claim failed"), "{page}");
+    let many = [watchdog, stored("check.json"), stored("periodic.json")];
+    let page = report(&many.each_ref().map(|path| text(path)), &dir.path("many.html"));
+    assert!(page.contains(">incomplete</td>") && !page.contains(">fail</td>"), "{page}");
     // Beside each other they have nothing that is compared, and no note that it was not.
     let page = report(&[text(&path), text(&stored("run.json"))], &dir.path("two.html"));
     assert!(page.contains("failed: What became of each task"), "{page}");

@@ -140,10 +140,14 @@ fn criteria(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     let (failed, open) = (once(report, verdict.reasons()), once(report, verdict.open()));
     if !failed.is_empty() && !verdict.ok && !verdict.is_undecided() {
-        // What failed may be a task, where nothing was judged by a limit or a claim.
-        let is_run = matches!(report.body, Body::Run(_));
-        let failed_of = if is_run { "The run failed:" } else { "A limit or claim failed:" };
-        blocks.push(banner(failed_of.to_owned(), Tone::Bad));
+        let heading = if fails_by_criteria(report) {
+            "A limit or claim failed:"
+        } else if matches!(report.body, Body::Compare(_)) {
+            "The comparison failed:"
+        } else {
+            "The run failed:"
+        };
+        blocks.push(banner(heading.to_owned(), Tone::Bad));
         blocks.push(listed(failed));
     }
     if !open.is_empty() {
@@ -159,6 +163,12 @@ fn criteria(report: &Report) -> Vec<Block> {
         some => format!(" {some} of them only if late cycles come alone."),
     };
     vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
+}
+
+/// True where a limit or a claim failed: else it was the watchdog, a task, or what else ends a run.
+pub(super) fn fails_by_criteria(report: &Report) -> bool {
+    let mut reasons = report.envelope.verdict.reasons();
+    reasons.any(|reason| matches!(reason.about, About::Limit { .. } | About::Claim { .. }))
 }
 
 /// Reasons, without the answers, which stand below, and in which what the section of the comparison

@@ -332,11 +332,8 @@ fn is_worst_with_cause(run: &Run, runs: &[Run]) -> bool {
     run.worst_cause().is_some() && of_period.all(|other| worst(other) <= worst(run))
 }
 
-/// Causes that are named beside the first, where that covers less than half of the late wakes.
-const BESIDE_MAX: usize = 2;
-
-/// What the other late wakes are booked to, with their counts, most first: also what is not
-/// explained, and the rest. Empty where `cause` covers half of them.
+/// What the other late wakes are booked to, with their counts, most first: the next cause, what is
+/// no cause or not explained, and the rest. Empty where `cause` covers half of them.
 fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
     if cause.wakes >= late.div_ceil(2) {
         return String::new();
@@ -344,7 +341,9 @@ fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
     let is_other = |other: &&BlamedCause| other.wakes > 0 && !std::ptr::eq(*other, cause);
     let mut others: Vec<&BlamedCause> = run.causes.iter().filter(is_other).collect();
     others.sort_by_key(|other| Reverse(other.wakes));
-    others.truncate(BESIDE_MAX);
+    // One name is enough for a page of few lines.
+    let next = others.iter().find(|other| other.is_named()).copied();
+    others.retain(|other| !other.is_named() || next.is_some_and(|next| std::ptr::eq(*other, next)));
     let counted = others.iter().fold(cause.wakes, |sum, other| sum.saturating_add(other.wakes));
     let each = |other: &&BlamedCause| format!("; {}: {}", format::count(other.wakes), other.name);
     let rest = Some(late.saturating_sub(counted)).filter(|rest| *rest > 0);
@@ -635,8 +634,10 @@ mod tests {
         assert_eq!(short, expected);
         let mut rare = blamed(plain(), 65, &causes);
         rare.causes.extend(blamed(plain(), 65, &[("unexplained", 40, None)]).causes);
+        rare.causes.extend(blamed(plain(), 65, &[("ipi", 7, None)]).causes);
         let text = of_runs(&[rare])[0].text.replace('\u{a0}', " ");
-        let rest = "µs; 40: unexplained of hog; 9: normal-path of hog; 11 by other causes. Mend";
+        let rest = "µs; 40: unexplained of hog; 9: normal-path of hog; 7: ipi of hog; 4 by other \
+                    causes. Mend";
         assert!(text.starts_with("5 of 65 wakes ") && text.contains(rest), "{text}");
         let whole = advice[0].whole();
         assert!(

@@ -1014,13 +1014,16 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
         })
     };
     let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
-    if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
+    let all_runs = report.body.runs();
+    if !all_runs.is_empty() && all_runs.iter().all(Run::is_empty) {
+        bail!("{from}: nothing was measured in it, so that it cannot be compared");
+    }
+    if !all_runs.is_empty() && !all_runs.iter().any(|run| shows(&run)) {
         bail!(
             "{from}: it contains intervals but no lateness, and cannot be compared with lateness"
         );
     }
-    let runs: Vec<RecordedRun> =
-        report.body.runs().iter().filter(shows).map(run).collect::<Result<_>>()?;
+    let runs: Vec<RecordedRun> = all_runs.iter().filter(shows).map(run).collect::<Result<_>>()?;
     // The ways of `measure wait` are compared by name.
     let is_check = report.envelope.experiment == "check";
     let runs = if is_check { of_first_wait(runs) } else { runs };

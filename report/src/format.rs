@@ -131,10 +131,13 @@ pub fn rate(value: f64) -> String {
     }
 }
 
-/// A share in percent: `87 %`, `0.4 %`.
+/// A share in percent: `87 %`, `0.4 %`, `87 832 %`.
 pub fn share(value: f64) -> String {
     let percent = value * 100.0;
-    if percent >= 9.95 || percent == 0.0 {
+    if percent >= 999.5 {
+        // Such as a lateness of many periods.
+        format!("{} %", count(percent.round() as u64))
+    } else if percent >= 9.95 || percent == 0.0 {
         format!("{percent:.0} %")
     } else {
         format!("{percent:.1} %")
@@ -189,5 +192,6 @@ mod tests {
         assert_eq!(period_argument(62_500), "62.5us");
         assert_eq!(ns(Some(f64::INFINITY)), Span::from_ns(i64::MAX).to_string());
         assert_eq!([0.873, 0.004, 0.0, 1.0].map(share), ["87 %", "0.4 %", "0 %", "100 %"]);
+        assert_eq!([9.996, 878.318].map(share), ["1\u{a0}000 %", "87\u{a0}832 %"]);
     }
 }

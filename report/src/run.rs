@@ -381,6 +381,11 @@ impl Run {
         Some(self.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)
     }
 
+    /// Returns true where nothing was measured; data of other programs may be without cycles.
+    pub fn is_empty(&self) -> bool {
+        self.outcome.releases() == 0 && self.outcome.imported.is_none()
+    }
+
     /// The same run with its causes. `wake_at` gives the wake that one of its worst releases waited
     /// for.
     pub fn blamed(

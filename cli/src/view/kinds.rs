@@ -38,7 +38,9 @@ pub(crate) use judged::plans;
 /// The document of a report; `results` is the directory that it is written to.
 pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -> Vec<Block> {
     let is_short = detail != Detail::Long;
-    if report.body.headline().is_some_and(|headline| !headline.loops.is_empty()) && is_short {
+    let has_loops = report.body.headline().is_some_and(|headline| !headline.loops.is_empty());
+    // What was to be measured and was not is shown as briefly.
+    if is_short && (has_loops || matches!(report.body, Body::Check(_))) {
         return loops::short(report, results);
     }
     match &report.body {

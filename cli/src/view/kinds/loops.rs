@@ -20,6 +20,9 @@ const DRAWN: usize = 2;
 /// The narrowest page with a column for one in a hundred.
 const WIDE: usize = 72;
 
+/// Of a result whose loops have no cycle.
+pub(crate) const NOTHING: &str = "Nothing was measured";
+
 /// The least width of the name of a run in the long tables.
 const NAME: usize = 24;
 
@@ -158,7 +161,9 @@ fn first(report: &Report) -> Vec<Block> {
     let Some(headline) = report.body.headline() else { return Vec::new() };
     let loops = headline.loops.iter();
     let sentences = loops.flat_map(|line| std::iter::once(&line.counts).chain(&line.worst));
-    sentences.chain(&headline.not_idle).map(Block::words).collect()
+    let is_empty = report.body.runs().iter().all(Run::is_empty);
+    let nothing = is_empty.then(|| Block::words(format!("{NOTHING}.")));
+    nothing.into_iter().chain(sentences.chain(&headline.not_idle).map(Block::words)).collect()
 }
 
 /// Notes for the reader that stand nowhere else in the short document.
@@ -496,7 +501,8 @@ pub(crate) fn followed(follow: &Follow) -> String {
 
 /// The worst under each load, worst first, and what the loads did.
 fn under_loads(report: &Report) -> Vec<Block> {
-    let mut rows: Vec<&LoadRow> = report.body.load_rows().iter().collect();
+    let ran = |row: &&LoadRow| row.lateness_ns.max.is_some();
+    let mut rows: Vec<&LoadRow> = report.body.load_rows().iter().filter(ran).collect();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -516,10 +522,11 @@ fn under_loads(report: &Report) -> Vec<Block> {
             rates.push(rate);
         }
     }
-    vec![
-        Block::words_at(2, format!("worst under {}", parts.join(" · "))),
-        Block::words_at(2, format!("the loads ran at {}", rates.join(" · "))),
-    ]
+    // Those of a run that ended before its loads have none.
+    let rates = Some(rates).filter(|rates| !rates.is_empty());
+    let rates = rates.map(|rates| format!("the loads ran at {}", rates.join(" · ")));
+    let worst = format!("worst under {}", parts.join(" · "));
+    [Some(worst), rates].into_iter().flatten().map(|text| Block::words_at(2, text)).collect()
 }
 
 /// The rates of the loads of each run.
@@ -754,6 +761,30 @@ mod tests {
         let rate = head::rate(&report.body.load_rows()[0].loads[0]);
         let rate = rate.split(' ').next().expect("a name");
         assert_eq!(loads.matches(&format!("{rate} ")).count(), 1, "{rate}: {loads}");
+    }
+
+    #[test]
+    fn a_result_without_a_cycle_is_short_and_has_no_word_of_loads_that_did_not_run() {
+        let stored = include_str!("../../../tests/results/kinds/check.json");
+        let mut report = Report::parse(stored).expect("a result");
+        let Body::Check(body) = &mut report.body else { unreachable!() };
+        let empty = |name: &str| {
+            let recording = Recording::new(RecordingConfig::default());
+            Run::recorded(name.to_owned(), Setup::default(), recording.finish(0))
+        };
+        body.loops.judged.runs = ["idle", "under load"].map(empty).to_vec();
+        body.loops.judged.headline.iter_mut().for_each(|headline| headline.loops.clear());
+        for row in &mut body.rows {
+            (row.cycles, row.lateness_ns.max) = (0, None);
+            row.loads.clear();
+        }
+        report.envelope.end_early(EndedBy::Watchdog);
+        let text = |detail| crate::view::text(&report, None, detail).to_string();
+        let short = text(crate::args::Detail::Short);
+        assert!(short.starts_with("Nothing was measured.\n"), "{short}");
+        assert!(!short.contains("same data as other tools report"), "{short}");
+        let long = text(crate::args::Detail::Long);
+        assert!(!long.contains("worst under") && !long.contains("loads ran at"), "{long}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use punctual_analysis::claim::judge::Holds;
 use punctual_document::html::Origin;
 use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use punctual_report::measured::Measured;
-use punctual_report::{About, Advice, Answer, Body, EndedBy, Reason, Report, Stands, Verdict};
+use punctual_report::{About, Advice, Answer, Body, EndedBy, Reason, Report, Run, Stands, Verdict};
 
 use super::source::{Source, some};
 use crate::format;
@@ -209,8 +209,12 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();
             let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());
-            let lack = if lateness { "do not state their period" } else { "contain no lateness" };
-            blocks.push(Block::muted(format!("These data {lack}, so there is no verdict.")));
+            let lack = match runs.iter().all(Run::is_empty) {
+                true => loops::NOTHING,
+                false if lateness => "These data do not state their period",
+                false => "These data contain no lateness",
+            };
+            blocks.push(Block::muted(format!("{lack}, so there is no verdict.")));
         }
         _ => {}
     }
@@ -253,7 +257,9 @@ fn rows(text: &str) -> Vec<String> {
             ')' => depth = depth.saturating_sub(1),
             ' ' if depth == 0 => {
                 let next = letters.peek().copied();
-                let is_end = row.ends_with('.') && next.is_some_and(char::is_uppercase);
+                // A sentence may begin with a number.
+                let is_begin = |letter: char| letter.is_uppercase() || letter.is_ascii_digit();
+                let is_end = row.ends_with('.') && next.is_some_and(is_begin);
                 if row.ends_with(';') || is_end {
                     let done = std::mem::take(&mut row);
                     rows.push(done.trim_end_matches(['.', ';']).to_owned());
@@ -353,11 +359,14 @@ mod tests {
 
     #[test]
     fn a_cause_is_a_row_for_each_sentence_and_clause() {
-        let text = "Of 9 wakes: 63 %: sh (nice 0; 12) ran on CPU 1; 3 % the normal path. The worst \
-                    was 2.2 ms late, 2.1 ms of it: v6.18 code.";
+        let text = "2 releases passed. Of 9 wakes: 63 %: sh (nice 0; 12) ran on CPU 1; 3 % the \
+                    normal path. 4 have no cause. The worst was 2.2 ms late, 2.1 ms of it: v6.18 \
+                    code.";
         let expected = [
+            "2 releases passed",
             "Of 9 wakes: 63\u{a0}%: sh (nice 0; 12) ran on CPU 1",
             "3\u{a0}% the normal path",
+            "4 have no cause",
             "The worst was 2.2 ms late, 2.1 ms of it: v6.18 code",
         ];
         assert_eq!(rows(text), expected);

@@ -21,6 +21,9 @@ pub use crate::error::NoCpuLeft;
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.
 const RESTLESS: Span = Span::from_us(50);
+/// A sleep and the wake from it take a few microseconds at least: between the releases of a shorter
+/// period there is no time for them.
+const SLEEPLESS: Span = Span::from_us(5);
 /// A real-time thread that takes more of its CPU may keep others from it for long.
 const SHARE_RESTLESS: f64 = 0.5;
 /// The distance from the throttling share within which a thread counts as hit: throttling acts in
@@ -44,11 +47,15 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// A loop of this period in such a thread, without its work.
+    /// A loop of this period in such a thread, without its work. One that has no time to sleep
+    /// takes all of its CPU, whatever it waits by.
     ///
     /// # Real-time: setup only
     pub fn waiting(thread: &RtThread, period: Period) -> Self {
-        let share = thread.wait_kind().cpu_share(period);
+        let share = match period.as_span() < SLEEPLESS {
+            true => 1.0,
+            false => thread.wait_kind().cpu_share(period),
+        };
         let real_time = is_real_time(thread.policy());
         Self { cpu: thread.pinned_to(), real_time, period, share }
     }
@@ -141,6 +148,27 @@ impl CpuTaken {
         let Self { cpu, share, .. } = *self;
         let throttling = self.throttling.filter(|throttling| throttling.is_met_by(share))?;
         Some(Caution { cpu, share, throttling })
+    }
+
+    /// What throttling did to them in a run of this length, a sentence; `None` where it did
+    /// nothing, or that is not known: it acts once in its period, and what took more than it allows was not
+    /// stopped by it (from Linux 6.12 on it acts only where another thread waits for the CPU).
+    ///
+    /// # Real-time: setup only
+    pub fn stopped(&self, ran: Span) -> Option<String> {
+        let Caution { cpu, share, throttling } = self.throttled()?;
+        let period_ns = throttling.gap.as_ns() as f64 / (1.0 - throttling.share);
+        if (ran.as_ns() as f64) < period_ns || share > throttling.share + NEAR {
+            return None;
+        }
+        Some(format!(
+            "its thread took {:.0} % of CPU {cpu}, of which throttling allows real-time threads \
+             {:.0} % (kernel.sched_rt_runtime_us): it stood still for up to {} at a time; give it \
+             a longer period, or a wait and work that leave more of the CPU",
+            share * 100.0,
+            throttling.share * 100.0,
+            throttling.gap
+        ))
     }
 
     /// Returns true where they left the CPU to others for less of its time than a loop that spins
@@ -285,6 +313,7 @@ pub fn check_period_here(period: Period) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait_policy::WaitPolicy;
 
     fn demand(cpu: Option<u32>, period_ns: u64, share: f64) -> Demand {
         let period = Period::from_ns(period_ns).expect("in range");
@@ -339,6 +368,35 @@ mod tests {
         assert!((met.share - 0.95).abs() < 1e-9);
         let off = CpuTaken { cpu: 1, share: 1.0, period, throttling: None };
         assert_eq!(off.throttled(), None);
+    }
+
+    #[test]
+    fn throttling_is_named_where_it_acted_for_certain() {
+        let (period, throttling) = (Period::from_ns(1_000), Throttling::of(950_000, 1_000_000));
+        let took = |share| CpuTaken { cpu: 1, share, period, throttling };
+        let stopped = took(0.946).stopped(Span::from_ms(3_000)).expect("it stood still");
+        assert!(stopped.contains("95 % of CPU 1, of which throttling allows"), "{stopped}");
+        assert!(stopped.contains("up to 50.0 ms at a time"), "{stopped}");
+        assert_eq!(took(0.946).stopped(Span::from_ms(999)), None, "it need not have acted yet");
+        assert_eq!(took(0.9).stopped(Span::from_ms(3_000)), None);
+        assert_eq!(took(0.999).stopped(Span::from_ms(3_000)), None, "it was let run on");
+    }
+
+    #[test]
+    fn a_loop_without_time_to_sleep_takes_its_cpu_whatever_it_waits_by() {
+        let share = |thread: &RtThread, ns| {
+            Demand::waiting(thread, Period::from_ns(ns).expect("in range")).share
+        };
+        let sleeps = RtThread::cpu(0).wait(WaitPolicy::sleep());
+        assert_eq!((share(&sleeps, 1_000), share(&sleeps, 5_000)), (1.0, 0.0));
+        let learns = RtThread::cpu(0);
+        assert_eq!((share(&learns, 1_000), share(&learns, 1_000_000)), (1.0, 0.1));
+        let cautions = judge(
+            &[Demand::waiting(&learns, Period::from_ns(1_000).expect("fine"))],
+            &two_cpus(950_000),
+        )
+        .expect("throttling ends it");
+        assert!(cautions[0].to_string().contains("100 % of CPU 0, of which throttling allows"));
     }
 
     #[test]

@@ -29,11 +29,14 @@ use punctual_engine::outcome::{End, Stats};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::safety::{Caution, Demand, check_demands, check_lead, check_period};
+use punctual_engine::safety::{
+    Caution, CpuTaken, Demand, Machine, check_demands, check_lead, check_period, is_real_time,
+};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::{Neighbour, ProcessSession, Refusal, ThreadSession};
 use punctual_engine::signals::stop_by_signals;
 use punctual_engine::wait_policy::{LEAD, LearnPlace, ReadyWait, WaitPolicy, WarmUp};
+use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -102,6 +105,8 @@ pub struct Loop<C: Clock = MachineClock> {
     finished: bool,
     /// The instant of its release 0; none before the first wait.
     first: Option<Instant>,
+    /// The CPU time of its thread then, and the time, ns.
+    from_ns: (u64, u64),
     handle: LoopHandle,
     // In the order in which they end.
     recording: Option<LoopRecording>,
@@ -178,6 +183,7 @@ impl<C: Clock> Loop<C> {
     #[cold]
     fn begin(&mut self) -> Instant {
         self.handle.shared.watched().arm(process::tid());
+        self.from_ns = cpu_and_time_ns();
         let now = self.segments.clock().poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
         let first = releases.first();
@@ -212,6 +218,21 @@ impl<C: Clock> Loop<C> {
         self.handle.stop();
     }
 
+    /// What throttling did to its thread up to now, a sentence.
+    fn throttled(&self) -> Option<String> {
+        self.first.filter(|_| is_real_time(self.policy()))?;
+        let (from_ns, now_ns) = (self.from_ns, cpu_and_time_ns());
+        let (used_ns, ran_ns) =
+            (now_ns.0.saturating_sub(from_ns.0), now_ns.1.saturating_sub(from_ns.1));
+        let taken = CpuTaken {
+            cpu: affinity::current_cpu(),
+            share: used_ns as f64 / ran_ns.max(1) as f64,
+            period: Some(self.period),
+            throttling: Machine::here().throttling,
+        };
+        taken.stopped(Span::from_ns(ran_ns.cast_signed()))
+    }
+
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
     /// what it did. Releases between its last wait and this call are missed: where other work comes
     /// first, stop it by [`Loop::handle`] before that.
@@ -225,6 +246,7 @@ impl<C: Clock> Loop<C> {
             None if self.finished => End::Finished,
             None => End::Stopped,
         };
+        let throttled = self.throttled();
         let samples = self.recording.take().and_then(LoopRecording::finish);
         let (policy, wait) = (self.policy(), self.wait_status());
         let (quiet, moves) = (self.quiet(), self.moves());
@@ -237,6 +259,7 @@ impl<C: Clock> Loop<C> {
         // Its setup may have said so.
         warnings.extend(met.filter(|words| !warnings.contains(words)));
         warnings.extend(self.wait_policy.out_of_reach(&wait));
+        warnings.extend(throttled);
         Summary {
             end,
             tasks,
@@ -417,6 +440,10 @@ impl LoopBuilder {
     /// [`Loop::refused`]. Where a thread above keeps its CPU for 4 s, the watchdog stops the
     /// loop: then the first [`Loop::wait`] gives `None`.
     ///
+    /// A period that leaves no time to sleep (below 5 µs, and below 20 µs on some machines) keeps
+    /// a real-time thread on its CPU: throttling (`kernel.sched_rt_runtime_us`) stops it for 50 ms
+    /// of each second, as [`Loop::warnings`] and the summary say.
+    ///
     /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
     /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
     ///
@@ -530,6 +557,7 @@ impl LoopBuilder {
             segments,
             finished: false,
             first: None,
+            from_ns: (0, 0),
             handle,
             recording,
             _watchdog: watchdog,
@@ -677,6 +705,12 @@ impl WatchedLoop for LoopShared {
         &self.stop
     }
 }
+
+/// The CPU time of the calling thread, and the time, ns.
+fn cpu_and_time_ns() -> (u64, u64) {
+    (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic))
+}
+
 fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> RunFacts {
     let (name, wait) = ("loop".to_owned(), thread.wait_policy().name());
     let cpu = thread.pinned_to();

@@ -122,6 +122,37 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
 }
 
 #[test]
+fn a_loop_that_never_sleeps_names_the_throttling_that_stopped_it() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let cpus = affinity::get(0).expect("own");
+    let thread = RtThread::cpu(cpus.iter().last().expect("one at least"));
+    let thread = thread.wait(WaitPolicy::sleep()).lock_memory(false).hold_idle_states(false);
+    let mhz = Loop::builder(Period::from_ns(1_000).expect("in range")).phase(Phase::Zero);
+    // Where nothing stops real-time threads, or the clock is slow, there is no such loop.
+    let Ok(mut mhz) = mhz.thread(thread).start() else { return };
+    let Some(throttling) = Machine::here().throttling else { return };
+    let before = mhz.warnings().to_vec();
+    assert!(before.iter().any(|words| words.contains("100 % of CPU")), "{before:?}");
+    let from_ns = cpu_and_time_ns();
+    while now_ns(ClockId::Monotonic) < from_ns.1 + 1_500_000_000 {
+        assert!(mhz.wait().is_some());
+    }
+    let to_ns = cpu_and_time_ns();
+    let granted = is_real_time(mhz.policy());
+    let summary = mhz.finish();
+    let share = (to_ns.0 - from_ns.0) as f64 / (to_ns.1 - from_ns.1) as f64;
+    let names = summary.warnings.iter().any(|words| words.contains("it stood still"));
+    // Near the edges its own figure may be beyond.
+    if !granted || (throttling.share - share).abs() > 0.03 {
+        assert!(!names, "{share}: {summary}");
+    } else if (throttling.share - share).abs() < 0.01 {
+        assert!(names, "{share}: {summary}");
+    }
+}
+
+#[test]
 fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     if !skip::need_native("real timing") {
         return;

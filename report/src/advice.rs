@@ -4,8 +4,6 @@
 //! advice states a fact of the machine or of the run, and a command that exists. It names no cause
 //! that it did not see.
 
-use std::cmp::Reverse;
-
 use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
@@ -102,7 +100,7 @@ pub(crate) fn of(
         // Idle states that were held off made this loop no later.
         .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
-    open.sort_by_key(|(setting, _)| Reverse(setting.gain));
+    open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
     // The best of them has a place, whatever else there is: what to do next.
     let places = ADVICE_MAX - usize::from(!open.is_empty());
     shown
@@ -332,23 +330,26 @@ fn is_worst_with_cause(run: &Run, runs: &[Run]) -> bool {
     run.worst_cause().is_some() && of_period.all(|other| worst(other) <= worst(run))
 }
 
-/// What the other late wakes are booked to, with their counts, most first: the next cause, what is
-/// no cause or not explained, and the rest. Empty where `cause` covers half of them.
+/// What the other late wakes are booked to, with their counts: the next cause, what is unexplained,
+/// and the rest, for a page of few lines. Empty where `cause` covers half of them.
 fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
     if cause.wakes >= late.div_ceil(2) {
         return String::new();
     }
-    let is_other = |other: &&BlamedCause| other.wakes > 0 && !std::ptr::eq(*other, cause);
-    let mut others: Vec<&BlamedCause> = run.causes.iter().filter(is_other).collect();
-    others.sort_by_key(|other| Reverse(other.wakes));
-    // One name is enough for a page of few lines.
-    let next = others.iter().find(|other| other.is_named()).copied();
-    others.retain(|other| !other.is_named() || next.is_some_and(|next| std::ptr::eq(*other, next)));
-    let counted = others.iter().fold(cause.wakes, |sum, other| sum.saturating_add(other.wakes));
-    let each = |other: &&BlamedCause| format!("; {}: {}", format::count(other.wakes), other.name);
-    let rest = Some(late.saturating_sub(counted)).filter(|rest| *rest > 0);
-    let rest = rest.map(|rest| format!("; {} by other causes", format::count(rest)));
-    others.iter().map(each).chain(rest).collect()
+    let others = run.causes.iter().filter(|other| !std::ptr::eq(*other, cause));
+    let (unexplained, others): (Vec<_>, Vec<_>) = others.partition(|other| other.is_unexplained());
+    let unexplained = unexplained.iter().map(|other| other.wakes).fold(0, u64::saturating_add);
+    // Of as many the one that took more time, which stands first.
+    let next = others.iter().rev().max_by_key(|other| other.wakes);
+    let next = next.map_or((0, ""), |next| (next.wakes, next.name.as_str()));
+    let counted = [cause.wakes, next.0, unexplained].into_iter().fold(0, u64::saturating_add);
+    let words = [
+        (next.0, format!(": {}", next.1)),
+        (unexplained, " unexplained".to_owned()),
+        (late.saturating_sub(counted), " by other causes".to_owned()),
+    ];
+    let words = words.into_iter().filter(|(wakes, _)| *wakes > 0);
+    words.map(|(wakes, words)| format!("; {}{words}", format::count(wakes))).collect()
 }
 
 /// The command that shows a run's late wakes as they passed.
@@ -630,14 +631,13 @@ mod tests {
         let short = advice[0].text.replace('\u{a0}', " ");
         // It covers few of them: what covers the others is named too.
         let expected = "5 of 15 wakes later than 40.0 µs: softirq of hog, worst 300 µs; 9: \
-                        normal-path of hog; 1: higher-priority of hog. Mend softirq";
+                        normal-path of hog; 1 by other causes. Mend softirq";
         assert_eq!(short, expected);
         let mut rare = blamed(plain(), 65, &causes);
         rare.causes.extend(blamed(plain(), 65, &[("unexplained", 40, None)]).causes);
         rare.causes.extend(blamed(plain(), 65, &[("ipi", 7, None)]).causes);
         let text = of_runs(&[rare])[0].text.replace('\u{a0}', " ");
-        let rest = "µs; 40: unexplained of hog; 9: normal-path of hog; 7: ipi of hog; 4 by other \
-                    causes. Mend";
+        let rest = "µs; 9: normal-path of hog; 40 unexplained; 11 by other causes. Mend";
         assert!(text.starts_with("5 of 65 wakes ") && text.contains(rest), "{text}");
         let whole = advice[0].whole();
         assert!(

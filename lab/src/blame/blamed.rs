@@ -588,6 +588,11 @@ impl BlamedCause {
         self.owner != CulpritOwner::Recording && open.iter().all(|kind| kind.word() != self.cause)
     }
 
+    /// Returns true where it is no cause: nothing explains these wakes.
+    pub fn is_unexplained(&self) -> bool {
+        self.cause == CauseKind::Unexplained.word()
+    }
+
     /// Returns true where it is one of the machine, or time without an event: neither the normal
     /// path, nor what is not explained.
     pub fn is_known(&self) -> bool {

@@ -108,7 +108,7 @@ pub(super) fn labels(stored: &[Stored]) -> Vec<String> {
     if is_pair {
         let named = names.iter().any(Option::is_some).then(by_name);
         let kernels = stored.iter().map(kernel).collect::<Option<Vec<String>>>();
-        let times = stored.iter().map(started).collect();
+        let times = times_apart(stored);
         let mut labels = [named, kernels, times].into_iter().flatten();
         if let Some(labels) = labels.find(|labels| labels[0] != labels[1]) {
             return labels;
@@ -146,8 +146,23 @@ fn kernel(stored: &Stored) -> Option<String> {
 
 /// The time at which a result began, to the second.
 fn started(stored: &Stored) -> Option<String> {
-    let at = stored.report.envelope.started_at.as_ref()?;
-    Some(at.get(..19)?.replace('T', " "))
+    Some(format!("{} UTC", started_at(stored)?.replace('T', " ")))
+}
+
+/// The times at which two results began, in the fewest words: labels stand inside sentences.
+fn times_apart(stored: &[Stored]) -> Option<Vec<String>> {
+    let at: Vec<&str> = stored.iter().map(started_at).collect::<Option<_>>()?;
+    let differ = |end: usize| at[0].get(..end) != at[1].get(..end);
+    let (day, minute) = (10, 16);
+    let from = if differ(day) { 0 } else { day + 1 };
+    let to = if differ(minute) { minute } else { at[0].len() };
+    let time = |at: &&str| Some(format!("{} UTC", at.get(from..to)?.replace('T', " ")));
+    at.iter().map(time).collect()
+}
+
+/// The begin of a result, to the second; `None` where it is not known, or not in UTC.
+fn started_at(stored: &Stored) -> Option<&str> {
+    stored.report.envelope.started_at.as_ref().filter(|at| at.ends_with('Z'))?.get(..19)
 }
 
 /// The runs that are drawn, and what is left out.
@@ -370,23 +385,29 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_gave_tells_no_results_apart() {
-        let stored = |path: &str, second: u32| {
+        let stored = |path: &str, at: &str| {
             let mut report = Report::new(PROGRAM, "check", CheckBody::default());
-            report.envelope.started_at = Some(format!("2026-11-22T21:41:{second:02}.5Z"));
+            report.envelope.started_at = Some(format!("2026-11-{at}.5Z"));
             Stored { path: PathBuf::from(path).join("result.json"), report, samples: None }
         };
+        let at = ["22T21:41:01", "22T21:41:02", "22T21:42:00"];
         let labels = |paths: &[&str]| {
-            let stored: Vec<Stored> =
-                (1..).zip(paths).map(|(second, path)| stored(path, second)).collect();
-            labels(&stored)
+            let stored = paths.iter().zip(at).map(|(path, at)| stored(path, at));
+            labels(&stored.collect::<Vec<Stored>>())
         };
-        let [first, second] = ["2026-11-22 21:41:01", "2026-11-22 21:41:02"];
         let own = "punctual-results/2026-11-22T21-41";
-        assert_eq!(labels(&[own, "punctual-results/latest"]), [first, second]);
-        assert_eq!(labels(&["/r/punctual-results/latest", "after/latest"]), [first, "after"]);
+        let pair = ["21:41:01 UTC", "21:41:02 UTC"];
+        assert_eq!(labels(&[own, "punctual-results/latest"]), pair);
+        let named = labels(&["/r/punctual-results/latest", "after/latest"]);
+        assert_eq!(named, ["2026-11-22 21:41:01 UTC", "after"]);
         assert_eq!(labels(&["before/2026-11-22T21-41", "after"]), ["before", "after"]);
-        assert_eq!(labels(&["a/before", "b/before"]), [first, second]);
+        assert_eq!(labels(&["a/before", "b/before"]), pair);
         let many = labels(&[own, "punctual-results/latest", "before"]);
-        assert_eq!(many, ["2026-11-22T21-41", second, "before"]);
+        assert_eq!(many, ["2026-11-22T21-41", "2026-11-22 21:41:02 UTC", "before"]);
+        let times = |a: &str, b: &str| times_apart(&[a, b].map(|at| stored(own, at)));
+        let expected = |labels: [&str; 2]| Some(labels.map(str::to_owned).to_vec());
+        assert_eq!(times(at[0], at[2]), expected(["21:41 UTC", "21:42 UTC"]));
+        let days = expected(["2026-11-22 21:41 UTC", "2026-11-23 21:41 UTC"]);
+        assert_eq!(times(at[0], "23T21:41:01"), days);
     }
 }

@@ -249,7 +249,7 @@ fn a_pair_has_the_price_of_recording_and_labels_that_tell_it_apart() {
         fs::write(place.join("result.json"), result.to_string()).expect("writable");
     }
     let page = report(&made.each_ref().map(|place| text(place)), &dir.path("page.html"));
-    let heading = "Punctuality of 2026-11-22 21:41:00 and 2026-11-22 21:41:01";
+    let heading = "Punctuality of 21:41:00 UTC and 21:41:01 UTC";
     assert!(page.contains(heading), "{page}");
     let caveats =
         page.split("id=\"notes\"").nth(1).and_then(|rest| rest.split("</section>").next());

@@ -366,7 +366,9 @@ int punctual_wait_info_init(punctual_wait_info *info, size_t size) PUNCTUAL_NOEX
 
 /*
  * A loop. It belongs to the thread that created it, which alone waits and destroys; a cycle that
- * runs over its next release makes that one missed, and the phase stays.
+ * runs over its next release makes that one missed, and the phase stays. A thread runs one loop at a
+ * time: of two that it waits for in turns each misses what passes while it waits or works for the
+ * other, and the summary of the later one warns of it. Several rates in one thread are an executive's.
  */
 typedef struct punctual_loop punctual_loop;
 

@@ -151,8 +151,9 @@ impl CpuTaken {
     }
 
     /// What throttling did to them in a run of this length, a sentence; `None` where it did
-    /// nothing, or that is not known: it acts once in its period, and what took more than it allows was not
-    /// stopped by it (from Linux 6.12 on it acts only where another thread waits for the CPU).
+    /// nothing, or that is not known: it acts once in its period, and what took more than it
+    /// allows was not stopped by it (from Linux 6.12 on it acts only where another thread waits for
+    /// the CPU).
     ///
     /// # Real-time: setup only
     pub fn stopped(&self, ran: Span) -> Option<String> {

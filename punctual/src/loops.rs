@@ -7,6 +7,7 @@
 //! nothing is allocated and the kernel is asked for nothing but the time and the sleep; a cycle's
 //! counts go into a page and a ring that were made before.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +47,12 @@ use crate::summary::Summary;
 
 /// A periodic loop on the thread that started it. It stays there (`!Send`, for which a compiler
 /// names `*const ()`): start it in the thread that is to loop, and give its [`Loop::handle`] away.
+///
+/// One thread runs one loop at a time. Of two that are waited for in turns, or one within a cycle
+/// of the other, each misses the releases that pass while the other waits or works, its watchdog
+/// stops it where that lasts, and the thread has the CPU and the policy of the one that was started
+/// last. The summary of the one that began later warns of it. Several rates in one thread are tasks
+/// of an [`Executive`](crate::Executive).
 ///
 /// A child that fork(2) makes of its process has the memory, not the threads, and SCHED_OTHER:
 /// there [`Loop::wait`] gives `None`, [`Loop::finish`] says [`End::Forked`], and the drop does
@@ -107,6 +114,8 @@ pub struct Loop<C: Clock = MachineClock> {
     first: Option<Instant>,
     /// The CPU time of its thread then, and the time, ns.
     from_ns: (u64, u64),
+    /// True where another loop of its thread ran then.
+    is_second: bool,
     handle: LoopHandle,
     // In the order in which they end.
     recording: Option<LoopRecording>,
@@ -184,6 +193,10 @@ impl<C: Clock> Loop<C> {
     fn begin(&mut self) -> Instant {
         self.handle.shared.watched().arm(process::tid());
         self.from_ns = cpu_and_time_ns();
+        self.handle.shared.has_begun.store(true, Ordering::Relaxed);
+        self.is_second = THREADS_LOOPS.with_borrow(|loops| {
+            loops.iter().any(|other| !Arc::ptr_eq(other, &self.handle.shared) && other.runs())
+        });
         let now = self.segments.clock().poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
         let first = releases.first();
@@ -216,6 +229,10 @@ impl<C: Clock> Loop<C> {
         self.segments.finish(&self.handle.shared.stop);
         self.handle.shared.watched().disarm();
         self.handle.stop();
+        // A thread that ends has none.
+        let _left = THREADS_LOOPS.try_with(|loops| {
+            loops.borrow_mut().retain(|own| !Arc::ptr_eq(own, &self.handle.shared));
+        });
     }
 
     /// What throttling did to its thread up to now, a sentence.
@@ -260,6 +277,7 @@ impl<C: Clock> Loop<C> {
         warnings.extend(met.filter(|words| !warnings.contains(words)));
         warnings.extend(self.wait_policy.out_of_reach(&wait));
         warnings.extend(throttled);
+        warnings.extend(self.is_second.then(|| SECOND.to_owned()));
         Summary {
             end,
             tasks,
@@ -543,6 +561,7 @@ impl LoopBuilder {
         let (recording, mut rings) = recording.unzip();
         let observe = CycleCounting::new(rings.as_mut().and_then(Vec::pop));
         let handle = LoopHandle { shared, page: StatsPage::Own(observe.stats()) };
+        THREADS_LOOPS.with_borrow_mut(|loops| loops.push(Arc::clone(&handle.shared)));
         let releases = Releases::new(Instant::from_ns(0), period);
         let segments = SegmentedLoop::new(clock, wait, observe, releases);
         // A sample file says where its releases lie.
@@ -558,6 +577,7 @@ impl LoopBuilder {
             finished: false,
             first: None,
             from_ns: (0, 0),
+            is_second: false,
             handle,
             recording,
             _watchdog: watchdog,
@@ -677,6 +697,7 @@ struct LoopShared {
     origin: Origin,
     stop: StopFlag,
     vitals: Vitals,
+    has_begun: AtomicBool,
 }
 
 impl LoopShared {
@@ -684,6 +705,12 @@ impl LoopShared {
     #[inline]
     fn is_forked(&self) -> bool {
         !self.origin.is_here()
+    }
+
+    /// Returns true from its first wait on until it is to stop.
+    fn runs(&self) -> bool {
+        let is_stopped = self.stop.flag().load(Ordering::Relaxed) || self.is_forked();
+        self.has_begun.load(Ordering::Relaxed) && !is_stopped
     }
 
     fn request_stop(&self) {
@@ -705,6 +732,16 @@ impl WatchedLoop for LoopShared {
         &self.stop
     }
 }
+
+thread_local! {
+    /// The loops of this thread that were started and have not ended.
+    static THREADS_LOOPS: RefCell<Vec<Arc<LoopShared>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Of a loop that began while another one of its thread ran.
+const SECOND: &str = "another loop of its thread ran when it began: while one waits or works, \
+                      releases of the other pass and are missed; give each a thread of its own, or \
+                      make them tasks of one Executive";
 
 /// The CPU time of the calling thread, and the time, ns.
 fn cpu_and_time_ns() -> (u64, u64) {

@@ -122,6 +122,26 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
 }
 
 #[test]
+fn a_loop_within_another_of_its_thread_warns_and_one_after_it_does_not() {
+    let warns = |summary: &Summary| summary.warnings.iter().any(|w| w.contains("one Executive"));
+    let mut outer = sleeping(1_000).start().expect("a loop");
+    // Until it waits it is no more in the way than one that has ended.
+    assert!(!warns(&sleeping(1_000).start().expect("a loop").run_for(Duration::ZERO, |_| ())));
+    assert!(outer.wait().is_some());
+    let mut inner = sleeping(1_000).start().expect("a loop");
+    assert!(inner.wait().is_some() && outer.wait().is_some());
+    assert!(warns(&inner.finish()));
+    assert!(!warns(&outer.finish()));
+    // One that was stopped is in nobody's way.
+    let mut stopped = sleeping(1_000).start().expect("a loop");
+    assert!(stopped.wait().is_some());
+    stopped.handle().stop();
+    let mut after = sleeping(1_000).start().expect("a loop");
+    assert!(after.wait().is_some());
+    assert!(!warns(&after.finish()));
+}
+
+#[test]
 fn a_loop_that_never_sleeps_names_the_throttling_that_stopped_it() {
     if !skip::need_native("real timing") {
         return;
@@ -545,6 +565,7 @@ fn releases_that_meet_the_tick_all_the_same_are_moved_and_it_warns() {
         let cycle = moved.wait().expect("not stopped");
         assert!(cycle.lateness < Span::from_us(1), "{cycle:?}");
     }
+    drop(moved);
     // A phase that was given stays where it is, with a warning.
     let given = adaptive().phase(Phase::At(0)).start_with(|_, _| (ticking(), None), |_| {});
     let given = given.expect("a loop");

@@ -94,6 +94,11 @@ impl ExecutiveBuilder<'_> {
 
 impl<'env, C> ExecutiveBuilder<'env, C> {
     /// Adds a task, whose body runs once a period, in the place that [`Task::placed`] gives it.
+    /// Inline bodies run one after the other, and none interrupts another: one that takes long or
+    /// blocks (a read, a lock, a sleep) keeps all tasks of its loop waiting, and their releases
+    /// that pass meanwhile are missed. Place such a task in a thread
+    /// ([`Placement::thread`](crate::Placement::thread)) or a process, and give the others budgets,
+    /// by which the summary tells whose cycles were too long.
     ///
     /// # Real-time: setup only
     pub fn task<R: IntoFlow>(

@@ -151,6 +151,14 @@ impl<'env> Lane<'env> {
         &self.plan
     }
 
+    /// The tasks of its table that it runs itself, by name, and whether each has a budget.
+    pub(super) fn inline_budgets(&self) -> Vec<(String, bool)> {
+        let tasks = self.plan.tasks();
+        let ranks = self.ranks[self.ranks.len() - tasks..].iter().enumerate();
+        let inline = ranks.filter(|(_, rank)| matches!(rank.body, Ranked::Here(_)));
+        inline.map(|(at, rank)| (rank.name.clone(), self.plan.budget_ns(at).is_some())).collect()
+    }
+
     /// The calendar, and the time before each unit in which nothing else runs.
     pub(super) fn calendar(&self) -> Option<&(Arc<CalendarPlan>, Span)> {
         self.calendar.as_ref()

@@ -8,6 +8,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 use punctual_engine::calendar::Unit;
 use punctual_engine::clocks::MachineClock;
+use punctual_testkit::skip;
 
 use super::*;
 
@@ -433,4 +434,28 @@ fn an_only_task_that_meets_the_tick_says_so_whatever_it_waits_by() {
     // Two in one loop keep each other waiting: that is no tick.
     let two = Executive::builder().task(task("a", 1_000), |_| ()).task(task("b", 4_000), |_| ());
     assert_eq!(ended(two).warnings, [""; 0]);
+}
+
+#[test]
+fn releases_that_a_task_without_a_budget_may_have_kept_are_explained() {
+    if !skip::need_native("real timing") {
+        return;
+    }
+    let beside = |log: Task| {
+        let builder = quick().task(task("servo", 1_000).budget(us(100)), |_| ());
+        // A body that blocks is what this is about.
+        run(builder.task(log, |_| std::thread::sleep(ms(20))), 150)
+    };
+    let explains = |summary: &Summary| {
+        let names = |words: &&String| words.starts_with("releases of servo were missed");
+        summary.warnings.iter().find(names).is_some_and(|words| words.contains("known of log"))
+    };
+    let blocked = beside(task("log", 50_000));
+    assert!(stats(&blocked, "servo").counts.missed > 10 && explains(&blocked), "{blocked}");
+    // By its budget its line shows what it did; in a thread of its own it keeps nobody waiting.
+    let judged = beside(task("log", 50_000).budget(us(100)));
+    assert!(stats(&judged, "log").counts.over_budget > 0 && !explains(&judged), "{judged}");
+    let thread = Placement::thread(sleeping().fifo(70));
+    let apart = beside(task("log", 50_000).placed(thread));
+    assert!(!explains(&apart), "{apart}");
 }

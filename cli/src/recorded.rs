@@ -22,7 +22,8 @@ use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{
-    self as report, EndedBy, Envelope, Judged, Question, QuestionSpec, Report, Run, Setup, Verdict,
+    self as report, BlameRecording, Body, EndedBy, Envelope, Judged, Question, QuestionSpec,
+    RecordedBody, Report, Run, Setup, Verdict,
 };
 
 use crate::args::ReportArgs;
@@ -167,6 +168,8 @@ pub(crate) struct RecordedData {
     envelope: Envelope,
     /// The runs that were read.
     runs: Vec<Run>,
+    /// The recording of the kernel's events beside them, where one was to be made.
+    events: Option<BlameRecording>,
     /// The question that they were recorded for, where that is known.
     question: Option<QuestionSpec>,
     /// The warnings without which the figures mislead, which are among those of `envelope`.
@@ -179,6 +182,7 @@ impl RecordedData {
         Self {
             envelope: Envelope::of(PROGRAM, "analyse"),
             runs: Vec::new(),
+            events: None,
             question: None,
             caveats: Vec::new(),
         }
@@ -214,8 +218,12 @@ impl RecordedData {
     fn take_reasons(&mut self, stored: &Stored) {
         for run in &mut self.runs {
             if let Some(known) = stored.run(&run.name) {
-                let Run { name, condition, setup, outcome, .. } =
+                let Run { name, condition, setup, mut outcome, .. } =
                     std::mem::replace(run, known.clone());
+                for worst in &mut outcome.worst {
+                    let cause = known.cause_of(worst.cycle, worst.lateness_ns as i64);
+                    worst.cause = cause.map(str::to_owned);
+                }
                 (run.name, run.condition, run.setup, run.outcome) =
                     (name, condition, setup, outcome);
             }
@@ -227,6 +235,7 @@ impl RecordedData {
             self.envelope.incomplete = true;
             self.envelope.ended_by = ended_by.or(self.envelope.ended_by);
         }
+        self.events = stored.report.body.events().cloned();
         self.question = self.question.take().or_else(|| question_of(&stored.report));
     }
 
@@ -235,7 +244,7 @@ impl RecordedData {
     /// # Errors
     /// The question is about other data, or is to decide and has no answer.
     pub(crate) fn judged(self, args: &ReportArgs, wanted: &QuestionArgs) -> Result<Report> {
-        let Self { mut envelope, runs, question, .. } = self;
+        let Self { mut envelope, runs, events, question, .. } = self;
         wanted.suits(&runs).map_err(|why| anyhow!(why))?;
         let spec = wanted.spec().or(question);
         let judged = report::of_first_wait(&runs);
@@ -266,7 +275,8 @@ impl RecordedData {
             }
             envelope.verdict.judge_answers(&judged.verdicts);
         }
-        Ok(Report { envelope, body: judged.into() })
+        let body = RecordedBody { judged, blame: events, compare: None };
+        Ok(Report { envelope, body: Body::Recorded(body) })
     }
 
     /// The report without verdicts.
@@ -428,6 +438,7 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     }
     let spec = question_of(report);
     let mut read = RecordedData::new();
+    read.events = report.body.events().cloned();
     let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope.clone();
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
     unused_samples.into_iter().for_each(|why| read.add_caveat(why));

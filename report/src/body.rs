@@ -162,6 +162,10 @@ pub struct RecordedBody {
     /// The runs, with their verdicts and first lines.
     #[serde(flatten)]
     pub judged: Judged,
+    /// The recording of the kernel's events while these runs were measured, as their result has it;
+    /// not there where none was to be made, and without a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<BlameRecording>,
     /// The comparison with a baseline; not there unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare: Option<Comparison>,
@@ -169,7 +173,7 @@ pub struct RecordedBody {
 
 impl From<Judged> for Body {
     fn from(judged: Judged) -> Self {
-        Self::Recorded(RecordedBody { judged, compare: None })
+        Self::Recorded(RecordedBody { judged, ..RecordedBody::default() })
     }
 }
 
@@ -282,6 +286,14 @@ impl Body {
             Self::Periodic(measured) => Some(&measured.loops),
             Self::Wait(waits) => Some(&waits.loops),
             _ => None,
+        }
+    }
+
+    /// The recording of the kernel's events beside its runs, where one was to be made.
+    pub fn events(&self) -> Option<&BlameRecording> {
+        match self {
+            Self::Recorded(recorded) => recorded.blame.as_ref(),
+            _ => self.loops()?.blame.as_ref(),
         }
     }
 

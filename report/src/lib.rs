@@ -48,7 +48,7 @@ use thiserror::Error;
 pub use advice::{Advice, Findings};
 pub use body::{
     Body, Campaign, CheckBody, CompareBody, Impact, ImpactBody, JudgedProgram, Kept, Late,
-    LoopsBody, Maxima, PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
+    LoopsBody, Maxima, PeriodicBody, RecordedBody, RunBody, SoakBody, TuneBody, WaitBody,
 };
 pub use cases::{
     CaseFinding, CaseKind, JudgedCase, ONE_AGAINST_ONE, against_words, cases,

@@ -724,11 +724,20 @@ fn samples_beside_their_result_keep_its_reasons() {
     let folder = results.join("latest");
     let others = json!({ "share": 0.5, "threads": [{ "name": "zz_other", "share": 0.5 }] });
     (result["runs"][0]["others"], result["runs"][0]["load_deaths"]) = (others.clone(), 3.into());
+    result["runs"][0]["worst"][0]["cause"] = "zz_cause".into();
+    result["blame"] = json!({
+        "is_recorded": true, "why_not": null, "is_asked": true, "place": "within", "price": null,
+        "evidence": null
+    });
     fs::write(folder.join("result.json"), result.to_string()).expect("writable");
     let analysed = || json(&run(["analyse", text(&folder), "--json", "-"]));
     let kept = analysed();
     assert_eq!(kept["runs"][0]["others"]["threads"][0]["name"], "zz_other");
     assert_eq!(kept["runs"][0]["load_deaths"], 3);
+    assert_eq!(kept["runs"][0]["worst"][0]["cause"], "zz_cause");
+    assert_eq!(kept["blame"], result["blame"], "the figures contain its price");
+    let page = String::from_utf8(run(["analyse", text(&folder)]).stdout).expect("text");
+    assert!(page.contains("note: the kernel's events were recorded"), "{page}");
     assert_eq!(kept["runs"][0]["cycles"], result["runs"][0]["cycles"]);
     // The directory and the result in it are one.
     let named = json(&run(["analyse", text(&folder.join("result.json")), "--json", "-"]));

@@ -56,7 +56,8 @@ pub struct Headline {
 pub struct LoopLine {
     /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 in all over 100 µs late."
     pub counts: String,
-    /// "Worst 5.0 ms, under fork."
+    /// "Worst 5.0 ms, under fork."; "Worst 5.0 ms, under fork: host took the CPU.", where its cause
+    /// was recorded.
     pub worst: Option<String>,
 }
 

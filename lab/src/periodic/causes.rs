@@ -130,9 +130,10 @@ impl fmt::Display for NotRecorded {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::SharesCpu => f.write_str("no CPU beside the measured ones could read the events"),
-            Self::Short => {
-                f.write_str("a run of less than 10 s is too short for it; --blame on records it")
-            }
+            Self::Short => f.write_str(
+                "a run of less than 10 s is too short for it; --blame on records it where rights \
+                 allow",
+            ),
             Self::Spins => f.write_str(
                 "figures are to be without its price, and behind the measurement it shows nothing \
                  of loops that spin; --blame on records them while they are measured",

@@ -421,7 +421,8 @@ impl LoopBuilder {
     /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads. A file
     /// of that name stays until the first samples are written, and is replaced then. A companion
     /// thread writes them, so that a kill costs no more than half a second of samples. The file is
-    /// not synced: a power cut may cost all of them.
+    /// not synced: a power cut may cost all of them. Of a loop that is ended in a stall it has how
+    /// many releases were missed, and the summary how late they were by then.
     ///
     /// # Real-time: setup only
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {

@@ -444,7 +444,10 @@ fn releases_that_a_task_without_a_budget_may_have_kept_are_explained() {
     let beside = |log: Task| {
         let builder = quick().task(task("servo", 1_000).budget(us(100)), |_| ());
         // A body that blocks is what this is about.
-        run(builder.task(log, |_| std::thread::sleep(ms(20))), 150)
+        let block = |_: &mut Cycle<'_>| {
+            sleep_until_ns(now_ns(ClockId::Monotonic) + 20_000_000).expect("no signal comes");
+        };
+        run(builder.task(log, block), 150)
     };
     let explains = |summary: &Summary| {
         let names = |words: &&String| words.starts_with("releases of servo were missed");

@@ -122,6 +122,20 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
 }
 
 #[test]
+fn what_is_refused_stands_in_the_summary_with_its_way_out() {
+    // Root is refused nothing here, and anybody else is.
+    let thread = RtThread::any().wait(WaitPolicy::sleep());
+    let builder = Loop::builder(Period::hz(1_000).expect("in range")).phase(Phase::Zero);
+    let summary = builder.thread(thread).start().expect("a loop").finish();
+    let text = summary.to_string();
+    for refusal in &summary.refused {
+        let way_out = refusal.way_out().map_or(String::new(), |way_out| format!(": {way_out}"));
+        let line = format!("\nrefused by the kernel: {refusal}{way_out}");
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+#[test]
 fn a_loop_within_another_of_its_thread_warns_and_one_after_it_does_not() {
     let warns = |summary: &Summary| summary.warnings.iter().any(|w| w.contains("one Executive"));
     let mut outer = sleeping(1_000).start().expect("a loop");

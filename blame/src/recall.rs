@@ -279,10 +279,9 @@ impl Recall {
         self
     }
 
-    /// The threads whose wakes it has.
-    #[must_use]
-    pub fn tids(&self) -> Vec<Tid> {
-        self.threads.iter().map(|thread| thread.tid).collect()
+    /// The threads whose wakes it has, each with the lateness beyond which it has them, ns.
+    pub fn thresholds(&self) -> impl Iterator<Item = (Tid, u64)> + '_ {
+        self.threads.iter().map(|thread| (thread.tid, thread.threshold_ns))
     }
 
     /// Number of wakes that it has.
@@ -297,12 +296,6 @@ impl Recall {
             let least_ns = wake.ran_from_ns - wake.release_ns;
             self.thread(wake.task.tid).is_some_and(|thread| least_ns > thread.threshold_ns)
         })
-    }
-
-    /// The lateness beyond which the capture has wakes, ns; of several threads the highest.
-    #[must_use]
-    pub fn kept_over_ns(&self) -> Option<u64> {
-        self.threads.iter().map(|thread| thread.threshold_ns).max()
     }
 
     /// Raises the lateness beyond which wakes of all threads are late, ns. It is never lowered, for

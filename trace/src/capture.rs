@@ -6,6 +6,7 @@
 //! event.
 
 mod bytes;
+mod kept;
 mod lines;
 pub mod ndjson;
 mod open;
@@ -26,6 +27,7 @@ use crate::event::{TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::{Symbols, SymbolsError};
 use crate::wanted::{WANTED, WantedEvent, WantedOn};
 
+pub use kept::{KeptThread, KeptWakes, KeptWindow};
 pub use open::{detect, open};
 
 /// Most names of threads that are kept from a capture's head.
@@ -178,6 +180,7 @@ pub struct CaptureFacts {
     counts: CaptureCounts,
     first_problem: Option<Box<str>>,
     note: Option<Box<str>>,
+    kept: KeptWakes,
 }
 
 impl CaptureFacts {
@@ -198,6 +201,7 @@ impl CaptureFacts {
             counts: CaptureCounts::default(),
             first_problem: None,
             note: None,
+            kept: KeptWakes::default(),
         }
     }
 
@@ -281,6 +285,13 @@ impl CaptureFacts {
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    /// The late wakes that this program cut it down to, as its NDJSON and its text have them;
+    /// without a window where it has all of what passed.
+    #[must_use]
+    pub const fn kept(&self) -> &KeptWakes {
+        &self.kept
     }
 
     /// Evidence that it lacks. Whole once the capture was read: text does not show beforehand which
@@ -374,6 +385,10 @@ impl CaptureFacts {
 
     pub(crate) fn set_note(&mut self, note: String) {
         self.note = Some(note.into_boxed_str());
+    }
+
+    const fn kept_mut(&mut self) -> &mut KeptWakes {
+        &mut self.kept
     }
 
     const fn set_has_chains(&mut self) {

@@ -8,7 +8,7 @@ pub mod perf_data;
 pub mod perfetto;
 pub mod text;
 
-use crate::capture::{CaptureClock, KernelName};
+use crate::capture::{CaptureClock, KeptWakes, KernelName};
 use crate::symbols::Symbols;
 
 /// What is known of a capture before its events; a form leaves out what it has no place for.
@@ -22,7 +22,6 @@ pub struct CaptureHead<'a> {
     pub kernel: &'a KernelName,
     /// The names of functions.
     pub symbols: Symbols,
-    /// The times of which it has every event, ns, in their order and apart; empty where it has all
-    /// of what passed. What lies outside only says who ran when one began.
-    pub windows: &'a [(u64, u64)],
+    /// The late wakes that it was cut down to.
+    pub kept: &'a KeptWakes,
 }

@@ -81,7 +81,7 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
         assert!(outcome.worst.len() >= 5, "{}", outcome.worst.len());
         let recall = written(&outcome.recall(|_, _| true, |address| address));
         assert_eq!(recall.wakes(), outcome.worst.len());
-        assert_eq!(recall.tids(), [servo().tid]);
+        assert_eq!(recall.thresholds().map(|(tid, _)| tid).collect::<Vec<_>>(), [servo().tid]);
         let events = cut(&scenario.events, &outcome);
         assert!(events.len() < scenario.events.len() / 2);
         let plain = config_of(|machine| machine.platform = Platform::Unknown);

@@ -9,7 +9,7 @@ use std::io::{self, Seek, Write};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::recall::Recall;
-use punctual_trace::capture::{CaptureClock, KernelName};
+use punctual_trace::capture::{CaptureClock, KeptThread, KeptWakes, KeptWindow, KernelName};
 use punctual_trace::event::{TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use punctual_trace::write::CaptureHead;
@@ -115,11 +115,17 @@ impl KeptCapture {
     /// # Errors
     /// An error of the system while writing.
     pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
+        let thresholds = self
+            .outcome
+            .threads
+            .iter()
+            .map(|thread| (thread.figures.task.tid, thread.table.threshold_ns.unwrap_or(0)));
+        let kept = kept_wakes(self.events.windows(), thresholds).map_err(io::Error::other)?;
         let head = CaptureHead {
             clock: &CaptureClock::Monotonic,
             kernel: &self.kernel,
             symbols: self.symbols.clone(),
-            windows: self.events.windows(),
+            kept: &kept,
         };
         let mut writer = EventFile::begin(form, out, head)?;
         writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;
@@ -129,9 +135,6 @@ impl KeptCapture {
         writer.finish(&self.outcome)
     }
 }
-
-/// Windows of a capture: more than wakes are ever kept.
-const WINDOWS_MAX: usize = 4_096;
 
 /// The number of the form of [`Note`].
 const FORM: u32 = 1;
@@ -152,28 +155,34 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// From its text; an error is why it cannot be used.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    /// From its text: the facts of the capture's late wakes, the processes of its threads, what it
+    /// was cut down to. An error is why it cannot be used.
+    pub(super) fn read(text: &str) -> Result<(Recall, BTreeMap<Tid, Tid>, KeptWakes), String> {
         let note: Self = serde_json::from_str(text).map_err(|why| why.to_string())?;
         match note.punctual_blame {
-            FORM if !are_apart(&note.windows) => Err("its windows are not in order".to_owned()),
-            FORM => Ok(note),
+            FORM => {
+                let kept = kept_wakes(&note.windows, note.recall.thresholds())?;
+                Ok((note.recall, note.processes, kept))
+            }
             form => Err(format!("it is of form {form}, and form {FORM} is read")),
         }
     }
-
-    /// The facts of the capture's late wakes, the processes of its threads, the times of which it
-    /// has every event.
-    pub(super) fn into_parts(self) -> (Recall, BTreeMap<Tid, Tid>, Vec<(u64, u64)>) {
-        (self.recall, self.processes, self.windows)
-    }
 }
 
-/// Returns true for windows that are in order and apart, and no more than are kept.
-fn are_apart(windows: &[(u64, u64)]) -> bool {
-    windows.len() <= WINDOWS_MAX
-        && windows.iter().all(|(from_ns, to_ns)| from_ns <= to_ns)
-        && windows.windows(2).all(|pair| pair[0].1 < pair[1].0)
+/// What a capture is cut down to: its windows, and each thread with the lateness beyond which its
+/// wakes were late, ns. An error is why that cannot be.
+fn kept_wakes(
+    windows: &[(u64, u64)],
+    thresholds: impl Iterator<Item = (Tid, u64)>,
+) -> Result<KeptWakes, &'static str> {
+    let mut kept = KeptWakes::default();
+    for &(from_ns, to_ns) in windows {
+        kept.add_window(KeptWindow { from_ns, to_ns })?;
+    }
+    for (tid, late_over_ns) in thresholds {
+        kept.add_thread(KeptThread { tid, late_over_ns })?;
+    }
+    Ok(kept)
 }
 
 /// The form in which events are written.
@@ -201,14 +210,22 @@ pub(super) struct EventFile<W>(Writer<W>);
 
 impl<W: Write> EventFile<W> {
     pub(super) fn begin(form: EventForm, out: W, head: CaptureHead<'_>) -> io::Result<Self> {
-        let CaptureHead { clock, symbols, .. } = head;
+        let CaptureHead { clock, kernel, symbols, kept } = head;
         Ok(Self(match form {
             EventForm::Perfetto => {
-                let head = CaptureHead { symbols, ..head };
+                let head = CaptureHead { clock, kernel, symbols, kept };
                 Writer::Perfetto(Box::new(PerfettoWriter::new(out, head)?))
             }
-            EventForm::Ndjson => Writer::Ndjson(NdjsonWriter::new(out, clock, symbols)?),
-            EventForm::Text => Writer::Text(TextWriter::new(out, clock, symbols)?),
+            EventForm::Ndjson => {
+                let mut writer = NdjsonWriter::new(out, clock, symbols)?;
+                writer.write_kept(kept)?;
+                Writer::Ndjson(writer)
+            }
+            EventForm::Text => {
+                let mut writer = TextWriter::new(out, clock, symbols)?;
+                writer.write_kept(kept)?;
+                Writer::Text(writer)
+            }
         }))
     }
 
@@ -306,11 +323,6 @@ mod tests {
             let why = Note::read(note).expect_err(note);
             assert!(!why.is_empty() && !why.contains('\n'), "{why}");
         }
-        assert!(are_apart(&[]) && are_apart(&[(1, 2), (3, 3)]));
-        let many: Vec<_> = (0..=WINDOWS_MAX as u64).map(|at| (2 * at, 2 * at)).collect();
-        for windows in [&[(3, 4), (1, 2)][..], &[(2, 1)], &[(1, 2), (2, 3)], &many] {
-            assert!(!are_apart(windows));
-        }
     }
 
     /// Three tenths of a second of a loop with late wakes enough, so that the windows of all of
@@ -390,6 +402,41 @@ mod tests {
             for (again, before) in again.iter().zip(&before) {
                 assert_eq!(again, before, "{addresses:?}");
             }
+        }
+    }
+
+    #[test]
+    fn other_forms_have_its_windows_and_no_wake_between_them() {
+        let Some(kept) = recorded() else { return };
+        let late = |outcome: &BlameOutcome| -> BTreeMap<u64, u64> {
+            let wakes = outcome.worst.iter().chain(&outcome.sample);
+            wakes.map(|wake| (wake.ran_ns, wake.lateness_ns())).collect()
+        };
+        let before = late(&kept.outcome);
+        for form in [EventForm::Ndjson, EventForm::Text] {
+            let mut file = Cursor::new(Vec::new());
+            kept.write(form, &mut file).expect("to memory");
+            let read = ReadCapture::read(&mut file, None, None).expect("what was written");
+            assert!(read.untold[0].contains("around late wakes alone"), "{:?}", read.untold);
+            let again = late(&read.outcome);
+            assert!(!again.is_empty() && again.len() <= before.len(), "{form:?}");
+            for (ran_ns, lateness_ns) in again {
+                // The offset of a timer's clock, some ns, is estimated there.
+                let known_ns = before.get(&ran_ns).copied();
+                let is_it = known_ns.is_some_and(|known_ns| known_ns.abs_diff(lateness_ns) < 1_000);
+                assert!(is_it, "{form:?}: {ran_ns}: {lateness_ns}, {known_ns:?}");
+            }
+            // Once more, into the form that it has.
+            let mut copy = Vec::new();
+            read.write(&mut file, form, &mut copy).expect("to memory");
+            let windows = |bytes: &[u8]| {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                text.lines()
+                    .filter(|line| line.contains("window\"") || line.contains("window:"))
+                    .count()
+            };
+            assert_eq!(windows(&copy), windows(file.get_ref()), "{form:?}");
+            assert!(windows(&copy) > 0, "{form:?}");
         }
     }
 

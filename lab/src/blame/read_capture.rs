@@ -7,10 +7,9 @@ use punctual_blame::blame::Blame;
 use punctual_blame::calls::CallNumbers;
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::outcome::BlameOutcome;
-use punctual_blame::recall::Recall;
 use punctual_core::time::Span;
-use punctual_trace::capture::{self, CaptureClock, KernelName};
-use punctual_trace::event::{TaskName, Tid};
+use punctual_trace::capture::{self, CaptureClock, KeptWakes, KernelName};
+use punctual_trace::event::{TaskName, Tid, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use punctual_trace::write::CaptureHead;
 
@@ -34,9 +33,30 @@ pub struct ReadCapture {
     /// Threads with their processes.
     processes: BTreeMap<Tid, Tid>,
     kernel: KernelName,
-    /// The times of which it has every event, ns, in their order and apart; empty where it has all
-    /// of what passed.
-    windows: Vec<(u64, u64)>,
+    /// The late wakes that it was cut down to.
+    kept: KeptWakes,
+}
+
+/// Goes through the windows of a capture: what lies between them was not kept.
+struct WindowWalk<'a> {
+    kept: &'a KeptWakes,
+    place: Option<usize>,
+}
+
+impl WindowWalk<'_> {
+    /// Gives an event to the account. One before its window counts as of its begin: it says what
+    /// held then.
+    fn push(&mut self, blame: &mut Blame, mut event: TraceEvent) {
+        if !self.kept.windows().is_empty() {
+            let Some(place) = self.kept.place(event.at_ns) else { return };
+            let from_ns = self.kept.windows()[place].from_ns;
+            if self.place.replace(place).is_some_and(|before| before != place) {
+                blame.resume(from_ns);
+            }
+            event.at_ns = event.at_ns.max(from_ns);
+        }
+        blame.push(&event);
+    }
 }
 
 impl ReadCapture {
@@ -68,18 +88,19 @@ impl ReadCapture {
             untold.push(format!("what was known beside its events cannot be used: {why}"));
             None
         });
-        let (recalled, processes, windows) = match note.map(Note::into_parts) {
-            Some((recall, processes, windows)) => (Some(recall), processes, windows),
-            None => (None, facts.processes().collect(), Vec::new()),
+        let (recalled, processes, kept) = match note {
+            Some((recall, processes, kept)) => (Some(recall), processes, kept),
+            None => (None, facts.processes().collect(), facts.kept().clone()),
         };
-        let kept = recalled.as_ref().map(Recall::tids);
-        let follow = match (target, &kept) {
+        let kept_tids: Vec<Tid> = kept.threads().iter().map(|thread| thread.tid).collect();
+        let kept_tids = Some(kept_tids).filter(|tids| recalled.is_some() || !tids.is_empty());
+        let follow = match (target, kept_tids) {
             (Some(target), kept) => {
                 let kept = kept.as_deref();
                 CaptureThreads { facts, named: &named, kept, processes: &processes }
                     .follow(target)?
             }
-            (None, Some(kept)) => FollowedThreads::Threads(kept.clone()),
+            (None, Some(kept)) => FollowedThreads::Threads(kept),
             (None, None) => FollowedThreads::RealTime,
         };
         drop(reader);
@@ -91,33 +112,49 @@ impl ReadCapture {
             is_clock_foreign: clock != CaptureClock::Monotonic,
             ..BlameConfig::default()
         };
-        let config = match (recalled, late) {
-            (None, _) => config,
-            (Some(recall), Some(LateThreshold::Above(over_ns))) => {
-                if let Some(kept_ns) = recall.kept_over_ns().filter(|kept_ns| *kept_ns > over_ns) {
+        if recalled.is_none() && !kept.windows().is_empty() {
+            let text = "it has what happened around late wakes alone: medians and shares are of \
+                        that, what --keep DIR keeps has those of the recording";
+            untold.insert(0, text.to_owned());
+        }
+        let kept_over_ns = kept.threads().iter().map(|thread| thread.late_over_ns).max();
+        let over_ns = match late {
+            Some(LateThreshold::Above(over_ns)) => {
+                if let Some(kept_ns) = kept_over_ns.filter(|kept_ns| *kept_ns > over_ns) {
                     let kept = Span::from_ns(i64::try_from(kept_ns).unwrap_or(i64::MAX));
                     let text = format!("it has wakes later than {kept} alone, and none below");
                     untold.insert(0, text);
                 }
-                config.recalling(recall.over(over_ns))
+                over_ns
             }
-            (Some(recall), Some(LateThreshold::Quantile(_))) => {
+            Some(LateThreshold::Quantile(_)) if kept_over_ns.is_some() => {
                 let text = "it has late wakes alone, which are no share of all: those that \
                             were late when it was recorded are taken";
                 untold.insert(0, text.to_owned());
-                config.recalling(recall)
+                0
             }
-            (Some(recall), None) => config.recalling(recall),
+            Some(LateThreshold::Quantile(_)) | None => 0,
+        };
+        let is_recalled = recalled.is_some();
+        let config = match recalled {
+            Some(recall) => config.recalling(recall.over(over_ns)),
+            None => config,
         };
         let mut blame = Blame::new(config);
         let mut reader = capture::open(&mut *file)?;
+        // Where the wakes are known that it has, their events alone are looked at.
+        let cut = if is_recalled { KeptWakes::default() } else { kept.clone() };
+        let mut walk = WindowWalk { kept: &cut, place: None };
         while let Some(event) = reader.next_event()? {
-            blame.push(&event);
+            walk.push(&mut blame, event);
+        }
+        for thread in cut.threads() {
+            blame.set_threshold(thread.tid, thread.late_over_ns.max(over_ns));
         }
         let outcome = blame.finish();
         let blamed = Blamed::new(&outcome, None, None);
         drop(reader);
-        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes, kernel, windows })
+        Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes, kernel, kept })
     }
 
     /// Writes all of its events in another form, from the file that it was read from.
@@ -134,7 +171,7 @@ impl ReadCapture {
             clock: &self.clock,
             kernel: &self.kernel,
             symbols: self.symbols.clone(),
-            windows: &self.windows,
+            kept: &self.kept,
         };
         let mut writer = EventFile::begin(form, out, head)?;
         writer.name_threads(&self.threads, |tid| self.processes.get(&tid).copied())?;

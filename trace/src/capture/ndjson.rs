@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lines::Lines;
-use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
+use super::{
+    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, KeptThread, KeptWindow,
+};
 use crate::decode::RECIPES;
 use crate::encode::shape_of;
 use crate::event::{CodeAddress, ContextFlags, TaskName, TraceEvent, TraceKind};
@@ -22,6 +24,8 @@ struct Line {
     thread: Option<TaskName>,
     /// The process of that thread.
     pid: Option<u32>,
+    window: Option<KeptWindow>,
+    late: Option<KeptThread>,
     ts_ns: Option<u64>,
     #[serde(default)]
     cpu: u32,
@@ -83,6 +87,12 @@ impl<R: BufRead> NdjsonReader<R> {
                 self.facts.see_process(task.tid, pid);
             }
             return Ok(None);
+        }
+        if let Some(window) = line.window {
+            return self.facts.kept_mut().add_window(window).map(|()| None).map_err(str::to_owned);
+        }
+        if let Some(thread) = line.late {
+            return self.facts.kept_mut().add_thread(thread).map(|()| None).map_err(str::to_owned);
         }
         let (Some(at_ns), Some(mut event)) = (line.ts_ns, line.event) else {
             return Err("neither a thread nor `ts_ns` with `event`".to_owned());
@@ -160,7 +170,9 @@ mod tests {
     use proptest::test_runner::TestRunner;
 
     use super::NdjsonReader;
-    use crate::capture::{CaptureClock, CaptureFacts, CaptureReader};
+    use crate::capture::{
+        CaptureClock, CaptureFacts, CaptureReader, KeptThread, KeptWakes, KeptWindow,
+    };
     use crate::encode::tests::tracepoint;
     use crate::event::{
         ContextFlags, ProcessorCounts, ShortName, TaskName, TraceEvent, TraceKind, Vector,
@@ -248,6 +260,24 @@ mod tests {
         assert_eq!((names[1], seen[0].chain[1]), (None, 5));
         assert_eq!(facts.threads().len(), 1);
         assert_eq!(facts.threads_of(5).collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
+    fn what_it_was_cut_down_to_comes_back() {
+        let mut kept = KeptWakes::default();
+        kept.add_window(KeptWindow { from_ns: 5, to_ns: 9 }).unwrap();
+        kept.add_thread(KeptThread { tid: 7, late_over_ns: 60_000 }).unwrap();
+        let clock = &CaptureClock::Monotonic;
+        let mut writer = NdjsonWriter::new(Vec::new(), clock, Symbols::default()).unwrap();
+        writer.write_kept(&kept).unwrap();
+        let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        let window = r#"{"window":{"from_ns":5,"to_ns":9}}"#;
+        assert_eq!(lines, [window, r#"{"late":{"late_over_ns":60000,"tid":7}}"#]);
+        let (events, facts) = read(&text);
+        assert_eq!((events.len(), facts.first_problem(), facts.kept()), (0, None, &kept));
+        let (_, facts) = read(&format!("{text}{window}\n"));
+        assert_eq!(facts.first_problem(), Some("line 4: windows are not in order and apart"));
     }
 
     #[test]

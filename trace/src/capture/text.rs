@@ -9,12 +9,15 @@ use std::io::BufRead;
 use std::mem;
 
 use super::lines::Lines;
-use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
+use super::{
+    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, KeptThread, KeptWakes,
+    KeptWindow,
+};
 use crate::decode::{FieldValues, PARTS_MAX, RECIPES, Recipe, Shape};
 use crate::event::{ContextFlags, ShortName, Tid, TraceEvent, TraceKind, Vector};
 use crate::reasons::vector_named;
 use crate::symbols::Symbols;
-use crate::write::text::CLOCK;
+use crate::write::text::{CLOCK, LATE, WINDOW};
 
 /// Longest call chain that is kept: the kernel's own bound, `kernel.perf_event_max_stack`.
 const FRAMES_MAX: usize = 127;
@@ -79,6 +82,13 @@ impl<R: BufRead> TextReader<R> {
         }
         if let Some(clock) = line.strip_prefix(CLOCK) {
             self.facts.set_clock(CaptureClock::of_ftrace(clock.trim()));
+        }
+        if let Some(read) = kept(line, self.facts.kept_mut()) {
+            let number = self.lines.number();
+            if let Err(why) = read {
+                self.facts.refuse(|| format!("line {number}: {why}"));
+            }
+            return None;
         }
         let Some(head) = Head::parse(line) else {
             self.is_in_chain &= !line.is_empty();
@@ -189,8 +199,12 @@ impl<R: BufRead> CaptureReader for TextReader<R> {
     }
 }
 
-/// The text of which a line is an event, that of perf or of ftrace; `None` where it is no event.
+/// The text of which a line is an event, that of perf or of ftrace, or that of this program by the
+/// line of its clock, behind which many comments may stand; `None` for any other line.
 pub(super) fn format_of_line(line: &str) -> Option<CaptureFormat> {
+    if line.starts_with(CLOCK) {
+        return Some(CaptureFormat::FtraceText);
+    }
     let head = Head::parse(line)?;
     let is_perf = head.system.is_some();
     Some(if is_perf { CaptureFormat::PerfScript } else { CaptureFormat::FtraceText })
@@ -380,6 +394,28 @@ fn lost(line: &str) -> Option<(u32, u64)> {
     }
     let count = rest.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0);
     Some((cpu.trim().parse().ok()?, count))
+}
+
+/// Takes in what a line says of the late wakes that the capture was cut down to; `None` for any
+/// other line.
+fn kept(line: &str, kept: &mut KeptWakes) -> Option<Result<(), &'static str>> {
+    let numbers = |text: &str, between: &str| {
+        let (first, second) = text.trim().split_once(between)?;
+        Some((first.parse().ok()?, second.parse().ok()?))
+    };
+    if let Some(text) = line.strip_prefix(WINDOW) {
+        let Some((from_ns, to_ns)) = numbers(text, " ") else {
+            return Some(Err("a window is FROM TO, ns"));
+        };
+        return Some(kept.add_window(KeptWindow { from_ns, to_ns }));
+    }
+    let found = numbers(line.strip_prefix(LATE)?, " over ");
+    let found =
+        found.and_then(|(tid, late_over_ns)| Some((Tid::try_from(tid).ok()?, late_over_ns)));
+    Some(match found {
+        Some((tid, late_over_ns)) => kept.add_thread(KeptThread { tid, late_over_ns }),
+        None => Err("late wakes are those of TID over NS"),
+    })
 }
 
 /// A line of a call chain.

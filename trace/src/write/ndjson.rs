@@ -2,7 +2,10 @@
 //!
 //! The first line says what it is, and in which clock: `{"punctual_trace":1,"clock":"monotonic"}`.
 //! Lines `{"thread":{"tid":7,"name":"servo"},"pid":5}` say what threads were called when it began,
-//! and which process they belong to where that is known. Every other line is an event:
+//! and which process they belong to where that is known. Of a capture that was cut down to late
+//! wakes, lines `{"window":{"from_ns":5,"to_ns":9}}` have the times of which it has every event,
+//! in their order, and lines `{"late":{"tid":7,"late_over_ns":100000}}` the threads of these wakes.
+//! Every other line is an event:
 //!
 //! - `ts_ns`: when, ns of the clock;
 //! - `cpu`, `tid`: where, and which thread the kernel says ran;
@@ -22,7 +25,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::capture::CaptureClock;
+use crate::capture::{CaptureClock, KeptWakes};
 use crate::event::{TaskName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
 
@@ -89,6 +92,20 @@ impl<W: Write> NdjsonWriter<W> {
             Some(pid) => writeln!(self.out, "{}", json!({"thread": task, "pid": pid})),
             None => writeln!(self.out, "{}", json!({"thread": task})),
         }
+    }
+
+    /// Writes the late wakes that the capture was cut down to, before its events.
+    ///
+    /// # Errors
+    /// An error of the system while writing.
+    pub fn write_kept(&mut self, kept: &KeptWakes) -> io::Result<()> {
+        for window in kept.windows() {
+            writeln!(self.out, "{}", json!({ "window": window }))?;
+        }
+        for thread in kept.threads() {
+            writeln!(self.out, "{}", json!({ "late": thread }))?;
+        }
+        Ok(())
     }
 
     /// Writes an event.

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::capture::{CaptureClock, KernelName, THREAD_NAMES_MAX};
+use crate::capture::{CaptureClock, KeptWindow, KernelName, THREAD_NAMES_MAX};
 use crate::decode::RECIPES;
 use crate::encode::{NamedValue, is_function, named_values, shape_of};
 use crate::event::{ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind, Vector};
@@ -198,9 +198,9 @@ struct ShownCpu {
 pub struct PerfettoWriter<W> {
     out: W,
     symbols: Symbols,
-    windows: Vec<(u64, u64)>,
+    windows: Vec<KeptWindow>,
     /// The window that the last event lay in.
-    window: Option<(u64, u64)>,
+    window: Option<KeptWindow>,
     /// Windows that were left: an event of them that comes late is left out.
     left: usize,
     is_monotonic: bool,
@@ -238,7 +238,7 @@ impl<W: Write> PerfettoWriter<W> {
         let mut writer = Self {
             out,
             symbols: head.symbols,
-            windows: head.windows.to_vec(),
+            windows: head.kept.windows().to_vec(),
             window: None,
             left: 0,
             is_monotonic: *head.clock == CaptureClock::Monotonic,
@@ -334,17 +334,17 @@ impl<W: Write> PerfettoWriter<W> {
         if self.windows.is_empty() {
             return Ok(true);
         }
-        if let Some((_, to_ns)) = self.window.filter(|&(_, to_ns)| to_ns < at_ns) {
+        if let Some(KeptWindow { to_ns, .. }) = self.window.filter(|window| window.to_ns < at_ns) {
             self.leave_window(to_ns)?;
             self.window = None;
-            self.left = self.windows.partition_point(|&(_, end_ns)| end_ns <= to_ns);
+            self.left = self.windows.partition_point(|window| window.to_ns <= to_ns);
         }
-        if let Some((from_ns, _)) = self.window {
+        if let Some(KeptWindow { from_ns, .. }) = self.window {
             return Ok(from_ns <= at_ns);
         }
-        let place = self.windows.partition_point(|&(_, to_ns)| to_ns < at_ns).max(self.left);
-        self.window = self.windows.get(place).copied().filter(|&(from_ns, _)| from_ns <= at_ns);
-        let Some((from_ns, _)) = self.window else { return Ok(false) };
+        let place = self.windows.partition_point(|window| window.to_ns < at_ns).max(self.left);
+        self.window = self.windows.get(place).copied().filter(|window| window.from_ns <= at_ns);
+        let Some(KeptWindow { from_ns, .. }) = self.window else { return Ok(false) };
         let known: Vec<(u32, Tid)> =
             self.cpus.iter().filter_map(|(&cpu, shown)| Some((cpu, shown.switched_to?))).collect();
         for (cpu, tid) in known {
@@ -571,7 +571,7 @@ impl<W: Write> PerfettoWriter<W> {
         }
         self.has_tree = true;
         match self.window.take() {
-            Some((_, to_ns)) => self.leave_window(to_ns)?,
+            Some(KeptWindow { to_ns, .. }) => self.leave_window(to_ns)?,
             // What was recorded to its end has pairs that never ended; calls go on.
             None => {
                 let cpus: Vec<u32> = self.cpus.keys().copied().collect();
@@ -827,6 +827,7 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
     use super::*;
+    use crate::capture::KeptWakes;
     use crate::encode::tests::tracepoint;
 
     /// A field of a message: its number, and a number or bytes.
@@ -893,9 +894,13 @@ mod tests {
 
     /// A writer of a kernel that is known, without functions.
     fn writer(windows: &[(u64, u64)]) -> PerfettoWriter<Vec<u8>> {
-        let kernel = KernelName { release: Some("6.18.44".into()), machine: None };
+        let kernel = &KernelName { release: Some("6.18.44".into()), machine: None };
         let (clock, symbols) = (&CaptureClock::Monotonic, Symbols::default());
-        PerfettoWriter::new(Vec::new(), CaptureHead { clock, kernel: &kernel, symbols, windows })
+        let mut kept = KeptWakes::default();
+        for &(from_ns, to_ns) in windows {
+            kept.add_window(KeptWindow { from_ns, to_ns }).expect("in order and apart");
+        }
+        PerfettoWriter::new(Vec::new(), CaptureHead { clock, kernel, symbols, kept: &kept })
             .expect("to memory")
     }
 
@@ -1179,8 +1184,8 @@ mod tests {
     fn functions_have_their_names_and_threads_their_process() {
         let symbols = Symbols::parse(b"ffffffff81000000 T hrtimer_wakeup\n").unwrap();
         let kernel = KernelName::default();
-        let (clock, windows) = (&CaptureClock::Unknown, &[]);
-        let head = CaptureHead { clock, kernel: &kernel, symbols, windows };
+        let (clock, kept) = (&CaptureClock::Unknown, &KeptWakes::default());
+        let head = CaptureHead { clock, kernel: &kernel, symbols, kept };
         let mut writer = PerfettoWriter::new(Vec::new(), head).unwrap();
         writer.name_thread(&named(9, b"sh"), Some(5));
         writer.name_thread(&named(5, b"main"), Some(5));

@@ -3,12 +3,14 @@
 //! For eyes, `grep` and programs that read ftrace's text; `capture::text` reads it again. Each
 //! event has its fields as `name=value`, functions by name. The second line has the clock, as
 //! `trace_clock` of tracefs names it. An event that ftrace does not have is counted and left out:
-//! the end of a page fault. A thread is named where that was seen, else `<...>`.
+//! the end of a page fault. A thread is named where that was seen, else `<...>`. Of a capture that
+//! was cut down to late wakes, comments `# window: FROM TO` have the times of which it has every
+//! event, ns, and comments `# late: TID over NS` the threads of these wakes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::capture::{CaptureClock, THREAD_NAMES_MAX};
+use crate::capture::{CaptureClock, KeptThread, KeptWakes, KeptWindow, THREAD_NAMES_MAX};
 use crate::decode::RECIPES;
 use crate::encode::{NamedValue, is_function, named_values};
 use crate::event::{CodeAddress, ContextFlags, ShortName, TaskName, Tid, TraceEvent, TraceKind};
@@ -16,6 +18,10 @@ use crate::symbols::{CodeSymbol, Symbols};
 
 /// The begin of the line that has the clock.
 pub(crate) const CLOCK: &str = "# clock: ";
+/// The begin of a line that has a window, `FROM TO`, ns.
+pub(crate) const WINDOW: &str = "# window: ";
+/// The begin of a line that has a thread of late wakes, `TID over NS`.
+pub(crate) const LATE: &str = "# late: ";
 
 /// Writes ftrace's text.
 #[derive(Debug)]
@@ -54,6 +60,20 @@ impl<W: Write> TextWriter<W> {
         } else if self.names.len() < THREAD_NAMES_MAX || self.names.contains_key(&task.tid) {
             self.names.insert(task.tid, task.name);
         }
+    }
+
+    /// Writes the late wakes that the capture was cut down to, before its events.
+    ///
+    /// # Errors
+    /// An error of the system while writing.
+    pub fn write_kept(&mut self, kept: &KeptWakes) -> io::Result<()> {
+        for KeptWindow { from_ns, to_ns } in kept.windows() {
+            writeln!(self.out, "{WINDOW}{from_ns} {to_ns}")?;
+        }
+        for KeptThread { tid, late_over_ns } in kept.threads() {
+            writeln!(self.out, "{LATE}{tid} over {late_over_ns}")?;
+        }
+        Ok(())
     }
 
     /// Writes an event.
@@ -183,7 +203,10 @@ mod tests {
 
     use super::TextWriter;
     use crate::capture::text::TextReader;
-    use crate::capture::{CaptureClock, CaptureFacts, CaptureFormat, CaptureReader, detect};
+    use crate::capture::{
+        CaptureClock, CaptureFacts, CaptureFormat, CaptureReader, KeptThread, KeptWakes,
+        KeptWindow, detect,
+    };
     use crate::encode::tests::tracepoint;
     use crate::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind};
     use crate::symbols::Symbols;
@@ -210,6 +233,29 @@ mod tests {
 
     fn task(tid: u32, name: &str) -> TaskName {
         TaskName { tid, name: ShortName::new(name.as_bytes()), kernel_priority: 9 }
+    }
+
+    #[test]
+    fn what_it_was_cut_down_to_comes_back_or_is_refused() {
+        let mut kept = KeptWakes::default();
+        for from_ns in [5, 700] {
+            kept.add_window(KeptWindow { from_ns, to_ns: from_ns + 9 }).unwrap();
+        }
+        kept.add_thread(KeptThread { tid: 7, late_over_ns: 60_000 }).unwrap();
+        let mut writer =
+            TextWriter::new(Vec::new(), &CaptureClock::Monotonic, Symbols::default()).unwrap();
+        writer.write_kept(&kept).unwrap();
+        let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+        assert!(text.ends_with("# window: 5 14\n# window: 700 709\n# late: 7 over 60000\n"));
+        assert_eq!(detect(text.as_bytes()), Some(CaptureFormat::FtraceText), "without an event");
+        let (events, facts) = read(&text);
+        assert_eq!((events.len(), facts.first_problem(), facts.kept()), (0, None, &kept));
+        for wrong in ["# window: 5", "# window: 9 5", "# window: 700 800", "# late: 7", "# late: x"]
+        {
+            let (_, facts) = read(&format!("{text}{wrong}\n"));
+            assert_eq!(facts.kept(), &kept, "{wrong}");
+            assert!(facts.first_problem().unwrap().starts_with("line 8: "), "{wrong}");
+        }
     }
 
     #[test]

@@ -141,25 +141,26 @@ impl Throttling {
 }
 
 impl CpuTaken {
-    /// A caution where they took all that throttling leaves them: it made gaps.
+    /// A caution where they took all that throttling leaves them, and no more: it made gaps. What
+    /// took more was not stopped by it (from Linux 6.12 on it acts only where another thread waits
+    /// for the CPU).
     ///
     /// # Real-time: setup only
     pub fn throttled(&self) -> Option<Caution> {
         let Self { cpu, share, .. } = *self;
-        let throttling = self.throttling.filter(|throttling| throttling.is_met_by(share))?;
+        let is_met = |limit: &Throttling| limit.is_met_by(share) && share <= limit.share + NEAR;
+        let throttling = self.throttling.filter(is_met)?;
         Some(Caution { cpu, share, throttling })
     }
 
     /// What throttling did to them in a run of this length, a sentence; `None` where it did
-    /// nothing, or that is not known: it acts once in its period, and what took more than it
-    /// allows was not stopped by it (from Linux 6.12 on it acts only where another thread waits for
-    /// the CPU).
+    /// nothing, or that is not known: it acts once in its period.
     ///
     /// # Real-time: setup only
     pub fn stopped(&self, ran: Span) -> Option<String> {
         let Caution { cpu, share, throttling } = self.throttled()?;
         let period_ns = throttling.gap.as_ns() as f64 / (1.0 - throttling.share);
-        if (ran.as_ns() as f64) < period_ns || share > throttling.share + NEAR {
+        if (ran.as_ns() as f64) < period_ns {
             return None;
         }
         Some(format!(
@@ -364,6 +365,7 @@ mod tests {
         let period = Period::from_ns(1_000_000);
         let took = |share| CpuTaken { cpu: 1, share, period, throttling }.throttled();
         assert_eq!(took(0.9), None);
+        assert_eq!(took(0.999), None, "they were let run on");
         let met = took(0.95).expect("all of it");
         assert_eq!((met.cpu, Some(met.throttling)), (1, throttling));
         assert!((met.share - 0.95).abs() < 1e-9);

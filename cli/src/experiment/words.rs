@@ -331,6 +331,8 @@ mod tests {
         let stopped = taken(&CpuTaken { share: 0.97, ..took }).expect("throttled");
         assert!(stopped.contains("throttling stopped them"), "{stopped}");
         assert!(!stopped.contains("got only"), "{stopped}");
+        let ran_on = taken(&CpuTaken { share: 0.999, ..took }).expect("restless");
+        assert!(!ran_on.contains("stopped them") && ran_on.contains("got only"), "{ran_on}");
         // As much as a loop of this period takes that spins.
         let period = Period::from_ns(1_000_000);
         assert_eq!(taken(&CpuTaken { share: 0.9, period, ..took }), None);

@@ -739,8 +739,9 @@ impl Recorded {
             session: report.envelope.session.clone(),
             events_recorded: report
                 .body
-                .loops()
-                .map(|loops| loops.blame.as_ref().is_some_and(BlameRecording::is_in_figures)),
+                .events()
+                .map(BlameRecording::is_in_figures)
+                .or_else(|| report.body.loops().map(|_| false)),
             stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
             question: report
                 .body
@@ -1033,21 +1034,19 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
 #[cfg(test)]
 mod tests {
     use punctual_lab::periodic::RecordedWhere;
-    use punctual_report::{CheckBody, LoopsBody};
+    use punctual_report::{Body, CheckBody, Envelope, LoopsBody, RecordedBody};
 
     use super::*;
     use crate::program::PROGRAM;
 
     /// A result of `check`, while which events were recorded or not.
+    fn recording(is_recorded: bool, place: RecordedWhere) -> BlameRecording {
+        let (price, evidence) = (None, None);
+        BlameRecording { is_recorded, why_not: None, is_asked: true, place, price, evidence }
+    }
+
     fn result(recorded: Option<(bool, RecordedWhere)>) -> Recorded {
-        let blame = recorded.map(|(is_recorded, place)| BlameRecording {
-            is_recorded,
-            why_not: None,
-            is_asked: true,
-            place,
-            price: None,
-            evidence: None,
-        });
+        let blame = recorded.map(|(is_recorded, place)| recording(is_recorded, place));
         let loops = LoopsBody { blame, ..LoopsBody::default() };
         let body = CheckBody { loops, ..CheckBody::default() };
         Recorded::head(&Report::new(PROGRAM, "check", body), String::new())
@@ -1170,5 +1169,13 @@ mod tests {
         assert_eq!(differ(&done, &none), [difference("not recorded")]);
         assert_eq!(differ(&done, &behind), [difference("not recorded")]);
         assert_eq!(differ(&done, &unknown), [difference("unknown")]);
+        let analysed = |blame| {
+            let body = Body::Recorded(RecordedBody { blame, ..RecordedBody::default() });
+            let envelope = Envelope::of(PROGRAM, "analyse");
+            Recorded::head(&Report { envelope, body }, String::new())
+        };
+        let kept = analysed(Some(recording(true, RecordedWhere::Within)));
+        assert_eq!(differ(&kept, &none), [difference("not recorded")]);
+        assert_eq!(differ(&done, &analysed(None)), [difference("unknown")]);
     }
 }

@@ -229,6 +229,22 @@ impl Overall {
         self.reasons().any(|reason| reason.about == about)
     }
 
+    /// Returns true where a limit or a claim failed: else it was the watchdog, a task, or what else
+    /// ends a run. In results of before, whose reasons have no subject, a claim that holds if late
+    /// cycles come alone counts as one that holds.
+    pub fn fails_by_criteria(&self) -> bool {
+        let fails = |limit: &JudgedLimit| !limit.judgement.ok && !limit.judgement.open;
+        let is_criterion = |about| matches!(about, About::Limit { .. } | About::Claim { .. });
+        self.limits.iter().any(fails)
+            || self.claims.iter().any(|claim| claim.judged.holds == Holds::No)
+            || self.reasons().any(|reason| is_criterion(reason.about))
+    }
+
+    /// Returns true where it fails by a run that is worse than what it is held against.
+    pub fn fails_by_comparison(&self) -> bool {
+        self.reasons().any(|reason| matches!(reason.about, About::Run { .. } | About::Worse))
+    }
+
     /// Returns true where a judgement with this subject is open.
     pub(crate) fn is_open(&self, about: About) -> bool {
         self.open().any(|reason| reason.about == about)

@@ -135,7 +135,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
     let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
         (_, false, _) if report.envelope.verdict.is_undecided() => "undecided",
         (false, false, _) => "fail",
-        (true, false, _) if verdict::fails_by_criteria(report) => "fail",
+        (true, false, _) if report.envelope.verdict.fails_by_criteria() => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",
         (false, true, false) => "hold",

@@ -150,6 +150,8 @@ fn a_comparison_is_said_once() {
     let verdict = page.split("id=\"compared\"").next().expect("a beginning");
     assert!(verdict.contains("this run compared with baseline b: "), "{verdict}");
     assert!(verdict.contains("idle: max&lt;1us: max is 609"), "{verdict}");
+    // Whatever is held against a baseline, it is the comparison that failed.
+    assert!(verdict.contains("The comparison failed:"), "{verdict}");
     // A comparison alone has sentences, and is no loop without a verdict.
     let page = report(&[text(&stored("compare.json"))], &dir.path("compare.html"));
     assert!(page.contains("idle: better: ") && !page.contains("there is no verdict"));
@@ -354,6 +356,32 @@ fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
     let page = report(&[text(&path), text(&stored("run.json"))], &dir.path("two.html"));
     assert!(page.contains("failed: What became of each task"), "{page}");
     assert!(!page.contains("not compared"), "{page}");
+}
+
+#[test]
+fn what_failed_is_known_by_the_judgements_and_not_by_the_subjects_of_reasons() {
+    let dir = Dir::new("report-failed");
+    // Of before: its reasons have no subject.
+    let judged = stored("check-judged.json");
+    let page = report(&[text(&judged)], &dir.path("page.html"));
+    assert!(page.contains("A limit or claim failed:") && !page.contains("run failed:"), "{page}");
+    // Cut short, it failed all the same.
+    let mut ended = json_file(&judged);
+    (ended["incomplete"], ended["ended_by"]) = (true.into(), "watchdog".into());
+    let file = dir.path("ended.json");
+    fs::write(&file, ended.to_string()).expect("writable");
+    let many = [file, stored("check.json"), stored("periodic.json")];
+    let page = report(&many.each_ref().map(|path| text(path)), &dir.path("many.html"));
+    assert!(page.contains(">fail</td>") && !page.contains(">incomplete</td>"), "{page}");
+    // Where nothing ran, no run failed.
+    let mut strict = json_file(&stored("tune-check.json"));
+    strict["verdict"]["ok"] = false.into();
+    strict["verdict"]["reasons"] = json!(["nohz_full: conflict"]);
+    let file = dir.path("strict.json");
+    fs::write(&file, strict.to_string()).expect("writable");
+    let page = report(&[text(&file)], &dir.path("strict.html"));
+    let heading = "A setting conflicts or has no effect:";
+    assert!(page.contains(heading) && !page.contains("run failed:"), "{page}");
 }
 
 #[test]

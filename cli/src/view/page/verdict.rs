@@ -140,14 +140,7 @@ fn criteria(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     let (failed, open) = (once(report, verdict.reasons()), once(report, verdict.open()));
     if !failed.is_empty() && !verdict.ok && !verdict.is_undecided() {
-        let heading = if fails_by_criteria(report) {
-            "A limit or claim failed:"
-        } else if matches!(report.body, Body::Compare(_)) {
-            "The comparison failed:"
-        } else {
-            "The run failed:"
-        };
-        blocks.push(banner(heading.to_owned(), Tone::Bad));
+        blocks.push(banner(failure(report).to_owned(), Tone::Bad));
         blocks.push(listed(failed));
     }
     if !open.is_empty() {
@@ -165,10 +158,17 @@ fn criteria(report: &Report) -> Vec<Block> {
     vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
 }
 
-/// True where a limit or a claim failed: else it was the watchdog, a task, or what else ends a run.
-pub(super) fn fails_by_criteria(report: &Report) -> bool {
-    let mut reasons = report.envelope.verdict.reasons();
-    reasons.any(|reason| matches!(reason.about, About::Limit { .. } | About::Claim { .. }))
+/// The heading of what failed.
+fn failure(report: &Report) -> &'static str {
+    let verdict = &report.envelope.verdict;
+    match (verdict.fails_by_criteria(), verdict.fails_by_comparison(), &report.body) {
+        (true, true, _) => "A limit or claim, and the comparison, failed:",
+        (true, false, _) => "A limit or claim failed:",
+        (false, true, _) | (false, false, Body::Compare(_)) => "The comparison failed:",
+        // Nothing ran.
+        (false, false, Body::Tune(_)) => "A setting conflicts or has no effect:",
+        (false, false, _) => "The run failed:",
+    }
 }
 
 /// Reasons, without the answers, which stand below, and in which what the section of the comparison

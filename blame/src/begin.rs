@@ -4,6 +4,10 @@
 //! Of fixed size: so a wait of any length keeps the exact sum of each of its causes. What is lost
 //! is their order.
 
+use std::cmp::Ordering;
+
+use punctual_trace::event::TaskName;
+
 use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::normal::WakeTimes;
 use crate::part::{PartSums, WakePart};
@@ -43,6 +47,24 @@ impl WakeBegin {
             self.last = Some(Piece { phase, activity, cpu, ..unseen(from_ns, to_ns) });
         }
         self.left = left;
+    }
+
+    /// The thread that its thread waits behind turns out to have another priority than was booked:
+    /// what counted as run in its place by the scheduler's choice was run above it, or as its equal.
+    pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
+        let priority = right.kernel_priority;
+        self.sums.rebook(|part| {
+            let task = part.cause.culprit().filter(|task| task.tid == wrong.tid)?;
+            let task = TaskName { kernel_priority: priority, ..task };
+            let is_passed_over = matches!(part.rule, RuleId::FairServer | RuleId::PassedOver);
+            let (cause, rule) = match priority.cmp(&waiting_priority) {
+                _ if !is_passed_over => return None,
+                Ordering::Less => (LateCause::HigherPriority { task }, RuleId::Higher),
+                Ordering::Equal => (LateCause::EqualPriority { task }, RuleId::Equal),
+                Ordering::Greater => return None,
+            };
+            Some(WakePart { cause, rule, certainty: Certainty::Certain, ..*part })
+        });
     }
 
     pub(crate) const fn release_ns(&self) -> u64 {
@@ -85,7 +107,28 @@ impl WakeBegin {
 mod tests {
     use super::*;
     use crate::part::tests::part;
-    use punctual_trace::event::TaskName;
+
+    #[test]
+    fn who_turns_out_to_run_above_was_no_choice_of_the_scheduler() {
+        let task = TaskName { tid: 4, kernel_priority: 120, ..TaskName::default() };
+        let passed =
+            WakePart { rule: RuleId::FairServer, ..part(7, LateCause::FairServer { task }) };
+        let corrected = |kernel_priority, tid| {
+            let mut begin = WakeBegin::new(100, WakeTimes::default());
+            begin.add(&[passed, part(3, LateCause::Nmi)], WakeTimes::default());
+            let wrong = TaskName { tid, ..task };
+            begin.correct(wrong, TaskName { kernel_priority, ..wrong }, 9);
+            let parts = begin.parts(false);
+            assert_eq!(parts.iter().map(WakePart::length_ns).sum::<u64>(), 10);
+            parts[0].cause
+        };
+        let above = TaskName { kernel_priority: 2, ..task };
+        assert_eq!(corrected(2, 4), LateCause::HigherPriority { task: above });
+        let equal = TaskName { kernel_priority: 9, ..task };
+        assert_eq!(corrected(9, 4), LateCause::EqualPriority { task: equal });
+        assert_eq!(corrected(119, 4), LateCause::FairServer { task });
+        assert_eq!(corrected(2, 5), LateCause::FairServer { task }, "another thread");
+    }
 
     #[test]
     fn what_was_passed_over_is_throttled_where_that_shows_in_the_end() {

@@ -59,7 +59,11 @@ impl FollowedBook {
             return None;
         }
         let place = self.threads.len();
-        self.threads.push(Thread::new(task, at_ns, bounds.pieces, bounds.causes));
+        let mut thread = Thread::new(task, at_ns, bounds.pieces, bounds.causes);
+        if !config.learns_margin {
+            thread.learn_no_margin();
+        }
+        self.threads.push(thread);
         self.places.insert(behind, (task.tid, place));
         let bit = task.tid as usize % (SIEVE * 64);
         self.sieve[bit / 64] |= 1 << (bit % 64);

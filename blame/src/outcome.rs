@@ -238,13 +238,17 @@ pub(crate) fn outcome(
     let mut inputs = Vec::new();
     let mut thresholds = Vec::new();
     let mut stalls = StallSums::default();
-    let is_seen =
-        |thread: &&Thread| thread.ledger.spread().total() > 0 || thread.unseen().wakes > 0;
+    let recalled = |tid| recall.and_then(|recall| recall.thread(tid));
+    let is_seen = |thread: &&Thread| {
+        thread.ledger.spread().total() > 0
+            || thread.unseen().wakes > 0
+            || recalled(thread.task.tid).is_some_and(RecalledThread::has_woken)
+    };
     for thread in threads.iter().filter(is_seen) {
         let (selection, threshold_ns) = thread.late_beyond(config);
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
-        if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
+        if let Some(recalled) = recalled(thread.task.tid) {
             recalled.restore(&mut figures);
         }
         let mut unseen = UnseenWakes {
@@ -253,9 +257,9 @@ pub(crate) fn outcome(
             seen_events: counts.events,
             ..thread.unseen()
         };
-        if let Some(recall) = recall {
-            let recalled = recall.thread(thread.task.tid);
-            unseen = recalled.map_or_else(UnseenWakes::default, |thread| thread.unseen);
+        if recall.is_some() {
+            unseen =
+                recalled(thread.task.tid).map_or_else(UnseenWakes::default, |thread| thread.unseen);
         }
         let input = TableInput {
             unseen,

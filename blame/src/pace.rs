@@ -21,6 +21,8 @@ pub(crate) struct Pace {
     cycles: VecDeque<Cycle>,
     margin_ns: u64,
     since_margin: usize,
+    /// No margin is learnt.
+    has_no_margin: bool,
 }
 
 impl Pace {
@@ -35,6 +37,11 @@ impl Pace {
         self.releases.push_back(release_ns);
     }
 
+    /// It is taken to have no margin.
+    pub(crate) const fn learn_no_margin(&mut self) {
+        self.has_no_margin = true;
+    }
+
     /// The next timer was programmed so long after a release that began so late.
     pub(crate) fn cycle(&mut self, lateness_ns: u64, end_ns: i64) {
         if self.cycles.len() == CYCLES {
@@ -42,7 +49,7 @@ impl Pace {
         }
         self.cycles.push_back(Cycle { lateness_ns, end_ns });
         self.since_margin += 1;
-        if self.since_margin >= NEEDED {
+        if self.since_margin >= NEEDED && !self.has_no_margin {
             self.since_margin = 0;
             self.margin_ns = self.learnt_margin_ns().unwrap_or(0);
         }

@@ -97,6 +97,13 @@ impl PartSums {
         }
     }
 
+    /// Books each sum anew for which `rebooked` has another part, of the same length.
+    pub(crate) fn rebook(&mut self, rebooked: impl Fn(&WakePart) -> Option<WakePart>) {
+        for sum in std::mem::take(&mut self.parts) {
+            self.add(&rebooked(&sum).unwrap_or(sum));
+        }
+    }
+
     /// These parts, each a sum of its own.
     pub(crate) fn apart(parts: &[WakePart]) -> Self {
         let laid = |part: &WakePart| WakePart { from_ns: 0, to_ns: part.length_ns(), ..*part };

@@ -245,15 +245,17 @@ impl Past {
     }
 
     /// The thread that it waits behind turns out to have another name or priority: it changed them
-    /// while it ran, which no event shows. What was booked to it since it runs is that one's.
+    /// while it ran, which no event shows. What was booked to it since it runs is that one's, under
+    /// the names that it had meanwhile.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
         for piece in self.pieces.iter_mut().rev() {
             let is_interrupt = piece.phase == WakePhase::Ready && !piece.activity.is_task_or_idle();
             match &mut piece.activity {
                 Activity::Task { task, .. }
-                    if *task == wrong && piece.phase == WakePhase::Ready =>
+                    if task.tid == wrong.tid && piece.phase == WakePhase::Ready =>
                 {
-                    *task = right;
+                    let name = if task.name == wrong.name { right.name } else { task.name };
+                    *task = TaskName { name, ..right };
                 }
                 _ if is_interrupt => {}
                 _ => break,

@@ -214,6 +214,11 @@ impl RecalledThread {
         }
     }
 
+    /// Returns true where the recording had wakes of it.
+    pub(crate) const fn has_woken(&self) -> bool {
+        self.wakes > 0
+    }
+
     /// Gives figures of the late wakes alone those that the recording had.
     pub(crate) fn restore(&self, figures: &mut ThreadSnapshot) {
         (figures.wakes, figures.period_ns) = (self.wakes, self.period_ns);

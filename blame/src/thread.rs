@@ -223,6 +223,11 @@ impl Thread {
         }
     }
 
+    /// It is taken not to spin, whatever its cycles look like.
+    pub(crate) const fn learn_no_margin(&mut self) {
+        self.pace.learn_no_margin();
+    }
+
     pub(crate) const fn state(&self) -> ThreadState {
         self.state
     }
@@ -645,6 +650,9 @@ impl Thread {
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName) {
         let priority = self.task.kernel_priority;
         self.past.correct(wrong, right, priority);
+        if let Some(begin) = &mut self.begin {
+            begin.correct(wrong, right, priority);
+        }
         self.is_passed_over &= right.kernel_priority > priority;
     }
 }
@@ -826,7 +834,13 @@ impl Thread {
         runs: impl Fn(u32) -> Option<TaskName>,
     ) -> Option<WaitingNow> {
         let ThreadState::Ready(cpu) = self.state else { return None };
-        let release_ns = self.activation?.release_ns;
+        // One whose release was not seen may be in the middle of its cycle.
+        let activation = self.activation.filter(|open| open.anchor != ReleaseAnchor::Unseen)?;
+        let release_ns = activation.release_ns;
+        if self.lost_ns.is_some_and(|lost_ns| release_ns < lost_ns) {
+            // Its run may be among what was lost.
+            return None;
+        }
         let runner = runs(cpu).filter(|task| task.tid != 0 && task.tid != self.task.tid)?;
         Some(WaitingNow { for_ns: at_ns.saturating_sub(release_ns), runner })
     }

@@ -78,6 +78,29 @@ fn a_thread_that_takes_another_name_keeps_its_priority() {
 }
 
 #[test]
+fn a_program_that_became_real_time_before_its_exec_ran_above_under_both_names() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(cat());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    let name = ShortName::new(b"dog");
+    let renamed = TaskName { name, kernel_priority: TaskName::UNKNOWN_PRIORITY, ..cat() };
+    scenario.event(release + 200 * US, 0, TraceKind::Renamed { task: renamed });
+    scenario.turns_into(0, TaskName { name, kernel_priority: 2, ..cat() });
+    scenario.switch(release + 500 * US, 0, 1, servo());
+    let outcome = scenario.run(config());
+    let above = outcome
+        .table
+        .rows
+        .iter()
+        .filter(|row| row.cause.culprit().is_some_and(|task| task.tid == cat().tid));
+    let above: Vec<_> = above.map(|row| (row.name.as_str(), row.time_ns)).collect();
+    let names = ["dog (priority 97, 202) ran above", "cat (priority 97, 202) ran above"];
+    assert_eq!(above.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names, "{above:?}");
+    assert_eq!(above[0].1, 300 * US);
+}
+
+#[test]
 fn threads_of_one_name_are_told_apart_by_their_numbers() {
     let (first, second) = (servo(), TaskName { tid: 101, ..servo() });
     let mut scenario = Scenario::on([first, cat()]);

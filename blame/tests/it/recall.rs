@@ -127,6 +127,9 @@ fn a_wake_without_its_events_comes_as_it_was_judged_and_is_not_whole() {
     }
     let none = run(&scenario.events, config().recalling(recall.over(3 * MS)));
     assert!(none.worst.is_empty());
+    let sentence = &none.table.sentence;
+    let wakes = outcome.table.wakes;
+    assert!(sentence.starts_with(&format!("None of the {wakes} wakes was later")), "{sentence}");
 }
 
 /// From where to where a wake is booked to what.

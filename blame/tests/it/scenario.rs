@@ -186,6 +186,12 @@ impl Scenario {
         self
     }
 
+    /// The thread that runs becomes this one, without an event: it changes its policy, or execs.
+    pub(crate) fn turns_into(&mut self, cpu: usize, task: TaskName) -> &mut Self {
+        self.current[cpu] = task;
+        self
+    }
+
     pub(crate) fn switch(
         &mut self,
         at_ns: u64,

@@ -659,6 +659,24 @@ fn a_thread_that_waits_is_shown_with_who_runs() {
 }
 
 #[test]
+fn a_thread_whose_run_may_be_lost_is_not_shown_to_wait() {
+    let waits = |is_lost: bool| {
+        let mut scenario = Scenario::new();
+        scenario.normals(3);
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        if is_lost {
+            scenario.event(release + 20 * US, 0, TraceKind::Lost { count: 9 });
+        }
+        scenario.timer_entry(release + 300 * MS, 0).timer_exit(release + 300 * MS + 5 * US, 0);
+        let mut blame = Blame::new(config());
+        scenario.sorted().iter().for_each(|event| blame.push(event));
+        blame.snapshot().threads.remove(0).waiting.is_some()
+    };
+    assert!(waits(false) && !waits(true));
+}
+
+#[test]
 fn a_snapshot_changes_nothing() {
     let mut scenario = Scenario::new();
     scenario.normals(100);

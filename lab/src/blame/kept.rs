@@ -418,6 +418,7 @@ mod tests {
             kept.write(form, &mut file).expect("to memory");
             let read = ReadCapture::read(&mut file, None, None).expect("what was written");
             assert!(read.untold[0].contains("around late wakes alone"), "{:?}", read.untold);
+            assert_eq!(read.outcome.table.threshold_ns, Some(5_000), "not rounded");
             let again = late(&read.outcome);
             assert!(!again.is_empty() && again.len() <= before.len(), "{form:?}");
             for (ran_ns, lateness_ns) in again {

@@ -104,15 +104,19 @@ impl ReadCapture {
             (None, None) => FollowedThreads::RealTime,
         };
         drop(reader);
+        let is_recalled = recalled.is_some();
+        // Where the wakes are known that it has, their events alone are looked at.
+        let cut = if is_recalled { KeptWakes::default() } else { kept.clone() };
         let config = BlameConfig {
             follow,
             late: late.unwrap_or(LATE),
+            learns_margin: cut.windows().is_empty(),
             symbols: map(&symbols).with_calls(machine),
             event_driven: true,
             is_clock_foreign: clock != CaptureClock::Monotonic,
             ..BlameConfig::default()
         };
-        if recalled.is_none() && !kept.windows().is_empty() {
+        if !cut.windows().is_empty() {
             let text = "it has what happened around late wakes alone: medians and shares are of \
                         that, what --keep DIR keeps has those of the recording";
             untold.insert(0, text.to_owned());
@@ -135,21 +139,25 @@ impl ReadCapture {
             }
             Some(LateThreshold::Quantile(_)) | None => 0,
         };
-        let is_recalled = recalled.is_some();
-        let config = match recalled {
-            Some(recall) => config.recalling(recall.over(over_ns)),
-            None => config,
+        let over: Vec<(Tid, u64)> =
+            cut.threads().iter().map(|kept| (kept.tid, kept.late_over_ns.max(over_ns))).collect();
+        let least_ns = over.iter().map(|(_, over_ns)| *over_ns).min();
+        let config = match (recalled, least_ns) {
+            (Some(recall), _) => config.recalling(recall.over(over_ns)),
+            (None, Some(least_ns)) => {
+                BlameConfig { late: LateThreshold::Above(least_ns), ..config }
+            }
+            (None, None) => config,
         };
         let mut blame = Blame::new(config);
         let mut reader = capture::open(&mut *file)?;
-        // Where the wakes are known that it has, their events alone are looked at.
-        let cut = if is_recalled { KeptWakes::default() } else { kept.clone() };
         let mut walk = WindowWalk { kept: &cut, place: None };
         while let Some(event) = reader.next_event()? {
             walk.push(&mut blame, event);
         }
-        for thread in cut.threads() {
-            blame.set_threshold(thread.tid, thread.late_over_ns.max(over_ns));
+        // One that is the configuration's own is not rounded.
+        for (tid, over_ns) in over.into_iter().filter(|(_, over_ns)| Some(*over_ns) != least_ns) {
+            blame.set_threshold(tid, over_ns);
         }
         let outcome = blame.finish();
         let blamed = Blamed::new(&outcome, None, None);

@@ -39,36 +39,39 @@ impl Census {
     /// that moved counts where it is now; where that is more time than passed, each has its share
     /// of what did. One that ended meanwhile is not seen.
     pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
-        let name = |thread: &RunningThread| (named(thread).to_owned(), RealTimePolicy::of(thread));
-        self.named_since(before, cpu, wall_ns, name)
+        let key = |thread: &RunningThread| (named(thread).to_owned(), RealTimePolicy::of(thread));
+        self.keyed_since(before, cpu, wall_ns, key)
     }
 
-    /// [`Census::since`], where a thread counts by a name of the caller's, and has a policy where
+    /// [`Census::since`], where a thread counts by a name of the caller's, and by its policy where
     /// that name does not have it.
-    fn named_since(
+    fn keyed_since(
         &self,
         before: &Self,
         cpu: u32,
         wall_ns: u64,
-        name: impl Fn(&RunningThread) -> (String, Option<RealTimePolicy>),
+        key: impl Fn(&RunningThread) -> (String, Option<RealTimePolicy>),
     ) -> OthersOnCpu {
-        let mut by_name: HashMap<String, NamedOthers> = HashMap::new();
+        let mut by_key: HashMap<(String, Option<RealTimePolicy>), NamedOthers> = HashMap::new();
         for (tid, (thread, run_ns)) in &self.threads {
             let then = before.threads.get(tid).filter(|(then, _)| then.started == thread.started);
             let ran_ns = run_ns.saturating_sub(then.map_or(0, |(_, run_ns)| *run_ns));
             if ran_ns > 0 && thread.last_cpu == cpu {
-                let (name, real_time) = name(thread);
-                let named = by_name.entry(name).or_insert_with_key(|name| NamedOthers::new(name));
+                let named = by_key.entry(key(thread));
+                let named = named.or_insert_with_key(|(name, real_time)| NamedOthers {
+                    name: name.clone(),
+                    real_time: *real_time,
+                    ..NamedOthers::default()
+                });
                 // Threads of the kernel are known by their names; they are of no process.
                 named.add(ran_ns, (!thread.is_kernel).then_some(thread.pid));
-                named.goes_by(real_time);
             }
         }
-        let all_ns = by_name.values().map(|named| named.ran_ns).sum::<u64>();
+        let all_ns = by_key.values().map(|named| named.ran_ns).sum::<u64>();
         let run_ns = all_ns.min(wall_ns);
         let share =
             |ns: u64| (u128::from(ns) * u128::from(run_ns) / u128::from(all_ns.max(1))) as u64;
-        let threads = by_name.into_values().map(|named| named.scaled(share)).collect();
+        let threads = by_key.into_values().map(|named| named.scaled(share)).collect();
         let mut others = OthersOnCpu { wall_ns, run_ns, threads };
         others.sort();
         others
@@ -120,10 +123,10 @@ impl Witness {
         // Where it ran while the others were read, whoever had kept it waiting may be gone.
         let waits = ran_ns == 0 && thread.times(root).is_some_and(|now| now.run_ns == run_ns);
         let seen = before.census.filter(|_| waits).map(|before| {
-            let name = |thread: &RunningThread| {
+            let key = |thread: &RunningThread| {
                 (format!("{} ({})", thread.name, thread.policy_words()), None)
             };
-            census.named_since(&before, cpu, passed_ns, name)
+            census.keyed_since(&before, cpu, passed_ns, key)
         });
         self.looks.insert(tid, Look { at_ns, run_ns, census: Some(census) });
         seen
@@ -142,12 +145,12 @@ pub struct OthersOnCpu {
     pub wall_ns: u64,
     /// CPU time of the others, ns, at most `wall_ns`.
     pub run_ns: u64,
-    /// By name of the thread, most first.
+    /// By name and real-time policy of the thread, most first.
     pub threads: Vec<NamedOthers>,
 }
 
 /// A real-time policy with its priority; the greater one goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RealTimePolicy {
     /// The priority, 1 to 99; 100 of SCHED_DEADLINE, before which none of these goes.
     rank: u32,
@@ -174,7 +177,8 @@ impl RealTimePolicy {
     }
 }
 
-/// The threads of one name that ran, and their processes.
+/// The threads of one name and real-time policy that ran, and their processes. A program's threads
+/// have one name, often, and one of them may sleep at a priority while another computes without.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedOthers {
     name: String,
@@ -185,10 +189,6 @@ pub struct NamedOthers {
 }
 
 impl NamedOthers {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
-    }
-
     /// One of them ran so long; of the process, where it is of one.
     fn add(&mut self, ran_ns: u64, pid: Option<i32>) {
         self.ran_ns += ran_ns;
@@ -197,9 +197,9 @@ impl NamedOthers {
         }
     }
 
-    /// One of them has this policy.
-    fn goes_by(&mut self, policy: Option<RealTimePolicy>) {
-        self.real_time = self.real_time.max(policy);
+    /// Returns true where these are the same threads, by name and policy.
+    fn is_of(&self, other: &Self) -> bool {
+        (&self.name, self.real_time) == (&other.name, other.real_time)
     }
 
     fn add_process(&mut self, pid: i32, ran_ns: u64) {
@@ -213,7 +213,6 @@ impl NamedOthers {
     /// With those that ran in a later block.
     fn merge(&mut self, later: &Self) {
         self.ran_ns += later.ran_ns;
-        self.goes_by(later.real_time);
         later.processes.iter().for_each(|&(pid, ran_ns)| self.add_process(pid, ran_ns));
     }
 
@@ -233,7 +232,7 @@ impl NamedOthers {
         self.ran_ns
     }
 
-    /// The policy of the one that goes first; `None` where none of them is a real-time thread.
+    /// Their policy; `None` where they are no real-time threads.
     pub const fn real_time(&self) -> Option<RealTimePolicy> {
         self.real_time
     }
@@ -256,7 +255,7 @@ impl OthersOnCpu {
         self.wall_ns += later.wall_ns;
         self.run_ns += later.run_ns;
         for named in &later.threads {
-            match self.threads.iter_mut().find(|known| known.name == named.name) {
+            match self.threads.iter_mut().find(|known| known.is_of(named)) {
                 Some(known) => known.merge(named),
                 None => self.threads.push(named.clone()),
             }
@@ -265,7 +264,10 @@ impl OthersOnCpu {
     }
 
     fn sort(&mut self) {
-        self.threads.sort_by(|a, b| b.ran_ns.cmp(&a.ran_ns).then_with(|| a.name.cmp(&b.name)));
+        self.threads.sort_by(|a, b| {
+            let identity = a.name.cmp(&b.name).then_with(|| a.real_time.cmp(&b.real_time));
+            b.ran_ns.cmp(&a.ran_ns).then(identity)
+        });
         self.threads.truncate(NAMES_MAX);
     }
 
@@ -356,28 +358,38 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_that_goes_first_is_kept_of_threads_of_one_name() {
+    fn threads_of_one_name_are_apart_by_their_real_time_policy() {
         let none = || Census { threads: HashMap::new() };
-        let mut after = none().with(1, "hog", 1, 5).with(2, "hog", 1, 5).with(3, "sh", 1, 5);
+        let mut after = none().with(1, "python3", 1, 1).with(2, "python3", 1, 32);
+        after = after.with(3, "python3", 1, 8).with(4, "dl", 1, 5);
         let mut set = |tid: i32, policy, priority| {
             let (thread, _) = after.threads.get_mut(&tid).expect("a thread");
             (thread.policy, thread.priority) = (policy, priority);
         };
-        set(1, scheduler::FIFO, 9);
-        set(2, scheduler::ROUND_ROBIN, 7);
-        let policies = |census: &Census| {
-            let others = census.since(&none(), 1, 100);
-            let policy = |name: &str| {
-                let named = others.threads.iter().find(|named| named.name() == name);
-                named.expect("it ran").real_time()
+        // It sleeps, and the one that computes is an ordinary one.
+        set(1, scheduler::FIFO, 60);
+        set(4, scheduler::DEADLINE, 0);
+        let others = after.since(&none(), 1, 100);
+        let rows = |others: &OthersOnCpu| {
+            let words = |policy: Option<RealTimePolicy>| Some((policy?.name(), policy?.priority()));
+            let row = |named: &NamedOthers| {
+                (named.name().to_owned(), words(named.real_time()), named.ran_ns())
             };
-            [policy("hog"), policy("sh")]
+            others.threads.iter().map(row).collect::<Vec<_>>()
         };
-        let words = |policy: Option<RealTimePolicy>| Some((policy?.name(), policy?.priority()));
-        assert_eq!(policies(&after).map(words), [Some(("SCHED_FIFO", Some(9))), None]);
-        let (thread, _) = after.threads.get_mut(&2).expect("a thread");
-        (thread.policy, thread.priority) = (scheduler::DEADLINE, 0);
-        assert_eq!(policies(&after).map(words), [Some(("SCHED_DEADLINE", None)), None]);
+        let expected = |times: [u64; 3]| {
+            let [ordinary_ns, deadline_ns, fifo_ns] = times;
+            let python = || "python3".to_owned();
+            vec![
+                (python(), None, ordinary_ns),
+                ("dl".to_owned(), Some(("SCHED_DEADLINE", None)), deadline_ns),
+                (python(), Some(("SCHED_FIFO", Some(60))), fifo_ns),
+            ]
+        };
+        assert_eq!(rows(&others), expected([40, 5, 1]));
+        let mut sum = others.clone();
+        sum.add(&others);
+        assert_eq!(rows(&sum), expected([80, 10, 2]), "nor does a later block make them one");
     }
 
     #[test]

@@ -165,25 +165,37 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     Some(Advice { shows_more: true, ..advice("cause", text, Some(&again(run, rows)))? })
 }
 
-/// Advice on the real-time thread that used most of a loop's CPU and goes before the loop: not
-/// seen to have kept it waiting, and still what to look at first. `None` where there was none.
+/// The highest priority of SCHED_FIFO and SCHED_RR (sched(7)).
+const PRIORITY_MAX: u32 = 99;
+
+/// Advice on the real-time threads that used most of a loop's CPU and that the loop does not
+/// preempt: not seen to have kept it waiting, and still what to look at first. `None` where there
+/// were none.
 fn in_the_way(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let seen = |run: &Run| {
         let (others, cpu) = (run.others.as_ref()?, run.setup.cpu?);
         let thread = others.in_the_way(run.setup.priority)?;
         let (who, share) = (thread.who(), format::share(thread.share));
-        let remedy = match run.setup.priority {
-            Some(_) => "give it a priority below the loop's",
-            None => "give the loop a real-time priority above it",
-        };
         let loop_of = match run.setup.policy_words() {
             Some(policy) => format!("the loop ({policy})"),
             None => "the loop".to_owned(),
         };
-        Some(format!(
-            "{who} used {share} of CPU {cpu} and goes before {loop_of}: {remedy}, or keep it off \
-             CPU {cpu}"
-        ))
+        let rank = match (thread.priority, run.setup.priority) {
+            (Some(theirs), Some(own)) if theirs == u32::from(own) => {
+                format!("has the same priority as {loop_of}, which does not preempt it")
+            }
+            _ => format!("goes before {loop_of}"),
+        };
+        let away = format!("keep it off CPU {cpu}");
+        let remedy = match (thread.priority, run.setup.priority) {
+            (None, _) => format!("{away}, for no priority goes before SCHED_DEADLINE"),
+            (Some(_), Some(_)) => format!("give it a priority below the loop's, or {away}"),
+            (Some(PRIORITY_MAX..), None) => {
+                format!("give it a lower priority and the loop one above that, or {away}")
+            }
+            (Some(_), None) => format!("give the loop a real-time priority above it, or {away}"),
+        };
+        Some(format!("{who} used {share} of CPU {cpu} and {rank}: {remedy}"))
     };
     let (run, text) = runs.iter().find_map(|run| Some((run, seen(run)?)))?;
     Some(Advice { shows_more: true, ..advice("CPU", text, Some(&again(run, rows)))? })
@@ -794,7 +806,20 @@ mod tests {
                         (SCHED_OTHER): give the loop a real-time priority above it, or keep it \
                         off CPU 1";
         assert_eq!((topic.as_str(), text.as_str()), ("CPU", expected));
-        assert_eq!(with(Some("SCHED_DEADLINE"), None, Some(90), 0.26).0, "CPU");
+        let words = |policy, priority, own| with(Some(policy), priority, own, 0.26).1;
+        let equal = words("SCHED_RR", Some(90), Some(90));
+        let rank = " and has the same priority as the loop, which does not preempt it: give it a \
+                    priority below the loop's, or keep it off CPU 1";
+        assert!(equal.ends_with(rank), "{equal}");
+        // No priority is above these.
+        for own in [Some(90), None] {
+            let deadline = words("SCHED_DEADLINE", None, own);
+            let remedy = ": keep it off CPU 1, for no priority goes before SCHED_DEADLINE";
+            assert!(deadline.ends_with(remedy), "{deadline}");
+        }
+        let highest = words("SCHED_FIFO", Some(99), None);
+        let remedy = ": give it a lower priority and the loop one above that, or keep it off CPU 1";
+        assert!(highest.ends_with(remedy), "{highest}");
         for behind in [
             with(Some("SCHED_FIFO"), Some(60), Some(90), 0.26),
             with(None, None, None, 0.26),

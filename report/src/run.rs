@@ -2,6 +2,8 @@
 //!
 //! Plain data; the numbers themselves are `punctual_analysis::recording::RunFigures`.
 
+use std::fmt::Display;
+
 use punctual_analysis::campaign::OtherTime;
 use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
@@ -79,11 +81,11 @@ pub struct Run {
 pub struct OtherThreads {
     /// Their CPU time over the time of the blocks, in [0, 1].
     pub share: f64,
-    /// By name, most first; at most 8, of a campaign 32.
+    /// By name and real-time policy, most first; at most 8, of a campaign 32.
     pub threads: Vec<OtherThread>,
 }
 
-/// Other threads of one name.
+/// Other threads of one name and real-time policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherThread {
     /// The name of the threads, as the kernel has it.
@@ -97,9 +99,9 @@ pub struct OtherThread {
     /// Processes that they are of; 0 where `pid` is null.
     #[serde(default)]
     pub processes: u64,
-    /// The real-time policy of the one that goes first: "SCHED_FIFO", "SCHED_RR" or
-    /// "SCHED_DEADLINE". Not there where none has one, for threads of the kernel, in results of
-    /// before, and of campaigns; of `kept_waiting` the name has it.
+    /// Their real-time policy: "SCHED_FIFO", "SCHED_RR" or "SCHED_DEADLINE". Not there where they
+    /// have none, for threads of the kernel, in results of before, and of campaigns; of
+    /// `kept_waiting` the name has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// Its priority, 1 to 99; not there without a policy, and of SCHED_DEADLINE.
@@ -127,8 +129,7 @@ impl OtherThread {
             ..2 => format!("pid {pid}"),
             several => format!("{several} processes, most pid {pid}"),
         };
-        let priority = self.priority.map(|priority| format!(" {priority}")).unwrap_or_default();
-        let policy = self.policy.as_ref().map(|policy| format!("{policy}{priority}, "));
+        let policy = self.policy.as_ref().map(|policy| policy_words(policy, self.priority) + ", ");
         let which = policy.unwrap_or_default() + &which;
         match self.name.strip_suffix(')') {
             Some(open) if self.name.contains(" (") => format!("{open}, {which})"),
@@ -187,14 +188,14 @@ impl OtherThreads {
         Some(format!("others used at least {} of CPU {cpu}{names}", format::share(self.share)))
     }
 
-    /// The real-time thread that used most of the CPU of those that go before a loop of this
-    /// priority; `None` where none of them used enough of it to be told.
+    /// The real-time threads that used most of the CPU of those that a loop of this priority does
+    /// not preempt; `None` where none of them used enough of it to be named.
     pub(crate) fn in_the_way(&self, priority: Option<u8>) -> Option<&OtherThread> {
         let loops = priority.map_or(0, u32::from);
-        let goes_first = |thread: &&OtherThread| {
+        let is_kept = |thread: &&OtherThread| {
             thread.policy.is_some() && thread.priority.is_none_or(|own| own >= loops)
         };
-        self.threads.iter().filter(|thread| thread.share >= NOT_IDLE).find(goes_first)
+        self.threads.iter().filter(|thread| thread.share >= NOT_IDLE).find(is_kept)
     }
 
     /// Returns true where they used so much more than those of another run that a difference may be
@@ -501,12 +502,13 @@ pub struct Setup {
 impl Setup {
     /// The policy and its priority: "SCHED_FIFO 90"; `None` where it is not known.
     pub fn policy_words(&self) -> Option<String> {
-        let policy = self.policy.as_ref()?;
-        Some(match self.priority {
-            Some(priority) => format!("{policy} {priority}"),
-            None => policy.clone(),
-        })
+        Some(policy_words(self.policy.as_ref()?, self.priority))
     }
+}
+
+/// A policy and its priority: "SCHED_FIFO 90"; the policy alone where it has none.
+fn policy_words(policy: &str, priority: Option<impl Display>) -> String {
+    priority.map_or_else(|| policy.to_owned(), |priority| format!("{policy} {priority}"))
 }
 
 /// A load's rate, and its processes that ended before the run.

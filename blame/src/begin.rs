@@ -50,7 +50,7 @@ impl WakeBegin {
     }
 
     /// The thread that its thread waits behind turns out to have another priority than was booked:
-    /// what counted as run in its place by the scheduler's choice was run above it, or as its equal.
+    /// what counted as run in its place by the scheduler's choice ran above it, or as its equal.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
         let priority = right.kernel_priority;
         self.sums.rebook(|part| {

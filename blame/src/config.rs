@@ -125,9 +125,10 @@ pub struct BlameConfig {
     /// True where threads without a timer of their own get a release: the entry of the interrupt
     /// that wakes them, or their waking by another thread.
     pub event_driven: bool,
-    /// True where it is learnt of each thread whether it wakes early and spins. That takes the
-    /// cycles on time, which a capture that was cut down to late wakes does not have.
-    pub learns_margin: bool,
+    /// True for a capture that was cut down to late wakes and has nothing beside their events. It
+    /// is not learnt there which threads wake early and spin, for that takes cycles on time, and
+    /// its length says nothing of how often a wake is late.
+    pub is_cut: bool,
     /// The facts of the late wakes, where the capture has only those: then no others count.
     pub recall: Option<Recall>,
     /// The bounds of memory.
@@ -158,7 +159,7 @@ impl Default for BlameConfig {
             is_clock_foreign: false,
             symbols: SymbolMap::default(),
             event_driven: true,
-            learns_margin: true,
+            is_cut: false,
             recall: None,
             bounds: BlameBounds::default(),
         }

@@ -60,7 +60,7 @@ impl FollowedBook {
         }
         let place = self.threads.len();
         let mut thread = Thread::new(task, at_ns, bounds.pieces, bounds.causes);
-        if !config.learns_margin {
+        if config.is_cut {
             thread.learn_no_margin();
         }
         self.threads.push(thread);

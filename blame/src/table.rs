@@ -87,7 +87,8 @@ pub struct TooFewLate {
     pub late: u64,
     /// Late wakes that shares need.
     pub needed: u64,
-    /// The time until there are as many at the rate so far, ns; `None` where none was late.
+    /// The time until there are as many at the rate so far, ns; `None` where none was late, and of
+    /// a capture that was cut down to late wakes.
     pub more_ns: Option<u64>,
 }
 
@@ -186,7 +187,11 @@ pub(crate) fn table(
     let undecided = (late < NEEDED && input.wakes > 0).then(|| TooFewLate {
         late,
         needed: NEEDED,
-        more_ns: input.duration_ns.checked_div(late).map(|each| each.saturating_mul(NEEDED - late)),
+        more_ns: input
+            .duration_ns
+            .checked_div(late)
+            .filter(|_| !config.is_cut)
+            .map(|each| each.saturating_mul(NEEDED - late)),
     });
     let worst_cause = worst.map(|worst| {
         let row = rows.iter().find(|row| row.group == worst.cause);
@@ -483,10 +488,12 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         }
         Some(TooFewLate { needed, more_ns, .. }) => {
             let needed = grouped(needed);
-            let more = more_ns.map(shown_duration).unwrap_or_default();
+            let more = more_ns.map_or_else(String::new, |more_ns| {
+                format!(" (at this rate {} more)", shown_duration(more_ns))
+            });
             format!(
-                "Undecided: {late} of {wakes} wakes later than {bar}, shares need {needed} (at \
-                 this rate {more} more). So far, of the {lost} lost: {}.",
+                "Undecided: {late} of {wakes} wakes later than {bar}, shares need {needed}{more}. \
+                 So far, of the {lost} lost: {}.",
                 parts.map(|part| part.to_string()).collect::<Vec<_>>().join("; ")
             )
         }

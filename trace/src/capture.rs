@@ -318,7 +318,11 @@ impl CaptureFacts {
             untold.push(Untold::Symbols);
         }
         let mut last = "";
-        for wanted in WANTED.iter().filter(|row| row.on == WantedOn::Everywhere && !row.is_extra) {
+        // By the end of the timer's interrupt all events show what an event of the small set does.
+        let is_needed =
+            |row: &&WantedEvent| row.filter.is_some() || !self.has_recorded("local_timer_exit");
+        let wanted = WANTED.iter().filter(|row| row.on == WantedOn::Everywhere && !row.is_extra);
+        for wanted in wanted.filter(is_needed) {
             // Both say the same; where one is missing the other is used.
             let also = if wanted.name == "sched_waking" { "sched_wakeup" } else { wanted.name };
             let is_shown = |name: &str| self.has_recorded(name);

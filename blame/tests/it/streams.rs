@@ -677,6 +677,18 @@ fn a_thread_whose_run_may_be_lost_is_not_shown_to_wait() {
 }
 
 #[test]
+fn what_was_cut_down_to_late_wakes_shows_no_rate_of_them() {
+    let mut scenario = Scenario::new();
+    scenario.normals(20);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    scenario.switch(release + 300 * US, 0, 1, servo());
+    let sentence = |is_cut| scenario.run(BlameConfig { is_cut, ..config() }).table.sentence;
+    assert!(sentence(false).contains("shares need 10 (at this rate "), "{}", sentence(false));
+    assert!(sentence(true).contains("shares need 10. So far"), "{}", sentence(true));
+}
+
+#[test]
 fn a_snapshot_changes_nothing() {
     let mut scenario = Scenario::new();
     scenario.normals(100);

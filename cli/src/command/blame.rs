@@ -91,8 +91,8 @@ pub(super) struct BlameArgs {
     #[command(flatten)]
     output: OutputArgs,
     /// In the place of a program's name or command
-    #[arg(hide = true, value_parser = no_program)]
-    _program: Option<Infallible>,
+    #[arg(hide = true, trailing_var_arg = true, value_parser = no_program)]
+    _program: Vec<Infallible>,
     /// Print more: further causes, the latest wakes as they passed, who interrupted other CPUs;
     /// --json has all
     #[arg(long, short, conflicts_with = "quiet")]

@@ -138,11 +138,10 @@ impl Execute for TopArgs {
         match self.once {
             None if terminal::is_there() => {
                 let view = TopView::new(ns(self.over), format::has_colours(), listed);
-                on_screen(top, view, cpus)?;
+                on_screen(top, view, cpus)
             }
-            once => as_text(top, once.unwrap_or(1), cpus, &listed)?,
+            once => as_text(top, once.unwrap_or(1), cpus, &listed),
         }
-        Ok(Exit::Fine)
     }
 }
 
@@ -150,8 +149,8 @@ fn is_over() -> bool {
     signal::stop_flag().load(Ordering::Relaxed)
 }
 
-/// Until a key or a signal ends it.
-fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
+/// Until a key or a signal ends it. It fails where a wake stopped it, and it was not begun anew.
+fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<Exit> {
     let screen = Screen::enter().context("cannot have the terminal")?;
     let mut terminal = screen.terminal().context("cannot draw on the terminal")?;
     let mut looks_left = 0_u32;
@@ -159,7 +158,7 @@ fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
         // Also without news: the size may have changed.
         if looks_left == 0 {
             match terminal.draw(|page| view.render(cpus, page.area(), page.buffer_mut())) {
-                Err(why) if terminal::is_gone(&why) => return Ok(()),
+                Err(why) if terminal::is_gone(&why) => return Ok(view.exit()),
                 drawn => {
                     let _shown = drawn.context("cannot draw on the terminal")?;
                 }
@@ -169,13 +168,13 @@ fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
         looks_left -= 1;
         match screen.keys(LOOK) {
             // It was closed; the signal that says so may come after.
-            Err(why) if terminal::is_gone(&why) => return Ok(()),
+            Err(why) if terminal::is_gone(&why) => return Ok(view.exit()),
             keys => {
                 for key in keys.context("cannot read keys")? {
                     looks_left = 0;
                     match view.press(key) {
                         TopAct::Show => {}
-                        TopAct::Quit => return Ok(()),
+                        TopAct::Quit => return Ok(view.exit()),
                         TopAct::BeginAnew(late_over_ns) => top.begin_anew(late_over_ns),
                         TopAct::Examine(tid) => {
                             // The table goes on, whatever forbids more events.
@@ -197,7 +196,7 @@ fn on_screen(mut top: Top, mut view: TopView, cpus: usize) -> Result<()> {
             looks_left = 0;
         }
     }
-    Ok(())
+    Ok(view.exit())
 }
 
 /// The causes of a thread's late wakes, as lines.
@@ -207,8 +206,8 @@ fn causes(run: &BlamedRun) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// So many tables.
-fn as_text(mut top: Top, count: u32, cpus: usize, listed: &str) -> Result<()> {
+/// So many tables; it fails where a wake stopped it.
+fn as_text(mut top: Top, count: u32, cpus: usize, listed: &str) -> Result<Exit> {
     let mut shown = 0;
     while shown < count && !is_over() {
         let Some(frame) = top.next(LOOK)? else { continue };
@@ -216,10 +215,10 @@ fn as_text(mut top: Top, count: u32, cpus: usize, listed: &str) -> Result<()> {
         output::show(format!("{gap}{}", text(&frame, cpus, listed)))?;
         shown += 1;
         if frame.stopped_by.is_some() {
-            break;
+            return Ok(Exit::Failed);
         }
     }
-    Ok(())
+    Ok(Exit::Fine)
 }
 
 /// A frame as lines.

@@ -672,7 +672,7 @@ fn a_capture_is_written_in_other_forms() {
 #[test]
 fn what_cannot_be_followed_or_read_is_said() {
     let (binary, text) = (capture("perf.data"), capture("ftrace.txt"));
-    let refusals: [(&[&str], &str); 22] = [
+    let refusals: [(&[&str], &str); 23] = [
         (&["--stop-over", "100us", "--over", "1ms"], "at most that"),
         (&["--stop-over", "100us", "--over", "p99"], "at most that"),
         (&["--from", "/dev/null", "--keep", "/tmp/x"], "cannot be used with"),
@@ -688,6 +688,7 @@ fn what_cannot_be_followed_or_read_is_said() {
         (&["--name", "servo", "--cpu", "0"], "cannot be used with"),
         (&["--from", "/dev/null", "--duration", "2s"], "cannot be used with"),
         (&["python3"], "--name python3, --pid or --tid"),
+        (&["python3", "-u", "x.py"], "--name python3, --pid or --tid"),
         (&["--name", "no-such-name-here"], "no thread or process is called"),
         (&["--from", "/dev/null"], "no capture that is known"),
         (&["--from", "/nowhere/at/all"], "cannot read /nowhere/at/all"),

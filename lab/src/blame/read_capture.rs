@@ -110,7 +110,7 @@ impl ReadCapture {
         let config = BlameConfig {
             follow,
             late: late.unwrap_or(LATE),
-            learns_margin: cut.windows().is_empty(),
+            is_cut: !cut.windows().is_empty(),
             symbols: map(&symbols).with_calls(machine),
             event_driven: true,
             is_clock_foreign: clock != CaptureClock::Monotonic,

@@ -13,6 +13,7 @@ use ratatui::style::{Color, Modifier, Style};
 use super::table::{TopChoice, TopOrder, TopTable, cut};
 use super::why_few;
 use crate::format;
+use crate::subcommand::Exit;
 use crate::terminal::Key;
 
 /// The most letters of a filter.
@@ -109,6 +110,12 @@ impl TopView {
         if !self.is_frozen {
             self.frame = Some(frame);
         }
+    }
+
+    /// The exit status where it ends now: a wake that stopped what is shown fails.
+    pub(super) fn exit(&self) -> Exit {
+        let is_stopped = self.frame.as_ref().is_some_and(|frame| frame.stopped_by.is_some());
+        if is_stopped { Exit::Failed } else { Exit::Fine }
     }
 
     /// A key was pressed.
@@ -591,8 +598,11 @@ mod tests {
         let task = worst.figures.task;
         let mut view = new(100_000, false);
         view.take(TopFrame { stopped_by: Some((task, 600_000)), ..frame(vec![worst]) });
+        assert_eq!(view.exit(), Exit::Failed);
         let lines = drawn(&view, (80, 24));
         assert!(lines[1].starts_with("STOPPED: servo (600) was 600 µs late"), "{}", lines[1]);
+        view.press(Key::Char('r'));
+        assert_eq!(view.exit(), Exit::Fine, "it goes on");
     }
 
     #[test]

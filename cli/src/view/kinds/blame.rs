@@ -555,11 +555,9 @@ fn price_words(price: &RecordingPrice) -> String {
     let Some(median_ns) = price.median_ns() else {
         return "what recording cost the loop is not known: too few wakes before it".to_owned();
     };
-    let sign = if median_ns < 0.0 { "less" } else { "more" };
     format!(
-        "recording cost the loop {} {sign} at the median: {} before it (n {}), {} meanwhile \
-         (n {}); 99 %: {} and {}",
-        format::ns(Some(median_ns.abs())),
+        "{}: {} before it (n {}), {} meanwhile (n {}); 99 %: {} and {}",
+        cost(median_ns),
         format::ns(before.p50),
         format::count(price.unrecorded),
         format::ns(meanwhile.p50),
@@ -572,9 +570,18 @@ fn price_words(price: &RecordingPrice) -> String {
 /// The same in a line; nothing where it is not known.
 fn brief_price(price: &RecordingPrice) -> Option<String> {
     let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
-    let sign = if more_ns < 0.0 { "less" } else { "more" };
-    let [more, before] = [more_ns.abs(), before_ns].map(|ns| format::ns(Some(ns)));
-    Some(format!("recording cost the loop {more} {sign} at the median, of {before}"))
+    Some(format!("{}, of {}", cost(more_ns), format::ns(Some(before_ns))))
+}
+
+/// What recording cost a loop at the median, of so many ns more: it makes no wake earlier, the
+/// machine did.
+fn cost(more_ns: f64) -> String {
+    if more_ns <= 0.0 {
+        return "what recording cost the loop at the median is less than what the machine did by \
+                itself"
+            .to_owned();
+    }
+    format!("recording cost the loop {} more at the median", format::ns(Some(more_ns)))
 }
 
 fn evidence_words(evidence: &CaptureEvidence) -> String {
@@ -616,9 +623,10 @@ pub(crate) fn stop_words(stop: &BlamedStop) -> String {
 /// The late wakes that were kept with their events, and those that had no room, in a sentence.
 fn kept_words(kept: &KeptCounts) -> String {
     let mut text = format!(
-        "kept: {} events around {} late wakes",
+        "kept: {} events around {} late {}",
         format::count(kept.events),
         format::count(kept.wakes),
+        if kept.wakes == 1 { "wake" } else { "wakes" },
     );
     if kept.dropped > 0 {
         text += &format!("; for {} more there was no room", format::count(kept.dropped));

@@ -216,8 +216,11 @@ const LATE_MIN: u64 = 10;
 /// A recording behind the measurement whose worst is so many times smaller did not see it again.
 const NOT_AGAIN: f64 = 10.0;
 
-/// The causes of the late wakes of one run, the one with most wakes later than the deadline, and a
-/// remedy for the first of them: the plan of settings where that has a change for it, else what
+/// A cause whose shares of the late wakes and of the time lost differ by this much has both.
+const SHARES_APART: f64 = 0.25;
+
+/// The causes of the late wakes of one run, the one that lost most periods beyond its deadline, and
+/// a remedy for the first of them: the plan of settings where that has a change for it, else what
 /// helps in words. `None` where causes were not recorded.
 fn cause(
     runs: &[Run],
@@ -226,19 +229,14 @@ fn cause(
     findings: Option<&Findings>,
 ) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
-    // What the answers count: later than the deadline. Of as many, the latest.
-    let counted = |run: &&Run| {
-        let deadline_ns = requirement.deadline_ns(run.setup.period_ns.unwrap_or(0));
-        let over = run.outcome.tails.exceedances_within(deadline_ns).1;
-        (over, worst(run))
-    };
     let has_late_or_lost = |run: &&Run| {
         let is_lost = |blame: &RunBlame| blame.unseen.is_some_and(|loss| loss.is_too_much);
         run.blame.as_ref().is_some_and(|blame| blame.late > 0 || is_lost(blame))
     };
+    // Of as many, the latest.
     let order = |a: &&Run, b: &&Run| {
-        let ((over, worst), (other, other_worst)) = (counted(a), counted(b));
-        over.cmp(&other).then(worst.total_cmp(&other_worst))
+        let [lost, other] = [a, b].map(|run| periods_lost(run, requirement));
+        lost.total_cmp(&other).then(worst(a).total_cmp(&worst(b)))
     };
     let run = runs.iter().filter(has_late_or_lost).max_by(order)?;
     let blame = run.blame.as_ref()?;
@@ -260,7 +258,8 @@ fn cause(
     // Also where it is too little to act on, or not the worst.
     let seen = run.first_cause().filter(|_| lost.is_none());
     let seen = seen.map(|cause| {
-        (format::count(cause.wakes), format!("{}{}", cause.name, beside(cause, run, blame.late)))
+        let (time, rest) = (of_time(cause, blame.late), beside(cause, run, blame.late));
+        (format::count(cause.wakes), format!("{}{time}{rest}", cause.name))
     });
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
     let (text, remedy) = match named {
@@ -274,10 +273,9 @@ fn cause(
             let latest = latest.map_or_else(String::new, |latest| {
                 format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
             });
-            let rest = beside(cause, run, blame.late);
-            let name = &cause.name;
-            let text =
-                format!("{wakes} of {late} {bar}{place}: {name}, worst {worst}{latest}{rest}");
+            let (time, rest) = (of_time(cause, blame.late), beside(cause, run, blame.late));
+            let which = format!("{wakes} of {late} {bar}{place}: {}", cause.name);
+            let text = format!("{which}, worst {worst}{time}{latest}{rest}");
             match (plan, cause.advice.trim()) {
                 // The command moves it.
                 (Some(_), remedy) => (text, format!(" {remedy}")),
@@ -342,22 +340,53 @@ fn is_worst_with_cause(run: &Run, runs: &[Run]) -> bool {
     run.worst_cause().is_some() && of_period.all(|other| worst(other) <= worst(run))
 }
 
+/// Periods that the releases of a run lost which were later than the deadline: each its lateness in
+/// periods, and one that was missed, or later than its period, one. Many that are little later than
+/// the deadline outweigh no few that take whole cycles away.
+fn periods_lost(run: &Run, requirement: &Requirement) -> f64 {
+    let period_ns = run.setup.period_ns.unwrap_or(0);
+    let deadline_ns = requirement.deadline_ns(period_ns);
+    let late = run.outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > deadline_ns);
+    // Without a period each is one.
+    let periods = |lateness_ns: i64| (lateness_ns as f64 / period_ns as f64).min(1.0);
+    let lost = late.map(|bucket| bucket.count as f64 * periods(bucket.lowest_ns));
+    lost.sum::<f64>() + run.outcome.unknown() as f64
+}
+
+/// ", 91 % of the time lost", where a cause has another share of that than of the late wakes.
+fn of_time(cause: &BlamedCause, late: u64) -> String {
+    let share_of_wakes = cause.wakes as f64 / late.max(1) as f64;
+    match (cause.share_of_time - share_of_wakes).abs() >= SHARES_APART {
+        true => format!(", {} of the time lost", format::share(cause.share_of_time)),
+        false => String::new(),
+    }
+}
+
 /// What the other late wakes are booked to, with their counts: the next cause, what is unexplained,
-/// and the rest, for a page of few lines. Empty where `cause` covers half of them.
+/// what has no single cause, and the rest, for a page of few lines. Empty where `cause` covers half
+/// of them.
 fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
     if cause.wakes >= late.div_ceil(2) {
         return String::new();
     }
     let others = run.causes.iter().filter(|other| !std::ptr::eq(*other, cause));
-    let (unexplained, others): (Vec<_>, Vec<_>) = others.partition(|other| other.is_unexplained());
-    let unexplained = unexplained.iter().map(|other| other.wakes).fold(0, u64::saturating_add);
+    let others: Vec<_> = others.collect();
+    let wakes_of = |is_one: fn(&BlamedCause) -> bool| {
+        let ones = others.iter().filter(|other| is_one(other));
+        ones.map(|other| other.wakes).fold(0, u64::saturating_add)
+    };
+    let unexplained = wakes_of(BlamedCause::is_unexplained);
+    let of_several = wakes_of(BlamedCause::is_of_several);
+    let others = others.iter().filter(|other| !other.is_unexplained() && !other.is_of_several());
     // Of as many the one that took more time, which stands first.
-    let next = others.iter().rev().max_by_key(|other| other.wakes);
+    let next = others.rev().max_by_key(|other| other.wakes);
     let next = next.map_or((0, ""), |next| (next.wakes, next.name.as_str()));
-    let counted = [cause.wakes, next.0, unexplained].into_iter().fold(0, u64::saturating_add);
+    let counted = [cause.wakes, next.0, unexplained, of_several];
+    let counted = counted.into_iter().fold(0, u64::saturating_add);
     let words = [
         (next.0, format!(": {}", next.1)),
         (unexplained, " unexplained".to_owned()),
+        (of_several, " without a single cause".to_owned()),
         (late.saturating_sub(counted), " by other causes".to_owned()),
     ];
     let words = words.into_iter().filter(|(wakes, _)| *wakes > 0);
@@ -607,7 +636,7 @@ mod tests {
             wakes: *wakes,
             share_of_late: 0.5,
             share_between: (0.4, 0.6),
-            share_of_time: 0.5,
+            share_of_time: *wakes as f64 / late as f64,
             worst_ns: 300_000,
             confidence: 0.99,
             rule: "runs".to_owned(),
@@ -651,6 +680,18 @@ mod tests {
         let text = of_runs(&[rare])[0].text.replace('\u{a0}', " ");
         let rest = "µs; 9: normal-path of hog; 40 unexplained; 11 by other causes. Mend";
         assert!(text.starts_with("5 of 65 wakes ") && text.contains(rest), "{text}");
+        // No single one took a fifth of these: they are no other cause's.
+        let several = [causes[1], ("no-single-cause", 7, None), ("ipi", 2, None)];
+        let text = of_runs(&[blamed(plain(), 15, &several)])[0].text.replace('\u{a0}', " ");
+        let rest = "µs; 2: ipi of hog; 7 without a single cause; 1 by other causes. Mend";
+        assert!(text.contains(rest), "{text}");
+        // Few wakes that took most of the time.
+        let mut long = blamed(plain(), 66, &[("higher-priority", 18, None)]);
+        long.causes[0].share_of_time = 0.91;
+        let text = of_runs(&[long])[0].text.replace('\u{a0}', " ");
+        let shares = "18 of 66 wakes later than 40.0 µs: higher-priority of hog, worst 300 µs, \
+                      91 % of the time lost; 48 by other causes";
+        assert!(text.starts_with(shares), "{text}");
         let whole = advice[0].whole();
         assert!(
             whole.contains("worst 300")
@@ -729,6 +770,13 @@ mod tests {
         // Of as many the latest.
         let other = blamed(with_late(1_000_000, 400, 9_000), 12, &[("higher-priority", 9, None)]);
         let advice = cause(&[base, other], &[], &requirement, None).expect("recorded");
+        assert!(advice.text.contains("higher-priority of hog"), "{}", advice.text);
+        // One that misses releases loses more than one that is a little late more often.
+        let mut missed = with_late(1_000_000, 150, 6_000);
+        missed.name = "idle".to_owned();
+        let missed = blamed(missed, 66, &[("higher-priority", 18, None)]);
+        let late = blamed(with_late(1_000_000, 400, 150), 59, &[("host-or-firmware", 16, None)]);
+        let advice = cause(&[late, missed], &[], &requirement, None).expect("recorded");
         assert!(advice.text.contains("higher-priority of hog"), "{}", advice.text);
         // A setting that moves it has its command, and the loop's stands beside it.
         let moved = blamed(servo, 15, &[("ipi", 9, Some("isolation.isolcpus"))]);

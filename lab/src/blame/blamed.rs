@@ -593,6 +593,11 @@ impl BlamedCause {
         self.cause == CauseKind::Unexplained.word()
     }
 
+    /// Returns true where it is no cause: no single one took a fifth of these wakes' lateness.
+    pub fn is_of_several(&self) -> bool {
+        self.cause == CauseKind::NoSingle.word()
+    }
+
     /// Returns true where it is one of the machine, or time without an event: neither the normal
     /// path, nor what is not explained.
     pub fn is_known(&self) -> bool {

@@ -112,8 +112,8 @@ pub struct Loop<C: Clock = MachineClock> {
     finished: bool,
     /// The instant of its release 0; none before the first wait.
     first: Option<Instant>,
-    /// The CPU time of its thread then, and the time, ns.
-    from_ns: (u64, u64),
+    /// The CPU time of its thread then.
+    began: CpuTime,
     /// True where another loop of its thread ran then.
     is_second: bool,
     handle: LoopHandle,
@@ -192,7 +192,7 @@ impl<C: Clock> Loop<C> {
     #[cold]
     fn begin(&mut self) -> Instant {
         self.handle.shared.watched().arm(process::tid());
-        self.from_ns = cpu_and_time_ns();
+        self.began = CpuTime::now();
         self.handle.shared.has_begun.store(true, Ordering::Relaxed);
         self.is_second = THREADS_LOOPS.with_borrow(|loops| {
             loops.iter().any(|other| !Arc::ptr_eq(other, &self.handle.shared) && other.runs())
@@ -238,16 +238,14 @@ impl<C: Clock> Loop<C> {
     /// What throttling did to its thread up to now, a sentence.
     fn throttled(&self) -> Option<String> {
         self.first.filter(|_| is_real_time(self.policy()))?;
-        let (from_ns, now_ns) = (self.from_ns, cpu_and_time_ns());
-        let (used_ns, ran_ns) =
-            (now_ns.0.saturating_sub(from_ns.0), now_ns.1.saturating_sub(from_ns.1));
+        let (share, ran) = CpuTime::now().share_since(self.began);
         let taken = CpuTaken {
             cpu: affinity::current_cpu(),
-            share: used_ns as f64 / ran_ns.max(1) as f64,
+            share,
             period: Some(self.period),
             throttling: Machine::here().throttling,
         };
-        taken.stopped(Span::from_ns(ran_ns.cast_signed()))
+        taken.stopped(ran, &self.handle.counts())
     }
 
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
@@ -460,8 +458,10 @@ impl LoopBuilder {
     /// loop: then the first [`Loop::wait`] gives `None`.
     ///
     /// A period that leaves no time to sleep (below 5 µs, and below 20 µs on some machines) keeps
-    /// a real-time thread on its CPU: throttling (`kernel.sched_rt_runtime_us`) stops it for 50 ms
-    /// of each second, as [`Loop::warnings`] and the summary say.
+    /// a real-time thread on its CPU: throttling (`kernel.sched_rt_runtime_us`) stops it, for 50 ms
+    /// of each second where its limits are the defaults; from Linux 6.12 on only where another
+    /// thread waits for the CPU. Below 5 µs [`Loop::warnings`] of a pinned loop announce it; what
+    /// did happen, at any period, is in the summary alone.
     ///
     /// Threads that it starts from then on inherit its CPU (not its policy) and get what the loop
     /// leaves of it: start them before, or by [`spawn_elsewhere`](crate::spawn_elsewhere).
@@ -577,7 +577,7 @@ impl LoopBuilder {
             segments,
             finished: false,
             first: None,
-            from_ns: (0, 0),
+            began: CpuTime::default(),
             is_second: false,
             handle,
             recording,
@@ -744,9 +744,27 @@ const SECOND: &str = "another loop of its thread ran when it began: while one wa
                       releases of the other pass and are missed; give each a thread of its own, or \
                       make them tasks of one Executive";
 
-/// The CPU time of the calling thread, and the time, ns.
-fn cpu_and_time_ns() -> (u64, u64) {
-    (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic))
+/// The CPU time that a thread has used by an instant.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuTime {
+    used_ns: u64,
+    /// The instant, on CLOCK_MONOTONIC.
+    at_ns: u64,
+}
+
+impl CpuTime {
+    /// That of the calling thread, now.
+    fn now() -> Self {
+        Self { used_ns: now_ns(ClockId::ThreadCpu), at_ns: now_ns(ClockId::Monotonic) }
+    }
+
+    /// The share of a CPU that the thread has taken since `before`, in [0, 1], and how long ago
+    /// that is.
+    fn share_since(self, before: Self) -> (f64, Span) {
+        let used_ns = self.used_ns.saturating_sub(before.used_ns);
+        let ran_ns = self.at_ns.saturating_sub(before.at_ns);
+        (used_ns as f64 / ran_ns.max(1) as f64, Span::from_ns(ran_ns.cast_signed()))
+    }
 }
 
 fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> RunFacts {

@@ -7,6 +7,7 @@ use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Learned, WakePlan};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::rt_thread::spawn_elsewhere;
+use punctual_engine::safety::Throttling;
 use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
 use punctual_os::affinity;
@@ -156,34 +157,26 @@ fn a_loop_within_another_of_its_thread_warns_and_one_after_it_does_not() {
 }
 
 #[test]
-fn a_loop_that_never_sleeps_names_the_throttling_that_stopped_it() {
-    if !skip::need_native("real timing") {
-        return;
-    }
-    let cpus = affinity::get(0).expect("own");
-    let thread = RtThread::cpu(cpus.iter().last().expect("one at least"));
-    let thread = thread.wait(WaitPolicy::sleep()).lock_memory(false).hold_idle_states(false);
-    let mhz = Loop::builder(Period::from_ns(1_000).expect("in range")).phase(Phase::Zero);
-    // Where nothing stops real-time threads, or the clock is slow, there is no such loop.
-    let Ok(mut mhz) = mhz.thread(thread).start() else { return };
-    let Some(throttling) = Machine::here().throttling else { return };
-    let before = mhz.warnings().to_vec();
-    assert!(before.iter().any(|words| words.contains("100 % of CPU")), "{before:?}");
-    let from_ns = cpu_and_time_ns();
-    while now_ns(ClockId::Monotonic) < from_ns.1 + 1_500_000_000 {
-        assert!(mhz.wait().is_some());
-    }
-    let to_ns = cpu_and_time_ns();
-    let granted = is_real_time(mhz.policy());
-    let summary = mhz.finish();
-    let share = (to_ns.0 - from_ns.0) as f64 / (to_ns.1 - from_ns.1) as f64;
-    let names = summary.warnings.iter().any(|words| words.contains("it stood still"));
-    // Near the edges its own figure may be beyond.
-    if !granted || (throttling.share - share).abs() > 0.03 {
-        assert!(!names, "{share}: {summary}");
-    } else if (throttling.share - share).abs() < 0.01 {
-        assert!(names, "{share}: {summary}");
-    }
+fn throttling_is_judged_by_the_cpu_time_since_the_first_wait() {
+    // Its setup spun for 0.4 s before that.
+    let began = CpuTime { used_ns: 400_000_000, at_ns: 7_000_000_000 };
+    let now = |used_ms: u64, ran_ms: u64| CpuTime {
+        used_ns: began.used_ns + used_ms * 1_000_000,
+        at_ns: began.at_ns + ran_ms * 1_000_000,
+    };
+    let named = |used_ms, ran_ms| {
+        let (share, ran) = now(used_ms, ran_ms).share_since(began);
+        let (period, throttling) = (Period::from_ns(1_000), Throttling::of(950_000, 1_000_000));
+        let mut counts = Counts::default();
+        (counts.max, counts.missed) = (Some(Span::from_ms(49)), 50_000 * ran_ms / 1_000);
+        let stopped = CpuTaken { cpu: 1, share, period, throttling }.stopped(ran, &counts);
+        stopped.is_some_and(|words| words.contains("it stood still"))
+    };
+    // From 93 % on, and off its CPU for 35 ms at least of each second.
+    assert!(!named(1_859, 2_000) && named(1_861, 2_000));
+    assert!(named(1_929, 2_000) && !named(1_931, 2_000));
+    assert!(!named(949, 999) && named(950, 1_000));
+    assert_eq!(began.share_since(began), (0.0, Span::ZERO));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use punctual_os::Errno;
 use punctual_os::signal::MOST_STOPS;
 
 use crate::process::{SetupError, TaskError};
-use crate::session::Refusal;
+use crate::session::{Refusal, ways_out};
 use crate::spawn;
 
 pub use calendar::{CalendarError, LateUnit, UnitPlace};
@@ -294,9 +294,7 @@ impl fmt::Display for Error {
             }
             Kind::Refused(refused) => {
                 write!(f, "the kernel refused: {}", listed(refused))?;
-                // One is enough, the policy's first: its capability locks memory too.
-                let way_out = refused.iter().rev().find_map(Refusal::way_out);
-                way_out.map_or(Ok(()), |way_out| write!(f, ": {way_out}"))
+                ways_out(refused).map_or(Ok(()), |ways_out| write!(f, ": {ways_out}"))
             }
             Kind::Tasks(why) => why.fmt(f),
             Kind::Calendar(why) => why.fmt(f),

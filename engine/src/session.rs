@@ -57,9 +57,23 @@ pub struct Refusal {
     pub attempt: Attempt,
     /// The kernel's error.
     pub errno: Errno,
+    way_out: Option<WayOut>,
 }
 
 impl Refusal {
+    /// That of this request, to the calling thread, just now: what grants it depends on the rights
+    /// of that thread at present.
+    ///
+    /// # Real-time: setup only
+    pub fn new(attempt: Attempt, errno: Errno) -> Self {
+        Self::of(attempt, errno, &Rights::own())
+    }
+
+    /// The same, of a thread with these rights.
+    fn of(attempt: Attempt, errno: Errno, rights: &Rights) -> Self {
+        Self { attempt, errno, way_out: WayOut::of(attempt, errno, rights) }
+    }
+
     /// The kernel's error number.
     ///
     /// # Real-time: setup only
@@ -72,24 +86,31 @@ impl Refusal {
     ///
     /// # Real-time: setup only
     pub fn way_out(&self) -> Option<String> {
-        self.way_out_for(is_capable)
+        ways_out(std::slice::from_ref(self))
     }
+}
 
-    /// The same, of a thread that has these capabilities.
-    fn way_out_for(&self, is_capable: impl Fn(Capability) -> bool) -> Option<String> {
-        let right = match (self.attempt, self.errno) {
-            (Attempt::Scheduler(_), Errno::PERM) if is_capable(Capability::SysNice) => {
-                return Some(
-                    "a control group without real-time budget, a user namespace or a seccomp \
-                     filter forbids it: `punctual check` names it"
-                        .to_owned(),
-                );
-            }
-            (Attempt::Scheduler(policy), Errno::PERM) => {
-                Right::Limited(RaisedLimit::RealTime(u32::from(policy.priority()?)))
-            }
+/// What grants a request that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WayOut {
+    /// This right, which root has.
+    Granted(Right),
+    /// Limits and capabilities permit it already: what else forbids it has to go.
+    Forbidden,
+}
+
+impl WayOut {
+    /// That of a request which ended in this error, for a thread with these rights.
+    fn of(attempt: Attempt, errno: Errno, rights: &Rights) -> Option<Self> {
+        Some(Self::Granted(match (attempt, errno) {
+            (Attempt::Scheduler(policy), Errno::PERM) => match u32::from(policy.priority()?) {
+                priority if rights.sys_nice || priority <= rights.rtprio_limit => {
+                    return Some(Self::Forbidden);
+                }
+                priority => Right::Limited(RaisedLimit::RealTime(priority)),
+            },
             (Attempt::LockMemory, Errno::PERM | Errno::NOMEM | Errno::AGAIN)
-                if !is_capable(Capability::IpcLock) =>
+                if !rights.ipc_lock =>
             {
                 Right::Limited(RaisedLimit::LockMemory)
             }
@@ -97,10 +118,46 @@ impl Refusal {
                 Right::HoldIdleStates
             }
             _ => return None,
-        };
-        Some(format!("run it as root, or {right}"))
+        }))
     }
 }
+
+/// What grants all of these requests, each way out once; `None` where nothing is known to. Memory
+/// is locked by the capabilities that are given for a policy.
+///
+/// # Real-time: setup only
+pub(crate) fn ways_out(refused: &[Refusal]) -> Option<String> {
+    let mut rights: Vec<Right> = Vec::new();
+    for refusal in refused {
+        match refusal.way_out {
+            Some(WayOut::Granted(right)) if !rights.contains(&right) => rights.push(right),
+            _ => {}
+        }
+    }
+    let priority = |right: &Right| match right {
+        Right::Limited(RaisedLimit::RealTime(priority)) => Some(*priority),
+        _ => None,
+    };
+    // The highest covers the others.
+    let highest = rights.iter().filter_map(priority).max();
+    rights.retain(|right| match right {
+        Right::Limited(RaisedLimit::RealTime(_)) => priority(right) == highest,
+        Right::Limited(RaisedLimit::LockMemory) => highest.is_none(),
+        Right::HoldIdleStates => true,
+    });
+    let rights: Vec<String> = rights.iter().map(Right::to_string).collect();
+    let granted =
+        (!rights.is_empty()).then(|| format!("run it as root, or {}", rights.join("; and ")));
+    let is_forbidden = refused.iter().any(|refusal| refusal.way_out == Some(WayOut::Forbidden));
+    let forbidden = is_forbidden.then(|| FORBIDDEN.to_owned());
+    let ways_out: Vec<String> = granted.into_iter().chain(forbidden).collect();
+    (!ways_out.is_empty()).then(|| ways_out.join("; "))
+}
+
+/// Of a policy that limits and capabilities permit.
+const FORBIDDEN: &str = "limits and capabilities permit the policy, so a control group without \
+                         real-time budget (cpu.rt_runtime_us), a user namespace or a seccomp \
+                         filter forbids it: `punctual check` as the same user names it";
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -182,7 +239,7 @@ impl ProcessSession {
     pub fn ask(memory: bool, idle_states: bool) -> Self {
         let mut refused = Vec::new();
         let mut note = |attempt, answer: Result<(), Errno>| {
-            refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
+            refused.extend(answer.err().map(|errno| Refusal::new(attempt, errno)));
         };
         let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = Origin::here();
@@ -242,22 +299,41 @@ impl Drop for ProcessSession {
     }
 }
 
-/// A capability, by its bit in those of /proc/self/status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Capability {
-    IpcLock = 14,
-    SysNice = 23,
+/// The rights of the calling thread; none where they are unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rights {
+    /// CAP_SYS_NICE.
+    sys_nice: bool,
+    /// CAP_IPC_LOCK.
+    ipc_lock: bool,
+    /// RLIMIT_RTPRIO, the highest real-time priority without CAP_SYS_NICE.
+    rtprio_limit: u32,
 }
 
-/// Returns true where the first thread of the process has it; false where that is unknown.
-fn is_capable(capability: Capability) -> bool {
-    let effective = own_status("CapEff:").and_then(|set| u64::from_str_radix(&set, 16).ok());
-    effective.is_some_and(|set| set >> capability as u32 & 1 == 1)
+impl Rights {
+    fn own() -> Self {
+        let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        Self::read(&own_status("CapEff:").unwrap_or_default(), &limits)
+    }
+
+    /// From a set of capabilities, as digits, and the text of /proc/self/limits.
+    fn read(effective: &str, limits: &str) -> Self {
+        // As linux/capability.h counts them.
+        let set = u64::from_str_radix(effective, 16).unwrap_or(0);
+        let [ipc_lock, sys_nice] = [14, 23].map(|bit| set >> bit & 1 == 1);
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
+        let soft = limit.and_then(|limit| limit.split_whitespace().next());
+        let rtprio_limit = match soft {
+            Some("unlimited") => u32::MAX,
+            soft => soft.and_then(|soft| soft.parse().ok()).unwrap_or(0),
+        };
+        Self { sys_nice, ipc_lock, rtprio_limit }
+    }
 }
 
-/// A field of /proc/self/status.
+/// A field of the calling thread's status(5) in /proc.
 fn own_status(name: &str) -> Option<String> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let field = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(field.trim().to_owned())
 }
@@ -267,7 +343,7 @@ fn own_status(name: &str) -> Option<String> {
 /// session.
 fn lock_memory() -> Result<Locked, Errno> {
     let before = own_status("VmLck:").is_some_and(|size| size != "0 kB");
-    if !is_capable(Capability::IpcLock) && memory::lock_limit_bytes()?.is_some() {
+    if !Rights::own().ipc_lock && memory::lock_limit_bytes()?.is_some() {
         return Err(Errno::NOMEM);
     }
     memory::lock_all().map(|()| Locked { before })
@@ -348,7 +424,7 @@ impl ThreadSession {
         SESSIONS.with_borrow_mut(|sessions| sessions.push((number, Found::now())));
         let mut refused = Vec::new();
         let mut ask = |attempt, answer: Result<(), Errno>| {
-            refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
+            refused.extend(answer.err().map(|errno| Refusal::new(attempt, errno)));
         };
         if let Some(cpu) = cpu {
             ask(Attempt::Affinity(cpu), affinity::set(0, &CpuMask::one(cpu)));
@@ -498,30 +574,72 @@ mod tests {
         assert_eq!(refused[0].attempt, Attempt::Affinity(affinity::CPUS_MAX - 1));
     }
 
+    const NONE: Rights = Rights { sys_nice: false, ipc_lock: false, rtprio_limit: 0 };
+    const FIFO: Attempt = Attempt::Scheduler(SchedPolicy::Fifo(90));
+
     #[test]
     fn a_refusal_names_what_grants_it() {
-        let refusal = |attempt, errno| Refusal { attempt, errno };
-        let way_out = |refusal: Refusal| refusal.way_out_for(|_| false).expect("known");
-        let fifo = refusal(Attempt::Scheduler(SchedPolicy::Fifo(90)), Errno::PERM);
+        let way_out = |attempt, errno, rights| Refusal::of(attempt, errno, &rights).way_out();
+        let known = |attempt, errno| way_out(attempt, errno, NONE).expect("known");
         for words in ["as root", "setcap", "limits.d", "rtprio 90", "LimitRTPRIO=90"] {
-            assert!(way_out(fifo).contains(words), "{words}");
+            assert!(known(FIFO, Errno::PERM).contains(words), "{words}");
         }
         // Who may, and was refused, is not sent for the same right again.
-        let forbidden = fifo.way_out_for(|_| true).expect("known");
-        assert!(!forbidden.contains("setcap") && forbidden.contains("control group"));
-        let memory = refusal(Attempt::LockMemory, Errno::NOMEM);
-        assert!(way_out(memory).contains("memlock unlimited"));
-        assert_eq!(memory.way_out_for(|_| true), None, "there is too little");
-        assert!(way_out(refusal(Attempt::HoldIdleStates, Errno::ACCES)).contains("udev"));
-        assert_eq!(refusal(Attempt::HoldIdleStates, Errno::NOENT).way_out(), None);
-        assert_eq!(refusal(Attempt::Affinity(7), Errno::INVAL).way_out(), None);
-        let strict = Error::from(Kind::Refused(vec![refusal(Attempt::TimerSlack, Errno::INVAL)]));
-        assert_eq!(strict.to_string(), "the kernel refused: timer slack of 1 ns (EINVAL)");
-        if !is_capable(Capability::SysNice) {
-            let strict = Error::from(Kind::Refused(vec![memory, fifo])).to_string();
-            assert!(strict.contains("SCHED_FIFO 90 (EPERM): run it as root, or "), "{strict}");
-            assert!(strict.contains("rtprio") && !strict.contains("memlock"), "{strict}");
+        let limited = Rights { rtprio_limit: 90, ..NONE };
+        for rights in [Rights { sys_nice: true, ..NONE }, limited] {
+            let forbidden = way_out(FIFO, Errno::PERM, rights).expect("known");
+            assert!(!forbidden.contains("setcap") && !forbidden.contains("root"), "{forbidden}");
+            assert!(forbidden.contains("control group") && forbidden.contains("cpu.rt_runtime_us"));
         }
+        let below = Rights { rtprio_limit: 89, ..NONE };
+        assert_eq!(way_out(FIFO, Errno::PERM, below), way_out(FIFO, Errno::PERM, NONE));
+        let memory = Attempt::LockMemory;
+        assert!(known(memory, Errno::NOMEM).contains("memlock unlimited"));
+        let capable = Rights { ipc_lock: true, ..NONE };
+        assert_eq!(way_out(memory, Errno::NOMEM, capable), None, "there is too little");
+        assert!(known(Attempt::HoldIdleStates, Errno::ACCES).contains("udev"));
+        assert_eq!(way_out(Attempt::HoldIdleStates, Errno::NOENT, NONE), None);
+        assert_eq!(way_out(Attempt::Affinity(7), Errno::INVAL, NONE), None);
+    }
+
+    #[test]
+    fn a_strict_start_names_each_way_out_once() {
+        let refused = |attempts: &[(Attempt, Errno)], rights: &Rights| {
+            let refusal = |(attempt, errno): &(_, _)| Refusal::of(*attempt, *errno, rights);
+            Error::from(Kind::Refused(attempts.iter().map(refusal).collect())).to_string()
+        };
+        let slack = (Attempt::TimerSlack, Errno::INVAL);
+        assert_eq!(refused(&[slack], &NONE), "the kernel refused: timer slack of 1 ns (EINVAL)");
+        let memory = (Attempt::LockMemory, Errno::NOMEM);
+        let idle_states = (Attempt::HoldIdleStates, Errno::ACCES);
+        let nice = Rights { sys_nice: true, ..NONE };
+        let without_policy = refused(&[memory, idle_states], &nice);
+        for words in ["hold idle states off (EACCES): run it as root, or ", "memlock", "udev"] {
+            assert!(without_policy.contains(words), "{words}: {without_policy}");
+        }
+        // The line of setcap has memory's capability too.
+        let lower = (Attempt::Scheduler(SchedPolicy::Fifo(80)), Errno::PERM);
+        let everything = refused(&[memory, idle_states, (FIFO, Errno::PERM), lower], &NONE);
+        for (words, times) in [("as root", 1), ("setcap", 1), ("rtprio 90", 1), ("memlock", 0)] {
+            assert_eq!(everything.matches(words).count(), times, "{words}: {everything}");
+        }
+        assert!(everything.contains("udev"), "{everything}");
+        // A control group's budget locks no memory.
+        let forbidden = refused(&[memory, (FIFO, Errno::PERM)], &nice);
+        assert!(forbidden.contains("memlock") && forbidden.contains("; limits and capabilities"));
+    }
+
+    #[test]
+    fn rights_are_those_of_the_thread_at_the_refusal() {
+        let limits = "Max nice priority         0                    0                    \n\
+                      Max realtime priority     95                   98                   \n";
+        let some = Rights { sys_nice: true, ipc_lock: false, rtprio_limit: 95 };
+        assert_eq!(Rights::read("0000000000800000", limits), some);
+        assert_eq!(Rights::read("4000", ""), Rights { ipc_lock: true, ..NONE });
+        let unlimited = Rights { rtprio_limit: u32::MAX, ..NONE };
+        assert_eq!(Rights::read("", "Max realtime priority     unlimited  unlimited\n"), unlimited);
+        let refusal = Refusal::new(Attempt::HoldIdleStates, Errno::ACCES);
+        assert_eq!(refusal.way_out, Some(WayOut::Granted(Right::HoldIdleStates)));
     }
 
     #[test]

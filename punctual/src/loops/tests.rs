@@ -8,8 +8,10 @@ use punctual_core::wait::{Learned, WakePlan};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::rt_thread::spawn_elsewhere;
 use punctual_engine::safety::Throttling;
+use punctual_engine::session::Attempt;
 use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
+use punctual_os::Errno;
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
@@ -124,16 +126,14 @@ fn a_wait_that_learns_has_learned_before_the_first_cycle() {
 
 #[test]
 fn what_is_refused_stands_in_the_summary_with_its_way_out() {
-    // Root is refused nothing here, and anybody else is.
-    let thread = RtThread::any().wait(WaitPolicy::sleep());
-    let builder = Loop::builder(Period::hz(1_000).expect("in range")).phase(Phase::Zero);
-    let summary = builder.thread(thread).start().expect("a loop").finish();
+    let mut summary = sleeping(1_000).start().expect("a loop").finish();
+    let absent = Refusal::new(Attempt::Affinity(4_000), Errno::INVAL);
+    summary.refused = vec![Refusal::new(Attempt::HoldIdleStates, Errno::ACCES), absent];
     let text = summary.to_string();
-    for refusal in &summary.refused {
-        let way_out = refusal.way_out().map_or(String::new(), |way_out| format!(": {way_out}"));
-        let line = format!("\nrefused by the kernel: {refusal}{way_out}");
-        assert!(text.contains(&line), "{text}");
-    }
+    let idle_states = "\nrefused by the kernel: hold idle states off (EACCES): run it as root, or \
+                       give a group the right: ";
+    assert!(text.contains(idle_states), "{text}");
+    assert!(text.ends_with("\nrefused by the kernel: pin to CPU 4000 (EINVAL)"), "{text}");
 }
 
 #[test]

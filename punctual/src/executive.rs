@@ -11,6 +11,7 @@ mod builder;
 mod ending;
 mod handle;
 mod idle;
+mod inline;
 mod lane;
 mod process;
 mod run;

@@ -32,6 +32,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 
 use super::bodies::{Bodies, Ranked};
 use super::idle::{Filling, Idle};
+use super::inline::InlineTask;
 use super::run::Run;
 use super::shared::IDLE;
 use super::work::Body;
@@ -151,12 +152,16 @@ impl<'env> Lane<'env> {
         &self.plan
     }
 
-    /// The tasks of its table that it runs itself, by name, and whether each has a budget.
-    pub(super) fn inline_budgets(&self) -> Vec<(String, bool)> {
+    /// The tasks of its table that it runs itself.
+    pub(super) fn inline_tasks(&self) -> Vec<InlineTask> {
         let tasks = self.plan.tasks();
         let ranks = self.ranks[self.ranks.len() - tasks..].iter().enumerate();
         let inline = ranks.filter(|(_, rank)| matches!(rank.body, Ranked::Here(_)));
-        inline.map(|(at, rank)| (rank.name.clone(), self.plan.budget_ns(at).is_some())).collect()
+        let inline = inline.map(|(at, rank)| {
+            let has_budget = self.plan.budget_ns(at).is_some();
+            InlineTask::new(&rank.name, self.plan.period(at), has_budget)
+        });
+        inline.collect()
     }
 
     /// The calendar, and the time before each unit in which nothing else runs.

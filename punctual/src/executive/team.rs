@@ -20,7 +20,7 @@ use punctual_engine::duration::span;
 use punctual_engine::error::Error;
 use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside, watch};
-use punctual_engine::outcome::{End, Samples, Stats};
+use punctual_engine::outcome::{End, Samples};
 use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Over, Stop, Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
@@ -33,6 +33,7 @@ use punctual_os::affinity::CpuMask;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::handle::Handle;
+use super::inline;
 use super::lane::{EndedLoop, Lane, LoopEnd};
 use super::run::Run;
 use super::shared::{Closing, IDLE, RunState, Shared};
@@ -103,7 +104,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
             aside: aside(&cpus.collect::<Vec<u32>>()),
             done: AtomicBool::new(false),
         };
-        let budgets: Vec<_> = lanes.iter().map(Lane::inline_budgets).collect();
+        let inline: Vec<_> = lanes.iter().map(Lane::inline_tasks).collect();
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
         let common = common_period(&periods).unwrap_or(IDLE);
         let shortest = periods.iter().copied().chain(threads.iter().map(ThreadTask::period)).min();
@@ -120,7 +121,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
         drop(closing);
         let samples = recording.and_then(LoopRecording::finish);
         let summary = summary(run, ends, (&threads, &blocks), samples).map(|mut summary| {
-            let unjudged = budgets.iter().filter_map(|inline| unjudged(inline, &summary.tasks));
+            let unjudged = inline.iter().filter_map(|lane| inline::unjudged(lane, &summary.tasks));
             summary.warnings.extend(unjudged);
             summary
         });
@@ -192,33 +193,6 @@ fn summary<C: Clock + Clone + Send>(
         moves: 0,
         wait,
         processes,
-    })
-}
-
-/// A sentence where tasks of a loop missed releases, and others of it have no budget by which it
-/// could be seen that they took long.
-fn unjudged(inline: &[(String, bool)], tasks: &[Stats]) -> Option<String> {
-    let has_missed =
-        |name: &str| tasks.iter().any(|task| task.name == name && task.counts.missed > 0);
-    let names = |tasks: Vec<&str>| match tasks[..] {
-        [first, second, third, _, ..] => format!("{first}, {second}, {third} and others"),
-        _ => tasks.join(", "),
-    };
-    let missed: Vec<&str> =
-        inline.iter().map(|(name, _)| name.as_str()).filter(|name| has_missed(name)).collect();
-    let without: Vec<&str> = inline
-        .iter()
-        .filter(|(name, has_budget)| !has_budget && missed.iter().any(|other| other != name))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    (!without.is_empty()).then(|| {
-        format!(
-            "releases of {} were missed, and no budget is known of {}: a task that takes long or \
-             blocks keeps all others of its loop waiting; give each a budget, and longer cycles \
-             are counted, or one that blocks a thread or a process of its own",
-            names(missed),
-            names(without)
-        )
     })
 }
 

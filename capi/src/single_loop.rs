@@ -24,12 +24,12 @@ enum AnyLoop {
     Followed(Loop<FollowedClock>),
 }
 
-/// Evaluates `$result` with the loop of either clock as `$own`.
+/// Evaluates `$result` with the loop of either clock as `$running`.
 macro_rules! on_either {
-    ($any:expr, $own:ident => $result:expr) => {
+    ($any:expr, $running:ident => $result:expr) => {
         match $any {
-            AnyLoop::Machine($own) => $result,
-            AnyLoop::Followed($own) => $result,
+            AnyLoop::Machine($running) => $result,
+            AnyLoop::Followed($running) => $result,
         }
     };
 }
@@ -122,16 +122,17 @@ impl SingleLoop {
                 builder.start_on(clock).map(AnyLoop::Followed)
             }
         };
-        let own = started.map_err(|why| Failure::of(&why))?;
-        let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
-        let refused: Vec<String> = [Some(refused), unusable]
+        let running = started.map_err(|why| Failure::of(&why))?;
+        let (handle, refusals, phase_ns) = on_either!(&running, running => {
+            (running.handle(), listed(running.refused()), running.phase_ns())
+        });
+        let refused: Vec<String> = [Some(refusals), unusable]
             .into_iter()
             .flatten()
             .filter(|text| !text.is_empty())
             .collect();
         let (origin, refused) = (Origin::here(), refused.join("; "));
-        let phase_ns = on_either!(&own, own => own.phase_ns());
-        let own = ThreadBound::new(Own { running: Some(own), summary: None, phase_ns });
+        let own = ThreadBound::new(Own { running: Some(running), summary: None, phase_ns });
         Ok(Self { origin, own, handle, period, refused })
     }
 

@@ -739,7 +739,7 @@ impl Recorded {
             session: report.envelope.session.clone(),
             events_recorded: report
                 .body
-                .events()
+                .blame_recording()
                 .map(BlameRecording::is_in_figures)
                 .or_else(|| report.body.loops().map(|_| false)),
             stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
@@ -1039,12 +1039,12 @@ mod tests {
     use super::*;
     use crate::program::PROGRAM;
 
-    /// A result of `check`, while which events were recorded or not.
     fn recording(is_recorded: bool, place: RecordedWhere) -> BlameRecording {
         let (price, evidence) = (None, None);
         BlameRecording { is_recorded, why_not: None, is_asked: true, place, price, evidence }
     }
 
+    /// A result of `check`, while which events were recorded or not.
     fn result(recorded: Option<(bool, RecordedWhere)>) -> Recorded {
         let blame = recorded.map(|(is_recorded, place)| recording(is_recorded, place));
         let loops = LoopsBody { blame, ..LoopsBody::default() };

@@ -169,7 +169,7 @@ pub(crate) struct RecordedData {
     /// The runs that were read.
     runs: Vec<Run>,
     /// The recording of the kernel's events beside them, where one was to be made.
-    events: Option<BlameRecording>,
+    blame_recording: Option<BlameRecording>,
     /// The question that they were recorded for, where that is known.
     question: Option<QuestionSpec>,
     /// The warnings without which the figures mislead, which are among those of `envelope`.
@@ -182,7 +182,7 @@ impl RecordedData {
         Self {
             envelope: Envelope::of(PROGRAM, "analyse"),
             runs: Vec::new(),
-            events: None,
+            blame_recording: None,
             question: None,
             caveats: Vec::new(),
         }
@@ -235,7 +235,7 @@ impl RecordedData {
             self.envelope.incomplete = true;
             self.envelope.ended_by = ended_by.or(self.envelope.ended_by);
         }
-        self.events = stored.report.body.events().cloned();
+        self.blame_recording = stored.report.body.blame_recording().cloned();
         self.question = self.question.take().or_else(|| question_of(&stored.report));
     }
 
@@ -244,7 +244,7 @@ impl RecordedData {
     /// # Errors
     /// The question is about other data, or is to decide and has no answer.
     pub(crate) fn judged(self, args: &ReportArgs, wanted: &QuestionArgs) -> Result<Report> {
-        let Self { mut envelope, runs, events, question, .. } = self;
+        let Self { mut envelope, runs, blame_recording, question, .. } = self;
         wanted.suits(&runs).map_err(|why| anyhow!(why))?;
         let spec = wanted.spec().or(question);
         let judged = report::of_first_wait(&runs);
@@ -275,7 +275,7 @@ impl RecordedData {
             }
             envelope.verdict.judge_answers(&judged.verdicts);
         }
-        let body = RecordedBody { judged, blame: events, compare: None };
+        let body = RecordedBody { judged, blame: blame_recording, compare: None };
         Ok(Report { envelope, body: Body::Recorded(body) })
     }
 
@@ -438,7 +438,7 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     }
     let spec = question_of(report);
     let mut read = RecordedData::new();
-    read.events = report.body.events().cloned();
+    read.blame_recording = report.body.blame_recording().cloned();
     let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope.clone();
     read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
     unused_samples.into_iter().for_each(|why| read.add_caveat(why));

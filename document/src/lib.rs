@@ -360,7 +360,7 @@ impl Figure {
         Self::described(id, chart, String::new())
     }
 
-    /// A plot that stays as it is, and what is told of it where there are no pictures.
+    /// A plot that stays as it is, and the words for it where there are no pictures.
     pub fn described(id: String, chart: Chart, brief: String) -> Block {
         let title = chart.title.clone();
         let (data, behind) = (None, Vec::new());

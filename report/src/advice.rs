@@ -706,12 +706,12 @@ mod tests {
         let expected = "softirq of hog, worst 300 µs; 9.00 ms: higher-priority of hog; 9: normal";
         assert!(text.contains(expected), "{text}");
         // That of the worst of all stands behind it.
-        let mut told = blamed(with_late(1_000_000, 3, 9_000), 15, &causes);
-        (told.causes[2].is_of_latest, told.causes[2].worst_ns) = (true, 9_000_000);
-        told.outcome.worst[0].cause = Some("higher-priority of hog".to_owned());
-        assert!(!of_runs(&[told.clone()])[0].text.contains("9.00 ms"));
+        let mut latest = blamed(with_late(1_000_000, 3, 9_000), 15, &causes);
+        (latest.causes[2].is_of_latest, latest.causes[2].worst_ns) = (true, 9_000_000);
+        latest.outcome.worst[0].cause = Some("higher-priority of hog".to_owned());
+        assert!(!of_runs(&[latest.clone()])[0].text.contains("9.00 ms"));
         let later = with_late(1_000_000, 3, 20_000);
-        assert!(of_runs(&[told, later])[0].text.contains("9.00 ms"));
+        assert!(of_runs(&[latest, later])[0].text.contains("9.00 ms"));
         let few = of_runs(&[blamed(plain(), 9, &causes)]);
         let sure = "are too few to be sure why; so far 5 of 9: softirq of hog";
         assert!(few[0].text.ends_with(sure), "{few:?}");

@@ -290,7 +290,7 @@ impl Body {
     }
 
     /// The recording of the kernel's events beside its runs, where one was to be made.
-    pub fn events(&self) -> Option<&BlameRecording> {
+    pub fn blame_recording(&self) -> Option<&BlameRecording> {
         match self {
             Self::Recorded(recorded) => recorded.blame.as_ref(),
             _ => self.loops()?.blame.as_ref(),

@@ -71,7 +71,7 @@ impl Comparison {
         worse
     }
 
-    /// Each run of which it cannot be told whether it is worse, with its sentence.
+    /// Each run of which it is not known whether it is worse, with its sentence.
     pub fn open(&self) -> impl Iterator<Item = (About, String)> {
         let open = self.runs().filter(|(_, run)| run.is_open());
         open.map(|(about, run)| (about, run_words(run)))

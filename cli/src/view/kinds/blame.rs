@@ -163,12 +163,12 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
 
 /// The recording of causes beside loops and its price, in a line; `None` in results without one.
 pub(super) fn recorded(report: &Report) -> Option<String> {
-    Some(recording(report.body.events()?, "its worst releases have no cause"))
+    Some(recording(report.body.blame_recording()?, "its worst releases have no cause"))
 }
 
 /// The same as a caveat. One that ended early says that, and not what it has not come to.
 pub(in crate::view) fn recorded_caveat(report: &Report) -> Option<String> {
-    let is_recorded = report.body.events()?.why_not.is_none();
+    let is_recorded = report.body.blame_recording()?.why_not.is_none();
     recorded(report).filter(|_| is_recorded || !report.envelope.incomplete)
 }
 

@@ -263,10 +263,7 @@ impl Overall {
     /// Leaves open, whatever the question, what has no cycle that counts in any run: nothing
     /// failed, and nothing holds.
     pub fn judge_measured(&mut self, runs: &[Run]) {
-        // Another program's file without a stall is a good one, and has no cycles.
-        let is_empty =
-            |run: &Run| run.outcome.lateness.count() == 0 && run.outcome.imported.is_none();
-        if runs.iter().all(is_empty) {
+        if runs.iter().all(Run::is_empty) {
             self.leave_open(About::Unmeasured, UNMEASURED.to_owned());
         }
     }

@@ -236,6 +236,16 @@ impl Envelope {
         }
     }
 
+    /// The time at which it began, to the second: "2026-11-22 21:41:07 UTC"; as it was written
+    /// where that is not in UTC, and `None` where it is not known.
+    pub fn started(&self) -> Option<String> {
+        let at = self.started_at.as_deref()?;
+        Some(match (at.get(..19), at.ends_with('Z')) {
+            (Some(second), true) => second.replace('T', " ") + " UTC",
+            _ => at.to_owned(),
+        })
+    }
+
     /// Returns true where a signal interrupted it: that alone explains what it lacks.
     pub fn is_interrupted(&self) -> bool {
         matches!(self.ended_by, Some(EndedBy::Interrupt | EndedBy::Terminate | EndedBy::HangUp))

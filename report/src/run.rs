@@ -289,7 +289,7 @@ pub struct RunBlame {
     /// lost.
     #[serde(default)]
     pub unseen: Option<BlamedLoss>,
-    /// Late wakes that are still wanted for shares to be told; null where there are enough.
+    /// Late wakes that shares still need; null where there are enough.
     pub wanted: Option<u64>,
     /// The latest wakes as cycles of the run, the latest first; at most 200.
     pub cycles: Vec<BlamedCycle>,
@@ -382,9 +382,10 @@ impl Run {
         Some(self.outcome.cycles).filter(|cycles| *cycles > 0 || !is_unknown)
     }
 
-    /// Returns true where nothing was measured; data of other programs may be without cycles.
+    /// Returns true where nothing was measured: it has no cycle that counts, whatever it missed.
+    /// Another program's file without a stall is a good one, and has no cycles.
     pub fn is_empty(&self) -> bool {
-        self.outcome.releases() == 0 && self.outcome.imported.is_none()
+        self.outcome.lateness_ns.max.is_none() && self.outcome.imported.is_none()
     }
 
     /// The same run with its causes. `wake_at` gives the wake that one of its worst releases waited
@@ -717,6 +718,25 @@ mod tests {
         stored.as_object_mut().and_then(|fields| fields.remove("notes"));
         let before: Load = serde_json::from_value(stored).expect("a result of before");
         assert_eq!(before.notes(), ["a; b; c"]);
+    }
+
+    #[test]
+    fn releases_that_were_missed_are_no_cycle_that_counts() {
+        use punctual_analysis::recording::{Recording, RecordingConfig};
+        use punctual_core::sample::Sample;
+        let empty = |samples: &[Sample]| {
+            let mut recording = Recording::new(RecordingConfig::default());
+            recording.extend(samples);
+            let figures = recording.finish_with(5, 0);
+            assert!(figures.releases() >= 5, "all of them count as releases");
+            let run = Run::recorded("idle".to_owned(), Setup::default(), figures);
+            let mut verdict = crate::judge(&[], &[], false, crate::UndecidedAs::Itself);
+            verdict.judge_measured(std::slice::from_ref(&run));
+            assert_eq!(verdict.is_undecided(), run.is_empty(), "the verdict knows it too");
+            run.is_empty()
+        };
+        assert!(empty(&[]));
+        assert!(!empty(&[Sample::default()]));
     }
 
     #[test]

@@ -144,25 +144,22 @@ fn kernel(stored: &Stored) -> Option<String> {
     Some(format!("Linux {}", machine.kernel.kernel.value()?))
 }
 
-/// The time at which a result began, to the second.
+/// The time at which a result began.
 fn started(stored: &Stored) -> Option<String> {
-    Some(format!("{} UTC", started_at(stored)?.replace('T', " ")))
+    stored.report.envelope.started()
 }
 
-/// The times at which two results began, in the fewest words: labels stand inside sentences.
+/// The times at which two results began, in the fewest words: labels stand inside sentences. `None`
+/// where one is not known, or not in UTC.
 fn times_apart(stored: &[Stored]) -> Option<Vec<String>> {
-    let at: Vec<&str> = stored.iter().map(started_at).collect::<Option<_>>()?;
+    let at: Vec<String> = stored.iter().map(started).collect::<Option<_>>()?;
+    let at: Vec<&str> = at.iter().map(|at| at.strip_suffix(" UTC")).collect::<Option<_>>()?;
     let differ = |end: usize| at[0].get(..end) != at[1].get(..end);
     let (day, minute) = (10, 16);
     let from = if differ(day) { 0 } else { day + 1 };
     let to = if differ(minute) { minute } else { at[0].len() };
-    let time = |at: &&str| Some(format!("{} UTC", at.get(from..to)?.replace('T', " ")));
+    let time = |at: &&str| Some(format!("{} UTC", at.get(from..to)?));
     at.iter().map(time).collect()
-}
-
-/// The begin of a result, to the second; `None` where it is not known, or not in UTC.
-fn started_at(stored: &Stored) -> Option<&str> {
-    stored.report.envelope.started_at.as_ref().filter(|at| at.ends_with('Z'))?.get(..19)
 }
 
 /// The runs that are drawn, and what is left out.

@@ -166,7 +166,7 @@ fn without_any_run(page: &Page) -> Table {
 }
 
 fn started(report: &Report) -> String {
-    report.envelope.started_at.as_deref().map_or_else(|| "-".to_owned(), verdict::second)
+    report.envelope.started().unwrap_or_else(|| "-".to_owned())
 }
 
 /// The answer of a result to its question, for loops of the run's period: "no".

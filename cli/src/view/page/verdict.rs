@@ -46,8 +46,7 @@ pub(super) fn heading(page: &Page) -> String {
 /// Where a result comes from, behind its name where it is one of several.
 pub(super) fn origin(shown: &Shown, named: bool) -> Origin {
     let envelope = &shown.report.envelope;
-    let started = envelope.started_at.as_deref().map(second);
-    let started = started.unwrap_or_else(|| "at an unknown time".to_owned());
+    let started = envelope.started().unwrap_or_else(|| "at an unknown time".to_owned());
     let cpu = envelope
         .choice
         .as_ref()
@@ -58,14 +57,6 @@ pub(super) fn origin(shown: &Shown, named: bool) -> Origin {
         text: format!("{} · {started} · {machine}{cpu}", envelope.experiment),
         place: shown.place.clone(),
         caveat: incomplete(&shown.report),
-    }
-}
-
-/// A time of day, UTC, to the second.
-pub(super) fn second(at: &str) -> String {
-    match (at.get(..19), at.ends_with('Z')) {
-        (Some(second), true) => second.replace('T', " ") + " UTC",
-        _ => at.to_owned(),
     }
 }
 

@@ -193,12 +193,18 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
 
 /// The last run of each result under load, or without, as far as it has data: result and run.
 pub(crate) fn last_runs(results: &[Shown], loaded: bool) -> Vec<(usize, usize)> {
-    let last_run = |(result, shown): (usize, &Shown)| {
-        let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
-        let run = shown.report.body.runs().iter().rposition(fits)?;
-        Some((result, run))
-    };
-    results.iter().enumerate().filter_map(last_run).collect()
+    let run = |shown: &Shown| last_run(shown.report.body.runs(), loaded);
+    let runs = results.iter().enumerate();
+    runs.filter_map(|(result, shown)| Some((result, run(shown)?))).collect()
+}
+
+/// The last of runs under load, or without, which has data. Where it can be, one of the way to wait
+/// of the first run: that of another, as of the library's loop, is not to be held against it.
+fn last_run(runs: &[Run], loaded: bool) -> Option<usize> {
+    let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
+    let first = runs.first().and_then(|run| run.setup.wait.as_ref());
+    let is_like_first = |run: &Run| fits(run) && run.setup.wait.as_ref() == first;
+    runs.iter().rposition(is_like_first).or_else(|| runs.iter().rposition(fits))
 }
 
 /// Results by what one in 1000 wakes was later than, and by their worst, of the runs that an
@@ -375,10 +381,31 @@ pub(super) fn times(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
 mod tests {
     use std::path::PathBuf;
 
-    use punctual_report::CheckBody;
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
+    use punctual_report::{CheckBody, Setup};
 
     use super::*;
     use crate::program::PROGRAM;
+
+    #[test]
+    fn a_loop_that_waits_in_another_way_stands_for_no_result() {
+        let run = |wait: &str, load: &[&str]| {
+            let mut recording = Recording::new(RecordingConfig::default());
+            recording.push(&Sample::default());
+            let setup = Setup {
+                wait: Some(wait.to_owned()),
+                load: load.iter().map(|load| (*load).to_owned()).collect(),
+                ..Setup::default()
+            };
+            Run::recorded(wait.to_owned(), setup, recording.finish(0))
+        };
+        let runs = [run("sleep", &[]), run("sleep", &["cpu"]), run("adaptive", &[])];
+        assert_eq!([false, true].map(|loaded| last_run(&runs, loaded)), [Some(0), Some(1)]);
+        let waits = [run("sleep", &[]), run("hop", &[]), run("hop", &["cpu"])];
+        assert_eq!([false, true].map(|loaded| last_run(&waits, loaded)), [Some(0), Some(2)]);
+        assert_eq!(last_run(&waits[..2], true), None);
+    }
 
     #[test]
     fn a_name_that_nobody_gave_tells_no_results_apart() {

@@ -48,7 +48,8 @@ pub struct CsvFile<'r> {
 impl<'r> CsvFile<'r> {
     /// A reader of one column. Instants need the nominal period.
     ///
-    /// The kind of the column is its name where that says so (`instant`, `lateness`); any other
+    /// The kind of the column is its name where that says so (`instant`, `lateness`, and what
+    /// begins with one of them and `_`, as `lateness_ns`); any other
     /// name is a column of a header, and is instants when a period is given, lateness otherwise.
     ///
     /// # Errors
@@ -748,16 +749,23 @@ impl ColumnSpec {
 
     /// Returns true where the name itself determines the kind of the column.
     pub fn tells_kind(&self) -> bool {
-        self.is_named("instant") || self.is_named("lateness")
+        self.says("instant") || self.says("lateness")
     }
 
     /// The kind of the column: its name decides; any other name is instants when there is a period.
     pub fn kind(&self, has_period: bool) -> ColumnKind {
-        if self.is_named("instant") || (has_period && !self.is_named("lateness")) {
+        if self.says("instant") || (has_period && !self.says("lateness")) {
             ColumnKind::Instant
         } else {
             ColumnKind::Lateness
         }
+    }
+
+    /// Returns true where its name is this word, or begins with it and `_`, as `lateness_ns` of an
+    /// export does.
+    fn says(&self, kind: &str) -> bool {
+        let word = self.name.split_once('_').map_or(self.name.as_str(), |(word, _)| word);
+        word.eq_ignore_ascii_case(kind)
     }
 
     /// Returns true where a field of a header is this column's: ignoring case and surrounding
@@ -1020,6 +1028,11 @@ mod tests {
         let kind = |text, has_period| ColumnSpec::parse(text).unwrap().kind(has_period);
         assert_eq!(kind("Instant:ns", false), ColumnKind::Instant);
         assert_eq!(kind("lateness:ns", true), ColumnKind::Lateness);
+        // The header of an export, and the same of others.
+        assert_eq!(kind("lateness_ns:ns", true), ColumnKind::Lateness);
+        assert_eq!(kind("Lateness_us:us", true), ColumnKind::Lateness);
+        assert_eq!(kind("instant_ns:ns", false), ColumnKind::Instant);
+        assert_eq!(kind("latenesses:ns", true), ColumnKind::Instant);
         assert_eq!(kind("wake:ns", true), ColumnKind::Instant);
         assert_eq!(kind("late:ns", false), ColumnKind::Lateness);
     }

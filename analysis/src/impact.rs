@@ -147,6 +147,18 @@ pub struct Application {
     /// worse. Without any it is the margin, then the statistic.
     #[serde(skip)]
     severity: Vec<f64>,
+    /// The sizes that it was looked for among; `None` where one was given, or it has none.
+    #[serde(skip)]
+    sizes: Option<Sizes>,
+}
+
+/// Sizes that an application may have, such as that of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sizes {
+    /// The one that the answer names; infinite where none will do.
+    named: f64,
+    /// The smallest that nothing measured was too much for; infinite where there is none.
+    as_seen: f64,
 }
 
 impl Application {
@@ -164,6 +176,7 @@ impl Application {
             duration_needed_ns: None,
             command: None,
             severity: Vec::new(),
+            sizes: None,
         }
     }
 
@@ -213,6 +226,13 @@ impl Application {
     fn unknown(mut self) -> Self {
         (self.answer, self.margin) = (Some(Suits::Unknown), None);
         self
+    }
+
+    /// Returns true where what was measured of it is too much for the size that the answer of
+    /// another run names, and its own answer names a larger one.
+    pub fn outgrows(&self, rival: &Self) -> bool {
+        let sizes = self.sizes.zip(rival.sizes);
+        sizes.is_some_and(|(own, rival)| own.as_seen.min(own.named) > rival.named)
     }
 
     /// The worse of two results of one model: by the answer, then what the model gives for it, then

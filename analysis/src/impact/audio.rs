@@ -11,7 +11,7 @@
 use punctual_core::time::Span;
 
 use super::timing::{Exceedance, Lack, Suits, Timing};
-use super::{Application, Assess, Formula, Model};
+use super::{Application, Assess, Formula, Model, Sizes};
 use super::{MaybeZero, Parameter, Values, Whole};
 use crate::quantity::Hertz;
 
@@ -89,6 +89,9 @@ impl Audio {
     fn smallest(&self, timing: &Timing) -> Result<Application, Lack> {
         let largest_ns = timing.largest_lateness()?.value_ns;
         let (mut tried, mut open) = (None, None);
+        let mut buffers = BUFFER_BITS.map(|bits| 1_u32 << bits);
+        let fits = buffers.find(|&frames| self.slack_ns(frames) > largest_ns);
+        let as_seen = fits.map_or(f64::INFINITY, f64::from);
         for bits in BUFFER_BITS {
             let frames = 1 << bits;
             let impact = self.of_buffer(frames, timing)?;
@@ -103,7 +106,8 @@ impl Audio {
                 let statement =
                     format!("{frames} frames is {smallest}: {}{next}", impact.statement);
                 let severity = [vec![frames.into()], impact.severity.clone()].concat();
-                return Ok(Application { statement, ..impact }.severity(severity));
+                let sizes = Some(Sizes { named: frames.into(), as_seen });
+                return Ok(Application { statement, sizes, ..impact }.severity(severity));
             }
             if is_as_seen && open.is_none() {
                 open = Some((frames, impact.clone()));
@@ -117,7 +121,8 @@ impl Audio {
                 impact.statement
             );
             let severity = [vec![frames.into()], impact.severity.clone()].concat();
-            return Ok(Application { statement, ..impact }.severity(severity));
+            let sizes = Some(Sizes { named: frames.into(), as_seen });
+            return Ok(Application { statement, sizes, ..impact }.severity(severity));
         }
         let Some((frames, impact)) = tried else { return Err(Lack("buffer")) };
         let holds = match impact.answer {
@@ -128,7 +133,8 @@ impl Audio {
         let statement = format!("no buffer up to {frames} frames {holds}: {}", impact.statement);
         let severity = [vec![f64::MAX], impact.severity.clone()].concat();
         let answer = impact.answer.or(Some(Suits::No));
-        Ok(Application { statement, answer, ..impact }.severity(severity))
+        let sizes = Some(Sizes { named: f64::INFINITY, as_seen });
+        Ok(Application { statement, answer, sizes, ..impact }.severity(severity))
     }
 
     /// The time that one buffer takes, ns.
@@ -359,6 +365,25 @@ mod tests {
         assert!(value(&large, "buffer") > value(&small, "buffer"), "{large:?}");
         assert!(large.margin > small.margin, "{large:?} {small:?}");
         assert!(large.is_worse_than(&small) && !small.is_worse_than(&large));
+    }
+
+    #[test]
+    fn a_wake_that_was_too_late_for_the_buffer_of_another_run_outgrows_it() {
+        let any = |wanted_ns| Audio { frames: None, ..audio(1, wanted_ns) };
+        let latest = |ns: i64, cycles| run_of(&[(1_000, cycles), (ns, 1)]);
+        for wanted_ns in [None, Some(3_600e9)] {
+            let impact = |timing: &Timing| any(wanted_ns).impact(timing).unwrap();
+            let small = impact(&latest(8_000_000, 10_000));
+            let large = impact(&latest(17_200_000, 3_000));
+            assert_eq!((value(&small, "buffer"), value(&large, "buffer")), (512.0, 1_024.0));
+            assert!(large.outgrows(&small) && !small.outgrows(&large));
+        }
+        // A run that is only shorter does not, nor one of a buffer that was given.
+        let impact = |wanted_ns, timing: &Timing| any(Some(wanted_ns)).impact(timing).unwrap();
+        let (long, short) = (latest(1_000_000, 500_000), latest(100_000, 400));
+        assert!(!impact(1e9, &short).outgrows(&impact(1e9, &long)));
+        let given = audio(512, None).impact(&latest(17_200_000, 3_000)).unwrap();
+        assert!(!given.outgrows(&impact(3_600e9, &long)));
     }
 
     #[test]

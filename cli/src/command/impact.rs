@@ -102,16 +102,20 @@ fn judged<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
 }
 
 /// The answer of a model for the run that is worst for it. Where runs were under load it rests on
-/// these, unless one without is shown not to suit: a run that is shorter shows less, and is no
-/// worse for that. A run that lacks something is passed over unless all do.
+/// these, unless one without is shown not to suit, or saw what is too much for the size that these
+/// call for: a run that is shorter shows less, and is no worse for that. A run that lacks something
+/// is passed over unless all do.
 fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Application> {
     let (mut worst, mut lacks) = (None::<(bool, Application)>, None);
     let is_worse = |is_loaded: bool, impact: &Application, so_far: &(bool, Application)| {
         let (was_loaded, so_far) = so_far;
         let is_no = |impact: &Application| impact.answer == Some(Suits::No);
+        let decides = |idle: &Application, loaded: &Application| {
+            (is_no(idle) && !is_no(loaded)) || idle.outgrows(loaded)
+        };
         match (is_loaded, *was_loaded) {
-            (true, false) => !is_no(so_far) || is_no(impact),
-            (false, true) => is_no(impact) && !is_no(so_far),
+            (true, false) => !decides(so_far, impact),
+            (false, true) => decides(impact, so_far),
             _ => impact.is_worse_than(so_far),
         }
     };
@@ -547,14 +551,18 @@ impl Timed {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::Period;
     use punctual_report::QuestionSpec;
 
     use super::*;
     use crate::stored::tests::checked;
 
+    const LOADS: &[&str] = &["cpu", "disk"];
+
     #[test]
     fn a_longer_measurement_asks_the_same_question() {
-        const LOADS: &[&str] = &["cpu", "disk"];
         let command = |runs: &[(&str, u64, &[&str])], spec: QuestionSpec| {
             let stored = checked(runs, Some(spec));
             let run = stored.report.body.runs().last().expect("a run");
@@ -579,6 +587,50 @@ mod tests {
         assert!(timed.starts_with(options), "{timed}");
         let usual = command(&threads(25_000)[1..], QuestionSpec::default());
         assert!(usual.starts_with("punctual check --period 1ms --cpu 1 -d "), "{usual}");
+    }
+
+    #[test]
+    fn the_smallest_buffer_is_one_that_no_run_had_a_wake_too_late_for() {
+        let mut stored =
+            checked(&[("idle", 1_000_000, &[]), ("under load", 1_000_000, LOADS)], None);
+        let latest = [17_200_000, 8_000_000];
+        if let Body::Check(check) = &mut stored.report.body {
+            for (run, latest_ns) in check.loops.judged.runs.iter_mut().zip(latest) {
+                let period = Period::from_ns(1_000_000);
+                let mut recording =
+                    Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+                let sample = |cycle| {
+                    let ns = if cycle == 5_000 { latest_ns } else { 1_000 };
+                    Sample { cycle, lateness: Span::from_ns(ns), flags: Flags::NONE }
+                };
+                recording.extend(&(0..10_000).map(sample).collect::<Vec<_>>());
+                run.outcome = recording.finish(0);
+            }
+        }
+        let model = MODELS.iter().find(|model| model.name == "audio").expect("a model");
+        let answer = |options: &[(&str, &str)]| {
+            let mut values = Values::default();
+            for parameter in model.parameters {
+                let given = options.iter().find(|(name, _)| *name == parameter.name());
+                match (given, parameter.presence()) {
+                    (Some((_, text)), _) => values.set(*parameter, text),
+                    (None, Presence::Default(text)) => values.set(*parameter, text),
+                    (None, _) => {}
+                }
+            }
+            let model = model.build(&values).expect("a model");
+            worst(&stored, None, model.as_ref()).expect("an answer")
+        };
+        let wanted = ("wanted", "1h");
+        for found in [answer(&[wanted]), answer(&[])] {
+            let words = "1024 frames is the smallest buffer that no measured wake was too late for";
+            assert!(found.statement.contains(words), "{}", found.statement);
+            assert_eq!(found.run.as_deref(), Some("idle"));
+        }
+        // So are both of these, given.
+        let [half, all] = ["512", "1024"].map(|frames| answer(&[("frames", frames), wanted]));
+        assert_eq!((half.answer, half.run.as_deref()), (Some(Suits::No), Some("idle")));
+        assert_eq!(all.answer, Some(Suits::Unknown));
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub struct Runs<'a> {
     pub disturbance: Option<&'a SideDisturbance>,
     /// True to test counts whose order is not known, as if cycles were independent.
     pub as_if_independent: bool,
+    /// What to do for a test, and why there is none, where A and B are of no one kind; `None` where
+    /// they are.
+    pub untested: Option<&'a str>,
 }
 
 /// The source of the scatter of the counts of a run.
@@ -159,8 +162,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// What to do for a test, and why there is none; `None` where there is one.
+    fn why_untested(&self) -> Option<String> {
+        self.runs.untested.map(str::to_owned).or_else(|| self.scatter.why_untested())
+    }
+
     fn p_values(&self) -> Vec<f64> {
-        if self.scatter.why_untested().is_some() {
+        if self.why_untested().is_some() {
             return Vec::new();
         }
         let rates = self.rates.iter().map(Counts::p_value);
@@ -213,7 +221,7 @@ impl<'a> Prepared<'a> {
             withheld: (by_tests != verdict).then_some(by_tests),
         };
         comparison.statement =
-            outcome::statement(&comparison, self.runs.labels, self.scatter.why_untested());
+            outcome::statement(&comparison, self.runs.labels, self.why_untested());
         comparison
     }
 }
@@ -979,6 +987,33 @@ mod tests {
             ..Runs::default()
         };
         assert_eq!(compare(&[runs]).0[0].verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn runs_of_no_one_kind_are_not_tested_and_say_what_it_takes() {
+        let sides = [counts_alone(100), counts_alone(900)];
+        let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
+        let compared = |untested| {
+            let runs = Runs {
+                name: "under load",
+                sides: [&a, &b],
+                deadline_ns: Some(50_000),
+                labels: ["A", "B"],
+                as_if_independent: true,
+                untested,
+                ..Runs::default()
+            };
+            compare(&[runs])
+        };
+        assert_eq!(compared(None).0[0].verdict, Verdict::Worse);
+        let (runs, family) = compared(Some("measure both alike"));
+        assert_eq!(
+            (runs[0].verdict, runs[0].is_open(), family.tests),
+            (Verdict::Undecided, true, 0)
+        );
+        let statement = &runs[0].statement;
+        assert!(statement.starts_with("undecided: measure both alike; later than"), "{statement}");
+        assert!(statement.ends_with(": not tested"), "{statement}");
     }
 
     /// Counts alone of 90 000 releases, of which so many are later than 90 µs.

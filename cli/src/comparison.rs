@@ -148,6 +148,8 @@ struct Matched<'a> {
     /// The quantiles of a side that is one run.
     shown: [Option<&'a SummaryStats>; 2],
     disturbance: Option<SideDisturbance>,
+    /// What to do for a test, and why there is none; `None` where there may be one.
+    untested: Option<String>,
 }
 
 /// Compares every side after the first with the first. `anyway` takes counts without an order as if
@@ -194,6 +196,7 @@ pub(crate) fn compare_sides(
             labels: [&reference.label, &other.label],
             disturbance: run.disturbance.as_ref(),
             as_if_independent: anyway,
+            untested: run.untested.as_deref(),
         }));
     }
     let (compared, family) = compare(&runs);
@@ -342,15 +345,33 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
         let parts = [parts(a, name), parts(b, name_b)];
         let shown = [shown(a, name), shown(b, name_b)];
         let disturbance = disturbance([(a, name), (b, name_b)]);
-        return vec![Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance }];
+        let period_ns = period_ns(a, name);
+        return vec![Matched { name, period_ns, parts, shown, disturbance, untested: None }];
     }
     let shared = names(a).into_iter().filter(|name| others.contains(name));
     let shared = shared.map(|name| {
         let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
         let disturbance = disturbance([(a, name), (b, name)]);
-        Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance }
+        let untested = if anyway { None } else { other_arrangement([a, b], name) };
+        Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance, untested }
     });
     shared.collect()
+}
+
+/// What it takes to compare runs of this name whose loads ran in another arrangement; `None` where
+/// that is one, as far as is known.
+fn other_arrangement(sides: [&Side; 2], name: &str) -> Option<String> {
+    let results = sides.into_iter().flat_map(|side| &side.results);
+    let mut known = results.filter_map(|result| {
+        let run = result.runs.iter().find(|run| run.name == name)?;
+        Some((&result.from, run.arrangement()?))
+    });
+    let (from, first) = known.next()?;
+    let (other_from, other) = known.find(|(_, other)| *other != first)?;
+    Some(format!(
+        "measure both with the same --duration or --load: the loads of {from} ran {first}, those \
+         of {other_from} {other}"
+    ))
 }
 
 /// What else ran on the CPUs of two runs; `None` where both were idle, as far as is known.
@@ -582,6 +603,9 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
         difference("priority", priority(x.priority), priority(y.priority)),
         difference("wait", x.wait.clone(), y.wait.clone()),
         difference("load", load(a), load(b)),
+        a.arrangement()
+            .zip(b.arrangement())
+            .and_then(|(a, b)| difference("loads", Some(a.to_owned()), Some(b.to_owned()))),
         difference("cold cycles", cold(a), cold(b)),
     ]
     .into_iter()
@@ -657,6 +681,10 @@ pub(crate) struct RecordedRun {
     /// Other threads on its CPU while that was to be idle, where they are known.
     #[serde(default)]
     others: Option<OtherThreads>,
+    /// True where its loads took turns, false where they ran at once; `None` where its series show
+    /// that, or it is not known.
+    #[serde(default)]
+    loads_took_turns: Option<bool>,
     /// The latenesses: one series for each load that counts in it.
     parts: Vec<LatenessSeries>,
 }
@@ -673,6 +701,7 @@ impl RecordedRun {
             lateness_ns: None,
             wakes_ns: None,
             others: None,
+            loads_took_turns: None,
             parts: Vec::new(),
         }
     }
@@ -712,6 +741,21 @@ impl RecordedRun {
     /// Returns true where this is its name. Results of before have hard spaces in names.
     fn is_named(&self, name: &str) -> bool {
         plain_spaces(&self.name) == plain_spaces(name)
+    }
+
+    /// How its loads ran, in words; `None` where that is not known, and where it has one or none.
+    fn arrangement(&self) -> Option<&'static str> {
+        if self.setup.load.len() < 2 {
+            return None;
+        }
+        // Each turn that counts in it has a series.
+        let by_series = match &self.parts[..] {
+            [] => None,
+            [series] => series.ordered.then_some(false),
+            _ => Some(true),
+        };
+        let took_turns = self.loads_took_turns.or(by_series)?;
+        Some(if took_turns { "one after the other" } else { "all at once" })
     }
 
     /// Returns true where another run holds the very same counts.
@@ -942,6 +986,7 @@ fn grouped(
                 lateness_ns: stats.0,
                 wakes_ns: stats.1,
                 others: None,
+                loads_took_turns: None,
                 parts: vec![series],
             });
         }
@@ -988,6 +1033,10 @@ fn setup(run: &RunInfo) -> Setup {
 
 /// Counts without their order.
 fn of_report(report: &Report, from: String) -> Result<Recorded> {
+    let is_check = report.envelope.experiment == "check";
+    // A row of loads that ran at once is called something else.
+    let took_turns =
+        |run: &Run| report.body.load_rows().iter().any(|row| run.setup.load.contains(&row.load));
     let run = |run: &Run| {
         let outcome = &run.outcome;
         let (shown, name) = (&from, &run.name);
@@ -1011,6 +1060,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             lateness_ns: Some(outcome.lateness_ns.clone()),
             wakes_ns: Some(outcome.wakes.stats.clone()),
             others: run.others.clone(),
+            loads_took_turns: is_check.then(|| took_turns(run)),
             parts: vec![series],
         })
     };
@@ -1026,13 +1076,15 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
     }
     let runs: Vec<RecordedRun> = all_runs.iter().filter(shows).map(run).collect::<Result<_>>()?;
     // The ways of `measure wait` are compared by name.
-    let is_check = report.envelope.experiment == "check";
     let runs = if is_check { of_first_wait(runs) } else { runs };
     Ok(Recorded { runs, ..Recorded::head(report, from) })
 }
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::compare::Verdict;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::Span;
     use punctual_lab::periodic::RecordedWhere;
     use punctual_report::{Body, CheckBody, Envelope, LoopsBody, RecordedBody};
 
@@ -1097,6 +1149,48 @@ mod tests {
         assert!(disturbed(Some(0.01)).disturbances().is_empty());
         let used = disturbed(Some(0.94)).disturbances().concat().replace('\u{a0}', " ");
         assert_eq!(used, "others used at least 94 % of CPU 1");
+    }
+
+    #[test]
+    fn loads_one_after_the_other_are_not_judged_against_all_at_once() {
+        let release = |builder: &mut Builder, cycle: u64, late: u64| {
+            let ns = if cycle % 1_000 < late { 150_000 } else { 5_000 };
+            let flags = if cycle == 0 { Flags::FIRST } else { Flags::NONE };
+            builder.push(&Sample { cycle, lateness: Span::from_ns(ns), flags });
+        };
+        let result = |from: &str, turns: usize, late: u64| {
+            let setup = Setup {
+                period_ns: Some(1_000_000),
+                load: ["cpu", "disk"].map(str::to_owned).to_vec(),
+                ..Setup::default()
+            };
+            let mut run = RecordedRun::planned("under load".to_owned(), setup, true);
+            for _ in 0..turns {
+                let mut builder = Builder::new(1_000_000, true);
+                (0..20_000).for_each(|cycle| release(&mut builder, cycle, late));
+                run.add(builder.finish_with(0, 0), 0);
+            }
+            Recorded { from: from.to_owned(), runs: vec![run], ..result(None) }
+        };
+        let compared = |turns: [usize; 2]| {
+            let sides = [("A", turns[0], 1), ("B", turns[1], 30)].map(|(label, turns, late)| {
+                Side { label: label.to_owned(), results: vec![result(label, turns, late)] }
+            });
+            compare_sides(&sides, &TestedThresholds::default(), false).expect("a comparison")
+        };
+        for alike in [[1, 1], [2, 2]] {
+            let pair = &compared(alike).pairs[0];
+            assert_eq!((pair.verdict, &pair.differences[..]), (Verdict::Worse, &[][..]));
+        }
+        let compared = compared([2, 1]);
+        let (pair, (a, b)) = (&compared.pairs[0], ("one after the other", "all at once"));
+        let loads = Difference { what: "loads".to_owned(), a: a.to_owned(), b: b.to_owned() };
+        assert_eq!(pair.differences, [loads]);
+        assert_eq!((pair.verdict, pair.runs[0].is_open()), (Verdict::Undecided, true));
+        assert!(compared.worse_words().is_empty() && compared.open().count() == 1);
+        let words = "undecided: measure both with the same --duration or --load: the loads of A \
+                     ran one after the other, those of B all at once";
+        assert!(pair.runs[0].statement.starts_with(words), "{}", pair.runs[0].statement);
     }
 
     #[test]

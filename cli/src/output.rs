@@ -22,6 +22,7 @@ use punctual_document::{Block, markdown, text};
 use crate::format::Styled;
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 
+pub(crate) use crate::stored::LATEST;
 pub(crate) use dir::{Dir, Trust, state_dir};
 pub(crate) use journal::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 pub(crate) use opened::Opened;
@@ -243,9 +244,6 @@ impl Outputs {
         self.write(&ResultForms { json, markdown: &markdown, junit: &String::new }, page)
     }
 }
-
-/// The link beside the directories of runs that leads to the last one that has a result.
-pub(crate) const LATEST: &str = "latest";
 
 /// The directory of one run: `DIR/2026-11-21T20-01`, with seconds, then a number, where that is
 /// there already. Two runs that start at once get two directories.

@@ -93,7 +93,7 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
     // A directory that `check` wrote stands for the result in it, without one for its samples.
     let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
     if samples.is_file() && result.is_file() && args.period.is_none() && args.unit.is_none() {
-        return match with_runs(&result) {
+        return match stored::read(&result).and_then(with_runs) {
             Ok(stored) => of_result(args, &stored),
             Err(why) => {
                 let mut read = of_samples_file(args, &samples)?;
@@ -105,6 +105,9 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
         };
     }
     let inside = [&samples, &result].into_iter().find(|path| path.is_file());
+    if inside.is_none() && args.file.is_dir() {
+        stored::refuse_several(args.file)?;
+    }
     let path = inside.map_or(args.file, PathBuf::as_path);
     let shown = path.display();
     // A name that cannot be read is refused for that, whatever the other options.
@@ -123,7 +126,11 @@ fn of_file(args: &RecordedRequest<'_>) -> Result<RecordedData> {
             .with_context(|| shown.to_string());
     }
     if is_own(&head) {
-        return of_result(args, &with_runs(path)?);
+        let stored = match path == Path::new("-") {
+            true => stored::read_from(Cursor::new(head).chain(reader)),
+            false => stored::read(path),
+        };
+        return of_result(args, &with_runs(stored?)?);
     }
     let Some(format) = detect(&head) else {
         if let Some((format, text)) = unpasted(&head) {
@@ -412,9 +419,8 @@ fn is_prompt(line: &str) -> bool {
 /// A result with runs of loops.
 ///
 /// # Errors
-/// It cannot be read, or has none.
-fn with_runs(path: &Path) -> Result<Stored> {
-    let stored = stored::read(path)?;
+/// It has none.
+fn with_runs(stored: Stored) -> Result<Stored> {
     if stored.report.body.runs().is_empty() {
         bail!(
             "{}: a result of '{}', which has no runs of loops to be judged; 'punctual report' \

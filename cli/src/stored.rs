@@ -21,6 +21,8 @@ use crate::program::PROGRAM;
 pub(crate) const RESULT: &str = "result.json";
 /// The name of the samples next to it.
 pub(crate) const SAMPLES: &str = "samples.punctual";
+/// The link beside the directories of runs that leads to the last one that has a result.
+pub(crate) const LATEST: &str = "latest";
 /// The name of the page next to it, and of that of a directory of results.
 pub(crate) const PAGE: &str = "report.html";
 /// The names of a campaign's state, which take turns.
@@ -197,6 +199,9 @@ struct BaselineHead {
 /// Reads the result at `path`: a file, or the directory of a run.
 pub(crate) fn read(path: &Path) -> Result<Stored> {
     let kind = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if kind.is_dir() {
+        refuse_several(path)?;
+    }
     let path = if kind.is_dir() { path.join(RESULT) } else { path.to_owned() };
     let shown = path.display();
     let report = parse(&text(&path)?).with_context(|| format!("{shown}"))?;
@@ -204,6 +209,56 @@ pub(crate) fn read(path: &Path) -> Result<Stored> {
     let beside = [path.with_file_name(SAMPLES), path.with_extension("punctual")];
     let samples = beside.into_iter().find(|samples| samples.is_file());
     Ok(Stored { samples, report, path })
+}
+
+/// Reads a result that comes from standard input, and has no samples beside it.
+pub(crate) fn read_from(reader: impl Read) -> Result<Stored> {
+    let path = PathBuf::from("-");
+    let report = whole(reader, "-").and_then(|text| parse(&text).context("-"))?;
+    Ok(Stored { samples: None, report, path })
+}
+
+/// The directories in `dir` that hold a result, sorted; at most `most` and one more. The link to
+/// the last one is no other result.
+pub(crate) fn results_in(dir: &Path, most: usize) -> Result<Vec<PathBuf>> {
+    let shown = dir.display();
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot read {shown}"))? {
+        let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+        if entry.file_name() != LATEST && entry.path().join(RESULT).is_file() {
+            inside.push(entry.path());
+        }
+        if inside.len() > most {
+            break;
+        }
+    }
+    inside.sort();
+    Ok(inside)
+}
+
+/// The most results that a refusal names.
+const NAMED_MAX: usize = 4;
+
+/// Refuses a directory that is no result and holds some, by their names.
+pub(crate) fn refuse_several(dir: &Path) -> Result<()> {
+    if dir.join(RESULT).exists() {
+        return Ok(());
+    }
+    let results = results_in(dir, usize::MAX)?;
+    let Some(first) = results.first() else { return Ok(()) };
+    let mut named: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
+    if named.len() > NAMED_MAX {
+        let left = named.len() - (NAMED_MAX - 1);
+        named.truncate(NAMED_MAX - 1);
+        named.push(format!("{left} more"));
+    }
+    bail!(
+        "{}: no {RESULT} in it, but results in the directories in it: {}; name one of them, e.g. \
+         {}",
+        dir.display(),
+        named.join(", "),
+        first.display()
+    )
 }
 
 fn text(path: &Path) -> Result<String> {
@@ -221,9 +276,14 @@ fn text(path: &Path) -> Result<String> {
              read them, and --json of 'punctual analyse' writes a result"
         );
     }
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    whole(File::open(path).with_context(|| format!("cannot read {shown}"))?, &shown.to_string())
+}
+
+/// The text of the result that is called `shown`.
+fn whole(reader: impl Read, shown: &str) -> Result<String> {
     let mut text = String::new();
-    file.take(BYTES_MAX + 1)
+    reader
+        .take(BYTES_MAX + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("{shown}: not a result of punctual"))?;
     if text.len() as u64 > BYTES_MAX {

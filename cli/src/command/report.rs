@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
-use crate::output::{self, Dir, LATEST, Opened};
+use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, PAGE, RESULT, SAMPLES, Stored};
 use crate::subcommand::{Execute, Exit};
@@ -111,22 +111,13 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     if samples.is_file() {
         return Ok(vec![samples]);
     }
-    let mut inside = Vec::new();
-    for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
-        let entry = entry.with_context(|| format!("cannot read {shown}"))?;
-        let dir = entry.path();
-        // The link to the last one is no other result.
-        if entry.file_name() != LATEST && dir.join(RESULT).is_file() {
-            inside.push(dir);
-        }
-        if inside.len() > RESULTS_MAX {
-            bail!("{shown}: more than {RESULTS_MAX} results for one page");
-        }
+    let inside = stored::results_in(path, RESULTS_MAX)?;
+    if inside.len() > RESULTS_MAX {
+        bail!("{shown}: more than {RESULTS_MAX} results for one page");
     }
     if inside.is_empty() {
         bail!("{shown}: no {RESULT} in it, nor in the directories in it");
     }
-    inside.sort();
     Ok(inside)
 }
 

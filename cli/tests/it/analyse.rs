@@ -135,17 +135,45 @@ fn instants_of_a_drifting_clock_are_drift_never_a_miss() {
     refused(&run(args), &[file, "line 2"]);
 }
 
-#[test]
-fn reads_standard_input() {
+/// What the program makes of these bytes on its standard input, as JSON.
+fn piped(args: &[&str], bytes: &[u8]) -> Value {
     let mut child = punctual()
-        .args(["analyse", "-", "--column", "lateness:ns", "--json", "-"])
+        .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    child.stdin.take().expect("piped").write_all(b"10\n20\n30\n").expect("it reads");
-    let out = child.wait_with_output().expect("it ends");
-    assert_eq!(json(&out)["runs"][0]["lateness_ns"]["max"], 30.0);
+    child.stdin.take().expect("piped").write_all(bytes).expect("it reads");
+    json(&child.wait_with_output().expect("it ends"))
+}
+
+#[test]
+fn reads_standard_input() {
+    let column = ["analyse", "-", "--column", "lateness:ns", "--json", "-"];
+    let result = piped(&column, b"10\n20\n30\n");
+    assert_eq!(result["runs"][0]["lateness_ns"]["max"], 30.0);
+    // A result too, which may be compressed.
+    let bytes = result.to_string().into_bytes();
+    for bytes in [packed(&bytes), bytes] {
+        let again = piped(&["analyse", "-", "--json", "-"], &bytes);
+        assert_eq!(again["runs"][0]["lateness_ns"]["max"], 30.0, "{again}");
+    }
+}
+
+#[test]
+fn the_columns_of_an_export_are_what_they_are_called() {
+    let dir = Dir::new("analyse-export");
+    let file = dir.path("s.csv");
+    let file = text(&file);
+    fs::write(file, "cycle,release_ns,lateness_ns\n0,1000000,500\n1,2000000,300\n2,3000000,400\n")
+        .expect("writable");
+    let column = ["analyse", file, "--column", "lateness_ns:ns", "--period", "1ms", "--json", "-"];
+    let result = json(&run(column));
+    let run = &result["runs"][0];
+    assert_eq!(
+        (&run["cycles"], &run["lateness_ns"]["max"]),
+        (&Value::from(3), &Value::from(500.0))
+    );
 }
 
 /// Memory that the program may take for 1024 runs without samples, in KiB: itself, 44 MiB where it
@@ -486,16 +514,9 @@ fn a_directory_and_a_pipe_are_refused_and_standard_input_is_read() {
     refused(&run(["analyse", pipe, "--column", "lateness:us"]), &[pipe, "pipe"]);
     let own = dir.path("");
     refused(&run([Path::new("analyse"), &own]), &["directory"]);
-    let mut child = punctual()
-        .args(["analyse", "-", "--json", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
     let bytes = fs::read(peer("oslat/whole.json")).expect("readable");
-    child.stdin.take().expect("piped").write_all(&packed(&bytes)).expect("it reads");
-    let out = child.wait_with_output().expect("it ends");
-    assert_eq!(json(&out)["runs"][0]["imported"]["holds"], "stall");
+    let result = piped(&["analyse", "-", "--json", "-"], &packed(&bytes));
+    assert_eq!(result["runs"][0]["imported"]["holds"], "stall");
 }
 
 #[test]

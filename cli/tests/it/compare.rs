@@ -236,6 +236,29 @@ fn analysed(dir: &Dir, name: &str, at: &str, runs: &[Made<'_>], share: f64) -> S
 }
 
 #[test]
+fn a_directory_of_results_is_refused_with_their_names() {
+    let dir = Dir::new("compare-directory");
+    let results = dir.path("punctual-results");
+    let inside = ["1", "2", "3", "4", "5", "latest"].map(|name| results.join(name));
+    for (made, path) in inside.iter().enumerate() {
+        fs::create_dir_all(path).expect("writable");
+        fs::write(path.join("result.json"), "{}").expect("writable");
+        let named = |names: &[usize]| -> Vec<String> {
+            names.iter().map(|&at| inside[at].display().to_string()).collect()
+        };
+        let named = match made {
+            0..4 => named(&(0..=made).collect::<Vec<_>>()),
+            _ => [named(&[0, 1, 2]), vec!["2 more".to_owned()]].concat(),
+        };
+        let list = format!(": {}; name one of them, e.g. {}", named.join(", "), named[0]);
+        let results = crate::text(&results);
+        for command in [&["compare", results, results, "--anyway"][..], &["analyse", results]] {
+            refused(&run(command.iter().copied()), &[results, "no result.json in it", &list]);
+        }
+    }
+}
+
+#[test]
 fn what_is_better_does_not_hide_what_others_may_account_for() {
     let dir = Dir::new("compare-withheld");
     let made = |latenesses| [Made { name: "idle", latenesses, phase_ns: 0 }];

@@ -303,8 +303,14 @@ fn maruti_has_its_figures() {
     let because = claim["because"].as_str().expect("words");
     assert!(costs == [true; 3], "{costs:?}");
     assert!(because.contains("takes least of the CPU among those that scatter"), "{because}");
-    let figures = [3, 4, 5, 6, 7, 8].map(|number| format!("maruti.fig{number}"));
-    drawn(&result, &page, &figures.each_ref().map(String::as_str));
+    // Where polls differ in length too often no delay can be calibrated: that is said in its place.
+    let corrected = row(&result, "maruti.fig8");
+    let is_calibrated = corrected["measured"].is_f64();
+    let note = corrected["note"].as_str().unwrap_or_default();
+    assert!(is_calibrated || note.contains("no delay could be calibrated"), "{corrected}");
+    let last = if is_calibrated { 8 } else { 7 };
+    let figures: Vec<String> = (3..=last).map(|number| format!("maruti.fig{number}")).collect();
+    drawn(&result, &page, &figures.iter().map(String::as_str).collect::<Vec<_>>());
     // Consecutive samples, each after the other, of each period and both states of the caches.
     for number in [9, 10, 11, 12] {
         let ids = ["100us", "15us"].map(|period| format!("maruti.fig{number}.{period}"));
@@ -318,7 +324,7 @@ fn maruti_has_its_figures() {
             assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{id}");
         }
     }
-    assert!(page.contains("maruti, figure 8") && page.contains("512 samples"));
+    assert!(page.contains("maruti, figure 7") && page.contains("512 samples"));
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Contest<'_> {
                     name: load.name,
                     rate: load.rate,
                     unit: load.unit,
-                    note: load.note,
+                    notes: load.notes,
                 })
                 .collect(),
             warnings,

@@ -69,7 +69,7 @@ pub(crate) struct Period {
     /// The unit of `rate`.
     pub(crate) unit: String,
     /// What a reader should know of it.
-    pub(crate) note: Option<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// One contender.
@@ -233,7 +233,7 @@ pub(crate) mod tests {
                 name: String::new(),
                 rate: None,
                 unit: String::new(),
-                note: None,
+                notes: Vec::new(),
             }],
             warnings: Vec::new(),
         };

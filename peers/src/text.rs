@@ -66,8 +66,11 @@ fn shown_table(table: &Table, block_ns: i64) -> String {
     }
     for load in &table.loads {
         let rate = load.rate.map_or_else(|| "none".to_owned(), |rate| format!("{rate:.0}"));
-        let note = load.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-        let _ = writeln!(page, "  load {}: {rate} {}{note}", load.name, load.unit);
+        let notes = match load.notes.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", load.notes.join("; ")),
+        };
+        let _ = writeln!(page, "  load {}: {rate} {}{notes}", load.name, load.unit);
     }
     for warning in &table.warnings {
         let _ = writeln!(page, "  note: {warning}");

@@ -180,6 +180,18 @@ template <typename Call> std::optional<learned_bytes> learned_by(Call call) {
     return bytes;
 }
 
+// The text that this call copies, whole however long it is.
+template <typename Call> std::string text_by(Call call) {
+    std::string text(512, '\0');
+    int copied;
+    while ((copied = call(&text[0], text.size())) == -ERANGE) {
+        text.resize(2 * text.size());
+    }
+    check(copied);
+    text.resize(text.find('\0'));
+    return text;
+}
+
 // punctual_options with its defaults; the fields are the struct's own.
 struct options : punctual_options {
     options() : punctual_options() { check(punctual_options_init(this, sizeof(punctual_options))); }
@@ -357,14 +369,9 @@ public:
 
     // punctual_loop_summary(): ends it, and it can be read as before.
     std::string summary() {
-        std::string text(512, '\0');
-        int copied;
-        while ((copied = punctual_loop_summary(handle.get(), &text[0], text.size())) == -ERANGE) {
-            text.resize(2 * text.size());
-        }
-        check(copied);
-        text.resize(text.find('\0'));
-        return text;
+        return text_by([this](char *text, size_t size) {
+            return punctual_loop_summary(handle.get(), text, size);
+        });
     }
 
     punctual_loop *get() const noexcept { return handle.get(); }
@@ -645,14 +652,7 @@ private:
     }
 
     std::string text(int (*of)(const punctual_executive *, char *, std::size_t)) const {
-        std::string text(512, '\0');
-        int answer;
-        while ((answer = of(handle.get(), &text[0], text.size())) == -ERANGE) {
-            text.resize(2 * text.size());
-        }
-        check(answer);
-        text.resize(text.find('\0'));
-        return text;
+        return text_by([&](char *to, size_t size) { return of(handle.get(), to, size); });
     }
 
     struct destroy {

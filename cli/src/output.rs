@@ -22,7 +22,6 @@ use punctual_document::{Block, markdown, text};
 use crate::format::Styled;
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 
-pub(crate) use crate::stored::LATEST;
 pub(crate) use dir::{Dir, Trust, state_dir};
 pub(crate) use journal::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 pub(crate) use opened::Opened;
@@ -387,6 +386,7 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored::LATEST;
 
     #[test]
     fn each_run_gets_a_directory_of_its_own() {

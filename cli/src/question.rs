@@ -12,8 +12,8 @@ use punctual_core::time::Span;
 use punctual_report::{Question, QuestionSpec, Run};
 
 use crate::format;
-use crate::output::LATEST;
 use crate::parse::{self, Duration};
+use crate::stored::LATEST;
 
 /// The question, as options.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -207,7 +207,7 @@ impl BlameExperiment {
                         name: LOOP_NAME.to_owned(),
                         tid: counted.tid.unsigned_abs(),
                         cpu,
-                        kernel_priority: kernel_priority(ended.policy),
+                        kernel_priority: ended.policy.kernel_priority(),
                         period_ns: period.as_ns(),
                         duration_ns: counted.duration_ns,
                         late: self.late,
@@ -404,13 +404,5 @@ impl CountedEnd {
             lateness_ns: wake.lateness_ns,
         });
         BlameResult { blamed, kept: None }
-    }
-}
-
-/// The priority as the kernel counts: 9 is SCHED_FIFO 90, 120 nice 0.
-fn kernel_priority(policy: SchedPolicy) -> i32 {
-    match policy {
-        SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => 99 - i32::from(priority),
-        SchedPolicy::Other | SchedPolicy::Unknown(_) => 120,
     }
 }

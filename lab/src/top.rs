@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_by_what_runs_now() {
+    fn a_thread_that_waits_is_shown_with_what_runs_now() {
         let (hog, before) = (task(8, 2), task(9, 4));
         let with = |for_ns, late_over_ns| {
             let waiting = Some(WaitingNow { for_ns, runner: hog });

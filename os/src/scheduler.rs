@@ -22,16 +22,30 @@ impl SchedPolicy {
     ///
     /// # Real-time: in loop
     pub const fn name(self) -> &'static str {
-        let number = match self {
+        match policy_name(self.number()) {
+            Some(name) => name,
+            None => "unknown",
+        }
+    }
+
+    const fn number(self) -> u32 {
+        match self {
             Self::Other => OTHER,
             Self::Fifo(_) => FIFO,
             Self::RoundRobin(_) => ROUND_ROBIN,
             Self::Unknown(number) => number,
-        };
-        match policy_name(number) {
-            Some(name) => name,
-            None => "unknown",
         }
+    }
+
+    /// [`SchedAttributes::kernel_priority`] of a thread of nice value 0.
+    ///
+    /// # Real-time: in loop
+    pub const fn kernel_priority(self) -> i32 {
+        let priority = match self.priority() {
+            Some(priority) => priority as u32,
+            None => 0,
+        };
+        SchedAttributes { priority, ..SchedAttributes::of(self.number()) }.kernel_priority()
     }
 
     /// Its priority in [1, 99], where it has one.
@@ -279,6 +293,16 @@ mod tests {
     /// Returns true where a thread that this one starts begins as SCHED_OTHER.
     fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
         SchedAttributes::get(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
+    }
+
+    #[test]
+    fn the_kernel_counts_priorities_from_the_highest() {
+        let policies =
+            [SchedPolicy::Fifo(90), SchedPolicy::RoundRobin(1), SchedPolicy::Other].into_iter();
+        assert!(policies.map(SchedPolicy::kernel_priority).eq([9, 98, 120]));
+        assert_eq!(SchedPolicy::Unknown(DEADLINE).kernel_priority(), -1);
+        let nice = SchedAttributes { nice: -5, ..SchedAttributes::of(OTHER) };
+        assert_eq!(nice.kernel_priority(), 115);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::LATEST;
+use crate::stored::LATEST;
 
 /// Permissions of a file that replaces none, before the umask.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);

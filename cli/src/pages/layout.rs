@@ -9,8 +9,7 @@ use punctual_analysis::plot::Thinned;
 use punctual_report::{Report, Run};
 
 use super::samples::Loaded;
-use crate::output::LATEST;
-use crate::stored::Stored;
+use crate::stored::{LATEST, Stored};
 use crate::subcommand::RESULTS;
 
 /// The most runs of a page that are drawn; tables have all.

@@ -210,20 +210,16 @@ pub(super) struct EventFile<W>(Writer<W>);
 
 impl<W: Write> EventFile<W> {
     pub(super) fn begin(form: EventForm, out: W, head: CaptureHead<'_>) -> io::Result<Self> {
-        let CaptureHead { clock, kernel, symbols, kept } = head;
         Ok(Self(match form {
-            EventForm::Perfetto => {
-                let head = CaptureHead { clock, kernel, symbols, kept };
-                Writer::Perfetto(Box::new(PerfettoWriter::new(out, head)?))
-            }
+            EventForm::Perfetto => Writer::Perfetto(Box::new(PerfettoWriter::new(out, head)?)),
             EventForm::Ndjson => {
-                let mut writer = NdjsonWriter::new(out, clock, symbols)?;
-                writer.write_kept(kept)?;
+                let mut writer = NdjsonWriter::new(out, head.clock, head.symbols)?;
+                writer.write_kept(head.kept)?;
                 Writer::Ndjson(writer)
             }
             EventForm::Text => {
-                let mut writer = TextWriter::new(out, clock, symbols)?;
-                writer.write_kept(kept)?;
+                let mut writer = TextWriter::new(out, head.clock, head.symbols)?;
+                writer.write_kept(head.kept)?;
                 Writer::Text(writer)
             }
         }))
@@ -424,8 +420,9 @@ mod tests {
             for (ran_ns, lateness_ns) in again {
                 // The offset of a timer's clock, some ns, is estimated there.
                 let known_ns = before.get(&ran_ns).copied();
-                let is_it = known_ns.is_some_and(|known_ns| known_ns.abs_diff(lateness_ns) < 1_000);
-                assert!(is_it, "{form:?}: {ran_ns}: {lateness_ns}, {known_ns:?}");
+                let is_near = |known_ns: u64| known_ns.abs_diff(lateness_ns) < 1_000;
+                let is_known = known_ns.is_some_and(is_near);
+                assert!(is_known, "{form:?}: {ran_ns}: {lateness_ns}, {known_ns:?}");
             }
             // Once more, into the form that it has.
             let mut copy = Vec::new();

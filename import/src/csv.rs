@@ -48,7 +48,7 @@ pub struct CsvFile<'r> {
 impl<'r> CsvFile<'r> {
     /// A reader of one column. Instants need the nominal period.
     ///
-    /// The kind of the column is its name where that says so (`instant`, `lateness`, and what
+    /// The kind of the column is its name where that is one (`instant`, `lateness`, and what
     /// begins with one of them and `_`, as `lateness_ns`); any other
     /// name is a column of a header, and is instants when a period is given, lateness otherwise.
     ///

@@ -19,6 +19,13 @@ pub(crate) fn account(wake: &Wake, kernel: Kernel<'_>) -> Vec<WakePart> {
     let mut left = wake.begin.as_ref().map_or(wake.facts.usual, WakeBegin::left);
     let begin = wake.begin.as_ref().map(|begin| begin.parts(wake.is_unthrottled));
     let mut parts = begin.unwrap_or_default();
+    // What it worked was judged before its next release was known.
+    for part in parts.iter_mut().filter(|part| part.rule == RuleId::Own) {
+        if let Some(kind) = wake.followed(part.to_ns) {
+            (part.cause, part.rule) = (LateCause::Follows { kind }, RuleId::Follows);
+            part.certainty = Certainty::Strong;
+        }
+    }
     parts.extend(account_until(wake, u64::MAX, kernel, &mut left));
     parts
 }
@@ -66,14 +73,15 @@ fn add(parts: &mut Vec<WakePart>, part: WakePart) {
     }
 }
 
-/// A piece, cut where the timer was programmed and at the latest expiry that its slack allows.
+/// A piece, cut where the timer was programmed, at the latest expiry that its slack allows, and
+/// where the wake before ran: memory that reaches no further back is one piece across that.
 fn split(piece: Piece, wake: &Wake) -> impl Iterator<Item = Piece> {
     let release = &wake.activation;
-    let mut cuts = [release.latest_ns, release.armed_ns.unwrap_or(0)];
+    let previous_ran_ns = wake.facts.previous.map_or(0, |previous| previous.ran_ns());
+    let mut cuts = [release.latest_ns, release.armed_ns.unwrap_or(0), previous_ran_ns];
     cuts.sort_unstable();
-    let edges = cuts.map(|cut| cut.clamp(piece.from_ns, piece.to_ns));
-    let [first, second] = edges;
-    [(piece.from_ns, first), (first, second), (second, piece.to_ns)]
+    let [first, second, third] = cuts.map(|cut| cut.clamp(piece.from_ns, piece.to_ns));
+    [(piece.from_ns, first), (first, second), (second, third), (third, piece.to_ns)]
         .into_iter()
         .filter(|(from_ns, to_ns)| from_ns < to_ns)
         .map(move |(from_ns, to_ns)| Piece { from_ns, to_ns, ..piece })

@@ -1,8 +1,9 @@
 //! The begin of a wait that is longer than its thread's memory: judged while all of its evidence is
-//! still there, and added up by cause.
+//! still there.
 //!
-//! Of fixed size: so a wait of any length keeps the exact sum of each of its causes. What is lost
-//! is their order.
+//! Of bounded size: its first parts stay as they are, the rest is added up by cause. So a wait of
+//! any length keeps the exact sum of each of its causes; of those behind the first parts the order
+//! is lost.
 
 use std::cmp::Ordering;
 
@@ -13,11 +14,17 @@ use crate::normal::WakeTimes;
 use crate::part::{PartSums, WakePart};
 use crate::past::{Piece, unseen};
 
+/// Parts that stay as they are.
+const FIRST: usize = 64;
+
 /// The part of a wait that was judged and dropped before its end.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WakeBegin {
     release_ns: u64,
+    /// True of a thread that still worked: its next release was expected then, and not known.
+    is_expected: bool,
     to_ns: u64,
+    first: Vec<WakePart>,
     sums: PartSums,
     /// Normal time that no part has used up yet.
     left: WakeTimes,
@@ -28,20 +35,38 @@ pub(crate) struct WakeBegin {
 impl WakeBegin {
     /// An empty one, of a wait since this release, ns; `left` is its normal time.
     pub(crate) fn new(release_ns: u64, left: WakeTimes) -> Self {
-        Self { release_ns, to_ns: release_ns, sums: PartSums::default(), left, last: None }
+        Self {
+            release_ns,
+            is_expected: false,
+            to_ns: release_ns,
+            first: Vec::new(),
+            sums: PartSums::default(),
+            left,
+            last: None,
+        }
     }
 
     /// A whole wait whose parts are known, each as it is.
-    pub(crate) fn judged(release_ns: u64, parts: &[WakePart]) -> Self {
-        let sums = PartSums::apart(parts);
+    pub(crate) fn judged(release_ns: u64, parts: Vec<WakePart>) -> Self {
         let to_ns = parts.last().map_or(release_ns, |last| last.to_ns);
-        Self { to_ns, sums, ..Self::new(release_ns, WakeTimes::default()) }
+        Self { to_ns, first: parts, ..Self::new(release_ns, WakeTimes::default()) }
+    }
+
+    /// The same, of a thread that still works where `is_expected`.
+    pub(crate) fn with_expected(self, is_expected: bool) -> Self {
+        Self { is_expected, ..self }
     }
 
     /// Goes on by parts that follow each other without a gap; so much is left of what is normal.
     pub(crate) fn add(&mut self, parts: &[WakePart], left: WakeTimes) {
         for part in parts {
-            self.sums.add(part);
+            let has_room = self.first.len() < FIRST;
+            match self.first.last_mut() {
+                _ if !self.sums.is_empty() => self.sums.add(part),
+                Some(last) if last.is_like(part) => last.to_ns = part.to_ns,
+                _ if has_room => self.first.push(*part),
+                _ => self.sums.add(part),
+            }
             self.to_ns += part.length_ns();
             let WakePart { from_ns, to_ns, phase, activity, cpu, .. } = *part;
             self.last = Some(Piece { phase, activity, cpu, ..unseen(from_ns, to_ns) });
@@ -49,11 +74,37 @@ impl WakeBegin {
         self.left = left;
     }
 
+    /// The part of it that belongs to a wait since this release, ns, which may have been expected
+    /// earlier or later than that; `None` where there is none, or where it cannot be told apart.
+    pub(crate) fn since(mut self, release_ns: u64) -> Option<Self> {
+        if self.release_ns == release_ns {
+            return Some(self);
+        }
+        let first_to_ns = self.first.last().map_or(self.release_ns, |last| last.to_ns);
+        let is_there = release_ns < first_to_ns || self.sums.is_empty();
+        if !self.is_expected || release_ns >= self.to_ns || !is_there {
+            return None;
+        }
+        self.first.retain(|part| part.to_ns > release_ns);
+        self.release_ns = self.release_ns.max(release_ns);
+        if let Some(first) = self.first.first_mut() {
+            first.from_ns = first.from_ns.max(self.release_ns);
+        }
+        Some(self)
+    }
+
+    /// The same behind a front, all of whose parts are there, which ends where it begins.
+    pub(crate) fn behind(self, front: Self) -> Self {
+        debug_assert_eq!(front.to_ns, self.release_ns);
+        let first = [front.first, self.first].concat();
+        Self { release_ns: front.release_ns, first, ..self }
+    }
+
     /// The thread that its thread waits behind turns out to have another priority than was booked:
     /// what counted as run in its place by the scheduler's choice ran above it, or as its equal.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
         let priority = right.kernel_priority;
-        self.sums.rebook(|part| {
+        self.rebook(|part| {
             let task = part.cause.culprit().filter(|task| task.tid == wrong.tid)?;
             let task = TaskName { kernel_priority: priority, ..task };
             let is_passed_over = matches!(part.rule, RuleId::FairServer | RuleId::PassedOver);
@@ -65,6 +116,14 @@ impl WakeBegin {
             };
             Some(WakePart { cause, rule, certainty: Certainty::Certain, ..*part })
         });
+    }
+
+    /// Books each part anew for which `rebooked` has another one, of the same times.
+    fn rebook(&mut self, rebooked: impl Fn(&WakePart) -> Option<WakePart>) {
+        for part in &mut self.first {
+            *part = rebooked(part).unwrap_or(*part);
+        }
+        self.sums.rebook(rebooked);
     }
 
     pub(crate) const fn release_ns(&self) -> u64 {
@@ -86,8 +145,11 @@ impl WakeBegin {
 
     /// Returns true where a part of it is unexplained for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
-        let is_hole = reason == Unexplained::Hole && self.sums.have_rule(RuleId::MigrationUnseen);
-        is_hole || self.sums.have(LateCause::Unexplained(reason))
+        let is_for_it = |part: &WakePart| {
+            let is_hole = reason == Unexplained::Hole && part.rule == RuleId::MigrationUnseen;
+            is_hole || part.cause == LateCause::Unexplained(reason)
+        };
+        self.laid().any(|part| is_for_it(&part))
     }
 
     /// Its parts, from the release on. Whether its thread was throttled shows in the end alone.
@@ -99,7 +161,13 @@ impl WakeBegin {
             }
             _ => part,
         };
-        self.sums.laid(self.release_ns).map(settled).collect()
+        self.laid().map(settled).collect()
+    }
+
+    /// Its parts, from the release on, as they were judged.
+    fn laid(&self) -> impl Iterator<Item = WakePart> + '_ {
+        let sums_from_ns = self.first.last().map_or(self.release_ns, |last| last.to_ns);
+        self.first.iter().copied().chain(self.sums.laid(sums_from_ns))
     }
 }
 
@@ -108,14 +176,20 @@ mod tests {
     use super::*;
     use crate::part::tests::part;
 
+    /// 7 ns in which a thread ran in its place, from 100 on, and 3 behind them.
+    fn passed_and_behind(task: TaskName) -> (WakePart, WakePart) {
+        let passed = part(7, LateCause::FairServer { task });
+        let passed = WakePart { from_ns: 100, to_ns: 107, rule: RuleId::FairServer, ..passed };
+        (passed, WakePart { from_ns: 107, to_ns: 110, ..part(3, LateCause::Nmi) })
+    }
+
     #[test]
     fn who_turns_out_to_run_above_was_no_choice_of_the_scheduler() {
         let task = TaskName { tid: 4, kernel_priority: 120, ..TaskName::default() };
-        let passed =
-            WakePart { rule: RuleId::FairServer, ..part(7, LateCause::FairServer { task }) };
+        let (passed, behind) = passed_and_behind(task);
         let corrected = |kernel_priority, tid| {
             let mut begin = WakeBegin::new(100, WakeTimes::default());
-            begin.add(&[passed, part(3, LateCause::Nmi)], WakeTimes::default());
+            begin.add(&[passed, behind], WakeTimes::default());
             let wrong = TaskName { tid, ..task };
             begin.correct(wrong, TaskName { kernel_priority, ..wrong }, 9);
             let parts = begin.parts(false);
@@ -133,17 +207,13 @@ mod tests {
     #[test]
     fn what_was_passed_over_is_throttled_where_that_shows_in_the_end() {
         let task = TaskName { tid: 4, ..TaskName::default() };
-        let passed =
-            WakePart { rule: RuleId::FairServer, ..part(7, LateCause::FairServer { task }) };
+        let (passed, behind) = passed_and_behind(task);
         let mut begin = WakeBegin::new(100, WakeTimes::default());
-        begin.add(&[passed, part(3, LateCause::Nmi)], WakeTimes::default());
+        begin.add(&[passed, behind], WakeTimes::default());
         assert_eq!((begin.release_ns(), begin.to_ns()), (100, 110));
         let rules = |is_unthrottled| begin.parts(is_unthrottled)[0].rule;
         assert_eq!((rules(false), rules(true)), (RuleId::FairServer, RuleId::Unthrottled));
         assert_eq!(begin.parts(true)[0].cause, LateCause::Throttled { task });
-        assert_eq!(
-            begin.parts(true)[1],
-            WakePart { from_ns: 107, to_ns: 110, ..part(3, LateCause::Nmi) }
-        );
+        assert_eq!(begin.parts(true)[1], behind);
     }
 }

@@ -19,7 +19,7 @@ use crate::followed::FollowedBook;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
-use crate::past::{ByPiece, Piece, WakePhase, Window, unseen};
+use crate::past::{ByPiece, Piece, WakePhase, Window, forgotten, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
@@ -514,9 +514,9 @@ impl Blame {
         if activation.release_ns > run.at_ns {
             self.counts.early += 1;
         }
-        let begin = thread.take_begin(activation.release_ns);
+        let begin = self.take_begin(place, activation, run);
         if begin.is_some() {
-            thread.count_condensed();
+            self.threads[place].count_condensed();
         }
         let mut wake = self.cut_out(place, activation, begin, run);
         let book = self.known_cpu(run.cpu).map(|cpu| &cpu.counters);
@@ -535,6 +535,21 @@ impl Blame {
             self.finished.pop_front();
         }
         self.finished.push_back(finished);
+    }
+
+    /// The judged part of a thread's wait for a release, with what lies before it where that was
+    /// expected later; `None` where nothing was dropped of it.
+    fn take_begin(&mut self, place: usize, activation: Activation, run: Run) -> Option<WakeBegin> {
+        let thread = &mut self.threads[place];
+        let begin = thread.take_begin(activation.release_ns)?;
+        let to_ns = begin.release_ns();
+        if to_ns <= activation.release_ns {
+            return Some(begin);
+        }
+        let mut wake = Wake::new(place, thread.task, activation, run);
+        wake.window.pieces.push(forgotten(activation.release_ns, to_ns));
+        let known = Known { config: &self.config, tasks: &self.tasks };
+        Some(begin.behind(Court::begin(wake, thread, known, to_ns)))
     }
 
     /// The wait for a release, up to a run, without what was dropped of it before.
@@ -581,16 +596,18 @@ impl Blame {
     fn condense(&mut self, place: usize, to_ns: u64) {
         let thread = &mut self.threads[place];
         let at_ns = thread.past.settled_ns();
-        let Some(activation) = thread.due(at_ns).filter(|due| due.release_ns < to_ns) else {
+        let due = thread.due(at_ns);
+        let activation = due.or_else(|| thread.expected());
+        let Some(activation) = activation.filter(|next| next.release_ns < to_ns) else {
             thread.past.drop_until(to_ns);
             return;
         };
-        let begin = thread.take_begin(activation.release_ns);
         let run = Run::new(Moment { cpu: thread.last_cpu(), at_ns }, thread.task);
+        let begin = self.take_begin(place, activation, run);
         let wake = self.cut_out(place, activation, begin, run);
         let known = Known { config: &self.config, tasks: &self.tasks };
         let begin = Court::begin(wake, &self.threads[place], known, to_ns);
-        self.threads[place].condense(begin);
+        self.threads[place].condense(begin.with_expected(due.is_none()));
     }
 
     /// Takes the wakes of a capture that are not judged anew.

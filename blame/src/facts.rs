@@ -18,6 +18,9 @@ use crate::stall::StallEvidence;
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviousWake {
     lateness_ns: u64,
+    /// The instant at which it ran, ns on the events' clock; 0 where that was not written.
+    #[serde(default)]
+    ran_ns: u64,
     kind: CauseKind,
     /// The root of its lateness; `None` where it has no single cause, or that was not written.
     #[serde(default)]
@@ -25,10 +28,15 @@ pub(crate) struct PreviousWake {
 }
 
 impl PreviousWake {
-    /// The kind of its cause, where its lateness alone made the cycle behind it overrun by so much,
-    /// ns.
-    pub(crate) fn explains(&self, overrun_ns: u64) -> Option<CauseKind> {
-        (self.lateness_ns >= overrun_ns).then_some(self.kind)
+    /// The kind of its cause, where that explains the thread's own time up to `to_ns` in a cycle
+    /// that overran by so much, ns: its lateness alone made it overrun, or it still waited.
+    pub(crate) fn explains(&self, overrun_ns: u64, to_ns: u64) -> Option<CauseKind> {
+        (self.lateness_ns >= overrun_ns || to_ns <= self.ran_ns).then_some(self.kind)
+    }
+
+    /// The instant at which it ran, ns on the events' clock; 0 where that is not known.
+    pub(crate) const fn ran_ns(&self) -> u64 {
+        self.ran_ns
     }
 }
 
@@ -117,9 +125,11 @@ impl WakeFacts {
         Some(Culprit { task, program: self.programs.find(task.tid) })
     }
 
-    /// The facts that the wake behind this one needs of it, which is so late, by this main cause.
+    /// The facts that the wake behind this one needs of it, which ran then, ns, so late, by this
+    /// main cause.
     pub(crate) fn for_next(
         &self,
+        ran_ns: u64,
         lateness_ns: u64,
         parts: &[WakePart],
         main: LateCause,
@@ -134,6 +144,6 @@ impl WakeFacts {
             let culprit = of_main.filter_map(|part| self.culprit(part)).next();
             RootCause { cause: main, culprit }
         });
-        PreviousWake { lateness_ns, kind, root }
+        PreviousWake { lateness_ns, ran_ns, kind, root }
     }
 }

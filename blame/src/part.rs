@@ -27,6 +27,9 @@ pub struct WakePart {
     /// True where it lies before the first event of its CPU: who ran in it is inferred from that
     /// event.
     pub is_inferred: bool,
+    /// True of several stretches of a long wait that were added up: its length is right, its place
+    /// among the others is not.
+    pub is_sum: bool,
 }
 
 impl WakePart {
@@ -41,14 +44,15 @@ impl WakePart {
             (true, true) => Certainty::Weak,
         };
         let certainty = certainty.min(most);
-        Self { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred }
+        let is_sum = false;
+        Self { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred, is_sum }
     }
 
     /// Returns true where the next part differs in its times and certainty at most.
     pub(crate) fn is_like(&self, next: &Self) -> bool {
         (self.phase, self.activity, self.cpu) == (next.phase, next.activity, next.cpu)
-            && (self.cause, self.rule, self.is_inferred)
-                == (next.cause, next.rule, next.is_inferred)
+            && (self.cause, self.rule) == (next.cause, next.rule)
+            && (self.is_inferred, self.is_sum) == (next.is_inferred, next.is_sum)
     }
 
     /// Its length, ns.
@@ -77,7 +81,7 @@ impl PartSums {
             return;
         }
         let of_name = |part: &WakePart| part.cause.grouped(&ThreadPrograms::default());
-        let new = WakePart { from_ns: 0, to_ns: length_ns, ..*part };
+        let new = WakePart { from_ns: 0, to_ns: length_ns, is_sum: true, ..*part };
         if self.parts.len() < Self::ROOM {
             self.parts.push(new);
             return;
@@ -104,20 +108,8 @@ impl PartSums {
         }
     }
 
-    /// These parts, each a sum of its own.
-    pub(crate) fn apart(parts: &[WakePart]) -> Self {
-        let laid = |part: &WakePart| WakePart { from_ns: 0, to_ns: part.length_ns(), ..*part };
-        Self { parts: parts.iter().map(laid).collect() }
-    }
-
-    /// Returns true where one of them is booked to this cause.
-    pub(crate) fn have(&self, cause: LateCause) -> bool {
-        self.parts.iter().any(|part| part.cause == cause)
-    }
-
-    /// Returns true where this rule booked one of them.
-    pub(crate) fn have_rule(&self, rule: RuleId) -> bool {
-        self.parts.iter().any(|part| part.rule == rule)
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// The sums as parts that follow each other without a gap, from an instant on, ns.

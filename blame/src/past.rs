@@ -281,7 +281,7 @@ impl Past {
         let first_ns = pieces.last().map_or(end_ns, |piece: &Piece| piece.from_ns);
         let known_ns = self.begun_ns.min(first_ns).max(begin_ns);
         if first_ns > known_ns {
-            pieces.push(Piece { phase: WakePhase::Forgotten, ..unseen(known_ns, first_ns) });
+            pieces.push(forgotten(known_ns, first_ns));
         }
         if known_ns > begin_ns {
             pieces.push(unseen(begin_ns, known_ns));
@@ -307,6 +307,11 @@ pub(crate) const fn unseen(from_ns: u64, to_ns: u64) -> Piece {
     }
 }
 
+/// A piece that the memory no longer holds.
+pub(crate) const fn forgotten(from_ns: u64, to_ns: u64) -> Piece {
+    Piece { phase: WakePhase::Forgotten, ..unseen(from_ns, to_ns) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,8 +322,6 @@ mod tests {
 
     #[test]
     fn what_was_dropped_is_forgotten_and_what_came_before_is_unseen() {
-        let forgotten =
-            |from_ns, to_ns| Piece { phase: WakePhase::Forgotten, ..unseen(from_ns, to_ns) };
         let mut past = Past::new(10, 4);
         for at in 1..6 {
             assert_eq!(past.surplus_to_ns(), None);

@@ -55,6 +55,8 @@ struct JudgedPart {
     certainty: Certainty,
     #[serde(default)]
     is_inferred: bool,
+    #[serde(default)]
+    is_sum: bool,
 }
 
 impl JudgedPart {
@@ -68,14 +70,26 @@ impl JudgedPart {
             rule: part.rule,
             certainty: part.certainty,
             is_inferred: part.is_inferred,
+            is_sum: part.is_sum,
         }
     }
 
     /// The part from an instant on, ns: the activity in it was not kept.
     const fn from(&self, from_ns: u64) -> WakePart {
-        let Self { length_ns, phase, cpu, cause, rule, certainty, is_inferred } = *self;
+        let Self { length_ns, phase, cpu, cause, rule, certainty, is_inferred, is_sum } = *self;
         let (to_ns, activity) = (from_ns + length_ns, Activity::Unseen);
-        WakePart { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty, is_inferred }
+        WakePart {
+            from_ns,
+            to_ns,
+            phase,
+            activity,
+            cpu,
+            cause,
+            rule,
+            certainty,
+            is_inferred,
+            is_sum,
+        }
     }
 }
 
@@ -165,7 +179,7 @@ impl JudgedWake {
             is_waiting: self.is_waiting,
         };
         Wake {
-            begin: Some(WakeBegin::judged(self.release_ns, &parts)),
+            begin: Some(WakeBegin::judged(self.release_ns, parts)),
             facts: self.facts.clone().within(0),
             ..Wake::new(thread, self.task, activation, run)
         }

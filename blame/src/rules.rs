@@ -587,16 +587,11 @@ fn not_preempted(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn follows(scene: &Scene<'_>) -> Option<LateCause> {
-    let armed_ns = scene.wake.activation.armed_ns?;
-    let previous = scene.wake.facts.previous?;
-    let overrun_ns = armed_ns.checked_sub(scene.wake.activation.release_ns)?;
-    let is_own_time = match scene.part.phase {
-        WakePhase::Running | WakePhase::Waiting { .. } | WakePhase::Forgotten => {
-            scene.part.to_ns <= armed_ns
-        }
-        _ => false,
-    };
-    let kind = previous.explains(overrun_ns).filter(|_| is_own_time)?;
+    let is_own_time = matches!(
+        scene.part.phase,
+        WakePhase::Running | WakePhase::Waiting { .. } | WakePhase::Forgotten
+    );
+    let kind = scene.wake.followed(scene.part.to_ns).filter(|_| is_own_time)?;
     Some(LateCause::Follows { kind })
 }
 

@@ -390,10 +390,19 @@ impl Thread {
         self.activation.or(timer.filter(|due| due.release_ns < at_ns && is_asleep))
     }
 
+    /// The release that is next where it still works, and programmed none yet: by its period, with
+    /// an eighth of that for one that is not kept, and not before it ran.
+    pub(crate) fn expected(&self) -> Option<Activation> {
+        let (last, own, period_ns) = (self.last?, self.arm?, self.period_ns?);
+        let next_ns = last.release_ns.checked_add(period_ns - period_ns / 8)?;
+        let release_ns = next_ns.max(self.works_since_ns?);
+        Some(Activation { release_ns, latest_ns: release_ns, armed_ns: None, ..own.activation })
+    }
+
     /// Takes out the judged part of the wait since this release, to go on with it; `None` where
-    /// nothing was dropped of it.
+    /// nothing was dropped of it. It may begin behind the release.
     pub(crate) fn take_begin(&mut self, release_ns: u64) -> Option<WakeBegin> {
-        self.begin.take().filter(|begin| begin.release_ns() == release_ns)
+        self.begin.take()?.since(release_ns)
     }
 
     /// Drops the pieces of its past up to the end of `begin`, which has them.
@@ -778,7 +787,8 @@ impl Thread {
 
     /// Remembers a judged wake, for the next one.
     pub(crate) fn remember(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
-        self.previous = Some(wake.facts.for_next(wake.lateness_ns(), parts, main));
+        let (ran_ns, lateness_ns) = (wake.run.at_ns, wake.lateness_ns());
+        self.previous = Some(wake.facts.for_next(ran_ns, lateness_ns, parts, main));
     }
 
     /// Counts a late wake, for the live view.

@@ -3,7 +3,7 @@
 use punctual_trace::event::{CodeAddress, TaskName};
 
 use crate::begin::WakeBegin;
-use crate::cause::Unexplained;
+use crate::cause::{CauseKind, Unexplained};
 use crate::facts::WakeFacts;
 use crate::part::WakePart;
 use crate::past::{ByPiece, Piece, Window};
@@ -136,6 +136,14 @@ impl Wake {
         };
         self.window.pieces.iter().any(is_it)
             || self.begin.as_ref().is_some_and(|begin| begin.lacks(reason))
+    }
+
+    /// The kind of the cause that made the wake before late, where that explains this thread's own
+    /// time up to `to_ns`: before it programmed the timer of this wake.
+    pub(crate) fn followed(&self, to_ns: u64) -> Option<CauseKind> {
+        let armed_ns = self.activation.armed_ns.filter(|&armed_ns| to_ns <= armed_ns)?;
+        let overrun_ns = armed_ns.checked_sub(self.activation.release_ns)?;
+        self.facts.previous?.explains(overrun_ns, to_ns)
     }
 
     /// The evidence on a piece without events; empty where there is none.

@@ -306,6 +306,99 @@ fn backlog(expire: impl Fn(&mut Scenario, u64) -> &mut Scenario) {
     }
 }
 
+/// One of soft interrupts each 30 µs between two instants.
+fn softirqs(scenario: &mut Scenario, from: u64, to: u64) {
+    for at in (from..to - 3 * US).step_by(30 * US as usize) {
+        scenario.event(at, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(at + 2 * US, 0, TraceKind::SoftirqExit(9));
+    }
+}
+
+/// While it catches up with what a first hog cost, a second one preempts it in the middle of its
+/// work: that makes it overrun by more than it was late before.
+#[test]
+fn a_second_hog_in_its_work_leaves_the_first_ones_time_with_the_first() {
+    let second = task("second", 204, 1);
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    let mut at = release + 20 * PERIOD;
+    softirqs(&mut scenario, release + 30 * US, at);
+    scenario.switch(at, 0, 1, servo());
+    for cycle in 0..30 {
+        at += 20 * US;
+        if cycle == 10 {
+            scenario.switch(at, 0, 0, second);
+            softirqs(&mut scenario, at + 30 * US, at + 10 * PERIOD);
+            at += 10 * PERIOD;
+            scenario.switch(at, 0, 1, servo());
+            at += 20 * US;
+        }
+        let due = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm(at, 0, due);
+        scenario.fire(at + US).timer_exit(at + 6 * US, 0);
+        at += 10 * US;
+    }
+    scenario.normals(3);
+    let time_of = |outcome: &BlameOutcome, words: &str| {
+        let rows = outcome.table.rows.iter().filter(|row| row.name.starts_with(words));
+        rows.map(|row| row.time_ns).sum::<u64>()
+    };
+    let whole = scenario.run(config());
+    for pieces in [6, 64, 700] {
+        let bounds = BlameBounds { segments: 8, pieces, ..BlameBounds::default() };
+        let outcome = scenario.run(BlameConfig { bounds, ..config() });
+        let sentence = &outcome.table.sentence;
+        assert_eq!(outcome.table.late, 31, "{sentence}");
+        assert_eq!(time_of(&outcome, "unexplained"), 0, "{sentence}");
+        // What the memory no longer reaches is the root's of the wake before.
+        for words in ["hog", "second"] {
+            let (exact, found) = (time_of(&whole, words), time_of(&outcome, words));
+            assert!(found.abs_diff(exact) * 3 < exact, "{words}: {found} of {exact}");
+        }
+    }
+}
+
+/// A hog in the middle of its work, over many releases and longer than the memory: the first of
+/// those is only programmed behind it.
+#[test]
+fn a_hog_in_its_work_longer_than_the_memory_is_all_the_hogs() {
+    let scenario = |skipped: u64, early_ns: u64| {
+        let mut scenario = Scenario::new();
+        scenario.normals(40);
+        let from = scenario.release - PERIOD + 60 * US;
+        let to = from + 10 * PERIOD;
+        scenario.switch(from, 0, 0, hog());
+        softirqs(&mut scenario, from + 30 * US, to);
+        scenario.switch(to, 0, 1, servo());
+        let due = scenario.release + skipped * PERIOD - early_ns;
+        scenario.arm(to + 20 * US, 0, due);
+        scenario.fire(to + 21 * US).timer_exit(to + 26 * US, 0);
+        scenario.release += 12 * PERIOD;
+        scenario.normals(3);
+        scenario
+    };
+    let of_hog = |scenario: &Scenario, pieces: usize| {
+        let bounds = BlameBounds { segments: 8, pieces, ..BlameBounds::default() };
+        let outcome = scenario.run(BlameConfig { bounds, ..config() });
+        let first = &outcome.table.rows[0];
+        (first.cause.kind(), first.time_ns, outcome.table.late, outcome.worst[0].parts[0])
+    };
+    for (skipped, early_ns) in [(0, 0), (0, 40 * US), (9, 0)] {
+        let scenario = scenario(skipped, early_ns);
+        let (kind, exact_ns, late, first) = of_hog(&scenario, 4_096);
+        assert_eq!((kind, late), (CauseKind::HigherPriority, 1));
+        for pieces in [64, 300] {
+            let (again, time_ns, late, first_again) = of_hog(&scenario, pieces);
+            assert_eq!((again, late), (kind, 1), "{skipped} {early_ns} {pieces}");
+            assert_eq!(time_ns, exact_ns, "{skipped} {early_ns} {pieces}");
+            assert_eq!(first_again, first, "its first parts are in their places");
+        }
+    }
+}
+
 /// The servo waits behind an ordinary thread in a system call, which timers of others interrupt
 /// again and again; half-way the scheduler begins to pass it over, for threads that each run once.
 /// Most pieces have a cause that their neighbours or a call chain decide.

@@ -393,6 +393,10 @@ pub struct BlamedPart {
     pub rule: String,
     /// The confidence in that rule, in [0, 1].
     pub confidence: f64,
+    /// True of several stretches of a long wait that were added up: the length is right, the place
+    /// among the others is not.
+    #[serde(default)]
+    pub is_sum: bool,
 }
 
 /// Parts of a late wake that follow each other and have the same cause.
@@ -408,6 +412,16 @@ pub struct WakeStretch {
     pub cause: String,
     /// The rules that booked it, each once.
     pub rules: Vec<String>,
+    /// As [`BlamedPart::is_sum`].
+    pub is_sum: bool,
+}
+
+impl WakeStretch {
+    /// Its cause, with a mark where its place among the others is not known.
+    pub fn marked_cause(&self) -> String {
+        let mark = if self.is_sum { " (added up)" } else { "" };
+        format!("{}{mark}", self.cause)
+    }
 }
 
 /// A thread that interrupted other CPUs.
@@ -678,7 +692,10 @@ impl BlamedWake {
         let mut stretches: Vec<WakeStretch> = Vec::new();
         for part in &self.parts {
             match stretches.last_mut() {
-                Some(last) if (last.cpu, &last.cause) == (part.cpu, &part.cause) => {
+                Some(last)
+                    if (last.cpu, last.is_sum, &last.cause)
+                        == (part.cpu, part.is_sum, &part.cause) =>
+                {
                     last.length_ns += part.length_ns;
                     if !last.rules.contains(&part.rule) {
                         last.rules.push(part.rule.clone());
@@ -690,6 +707,7 @@ impl BlamedWake {
                     cpu: part.cpu,
                     cause: part.cause.clone(),
                     rules: vec![part.rule.clone()],
+                    is_sum: part.is_sum,
                 }),
             }
         }
@@ -704,6 +722,7 @@ impl BlamedWake {
             cause: outcome.part_name(wake, &part.cause),
             rule: part.rule.word().to_owned(),
             confidence: part.certainty.confidence(),
+            is_sum: part.is_sum,
         });
         let parts = parts.collect();
         let function = |&address: &u64| outcome.function(address).map(str::to_owned);

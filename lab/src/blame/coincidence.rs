@@ -508,6 +508,7 @@ fn blamed_wake(
         cause: cause.clone(),
         rule: RULE.to_owned(),
         confidence,
+        is_sum: false,
     };
     BlamedWake {
         name: name.to_owned(),

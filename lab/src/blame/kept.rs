@@ -289,7 +289,7 @@ fn slice<W: Write>(
         let from_ns = wake.release_ns.saturating_add(stretch.after_ns);
         let notes = vec![("cpu", stretch.cpu.to_string()), ("rules", stretch.rules.join(", "))];
         let to_ns = from_ns.saturating_add(stretch.length_ns);
-        Slice { name: stretch.cause, from_ns, to_ns, notes }
+        Slice { name: stretch.marked_cause(), from_ns, to_ns, notes }
     });
     let parts: Vec<Slice> = parts.collect();
     let (thread, track) = (Some(wake.task), "late wakes");

@@ -494,7 +494,7 @@ fn worst(wakes: &[BlamedWake]) -> Block {
 fn timeline(wake: &BlamedWake) -> Vec<Block> {
     let stretches = wake.stretches();
     let brief = |stretch: &WakeStretch| {
-        vec![ns(stretch.after_ns), ns(stretch.length_ns), stretch.cause.clone()]
+        vec![ns(stretch.after_ns), ns(stretch.length_ns), stretch.marked_cause()]
     };
     let row = |stretch: &WakeStretch| {
         let mut cells = brief(stretch);
@@ -510,10 +510,16 @@ fn timeline(wake: &BlamedWake) -> Vec<Block> {
     let order = (0..stretches.len()).collect();
     let briefs = stretches.iter().map(brief).collect();
     let table = Table::new(caption, heads, rows).brief(Frame::Fitted(order), shown, briefs);
+    let note = stretches.iter().any(|stretch| stretch.is_sum).then(|| {
+        Block::words(
+            "A wait of more parts than are kept: those added up are as long as they say, and their \
+             places are not known.",
+        )
+    });
     let chain = (!wake.chain.is_empty())
         .then(|| Block::words(format!("in the kernel: {}", wake.chain.join(" ← "))));
     let counted = wake.processor.as_ref().and_then(counted_words).map(Block::words);
-    [Some(table.into()), chain, counted].into_iter().flatten().collect()
+    [Some(table.into()), note, chain, counted].into_iter().flatten().collect()
 }
 
 /// The processor's counts around a wake, in a line; `None` where it has none.

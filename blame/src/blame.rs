@@ -19,7 +19,7 @@ use crate::followed::FollowedBook;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
-use crate::past::{ByPiece, Piece, WakePhase, Window, forgotten, unseen};
+use crate::past::{ByPiece, IdleHole, Piece, WakePhase, Window, forgotten, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
@@ -29,7 +29,7 @@ use crate::tasks::TaskTable;
 use crate::thread::{Chosen, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
-use crate::wake::{FinishedWake, Run, Wake, WindowChain};
+use crate::wake::{Answer, FinishedWake, Run, Wake, WindowChain};
 
 /// The handler's name of the interrupt of a CPU's own timer, where it has one
 /// (drivers/clocksource/arm_arch_timer.c).
@@ -84,6 +84,9 @@ struct Cpu {
     first: Option<TaskName>,
     /// The end of the segment before the event that is handled.
     before_ns: u64,
+    /// The last stretch that was taken for idle time, as long as the CPU time of the thread that
+    /// ended it may show how much of it was that one's.
+    hole: Option<IdleHole>,
 }
 
 /// Attribution while events come in: the state of each CPU and of each followed thread.
@@ -211,6 +214,7 @@ impl Blame {
                 expiring: None,
                 first: None,
                 before_ns: at_ns,
+                hole: None,
             })
         });
         Some(&mut **cpu)
@@ -312,9 +316,10 @@ impl Blame {
             cpu.timeline.skip(at_ns);
             cpu.steal = StealBook::default();
             cpu.counters.forget();
-            cpu.expiring = None;
+            (cpu.expiring, cpu.hole) = (None, None);
         }
         for place in 0..self.threads.len() {
+            self.conclude(place);
             self.settle(place, at_ns, None);
             self.set_state(place, ThreadState::Unknown);
             self.threads[place].forget();
@@ -344,6 +349,7 @@ impl Blame {
         // Between the wakes of a capture that was cut down to them nothing is known anyway.
         let is_whole = self.config.recall.is_none();
         for place in 0..self.threads.len() {
+            self.conclude(place);
             let thread = &mut self.threads[place];
             if is_whole {
                 thread.lose(from_ns, now);
@@ -354,7 +360,7 @@ impl Blame {
             }
         }
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
-            cpu.expiring = None;
+            (cpu.expiring, cpu.hole) = (None, None);
             cpu.counters.forget();
         }
     }
@@ -391,6 +397,9 @@ impl Blame {
             self.set_state(place, ThreadState::Unknown);
         }
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+            let was_idle = matches!(cpu.timeline.activity(), Activity::Idle { .. });
+            let hole = IdleHole { cpu: now.cpu, from_ns, to_ns: now.at_ns, tid: task.tid };
+            cpu.hole = was_idle.then_some(hole);
             if is_first {
                 cpu.timeline.discover_first(task, mode);
             } else {
@@ -493,12 +502,14 @@ impl Blame {
         let timeline = |number: u32| Some(&cpus.get(number as usize)?.as_deref()?.timeline);
         threads[place].settle(at_ns, delivery_cpu, timeline);
         if let Some(to_ns) = self.threads[place].past.surplus_to_ns() {
+            self.conclude(place);
             self.condense(place, to_ns);
         }
     }
 
-    /// A released thread runs: its wait is cut out and judged.
+    /// A released thread runs: its wait is cut out and judged, once it is known when it began.
     fn complete(&mut self, place: usize, run: Run) {
+        self.conclude(place);
         let thread = &mut self.threads[place];
         let Some(activation) = thread.answer(run.at_ns) else { return };
         let is_lost = thread.takes_loss(&activation);
@@ -511,23 +522,75 @@ impl Blame {
                 return;
             }
         }
+        // How late it was is not known: neither its release nor its run need be what they seem.
+        if is_lost {
+            thread.count_unseen();
+            return;
+        }
+        let cycle = thread.work.next_cycle();
         if activation.release_ns > run.at_ns {
             self.counts.early += 1;
         }
+        let tid = thread.task.tid;
         let begin = self.take_begin(place, activation, run);
+        let hole = self.known_cpu(run.cpu).and_then(|cpu| cpu.hole);
+        let may_be_earlier = hole.is_some_and(|hole| (hole.tid, hole.to_ns) == (tid, run.at_ns));
+        let answer = Answer { activation, run, begin, cycle };
+        match may_be_earlier {
+            true => self.threads[place].set_answer(answer),
+            false => self.judge(place, answer),
+        }
+    }
+
+    /// Judges the last answer of a thread, where that still waits for its CPU time.
+    fn conclude(&mut self, place: usize) {
+        if let Some(answer) = self.threads[place].take_answer() {
+            self.judge(place, answer);
+        }
+    }
+
+    /// Takes in CPU time that the kernel books to the thread that runs: where a CPU was taken to
+    /// idle until an event showed that thread, it ran since as long.
+    fn reveal(&mut self, now: Moment, tid: Tid, took_ns: u64) {
+        let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
+        let current = cpu.timeline.current().filter(|task| task.tid == tid);
+        let Some((task, hole)) = current.zip(cpu.hole.take_if(|hole| hole.tid == tid)) else {
+            return;
+        };
+        let own = self.threads.place(tid);
+        let answered_ns = own.and_then(|place| self.threads[place].answered_ns());
+        let began_ns = now.at_ns.saturating_sub(took_ns).max(hole.from_ns);
+        let began_ns = began_ns.max(answered_ns.unwrap_or(0));
+        if began_ns < hole.to_ns {
+            for place in 0..self.threads.len() {
+                if self.threads[place].takes_from(now) {
+                    self.settle(place, now.at_ns, None);
+                }
+                self.threads[place].reveal(hole, began_ns, task);
+            }
+        }
+        if let Some((place, answer)) =
+            own.and_then(|at| Some((at, self.threads[at].take_answer()?)))
+        {
+            self.judge(place, answer.begun(began_ns));
+        }
+    }
+
+    /// Cuts a wait out, up to the run that answered it, and judges it.
+    fn judge(&mut self, place: usize, answer: Answer) {
+        let Answer { activation, run, begin, cycle } = answer;
         if begin.is_some() {
             self.threads[place].count_condensed();
         }
         let mut wake = self.cut_out(place, activation, begin, run);
         let book = self.known_cpu(run.cpu).map(|cpu| &cpu.counters);
         let wait = book.and_then(|book| book.since(wake.activation.release_ns, run.at_ns));
-        wake.facts.counts = WakeCounts { wait, cycle: self.threads[place].work.next_cycle() };
-        // How late it was is not known: neither its release nor its run need be what they seem.
-        if is_lost || wake.lacks(Unexplained::Lost) {
+        wake.facts.counts = WakeCounts { wait, cycle };
+        if wake.lacks(Unexplained::Lost) {
             self.threads[place].count_unseen();
             return;
         }
-        let mut finished = FinishedWake::new(&wake);
+        let mut finished = FinishedWake::new(&wake, self.now_ns);
         let known = Known { config: &self.config, tasks: &self.tasks };
         finished.is_late = self.court.accept(wake, &mut self.threads, known);
         finished.margin_ns = self.threads[place].margin_ns();
@@ -568,8 +631,8 @@ impl Blame {
             Some(begin) => begin.last(),
             None => self.lead(&window),
         };
-        let is_unthrottled =
-            self.unthrottle_ns.is_some_and(|at_ns| run.at_ns - at_ns <= UNTHROTTLE_NS);
+        let unthrottled_ns = self.unthrottle_ns.and_then(|at_ns| run.at_ns.checked_sub(at_ns));
+        let is_unthrottled = unthrottled_ns.is_some_and(|since_ns| since_ns <= UNTHROTTLE_NS);
         let facts = WakeFacts {
             stalls: self.stalls(&window),
             clocks: self.slow_clocks(&window),
@@ -782,6 +845,7 @@ impl Blame {
                 if let Some(cpu) = self.known_cpu_mut(now.cpu) {
                     cpu.steal.book(*tid, now.at_ns, *took_ns, cpu.timeline.interrupts_ns());
                 }
+                self.reveal(now, *tid, *took_ns);
             }
             TraceKind::PriorityLent { task, to_kernel_priority } => {
                 self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
@@ -1098,18 +1162,15 @@ impl Blame {
         })
     }
 
-    /// The thread that ran has another name or priority than when it began: threads that wait for
-    /// its CPU wait behind that one.
+    /// The thread that ran has another name or priority than when it began, or had none yet:
+    /// threads that wait for its CPU, or for a timer there, wait behind that one.
     fn correct(&mut self, now: Moment, right: TaskName) {
-        let Some(cpu) = self.known_cpu(now.cpu).filter(|cpu| cpu.timeline.is_awaited()) else {
-            return;
-        };
-        let booked = cpu.timeline.current();
+        let booked = self.known_cpu(now.cpu).and_then(|cpu| cpu.timeline.current());
         let Some(wrong) = booked.filter(|task| task.tid == right.tid && *task != right) else {
             return;
         };
         for place in 0..self.threads.len() {
-            if self.threads[place].state() == ThreadState::Ready(now.cpu) {
+            if self.threads[place].takes_from(now) {
                 self.settle(place, now.at_ns, None);
                 self.threads[place].correct(wrong, right);
             }
@@ -1119,6 +1180,7 @@ impl Blame {
     /// A thread stops to run.
     fn leave(&mut self, now: Moment, previous: TaskName, previous_state: u64) {
         let Some(place) = self.threads.follow(previous, now.at_ns, &self.config) else { return };
+        self.conclude(place);
         self.settle(place, now.at_ns, None);
         // The bits of task_state_to_char (sched.h): T 4, t 8, X 0x10, Z 0x20, D 2.
         let state = match previous_state {
@@ -1147,8 +1209,11 @@ impl Blame {
                 // Its waking said no CPU: it waited for the one on which it runs now.
                 self.set_state(place, ThreadState::Ready(now.cpu));
             }
-            self.threads[place].adopt(now.at_ns);
+            let is_woken_unseen = self.threads[place].adopt(now.at_ns);
             self.settle(place, now.at_ns, Some(now.cpu));
+            if is_woken_unseen {
+                self.threads[place].wake_in_hole();
+            }
             self.complete(place, Run::new(now, previous));
             if let ThreadState::Running(elsewhere) = self.threads[place].state()
                 && elsewhere != now.cpu
@@ -1163,7 +1228,7 @@ impl Blame {
         }
         let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
         cpu.steal.begin(next.tid, now.at_ns, cpu.timeline.interrupts_ns());
-        cpu.expiring = None;
+        (cpu.expiring, cpu.hole) = (None, None);
         if cpu.timeline.is_awaited() {
             let last_ipi_ns = cpu.timeline.last_ipi_ns();
             let chosen = Chosen {
@@ -1253,6 +1318,7 @@ impl Blame {
         }
         let at_ns = self.now_ns;
         for place in 0..self.threads.len() {
+            self.conclude(place);
             let thread = &self.threads[place];
             let ThreadState::Ready(cpu) = thread.state() else { continue };
             let current = self.known_cpu(cpu).and_then(|cpu| cpu.timeline.current());

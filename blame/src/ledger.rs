@@ -370,7 +370,7 @@ impl Ledger {
         LatenessBounds::new(self.spread.max_ns(), self.most.max_ns())
     }
 
-    /// Wakes whose begin is only bounded.
+    /// Wakes whose begin is bounded only, and not by CPU time.
     pub(crate) const fn censored(&self) -> u64 {
         self.censored
     }
@@ -400,7 +400,7 @@ impl Ledger {
         self.spread.add(wake.least_ns());
         self.most.add(wake.lateness_ns());
         self.over += u64::from(wake.least_ns() > threshold_ns);
-        self.censored += u64::from(wake.is_censored());
+        self.censored += u64::from(wake.is_censored() && !wake.run.is_inferred);
         self.broken += u64::from(!wake.activation.is_whole);
         self.open.begun += u64::from(wake.activation.anchor == ReleaseAnchor::Unseen);
         self.open.waiting += u64::from(wake.run.is_waiting);

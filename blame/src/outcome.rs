@@ -100,7 +100,7 @@ pub struct TopSnapshot {
 pub struct ThreadOutcome {
     /// Its figures.
     pub figures: ThreadSnapshot,
-    /// Wakes whose begin is only bounded: a switch was not recorded.
+    /// Wakes whose begin is bounded only, and not by CPU time: a switch was not recorded.
     pub censored: u64,
     /// Wakes of which something is missing.
     pub broken: u64,

@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
-use punctual_trace::event::TaskName;
+use punctual_trace::event::{TaskName, Tid};
 use serde::{Deserialize, Serialize};
 
-use crate::timeline::{Activity, CpuTimeline, Moment};
+use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 
 /// The state of a followed thread in a piece of its past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,6 +79,17 @@ pub(crate) struct Past {
     /// The instant since which it is known, though perhaps no longer held, ns.
     begun_ns: u64,
     settled_ns: u64,
+}
+
+/// A stretch of a CPU that was taken to idle until an event showed another thread: on some virtual
+/// machines an idle CPU records nothing, also not that it is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IdleHole {
+    pub(crate) cpu: u32,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    /// The thread that was shown.
+    pub(crate) tid: Tid,
 }
 
 /// A wait cut out of the past.
@@ -234,6 +245,48 @@ impl Past {
         self.pieces.shrink_to(2 * self.capacity);
     }
 
+    /// A thread ran since `began_ns` on a CPU that was taken to idle: this one itself where
+    /// `is_own`, which was ready since then.
+    pub(crate) fn reveal(&mut self, hole: IdleHole, began_ns: u64, task: TaskName, is_own: bool) {
+        let activity = Activity::Task { task, mode: TaskMode::Code };
+        let in_hole = |piece: &Piece| {
+            let is_idle = matches!(piece.activity, Activity::Idle { .. });
+            piece.cpu == hole.cpu && is_idle && piece.to_ns > began_ns.max(hole.from_ns)
+        };
+        let end = self.pieces.partition_point(|piece| piece.to_ns <= hole.to_ns);
+        for index in (0..end).rev() {
+            let piece = &mut self.pieces[index];
+            if !in_hole(piece) {
+                break;
+            }
+            let Piece { from_ns, phase, .. } = *piece;
+            let phase = if is_own { WakePhase::Ready } else { phase };
+            let idle = Piece { to_ns: began_ns, is_hole: false, is_inferred: true, ..*piece };
+            *piece = Piece { activity, phase, is_hole: false, is_inferred: true, ..*piece };
+            if began_ns > from_ns {
+                piece.from_ns = began_ns;
+                self.pieces.insert(index, idle);
+                break;
+            }
+        }
+    }
+
+    /// It was woken while an idle CPU recorded nothing: since the end of that it was ready. Returns
+    /// false where no such time lies behind its release.
+    pub(crate) fn wake_in_hole(&mut self) -> bool {
+        let is_due = |piece: &&Piece| piece.phase == WakePhase::Delivery;
+        let due = self.pieces.iter().rev().take_while(is_due).count();
+        let from = self.pieces.len() - due;
+        let is_unrecorded = |piece: &Piece| {
+            let is_idle = matches!(piece.activity, Activity::Idle { .. });
+            is_idle && (piece.is_hole || piece.is_inferred)
+        };
+        let idle = self.pieces.range(from..).rposition(is_unrecorded);
+        let Some(idle) = idle else { return false };
+        self.pieces.range_mut(from + idle + 1..).for_each(|piece| piece.phase = WakePhase::Ready);
+        true
+    }
+
     /// Marks the pieces since then in which it was ready as passed over by the scheduler.
     pub(crate) fn mark_passed_over(&mut self, since_ns: u64) {
         for piece in self.pieces.iter_mut().rev() {
@@ -249,11 +302,10 @@ impl Past {
     /// the names that it had meanwhile.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
         for piece in self.pieces.iter_mut().rev() {
-            let is_interrupt = piece.phase == WakePhase::Ready && !piece.activity.is_task_or_idle();
+            let is_wait = matches!(piece.phase, WakePhase::Ready | WakePhase::Delivery);
+            let is_interrupt = is_wait && !piece.activity.is_task_or_idle();
             match &mut piece.activity {
-                Activity::Task { task, .. }
-                    if task.tid == wrong.tid && piece.phase == WakePhase::Ready =>
-                {
+                Activity::Task { task, .. } if task.tid == wrong.tid && is_wait => {
                     let name = if task.name == wrong.name { right.name } else { task.name };
                     *task = TaskName { name, ..right };
                 }

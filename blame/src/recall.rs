@@ -177,6 +177,7 @@ impl JudgedWake {
             at_ns: self.ran_ns,
             before: self.before,
             is_waiting: self.is_waiting,
+            is_inferred: false,
         };
         Wake {
             begin: Some(WakeBegin::judged(self.release_ns, parts)),

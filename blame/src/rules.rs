@@ -538,6 +538,13 @@ fn switch(scene: &Scene<'_>) -> Option<LateCause> {
     let is_armed =
         scene.wake.activation.armed_ns.is_none_or(|armed_ns| scene.part.from_ns >= armed_ns);
     let is_short = scene.part.length_ns() < SWITCH_NS;
+    // The scheduler has chosen it, by the CPU time that is booked to it.
+    if scene.wake.run.is_inferred
+        && scene.part.phase == WakePhase::Ready
+        && scene.runner().is_some_and(|task| task.tid == scene.wake.task.tid)
+    {
+        return Some(LateCause::NormalPath);
+    }
     let is_switch = match scene.part.phase {
         WakePhase::Ready => scene.part.activity.is_task_or_idle(),
         WakePhase::Running => is_armed,

@@ -13,12 +13,12 @@ use crate::ledger::{BusyReleases, Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
-use crate::past::{Past, WakePhase};
+use crate::past::{IdleHole, Past, WakePhase};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
 use crate::timers::Arm;
 use crate::unseen::UnseenWakes;
-use crate::wake::Wake;
+use crate::wake::{Answer, Wake};
 
 /// Wakes of one thread that wait for a baseline, at most.
 const PENDING_OF_THREAD: u64 = 64;
@@ -135,6 +135,8 @@ pub(crate) struct Thread {
     activation: Option<Activation>,
     /// The part of the wait for it that was judged and dropped.
     begin: Option<WakeBegin>,
+    /// Its last answer, as long as its CPU time may show when its run began.
+    answer: Option<Answer>,
     condensed: u64,
     last: Option<LastWake>,
     /// The instant since which it waits for its present CPU, or ran last, ns.
@@ -192,6 +194,7 @@ impl Thread {
             arm: None,
             activation: None,
             begin: None,
+            answer: None,
             condensed: 0,
             last: None,
             ready_ns: at_ns,
@@ -458,17 +461,49 @@ impl Thread {
         self.unseen
     }
 
+    /// It answered a release: its CPU time may show when its run began.
+    pub(crate) fn set_answer(&mut self, answer: Answer) {
+        self.answer = Some(answer);
+    }
+
+    /// Its last answer that is not judged yet; once.
+    pub(crate) const fn take_answer(&mut self) -> Option<Answer> {
+        self.answer.take()
+    }
+
+    /// The release of its last answer that is not judged yet, ns.
+    pub(crate) fn answered_ns(&self) -> Option<u64> {
+        self.answer.as_ref().map(|answer| answer.activation.release_ns)
+    }
+
+    /// As [`Past::wake_in_hole`]: then nothing else of its wait is missing.
+    pub(crate) fn wake_in_hole(&mut self) {
+        if self.past.wake_in_hole()
+            && let Some(activation) = &mut self.activation
+        {
+            activation.is_whole = true;
+        }
+    }
+
+    /// As [`Past::reveal`].
+    pub(crate) fn reveal(&mut self, hole: IdleHole, began_ns: u64, task: TaskName) {
+        self.past.reveal(hole, began_ns, task, task.tid == self.task.tid);
+    }
+
     /// It runs, and its waking was not recorded: its own timer released it, where that was due.
-    pub(crate) fn adopt(&mut self, at_ns: u64) {
+    /// Returns true where it did.
+    pub(crate) fn adopt(&mut self, at_ns: u64) -> bool {
         let is_asleep = self.is_asleep();
         let timer = self.pending_arm().map(|own| own.activation);
         let due = timer.filter(|due| due.release_ns <= at_ns && is_asleep);
         if due.is_none() {
             self.count_unmatched();
         }
-        if let Some(due) = due.filter(|_| self.activation.is_none()) {
+        let due = due.filter(|_| self.activation.is_none());
+        if let Some(due) = due {
             self.activation = Some(Activation { is_whole: false, ..due });
         }
+        due.is_some()
     }
 
     /// A timer releases it, where no earlier release is open.
@@ -680,7 +715,8 @@ impl Thread {
             self.period_ns = self.pace.period_ns();
             self.on_time_ns = self.on_time_ns(config);
         }
-        if !is_whole || wake.is_censored() || wake.is_open() {
+        let is_bounded = wake.is_censored() && !wake.run.is_inferred;
+        if !is_whole || is_bounded || wake.is_open() {
             return;
         }
         let times = || WakeTimes::new(&wake.window, anchor);
@@ -774,7 +810,7 @@ impl Thread {
 
     /// Leaves out what is open, after a time of which nothing is known; what was learnt holds.
     pub(crate) fn forget(&mut self) {
-        (self.arm, self.activation, self.begin) = (None, None, None);
+        (self.arm, self.activation, self.begin, self.answer) = (None, None, None, None);
         (self.last, self.previous, self.lost_ns) = (None, None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);

@@ -6,7 +6,7 @@ use punctual_trace::event::{ContextFlags, TaskName, TraceEvent, TraceKind, Vecto
 
 use crate::scenario::{
     DEADLINE, PERIOD, Scenario, TICK, UNTHROTTLE, US, WAKEUP, cat, config, equal, hog, idle, run,
-    servo,
+    servo, with_cpu_time,
 };
 
 /// A stretch of ordinary life with a bit of everything.
@@ -211,8 +211,13 @@ proptest! {
     #[test]
     fn life_with_events_lost_twice_and_moved_adds_up(
         damage in proptest::collection::vec((any::<u16>(), 0u8..4), 0..60),
+        has_silent_idle in any::<bool>(),
     ) {
         let mut events = life();
+        if has_silent_idle {
+            events = with_cpu_time(events);
+            events.retain(|event| event.tid != 0);
+        }
         for (place, kind) in damage {
             let place = usize::from(place) % events.len();
             match kind {

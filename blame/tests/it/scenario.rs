@@ -352,6 +352,33 @@ impl Scenario {
     }
 }
 
+/// As a kernel books CPU time: of each thread that is preempted or sleeps since it was switched in,
+/// right before the switch, and at each timer interrupt.
+pub(crate) fn with_cpu_time(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
+    let mut booked_ns = [0; 2];
+    let mut with = Vec::new();
+    for event in events {
+        let since_ns = &mut booked_ns[event.cpu as usize];
+        let is_tick = matches!(event.kind, TraceKind::VectorEntry(Vector::LocalTimer));
+        let is_switch = matches!(event.kind, TraceKind::Switch { .. });
+        let book = |at_ns: u64| TraceEvent {
+            at_ns,
+            kind: TraceKind::RunTime { tid: event.tid, took_ns: at_ns.saturating_sub(*since_ns) },
+            ..event.clone()
+        };
+        let before = (event.tid != 0 && is_switch).then(|| book(event.at_ns - 500));
+        let behind = (event.tid != 0 && is_tick).then(|| book(event.at_ns + 200));
+        if is_switch || is_tick {
+            *since_ns = event.at_ns;
+        }
+        with.extend(before);
+        with.push(event);
+        with.extend(behind);
+    }
+    with.sort_by_key(|event| event.at_ns);
+    with
+}
+
 /// The outcome of events; every kept wake must be an exact partition.
 pub(crate) fn run(events: &[TraceEvent], config: BlameConfig) -> BlameOutcome {
     let mut blame = Blame::new(config);

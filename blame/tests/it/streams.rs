@@ -10,7 +10,7 @@ use punctual_trace::event::{ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
     APIC, CLOSE, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, between, cat, config,
-    config_of, disturbed, hog, idle, ktimers, only_cause, run, servo, task,
+    config_of, disturbed, hog, idle, ktimers, only_cause, run, servo, task, with_cpu_time,
 };
 
 /// Without the events of a kind on CPU 0.
@@ -47,6 +47,61 @@ fn a_switch_that_was_not_recorded_leaves_the_start_open() {
     // The hog's wakes are whole: a hole elsewhere takes nothing from them.
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert!((row.confidence - 0.99).abs() < 1e-9, "{row:?}");
+}
+
+/// A CPU that records nothing while it idles: who left it, and when, shows by the CPU time that is
+/// booked later.
+#[test]
+fn an_idle_cpu_that_records_nothing_is_left_when_cpu_time_began() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(idle());
+        scenario.fire(release + 205 * US).start(release + 206 * US);
+        scenario.normal();
+    }
+    scenario.sleep(idle());
+    let events = without(with_cpu_time(scenario.sorted()), |event| event.tid == 0);
+    let outcome = run(&events, config());
+    assert_eq!((outcome.table.wakes, outcome.table.late), (64, 12), "{}", outcome.table.sentence);
+    // To the switch, as it runs 8 µs behind the waking: the median wake is 14 µs late.
+    let figures = &outcome.threads[0].figures;
+    assert!(figures.p50.least_ns() < 15 * US && figures.p50.most_ns() < 70 * US, "{figures:?}");
+    let wake = &outcome.worst[0];
+    assert_eq!((wake.least_ns(), wake.is_whole), (214 * US, true), "{wake:?}");
+    assert!((wake.least_ns()..=264 * US).contains(&wake.lateness_ns()), "{wake:?}");
+    let row = only_cause(&outcome, CauseKind::IdleExit);
+    assert!(row.time_ns > 12 * 190 * US && row.confidence <= 0.9, "{row:?}");
+    let open = outcome.table.rows.iter().filter(|row| row.cause.kind() == CauseKind::Unexplained);
+    assert_eq!(open.count(), 0, "{}", outcome.table.sentence);
+}
+
+/// One above takes an idle CPU that records nothing in the very interrupt that wakes the servo: it
+/// shows at its first tick, 4 ms later, and the servo when that one leaves.
+#[test]
+fn who_takes_an_idle_cpu_that_records_nothing_has_the_time_since_then() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(idle());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 14 * US, 0, 0, hog());
+        let tick = release + 4 * MS;
+        scenario.timer_entry(tick, 0).timer_exit(tick + 5 * US, 0);
+        scenario.switch(release + 6 * MS, 0, 1, servo());
+        scenario.release += 4 * PERIOD;
+        scenario.normal();
+    }
+    let events = without(with_cpu_time(scenario.sorted()), |event| event.tid == 0);
+    let outcome = run(&events, config());
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert!(row.time_ns > 12 * 5_980 * US, "{}", outcome.table.sentence);
+    assert_eq!(row.name, "hog (priority 97, 200) ran above");
+    assert!((0.85..0.99).contains(&row.confidence), "{row:?}");
+    // Without that CPU time it is only known from the tick on.
+    let events = without(scenario.sorted(), |event| event.tid == 0);
+    let row = &run(&events, config()).table.rows[0];
+    assert!(row.time_ns < 12 * 5_000 * US, "{row:?}");
 }
 
 #[test]

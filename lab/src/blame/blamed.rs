@@ -131,7 +131,7 @@ pub struct BlamedRun {
     pub threshold_ns: Option<u64>,
     /// Late wakes.
     pub late: u64,
-    /// Wakes whose begin is only bounded.
+    /// Wakes whose begin is bounded only, and not by CPU time.
     pub censored: u64,
     /// Wakes of which something is missing, though no events were lost.
     pub broken: u64,

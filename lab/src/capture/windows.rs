@@ -173,7 +173,7 @@ impl WindowStore {
             key: (wake.task.tid, release_ns),
             least_ns: wake.least_ns,
             from_ns: from_ns.saturating_sub(LEAD_NS),
-            to_ns: wake.ran_ns.saturating_add(BEHIND_NS),
+            to_ns: wake.seen_ns.max(wake.ran_ns).saturating_add(BEHIND_NS),
             left: self.left.get(u64::from(wake.task.tid)).cloned(),
         });
     }
@@ -379,6 +379,7 @@ mod tests {
             release_ns,
             armed_ns: Some(armed_ns),
             ran_ns,
+            seen_ns: ran_ns,
             least_ns: ran_ns - release_ns,
             margin_ns: 0,
             is_late: true,

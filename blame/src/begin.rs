@@ -13,6 +13,7 @@ use crate::cause::{Certainty, LateCause, RuleId, Unexplained};
 use crate::normal::WakeTimes;
 use crate::part::{PartSums, WakePart};
 use crate::past::{Piece, unseen};
+use crate::timeline::Activity;
 
 /// Parts that stay as they are.
 const FIRST: usize = 64;
@@ -26,6 +27,8 @@ pub(crate) struct WakeBegin {
     to_ns: u64,
     first: Vec<WakePart>,
     sums: PartSums,
+    /// The sums of the thread that ran last, since that was switched in.
+    turn: PartSums,
     /// Normal time that no part has used up yet.
     left: WakeTimes,
     /// The last piece of it; `None` where there is none yet.
@@ -41,6 +44,7 @@ impl WakeBegin {
             to_ns: release_ns,
             first: Vec::new(),
             sums: PartSums::default(),
+            turn: PartSums::default(),
             left,
             last: None,
         }
@@ -60,18 +64,37 @@ impl WakeBegin {
     /// Goes on by parts that follow each other without a gap; so much is left of what is normal.
     pub(crate) fn add(&mut self, parts: &[WakePart], left: WakeTimes) {
         for part in parts {
+            let is_summed = self.is_summed();
             let has_room = self.first.len() < FIRST;
             match self.first.last_mut() {
-                _ if !self.sums.is_empty() => self.sums.add(part),
-                Some(last) if last.is_like(part) => last.to_ns = part.to_ns,
-                _ if has_room => self.first.push(*part),
-                _ => self.sums.add(part),
+                Some(last) if !is_summed && last.is_like(part) => last.to_ns = part.to_ns,
+                _ if !is_summed && has_room => self.first.push(*part),
+                _ => self.add_up(part),
             }
             self.to_ns += part.length_ns();
             let WakePart { from_ns, to_ns, phase, activity, cpu, .. } = *part;
             self.last = Some(Piece { phase, activity, cpu, ..unseen(from_ns, to_ns) });
         }
         self.left = left;
+    }
+
+    /// Returns true where parts behind the first ones are added up.
+    const fn is_summed(&self) -> bool {
+        !self.sums.is_empty() || !self.turn.is_empty()
+    }
+
+    /// Adds a part to the sums.
+    fn add_up(&mut self, part: &WakePart) {
+        let runner = |part: &WakePart| match part.activity {
+            Activity::Task { task, .. } => Some(task.tid),
+            _ => None,
+        };
+        let (last, next) = (self.turn.parts().find_map(runner), runner(part));
+        let is_other = last.is_some() && next.is_some() && last != next;
+        if is_other || matches!(part.activity, Activity::Idle { .. }) {
+            std::mem::take(&mut self.turn).parts().for_each(|sum| self.sums.add(sum));
+        }
+        self.turn.add(part);
     }
 
     /// The part of it that belongs to a wait since this release, ns, which may have been expected
@@ -81,7 +104,7 @@ impl WakeBegin {
             return Some(self);
         }
         let first_to_ns = self.first.last().map_or(self.release_ns, |last| last.to_ns);
-        let is_there = release_ns < first_to_ns || self.sums.is_empty();
+        let is_there = release_ns < first_to_ns || !self.is_summed();
         if !self.is_expected || release_ns >= self.to_ns || !is_there {
             return None;
         }
@@ -101,10 +124,11 @@ impl WakeBegin {
     }
 
     /// The thread that its thread waits behind turns out to have another priority than was booked:
-    /// what counted as run in its place by the scheduler's choice ran above it, or as its equal.
+    /// what counted as run in its place by the scheduler's choice ran above it, or as its equal,
+    /// since that thread was switched in.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
         let priority = right.kernel_priority;
-        self.rebook(|part| {
+        let corrected = |part: &WakePart| {
             let task = part.cause.culprit().filter(|task| task.tid == wrong.tid)?;
             let task = TaskName { kernel_priority: priority, ..task };
             let is_passed_over = matches!(part.rule, RuleId::FairServer | RuleId::PassedOver);
@@ -115,15 +139,20 @@ impl WakeBegin {
                 Ordering::Greater => return None,
             };
             Some(WakePart { cause, rule, certainty: Certainty::Certain, ..*part })
-        });
-    }
-
-    /// Books each part anew for which `rebooked` has another one, of the same times.
-    fn rebook(&mut self, rebooked: impl Fn(&WakePart) -> Option<WakePart>) {
-        for part in &mut self.first {
-            *part = rebooked(part).unwrap_or(*part);
+        };
+        let is_its = |part: &WakePart| match part.activity {
+            Activity::Task { task, .. } => task.tid == wrong.tid,
+            activity => activity.is_interrupt(),
+        };
+        if !self.turn.parts().all(is_its) {
+            return;
         }
-        self.sums.rebook(rebooked);
+        self.turn.rebook(corrected);
+        if self.sums.is_empty() {
+            for part in self.first.iter_mut().rev().take_while(|part| is_its(part)) {
+                *part = corrected(part).unwrap_or(*part);
+            }
+        }
     }
 
     pub(crate) const fn release_ns(&self) -> u64 {
@@ -167,7 +196,9 @@ impl WakeBegin {
     /// Its parts, from the release on, as they were judged.
     fn laid(&self) -> impl Iterator<Item = WakePart> + '_ {
         let sums_from_ns = self.first.last().map_or(self.release_ns, |last| last.to_ns);
-        self.first.iter().copied().chain(self.sums.laid(sums_from_ns))
+        let sums: Vec<WakePart> = self.sums.laid(sums_from_ns).collect();
+        let turn_from_ns = sums.last().map_or(sums_from_ns, |last| last.to_ns);
+        self.first.iter().copied().chain(sums).chain(self.turn.laid(turn_from_ns))
     }
 }
 
@@ -175,6 +206,7 @@ impl WakeBegin {
 mod tests {
     use super::*;
     use crate::part::tests::part;
+    use crate::timeline::TaskMode;
 
     /// 7 ns in which a thread ran in its place, from 100 on, and 3 behind them.
     fn passed_and_behind(task: TaskName) -> (WakePart, WakePart) {
@@ -202,6 +234,38 @@ mod tests {
         assert_eq!(corrected(9, 4), LateCause::EqualPriority { task: equal });
         assert_eq!(corrected(119, 4), LateCause::FairServer { task });
         assert_eq!(corrected(2, 5), LateCause::FairServer { task }, "another thread");
+    }
+
+    #[test]
+    fn who_turns_out_to_run_above_did_not_in_its_turns_before() {
+        let wrong = TaskName { tid: 4, kernel_priority: 120, ..TaskName::default() };
+        let hog = TaskName { tid: 5, kernel_priority: 2, ..TaskName::default() };
+        let mut at_ns = 100;
+        let mut turn = |task: TaskName, length_ns: u64, cause, rule| {
+            let activity = Activity::Task { task, mode: TaskMode::Code };
+            let from_ns = at_ns;
+            at_ns += length_ns;
+            WakePart { from_ns, to_ns: at_ns, activity, rule, ..part(1, cause) }
+        };
+        for turns in [1, 3, 40, 100] {
+            let mut parts: Vec<WakePart> = Vec::new();
+            for _ in 0..turns {
+                let passed = LateCause::FairServer { task: wrong };
+                parts.push(turn(wrong, 7, passed, RuleId::FairServer));
+                parts.push(turn(hog, 5, LateCause::HigherPriority { task: hog }, RuleId::Higher));
+            }
+            parts.push(turn(wrong, 9, LateCause::FairServer { task: wrong }, RuleId::FairServer));
+            let mut begin = WakeBegin::new(parts[0].from_ns, WakeTimes::default());
+            begin.add(&parts, WakeTimes::default());
+            begin.correct(wrong, TaskName { kernel_priority: 1, ..wrong }, 9);
+            let time_of = |rule, tid| {
+                let parts = begin.parts(false).into_iter().filter(|part| part.rule == rule);
+                let its = parts.filter(|part| part.cause.culprit().is_some_and(|t| t.tid == tid));
+                its.map(|part| part.length_ns()).sum::<u64>()
+            };
+            assert_eq!(time_of(RuleId::FairServer, 4), turns * 7, "{turns}");
+            assert_eq!((time_of(RuleId::Higher, 4), time_of(RuleId::Higher, 5)), (9, turns * 5));
+        }
     }
 
     #[test]

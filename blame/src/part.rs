@@ -112,6 +112,11 @@ impl PartSums {
         self.parts.is_empty()
     }
 
+    /// The sums, each from 0 to its length.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &WakePart> {
+        self.parts.iter()
+    }
+
     /// The sums as parts that follow each other without a gap, from an instant on, ns.
     pub(crate) fn laid(&self, from_ns: u64) -> impl Iterator<Item = WakePart> + '_ {
         let mut at_ns = from_ns;

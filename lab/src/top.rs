@@ -92,6 +92,8 @@ impl TopCause {
     /// The few events show who ran, and no more: what else the account concluded from them is left
     /// out, and who ran before stands for it.
     fn of(figures: &ThreadSnapshot, set: EventSet, late_over_ns: u64) -> Option<Self> {
+        // It spins its margin away: up to that a wake is on time.
+        let late_over_ns = late_over_ns.saturating_add(figures.margin_ns);
         if let Some(waiting) = figures.waiting.filter(|waiting| waiting.for_ns > late_over_ns) {
             return Some(Self::Waits(waiting));
         }
@@ -284,7 +286,8 @@ impl Watcher {
         if self.stopped_by.is_some() || !is_due && !may_stop {
             return;
         }
-        let snapshot = self.blame.snapshot();
+        let mut snapshot = self.blame.snapshot();
+        snapshot.threads.iter_mut().for_each(|figures| end_ordinary_wait(figures, attributes));
         let least_ns = |thread: &ThreadSnapshot| thread.worst_so_far().least_ns();
         let worst = snapshot.threads.iter().max_by_key(|thread| least_ns(thread));
         let over = worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| least_ns(worst) > ns));
@@ -325,6 +328,25 @@ impl CaptureConsumer for Watcher {
             _ => {}
         }
     }
+}
+
+/// Scheduling attributes of a thread; `None` where it has ended, or they cannot be seen.
+fn attributes(tid: Tid) -> Option<SchedAttributes> {
+    SchedAttributes::get(tid.cast_signed()).ok()
+}
+
+/// Ends the wait of a thread that gave its real-time policy up while it waited: no event shows
+/// that, and the filtered ones do not show that it runs either.
+fn end_ordinary_wait(
+    figures: &mut ThreadSnapshot,
+    attributes: impl Fn(Tid) -> Option<SchedAttributes>,
+) {
+    let TaskName { tid, kernel_priority, .. } = figures.task;
+    let is_real_time = |kernel_priority: i32| kernel_priority < 100;
+    figures.waiting = figures.waiting.filter(|_| {
+        !is_real_time(kernel_priority)
+            || attributes(tid).is_none_or(|found| is_real_time(found.kernel_priority()))
+    });
 }
 
 /// The reader has ended by itself.
@@ -564,7 +586,6 @@ impl Top {
         let events = self.mark.so_far.events.saturating_sub(before.so_far.events);
         let used_ns = self.mark.own_cpu_ns.saturating_sub(before.own_cpu_ns);
         let elapsed_ns = published.snapshot.at_ns.saturating_sub(published.begun_ns);
-        let attributes = |tid: Tid| SchedAttributes::get(tid.cast_signed()).ok();
         let names = CauseNames { set: self.set, symbols: &self.symbols };
         Ok(Some(TopFrame {
             elapsed: Span::from_ns(i64::try_from(elapsed_ns).unwrap_or(i64::MAX)),
@@ -723,6 +744,13 @@ mod tests {
         assert_eq!(short, "servo");
         assert_eq!(words, "waits 2.31 s: servo (priority 97, 8) runs");
         assert_eq!((worst.least_ns(), worst.known_ns()), (2_310_000_000, None));
+        let spins = |for_ns| {
+            let waiting = Some(WaitingNow { for_ns, runner: hog });
+            let figures = ThreadSnapshot { waiting, margin_ns: 300_000, ..figures(7, 9, 3) };
+            let cause = TopCause::of(&figures, EventSet::Top, 100_000);
+            matches!(cause, Some(TopCause::Waits(_)))
+        };
+        assert_eq!((spins(390_000), spins(410_000)), (false, true), "behind its margin");
         let (_, words, worst) = with(90_000, 100_000);
         assert!(words.starts_with("waited while servo (priority 95, 9)"), "{words}");
         assert_eq!(worst.least_ns(), 400_000, "less than it was late before");
@@ -736,6 +764,21 @@ mod tests {
         let fifo = |_| Some(SchedAttributes { priority: 50, ..SchedAttributes::of(FIFO) });
         let shown = history.threads(published(0, threads), names(&symbols), fifo);
         assert_eq!(shown[0].why, "waits 2.00 s: servo (priority 50, 8) runs");
+    }
+
+    #[test]
+    fn a_thread_that_gave_its_policy_up_does_not_wait() {
+        let waits = |kernel_priority, now: Option<SchedAttributes>| {
+            let waiting = Some(WaitingNow { for_ns: 2_000_000_000, runner: task(8, 2) });
+            let task = task(7, kernel_priority);
+            let mut figures = ThreadSnapshot { task, waiting, ..figures(7, 9, 3) };
+            end_ordinary_wait(&mut figures, |_| now);
+            figures.waiting.is_some()
+        };
+        let fifo = SchedAttributes { priority: 50, ..SchedAttributes::of(FIFO) };
+        let ordinary = SchedAttributes::of(0);
+        assert!(waits(49, Some(fifo)) && !waits(49, Some(ordinary)) && waits(49, None));
+        assert!(waits(120, Some(ordinary)), "one that was ordinary before");
     }
 
     /// A watcher without a capture.

@@ -416,7 +416,11 @@ mod tests {
             assert!(read.untold[0].contains("around late wakes alone"), "{:?}", read.untold);
             assert_eq!(read.outcome.table.threshold_ns, Some(5_000), "not rounded");
             let again = late(&read.outcome);
-            assert!(!again.is_empty() && again.len() <= before.len(), "{form:?}");
+            // Of a wake that is later the window may not reach back to where its timer was set.
+            let is_near = |(_, lateness_ns): &(&u64, &u64)| **lateness_ns < 5_000_000;
+            let lost = before.iter().filter(is_near).filter(|(ran, _)| !again.contains_key(ran));
+            assert_eq!(lost.count(), 0, "{form:?}: {} of {}", again.len(), before.len());
+            assert!(again.len() <= before.len(), "{form:?}");
             for (ran_ns, lateness_ns) in again {
                 // The offset of a timer's clock, some ns, is estimated there.
                 let known_ns = before.get(&ran_ns).copied();

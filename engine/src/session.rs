@@ -122,8 +122,8 @@ impl WayOut {
     }
 }
 
-/// What grants all of these requests, each way out once; `None` where nothing is known to. Memory
-/// is locked by the capabilities that are given for a policy.
+/// What grants all of these requests, each way out once; `None` where nothing is known to. The
+/// capabilities that are given for a policy lock memory too; raised limits are one for each.
 ///
 /// # Real-time: setup only
 pub(crate) fn ways_out(refused: &[Refusal]) -> Option<String> {
@@ -142,10 +142,20 @@ pub(crate) fn ways_out(refused: &[Refusal]) -> Option<String> {
     let highest = rights.iter().filter_map(priority).max();
     rights.retain(|right| match right {
         Right::Limited(RaisedLimit::RealTime(_)) => priority(right) == highest,
-        Right::Limited(RaisedLimit::LockMemory) => highest.is_none(),
-        Right::HoldIdleStates => true,
+        _ => true,
     });
-    let rights: Vec<String> = rights.iter().map(Right::to_string).collect();
+    // Limits first, so that the capabilities stand before all of them.
+    rights.sort_by_key(|right| *right == Right::HoldIdleStates);
+    let mut has_capabilities = false;
+    let words = |right: &Right| match right {
+        Right::Limited(raised) if has_capabilities => raised.to_string(),
+        Right::Limited(_) => {
+            has_capabilities = true;
+            right.to_string()
+        }
+        Right::HoldIdleStates => right.to_string(),
+    };
+    let rights: Vec<String> = rights.iter().map(words).collect();
     let granted =
         (!rights.is_empty()).then(|| format!("run it as root, or {}", rights.join("; and ")));
     let is_forbidden = refused.iter().any(|refusal| refusal.way_out == Some(WayOut::Forbidden));
@@ -617,10 +627,11 @@ mod tests {
         for words in ["hold idle states off (EACCES): run it as root, or ", "memlock", "udev"] {
             assert!(without_policy.contains(words), "{words}: {without_policy}");
         }
-        // The line of setcap has memory's capability too.
+        // The line of setcap has memory's capability too; who raises limits raises both.
         let lower = (Attempt::Scheduler(SchedPolicy::Fifo(80)), Errno::PERM);
         let everything = refused(&[memory, idle_states, (FIFO, Errno::PERM), lower], &NONE);
-        for (words, times) in [("as root", 1), ("setcap", 1), ("rtprio 90", 1), ("memlock", 0)] {
+        for (words, times) in [("as root", 1), ("setcap", 1), ("rtprio 90", 1), ("LimitMEMLOCK", 1)]
+        {
             assert_eq!(everything.matches(words).count(), times, "{words}: {everything}");
         }
         assert!(everything.contains("udev"), "{everything}");

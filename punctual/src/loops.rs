@@ -114,6 +114,8 @@ pub struct Loop<C: Clock = MachineClock> {
     first: Option<Instant>,
     /// The CPU time of its thread then.
     began: CpuTime,
+    /// The CPU time of its thread when a wait found it at its end; none before.
+    ended: Option<CpuTime>,
     /// True where another loop of its thread ran then.
     is_second: bool,
     handle: LoopHandle,
@@ -160,7 +162,14 @@ impl<C: Clock> Loop<C> {
             return None;
         }
         let cycle = self.segments.wait(&shared.stop, &shared.vitals);
-        cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
+        cycle.map_err(|ended| self.note_end(ended)).ok()
+    }
+
+    /// A wait found it at its end.
+    #[cold]
+    fn note_end(&mut self, ended: Ended) {
+        self.finished = ended == Ended::Finished;
+        self.ended.get_or_insert_with(CpuTime::now);
     }
 
     /// Runs `body` in each cycle for `duration`, from its first release on where nothing has run
@@ -235,10 +244,11 @@ impl<C: Clock> Loop<C> {
         });
     }
 
-    /// What throttling did to its thread up to now, a sentence.
+    /// What throttling did to its thread up to its end, a sentence.
     fn throttled(&self) -> Option<String> {
         self.first.filter(|_| is_real_time(self.policy()))?;
-        let (share, ran) = CpuTime::now().share_since(self.began);
+        let ended = self.ended.unwrap_or_else(CpuTime::now);
+        let (share, ran) = ended.share_since(self.began);
         let taken = CpuTaken {
             cpu: affinity::current_cpu(),
             share,
@@ -578,6 +588,7 @@ impl LoopBuilder {
             finished: false,
             first: None,
             began: CpuTime::default(),
+            ended: None,
             is_second: false,
             handle,
             recording,

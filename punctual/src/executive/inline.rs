@@ -28,14 +28,15 @@ impl InlineTask {
 }
 
 /// A sentence where tasks of a loop missed releases for which no cycle that is known to be too long
-/// is the reason, and others of it have no budget by which that could be known.
-pub(super) fn unjudged(inline: &[InlineTask], tasks: &[Stats]) -> Option<String> {
+/// is the reason, nor one of so many slices of background work that were, and others of it have no
+/// budget by which that could be known.
+pub(super) fn unjudged(inline: &[InlineTask], tasks: &[Stats], long_slices: u64) -> Option<String> {
     let counts_of =
         |name: &str| tasks.iter().find(|task| task.name == name).map(|task| &task.counts);
     let counted = inline.iter().filter_map(|task| Some((task, counts_of(&task.name)?)));
     let counted: Vec<(&InlineTask, &Counts)> = counted.collect();
-    let long_cycles =
-        counted.iter().map(|(_, counts)| counts.over_budget.max(counts.over_release)).sum();
+    let long_cycles = counted.iter().map(|(_, counts)| counts.over_budget.max(counts.over_release));
+    let long_cycles = long_cycles.sum::<u64>().saturating_add(long_slices);
     let unexplained = counted
         .iter()
         .filter(|(task, counts)| counts.missed > 0 && !task.is_explained(counts, long_cycles));
@@ -81,7 +82,7 @@ mod tests {
 
     fn said<const N: usize>(tasks: [(InlineTask, Stats); N]) -> Option<String> {
         let (inline, stats): (Vec<_>, Vec<_>) = tasks.into_iter().unzip();
-        unjudged(&inline, &stats)
+        unjudged(&inline, &stats, 0)
     }
 
     #[test]
@@ -96,6 +97,14 @@ mod tests {
         assert!(words.starts_with("releases of servo were missed"), "{words}");
         assert!(words.contains(": log, without a budget, may have taken long"), "{words}");
         assert_eq!(said([task("servo", true, [0, 0, 0]), log()]), None);
+    }
+
+    #[test]
+    fn background_work_that_took_too_long_is_laid_on_no_task() {
+        let tasks = [task("servo", false, [40, 0, 0]), task("log", false, [0, 0, 0])];
+        let (inline, stats): (Vec<_>, Vec<_>) = tasks.into_iter().unzip();
+        assert_eq!(unjudged(&inline, &stats, 10), None);
+        assert!(unjudged(&inline, &stats, 2).is_some());
     }
 
     #[test]

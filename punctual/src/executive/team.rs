@@ -121,7 +121,10 @@ impl<'env, C: Clock + Clone + Send + 'env> Assembly<'env, C> {
         drop(closing);
         let samples = recording.and_then(LoopRecording::finish);
         let summary = summary(run, ends, (&threads, &blocks), samples).map(|mut summary| {
-            let unjudged = inline.iter().filter_map(|lane| inline::unjudged(lane, &summary.tasks));
+            let (_, long_slices) = summary.idle_slices;
+            let unjudged = inline
+                .iter()
+                .filter_map(|lane| inline::unjudged(lane, &summary.tasks, long_slices));
             summary.warnings.extend(unjudged);
             summary
         });

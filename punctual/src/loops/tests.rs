@@ -175,7 +175,8 @@ fn throttling_is_judged_by_the_cpu_time_since_the_first_wait() {
     // From 93 % on, and off its CPU for 35 ms at least of each second.
     assert!(!named(1_859, 2_000) && named(1_861, 2_000));
     assert!(named(1_929, 2_000) && !named(1_931, 2_000));
-    assert!(!named(949, 999) && named(950, 1_000));
+    // A single gap may be a stall of the machine.
+    assert!(!named(950, 1_000) && !named(1_850, 1_990));
     assert_eq!(began.share_since(began), (0.0, Span::ZERO));
 }
 

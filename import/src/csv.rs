@@ -216,9 +216,9 @@ impl<'r> CsvFile<'r> {
             return Err(self.lines.refuse(why));
         };
         if wakes.first.is_some() && wake_ns < wakes.latest {
-            let way_out = match self.spec.tells_kind() {
-                true => "",
-                false => "; without --period the column is read as latenesses",
+            let way_out = match self.spec.kind(false) {
+                ColumnKind::Instant => "",
+                ColumnKind::Lateness => "; without --period the column is read as latenesses",
             };
             let why = format!("the instant is before the previous one{way_out}");
             return Err(self.lines.refuse(why));
@@ -747,9 +747,9 @@ impl ColumnSpec {
         self.unit
     }
 
-    /// Returns true where the name itself determines the kind of the column.
+    /// Returns true where it is no name of a column and only says what the single one contains.
     pub fn tells_kind(&self) -> bool {
-        self.says("instant") || self.says("lateness")
+        ["instant", "lateness"].iter().any(|kind| self.name.eq_ignore_ascii_case(kind))
     }
 
     /// The kind of the column: its name decides; any other name is instants when there is a period.
@@ -1021,6 +1021,16 @@ mod tests {
         assert!(matches!(ColumnSpec::parse(":ns"), Err(ColumnError::NoName(_))));
         let message = ColumnSpec::parse("x:min").unwrap_err().to_string();
         assert_eq!(message, "\"min\" is not a unit of a column; expected ns, us, ms or s");
+    }
+
+    #[test]
+    fn a_single_column_of_another_name_is_not_taken_for_the_one_that_is_named() {
+        let other = b"wake_ns\n1000000\n2000000\n3000000\n";
+        for column in ["lateness_ns:ns", "instant_ns:ns", "late:ns"] {
+            let refused = read(other, column, Some(1_000)).unwrap_err();
+            assert!(refused.contains("wake_ns"), "{column}: {refused}");
+        }
+        assert!(read(other, "lateness:ns", None).is_ok(), "says what it contains");
     }
 
     #[test]

@@ -215,7 +215,7 @@ pub(crate) fn table(
         sentence: String::new(),
     };
     let busy = passed_before_a_wait(input.wakes, input.busy).unwrap_or_default();
-    let seen = busy + &sentence(&table, input.open, config);
+    let seen = busy + &sentence(&table, input, config);
     table.sentence = with_unseen(&table.unseen, seen);
     if table.unseen.is_too_much() {
         // What is left is no fair sample: nothing is to be changed for it.
@@ -445,7 +445,8 @@ fn counted_wakes(count: u64) -> String {
 /// The sentence of a recording in which no followed thread woke.
 const NO_WAKE: &str = "No wake was seen: record for longer, or follow a thread that wakes.";
 
-fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> String {
+fn sentence(table: &CauseTable, input: &TableInput, config: &BlameConfig) -> String {
+    let outside = input.open;
     let CauseTable { wakes, late, worst, .. } = *table;
     if wakes == 0 {
         return NO_WAKE.to_owned();
@@ -470,7 +471,10 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
     let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
-    let lost = shown_duration(table.lateness_ns.saturating_sub(own_ns));
+    let lost_ns = table.lateness_ns.saturating_sub(own_ns);
+    let lost = shown_duration(lost_ns);
+    // Releases that wait at the same time, as of a loop that catches up, each count.
+    let together = if lost_ns > input.duration_ns { " (several waited at once)" } else { "" };
     let [wakes, late] = [wakes, late].map(grouped);
     let mut parts = named(table, config).into_iter();
     let answer = match table.undecided {
@@ -481,7 +485,7 @@ fn sentence(table: &CauseTable, outside: OpenWakes, config: &BlameConfig) -> Str
             let first = parts.next().map_or_else(String::new, |part| {
                 let share = part.share;
                 let of_what = format!("{share} of the {lost} lost by the {late} wakes");
-                format!("{of_what} later than {bar}: {}", part.name)
+                format!("{of_what} later than {bar}{together}: {}", part.name)
             });
             let rest: String = parts.map(|part| format!("; {part}")).collect();
             format!("{first}{rest}.")

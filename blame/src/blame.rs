@@ -836,8 +836,7 @@ impl Blame {
                 self.senders.queue(now.at_ns, sender, *target_cpu, *request);
             }
             TraceKind::Signal { number, .. } => {
-                // SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
-                if (19..=22).contains(number) {
+                if TraceKind::stops(*number) {
                     self.last_stop = Some((now.at_ns, self.who(event)));
                 }
             }
@@ -1182,10 +1181,10 @@ impl Blame {
         let Some(place) = self.threads.follow(previous, now.at_ns, &self.config) else { return };
         self.conclude(place);
         self.settle(place, now.at_ns, None);
-        // The bits of task_state_to_char (sched.h): T 4, t 8, X 0x10, Z 0x20, D 2.
+        // The bits of task_state_to_char (sched.h): X 0x10, Z 0x20, D 2.
         let state = match previous_state {
             bits if TraceKind::stays_runnable(bits) => ThreadState::Ready(now.cpu),
-            bits if bits & 0xc != 0 => ThreadState::Stopped,
+            bits if TraceKind::is_stopped(bits) => ThreadState::Stopped,
             bits if bits & 0x30 != 0 => ThreadState::Unknown,
             bits if bits & 0x2 != 0 => ThreadState::Blocked,
             _ => ThreadState::Sleeping,

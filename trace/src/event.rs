@@ -466,6 +466,20 @@ impl TraceKind {
     pub const fn stays_runnable(previous_state: u64) -> bool {
         previous_state == 0 || previous_state & Self::PREEMPTED != 0
     }
+
+    /// Returns true where a thread that leaves its CPU in this state of [`Self::Switch`] was
+    /// stopped by a signal or a tracer (`__TASK_STOPPED` 4, `__TASK_TRACED` 8 of
+    /// include/linux/sched.h).
+    #[must_use]
+    pub const fn is_stopped(previous_state: u64) -> bool {
+        !Self::stays_runnable(previous_state) && previous_state & 0xc != 0
+    }
+
+    /// Returns true for a signal that stops a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+    #[must_use]
+    pub const fn stops(signal: u8) -> bool {
+        matches!(signal, 19..=22)
+    }
 }
 
 const fn unknown_cpu() -> u32 {

@@ -46,7 +46,8 @@ struct Held {
     numbered: Arc<Numbered>,
     /// The switch before it on its CPU.
     switch: Option<Arc<Numbered>>,
-    /// Of an expiry the programming of its timer, of a call chain what its worker runs.
+    /// Of an expiry the programming of its timer, of a call chain what its worker runs, of a switch
+    /// of a stopped thread the signal.
     needed: Option<Arc<Held>>,
 }
 
@@ -109,6 +110,8 @@ pub(crate) struct WindowStore {
     timers: Latest,
     workers: Latest,
     left: Latest,
+    /// The last signal that stops.
+    stop: Option<Arc<Held>>,
     open: VecDeque<Open>,
     windows: BTreeMap<WakeKey, Window>,
     bytes: usize,
@@ -138,6 +141,9 @@ impl WindowStore {
         }
         let needed = match event.kind {
             TraceKind::TimerExpireEntry { timer, .. } => self.timers.get(timer),
+            TraceKind::Switch { previous_state, .. } if TraceKind::is_stopped(previous_state) => {
+                self.stop.as_ref()
+            }
             _ if !event.chain.is_empty() => self.workers.get(u64::from(event.tid)),
             _ => None,
         };
@@ -153,6 +159,9 @@ impl WindowStore {
             }
             TraceKind::TimerStart { timer, .. } => self.timers.put(*timer, &held),
             TraceKind::WorkStart { .. } => self.workers.put(u64::from(event.tid), &held),
+            TraceKind::Signal { number, .. } if TraceKind::stops(*number) => {
+                self.stop = Some(Arc::new(held.clone()));
+            }
             _ => {}
         }
         if self.recent.len() == RECENT {
@@ -213,7 +222,9 @@ impl WindowStore {
                 take(needed);
             }
         }
-        left.iter().for_each(|left| take(left));
+        for left in left.iter().flat_map(|left| [Some(left), left.needed.as_ref()]) {
+            left.iter().for_each(|left| take(left));
+        }
         // Of CPUs without an event since, who runs there.
         for last in self.switches.iter().flatten() {
             if !seen.contains(&last.event.cpu) && last.number < first {
@@ -427,6 +438,29 @@ mod tests {
         let (last, end) = (22 * MS, 22 * MS + 200_000);
         let wanted = [2, 3, 4, 6, 19, 20, 21].map(|ms| ms * MS);
         assert_eq!(times, wanted.into_iter().chain([last, end]).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn a_thread_that_was_stopped_comes_with_the_signal() {
+        let signal =
+            |at_ns, number| event(at_ns, 1, 3, TraceKind::Signal { number, task: task(7) });
+        let mut stopped = switch(3 * MS, 0, 7, 8);
+        if let TraceKind::Switch { previous_state, .. } = &mut stopped.kind {
+            *previous_state = 4;
+        }
+        let events = [
+            switch(MS, 0, 0, 7),
+            signal(2 * MS, 19),
+            stopped,
+            signal(4 * MS, 10),
+            tick(89 * MS, 0),
+            switch(101 * MS, 0, 8, 7),
+        ];
+        let times: Vec<u64> = kept(&events, &[finished(99 * MS, 100 * MS, 101 * MS)])
+            .iter()
+            .map(|event| event.at_ns / MS)
+            .collect();
+        assert_eq!(times, [1, 2, 3, 101]);
     }
 
     #[test]

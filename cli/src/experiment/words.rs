@@ -215,7 +215,7 @@ fn restless(taken: &CpuTaken) -> String {
 fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops used {} of CPU {cpu}, but {}: throttling stopped them for up to {} at a time",
+        "the loops used {} of CPU {cpu}, but {}: throttling may have stopped them for up to {} at a time",
         format::share(*share),
         allowed(throttling),
         throttling.gap
@@ -297,7 +297,7 @@ mod tests {
         let caution = Caution { cpu: 1, share: 0.9, throttling };
         let text = planned(&caution);
         assert!(text.contains("throttling will stop") && text.contains("500 ms"), "{text}");
-        assert!(throttled(&caution).contains("throttling stopped them"));
+        assert!(throttled(&caution).contains("throttling may have stopped them"));
         assert!(!text.contains("control group"), "{text}");
         let throttling = Throttling { of_cgroup: true, ..throttling };
         for text in [planned, throttled].map(|say| say(&Caution { throttling, ..caution })) {
@@ -327,9 +327,9 @@ mod tests {
         );
         let off = taken(&CpuTaken { throttling: None, ..took }).expect("restless");
         assert!(off.contains("; no throttling is known that limits them: choose"), "{off}");
-        // One sentence of a CPU: where throttling stopped them, that one.
+        // One sentence of a CPU: where throttling may have stopped them, that one.
         let stopped = taken(&CpuTaken { share: 0.97, ..took }).expect("throttled");
-        assert!(stopped.contains("throttling stopped them"), "{stopped}");
+        assert!(stopped.contains("throttling may have stopped them"), "{stopped}");
         assert!(!stopped.contains("got only"), "{stopped}");
         let ran_on = taken(&CpuTaken { share: 0.999, ..took }).expect("restless");
         assert!(!ran_on.contains("stopped them") && ran_on.contains("got only"), "{ran_on}");

@@ -87,6 +87,8 @@ struct Cpu {
     /// The last stretch that was taken for idle time, as long as the CPU time of the thread that
     /// ended it may show how much of it was that one's.
     hole: Option<IdleHole>,
+    /// The last thread that another CPU woke for this one, and when, ns.
+    woken_from_elsewhere: Option<(Tid, u64)>,
 }
 
 /// Attribution while events come in: the state of each CPU and of each followed thread.
@@ -215,6 +217,7 @@ impl Blame {
                 first: None,
                 before_ns: at_ns,
                 hole: None,
+                woken_from_elsewhere: None,
             })
         });
         Some(&mut **cpu)
@@ -557,11 +560,14 @@ impl Blame {
         let Some((task, hole)) = current.zip(cpu.hole.take_if(|hole| hole.tid == tid)) else {
             return;
         };
+        let from_elsewhere = cpu.woken_from_elsewhere.filter(|(woken, _)| *woken == tid);
+        let is_from_elsewhere = from_elsewhere.is_some_and(|(_, at_ns)| at_ns >= hole.from_ns);
         let own = self.threads.place(tid);
         let answered_ns = own.and_then(|place| self.threads[place].answered_ns());
         let began_ns = now.at_ns.saturating_sub(took_ns).max(hole.from_ns);
         let began_ns = began_ns.max(answered_ns.unwrap_or(0));
-        if began_ns < hole.to_ns {
+        // Its CPU time counts from there, and the CPU left its idle state later.
+        if began_ns < hole.to_ns && !is_from_elsewhere {
             for place in 0..self.threads.len() {
                 if self.threads[place].takes_from(now) {
                     self.settle(place, now.at_ns, None);
@@ -572,7 +578,11 @@ impl Blame {
         if let Some((place, answer)) =
             own.and_then(|at| Some((at, self.threads[at].take_answer()?)))
         {
-            self.judge(place, answer.begun(began_ns));
+            let answer = match is_from_elsewhere {
+                true => answer.not_before(began_ns),
+                false => answer.begun(began_ns),
+            };
+            self.judge(place, answer);
         }
     }
 
@@ -818,6 +828,7 @@ impl Blame {
                 self.enter(now, previous, next);
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
+                self.queue_elsewhere(now, task.tid, *to_cpu);
                 if let Some(place) = self.threads.place(task.tid)
                     && let ThreadState::Ready(_) = self.threads[place].state()
                 {
@@ -1046,6 +1057,7 @@ impl Blame {
 
     /// A thread is woken.
     fn waking(&mut self, event: &TraceEvent, now: Moment, task: TaskName, target: u32) {
+        self.queue_elsewhere(now, task.tid, target);
         let Some(cpu) = self.known_cpu(now.cpu) else { return };
         let is_interrupted = cpu.timeline.is_interrupted();
         let visit_ns = cpu.timeline.visit_ns();
@@ -1119,6 +1131,16 @@ impl Blame {
         // Of a waking by a thread nothing passed before it.
         let interrupted = cause.filter(|(anchor, _)| *anchor == ReleaseAnchor::Interrupt);
         self.settle(place, now.at_ns, interrupted.map(|_| now.cpu));
+    }
+
+    /// A thread is woken for this CPU, or moved to it; by another one where that is not the present
+    /// one.
+    fn queue_elsewhere(&mut self, now: Moment, tid: Tid, target: u32) {
+        if target != now.cpu
+            && let Some(cpu) = self.known_cpu_mut(target)
+        {
+            cpu.woken_from_elsewhere = Some((tid, now.at_ns));
+        }
     }
 
     fn learn_waking(&mut self, function: u64) {

@@ -94,6 +94,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The same, whose run began no earlier than at `began_ns`.
+    pub(crate) fn not_before(self, began_ns: u64) -> Self {
+        let from_ns = began_ns.clamp(self.run.from_ns, self.run.at_ns);
+        Self { run: Run { from_ns, ..self.run }, ..self }
+    }
+
     /// The same, whose run began by its CPU time at `began_ns`.
     pub(crate) fn begun(self, began_ns: u64) -> Self {
         let activation = Activation { is_whole: true, ..self.activation };

@@ -76,6 +76,31 @@ fn an_idle_cpu_that_records_nothing_is_left_when_cpu_time_began() {
     assert_eq!(open.count(), 0, "{}", outcome.table.sentence);
 }
 
+/// CPU time counts from the waking on: where another CPU wakes a thread, that is before an idle one
+/// comes to it, however late.
+#[test]
+fn cpu_time_from_another_cpus_waking_is_a_lower_bound_alone() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        scenario.wake_elsewhere(400 * US, |_, _| {});
+        scenario.normal();
+    }
+    let mut events = with_cpu_time(scenario.sorted());
+    for event in &mut events {
+        // From the waking on, 390 µs before the switch.
+        if let (1, TraceKind::RunTime { took_ns, .. }) = (event.cpu, &mut event.kind) {
+            *took_ns += 390 * US;
+        }
+    }
+    let is_idle_there = |event: &TraceEvent| event.tid == 0 && event.cpu == 1;
+    let late = LateThreshold::Above(5 * US);
+    let outcome = run(&without(events, is_idle_there), BlameConfig { late, ..config() });
+    let wakes = outcome.worst.iter().chain(&outcome.sample).filter(|wake| wake.cpu == 1);
+    let most_us: Vec<u64> = wakes.map(|wake| wake.lateness_ns() / US).collect();
+    assert!(most_us.len() == 12 && most_us.iter().all(|most_us| *most_us >= 400), "{most_us:?}");
+}
+
 /// One above takes an idle CPU that records nothing in the very interrupt that wakes the servo: it
 /// shows at its first tick, 4 ms later, and the servo when that one leaves.
 #[test]

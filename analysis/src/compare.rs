@@ -41,6 +41,9 @@ pub struct Runs<'a> {
     /// The deadline of the question that the run was measured for, ns: one threshold more, and the
     /// first in words.
     pub deadline_ns: Option<i64>,
+    /// Of these thresholds and of the deadline those that both sides counted exactly: they are
+    /// compared as they are, and the others at the end of a bucket.
+    pub exact: &'a [ExactCounts],
     /// The period of its loop, ns; `None` where it is not known.
     pub period_ns: Option<u64>,
     /// The names of A and B in words.
@@ -52,6 +55,23 @@ pub struct Runs<'a> {
     /// What to do for a test, and why there is none, where A and B are of no one kind; `None` where
     /// they are.
     pub untested: Option<&'a str>,
+}
+
+/// Releases later than a threshold, counted one by one and not by bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactCounts {
+    /// The threshold, ns.
+    pub threshold_ns: i64,
+    /// Releases of A and of B that were later.
+    pub later: [u64; 2],
+}
+
+impl ExactCounts {
+    /// Returns true where the buckets of both sides allow these counts.
+    fn is_of(&self, sides: [&[Part<'_>]; 2]) -> bool {
+        let within = later_within(sides, self.threshold_ns);
+        within.iter().zip(self.later).all(|(&(least, most), later)| (least..=most).contains(&later))
+    }
 }
 
 /// The source of the scatter of the counts of a run.
@@ -143,7 +163,9 @@ impl<'a> Prepared<'a> {
         let sides = runs.sides;
         let ordered = sides.iter().all(|side| side.iter().all(|part| part.series.ordered));
         let scatter = ScatterFrom::of(runs);
-        let counts = |ns| match scatter {
+        let exact = runs.exact.iter().copied().filter(|exact| exact.is_of(sides));
+        let exact: Vec<ExactCounts> = exact.collect();
+        let by_bucket = |ns| match scatter {
             ScatterFrom::Results => {
                 let dispersion = between_results(sides, cell_of(ns));
                 Counts { dispersion, ..Counts::of(sides, ns) }
@@ -152,8 +174,13 @@ impl<'a> Prepared<'a> {
                 Counts::of(sides, ns)
             }
         };
+        let counts = |ns| {
+            let counts = by_bucket(ns);
+            let counted = exact.iter().find(|exact| exact.threshold_ns == ns);
+            counted.map_or(counts, |exact| counts.exactly(exact.later))
+        };
         let requested = runs.thresholds_ns.iter().copied().chain(runs.deadline_ns);
-        let thresholds_ns = thresholds(sides, requested);
+        let thresholds_ns = thresholds(sides, requested, &exact);
         Self {
             runs: *runs,
             scatter,
@@ -406,12 +433,7 @@ struct Counts {
 impl Counts {
     /// Counts both sides above a threshold.
     fn of(sides: [&[Part<'_>]; 2], threshold_ns: i64) -> Self {
-        let later = sides.map(|side| {
-            let parts = side.iter().map(|part| part.series.later_within(threshold_ns));
-            parts.fold((0u64, 0u64), |(least, most), part| {
-                (least.saturating_add(part.0), most.saturating_add(part.1))
-            })
-        });
+        let later = later_within(sides, threshold_ns);
         let releases = |side: &[Part<'_>]| {
             let parts = side.iter().map(|part| part.series.releases());
             parts.fold(0, u64::saturating_add)
@@ -425,12 +447,19 @@ impl Counts {
         }
     }
 
+    /// The same with exceedances that were counted one by one.
+    fn exactly(self, exceedances: [u64; 2]) -> Self {
+        Self { exceedances, unsure: [0; 2], ..self }
+    }
+
     /// The counts that they may be, of the lowest ratio and of the highest; the same twice where
     /// they are exact.
     fn extremes(&self) -> [Self; 2] {
         let ([a, b], [a_unsure, b_unsure]) = (self.exceedances, self.unsure);
-        let exact = |exceedances| Self { exceedances, unsure: [0; 2], ..*self };
-        [exact([a, b.saturating_sub(b_unsure)]), exact([a.saturating_sub(a_unsure), b])]
+        [
+            self.exactly([a, b.saturating_sub(b_unsure)]),
+            self.exactly([a.saturating_sub(a_unsure), b]),
+        ]
     }
 
     /// The factor by which the ratio is not known; infinite where it may be any.
@@ -522,20 +551,41 @@ struct Interval {
     upper: Option<f64>,
 }
 
-/// The thresholds, ns: those requested (moved up to the end of their bucket, at most 1/128), and
-/// those that shares of 0.1, 0.01, … of both runs together exceed, down to ten exceedances. Where a
-/// histogram's bucket holds one, its end. Which side the exceedances are from is not used.
-fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: impl Iterator<Item = i64>) -> Vec<i64> {
+/// Releases of each side later than a threshold, at least and at most: a bucket may hold it.
+fn later_within(sides: [&[Part<'_>]; 2], threshold_ns: i64) -> [(u64, u64); 2] {
+    sides.map(|side| {
+        let parts = side.iter().map(|part| part.series.later_within(threshold_ns));
+        parts.fold((0u64, 0u64), |(least, most), part| {
+            (least.saturating_add(part.0), most.saturating_add(part.1))
+        })
+    })
+}
+
+/// The thresholds, ns: those requested (those that are not exact moved up to the end of their
+/// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
+/// to ten exceedances, but for those in the bucket of one that is exact. Where a histogram's bucket
+/// holds one, its end. Which side the exceedances are from is not used.
+fn thresholds(
+    sides: [&[Part<'_>]; 2],
+    requested_ns: impl Iterator<Item = i64>,
+    exact: &[ExactCounts],
+) -> Vec<i64> {
     let pooled = pooled(sides);
     let total = count(&pooled) as f64;
     let parts = sides.iter().flat_map(|side| side.iter());
     let series: Vec<&LatenessSeries> = parts.map(|part| part.series).collect();
-    let requested = requested_ns.map(|ns| common_threshold_ns(&series, ns, end_of_cell(ns)));
+    let is_exact = |ns: i64| exact.iter().any(|exact| exact.threshold_ns == ns);
+    let requested = requested_ns.map(|ns| match is_exact(ns) {
+        true => ns,
+        false => common_threshold_ns(&series, ns, end_of_cell(ns)),
+    });
+    let is_counted = |cell| exact.iter().any(|exact| cell_of(exact.threshold_ns) == cell);
     let mut thresholds: Vec<i64> = requested.collect();
     let mut share = 0.1;
     while share * total >= POOLED_MIN {
-        let cell = cell_near(&pooled, share * total).map(bounds_ns);
-        thresholds.extend(cell.map(|(low, high)| common_threshold_ns(&series, low, high - 1)));
+        let cell = cell_near(&pooled, share * total).filter(|&cell| !is_counted(cell));
+        let bounds = cell.map(bounds_ns);
+        thresholds.extend(bounds.map(|(low, high)| common_threshold_ns(&series, low, high - 1)));
         share /= 10.0;
     }
     thresholds.sort_unstable();
@@ -1087,11 +1137,67 @@ mod tests {
     }
 
     #[test]
+    fn a_deadline_is_counted_exactly_where_both_sides_did_and_else_its_edge_is_named() {
+        // Two of each side lie between the deadline and the end of its bucket, 100 352 ns.
+        let side = || {
+            let mut builder = Builder::new(1_000_000, true);
+            for cycle in 0..20_000 {
+                let late = match cycle % 1_000 {
+                    0..=2 => 150_000,
+                    3 if cycle > 18_000 => 100_200,
+                    _ => 5_000,
+                };
+                builder.push(&Sample { cycle, lateness: Span::from_ns(late), ..Sample::default() });
+            }
+            builder.finish(0)
+        };
+        let sides = [side(), side()];
+        let [a, b] = sides.each_ref().map(|series| [Part { result: 0, series }]);
+        let compared = |exact: &[ExactCounts]| {
+            let runs = Runs {
+                sides: [&a, &b],
+                deadline_ns: Some(100_000),
+                labels: ["A", "B"],
+                exact,
+                ..Runs::default()
+            };
+            compare(&[runs]).0.remove(0)
+        };
+        let counts = |late: u64| ExactCounts { threshold_ns: 100_000, later: [late; 2] };
+        let answer = |exact: &[ExactCounts]| {
+            let run = compared(exact);
+            let rate = run.at_deadline().cloned().expect("a question");
+            let edges = run.rates.iter().filter(|rate| rate.threshold_ns == 100_351.0).count();
+            let counts = (rate.threshold_ns, rate.exceedances_a, rate.unsure, edges);
+            (counts, run.statement.replace('\u{a0}', " "))
+        };
+        let (by_bucket, words) = answer(&[]);
+        assert_eq!(by_bucket, (100_351.0, 60, 0, 1), "{words}");
+        assert!(words.contains("the deadline (counted from 100 352 ns on): A 60 of"), "{words}");
+        let (exact, words) = answer(&[counts(62)]);
+        assert_eq!(exact, (100_000.0, 62, 0, 0), "{words}");
+        assert!(words.contains("later than 100 µs, the deadline: A 62 of 20 000"), "{words}");
+        // Counts that are none of this run are not taken.
+        assert_eq!(answer(&[counts(70)]).0, by_bucket);
+    }
+
+    #[test]
     fn a_difference_to_the_disadvantage_of_the_side_that_was_disturbed_is_undecided() {
         let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
-        let on_a = SideDisturbance { a: ran(), b: None, more: Some(DisturbedSide::A) };
-        let on_b = SideDisturbance { a: None, b: ran(), more: Some(DisturbedSide::B) };
-        let alike = SideDisturbance { a: ran(), b: ran(), more: None };
+        let on_a = SideDisturbance {
+            a: ran(),
+            b: None,
+            more: Some(DisturbedSide::A),
+            ..SideDisturbance::default()
+        };
+        let on_b = SideDisturbance {
+            a: None,
+            b: ran(),
+            more: Some(DisturbedSide::B),
+            ..SideDisturbance::default()
+        };
+        let alike =
+            SideDisturbance { a: ran(), b: ran(), more: None, ..SideDisturbance::default() };
         let (more, fewer) = ([100, 900], [900, 100]);
         for (late, seen, verdict, withheld) in [
             (more, &on_b, Verdict::Undecided, Some(Verdict::Worse)),
@@ -1109,6 +1215,16 @@ mod tests {
             assert_eq!(is_weighed, withheld.is_some(), "{}", compared.statement);
         }
         assert_eq!(at_50_us(more, None).verdict, Verdict::Worse);
+        // What else ran is the change that is compared.
+        for (late, seen, verdict) in
+            [(fewer, &on_a, Verdict::Better), (more, &on_b, Verdict::Worse)]
+        {
+            let compared = SideDisturbance { is_the_change: true, ..seen.clone() };
+            let compared = at_50_us(late, Some(&compared));
+            assert_eq!((compared.verdict, compared.withheld), (verdict, None), "{compared:?}");
+            let words = " was not idle, which is the change";
+            assert!(compared.statement.ends_with(words), "{}", compared.statement);
+        }
     }
 
     #[test]
@@ -1126,8 +1242,18 @@ mod tests {
         let compared = |more| {
             let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
             let seen = match more {
-                DisturbedSide::A => SideDisturbance { a: ran(), b: None, more: Some(more) },
-                DisturbedSide::B => SideDisturbance { a: None, b: ran(), more: Some(more) },
+                DisturbedSide::A => SideDisturbance {
+                    a: ran(),
+                    b: None,
+                    more: Some(more),
+                    ..SideDisturbance::default()
+                },
+                DisturbedSide::B => SideDisturbance {
+                    a: None,
+                    b: ran(),
+                    more: Some(more),
+                    ..SideDisturbance::default()
+                },
             };
             compared_at(&sides, 50_000, Some(&seen))
         };
@@ -1145,7 +1271,8 @@ mod tests {
         assert_eq!(verdicts(&open), (undecided, mixed, true, undecided));
         let text = open.statement.replace('\u{a0}', " ");
         for words in [
-            "undecided: measure B again with nothing else on its CPU; later than 50.0 µs, the dead",
+            "undecided: measure B again with nothing else on its CPU, or name it as the change \
+             that you compare with --changed others; later than 50.0 µs, the deadline",
             "A 100 of 90 000, B 900 of 90 000: undecided, 9.00 times as often [",
             "; better, later than 5.",
             ", but undecided whether worse, at the deadline: others had more of the CPU of B, and ",

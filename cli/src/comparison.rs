@@ -11,9 +11,11 @@ use std::io::Seek;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use punctual_analysis::claim::count::WatchedThreshold;
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{
-    DisturbedSide, Part, RESULTS_MIN, Runs, SideDisturbance, compare, of_runs,
+    DisturbedSide, ExactCounts, Part, RESULTS_MIN, RunComparison, Runs, SideDisturbance, compare,
+    of_runs,
 };
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
@@ -37,11 +39,11 @@ use crate::parse::{self, Duration};
 use crate::question;
 use crate::stored::{self, RESULT, SAMPLES};
 
-/// The latenesses of a comparison's thresholds.
+/// What a comparison takes beside its sides.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct ThresholdArgs {
-    /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to
-    /// the end of its histogram bucket, by less than 1 %
+pub(crate) struct ComparisonArgs {
+    /// Compare also how often this lateness is exceeded; may be given again. Where a side did not
+    /// count at it, it is rounded up to the end of its histogram bucket, by less than 1 %
     #[arg(
         long = "threshold",
         value_name = "TIME",
@@ -49,25 +51,59 @@ pub(crate) struct ThresholdArgs {
         value_parser = parse::duration
     )]
     thresholds: Vec<Duration>,
+    /// Name what of the surroundings is the very change that is compared, such as a program that no
+    /// longer runs: a verdict is given all the same; several separated by commas
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    changed: Vec<Surroundings>,
 }
 
-impl ThresholdArgs {
-    /// The first of them, as it is given; `None` without any.
+/// What of the surroundings of a run keeps a verdict from being given where two sides differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Surroundings {
+    /// The arrangement of the loads, one after the other or all at once ('differs: loads')
+    Loads,
+    /// What else ran on the CPU ('not idle')
+    Others,
+}
+
+impl Surroundings {
+    /// The word of `--changed`, which is that of a difference too.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loads => LOADS,
+            Self::Others => "others",
+        }
+    }
+
+    /// The way out where it keeps a verdict from being given.
+    fn way_out(self) -> String {
+        format!("name it as the change that you compare with --changed {}", self.name())
+    }
+}
+
+impl ComparisonArgs {
+    /// The first of its options, as it is given; `None` without any.
     pub(crate) fn first(&self) -> Option<String> {
-        let first = self.thresholds.first()?;
-        let time = format::period_argument(first.0.as_ns().unsigned_abs());
-        Some(format!("--threshold {time}"))
+        let time = |time: &Duration| format::period_argument(time.0.as_ns().unsigned_abs());
+        let threshold = self.thresholds.first().map(|given| format!("--threshold {}", time(given)));
+        let changed = || self.changed.first().map(|what| format!("--changed {}", what.name()));
+        threshold.or_else(changed)
     }
 
-    /// The thresholds to compare at: these, and the deadline of the question that is known.
-    fn with_question(&self, question: Option<QuestionSpec>) -> TestedThresholds {
+    /// Returns true where the arrangement of the loads is the change that is compared.
+    fn allows_loads(&self) -> bool {
+        self.changed.contains(&Surroundings::Loads)
+    }
+
+    /// The terms of a comparison: these, and the deadline of the question that is known.
+    fn with_question(&self, question: Option<QuestionSpec>) -> ComparisonTerms {
         let fixed_ns = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
-        TestedThresholds { fixed_ns, question, note: None }
+        ComparisonTerms { fixed_ns, question, note: None, changed: self.changed.clone() }
     }
 
-    /// The thresholds to compare these sides at: these, and the deadline of the question that all
+    /// The terms of a comparison of these sides: these, and the deadline of the question that all
     /// their results were measured for.
-    pub(crate) fn with_questions_of(&self, sides: &[Side]) -> TestedThresholds {
+    pub(crate) fn with_questions_of(&self, sides: &[Side]) -> ComparisonTerms {
         let results: Vec<&Recorded> = sides.iter().flat_map(|side| &side.results).collect();
         let first = results.first().and_then(|result| result.question.clone());
         let differs = results.iter().find(|result| result.question != first);
@@ -75,7 +111,7 @@ impl ThresholdArgs {
             let note = first.as_ref().map(|spec| {
                 format!("the deadline is that of the question kept with each: {}", words(spec))
             });
-            return TestedThresholds { note, ..self.with_question(first) };
+            return ComparisonTerms { note, ..self.with_question(first) };
         };
         let kept = |question: &Option<QuestionSpec>| {
             question.as_ref().map_or_else(|| "none".to_owned(), words)
@@ -88,7 +124,7 @@ impl ThresholdArgs {
             other.from,
             kept(&other.question)
         );
-        TestedThresholds { note: Some(note), ..self.with_question(None) }
+        ComparisonTerms { note: Some(note), ..self.with_question(None) }
     }
 }
 
@@ -100,18 +136,42 @@ fn words(spec: &QuestionSpec) -> String {
     }
 }
 
-/// The thresholds at which runs are compared, beside those at fixed ranks.
+/// The terms of a comparison: thresholds beside those at fixed ranks, and what was changed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TestedThresholds {
+pub(crate) struct ComparisonTerms {
     /// Those of every run, ns.
     fixed_ns: Vec<i64>,
     /// The question: of each run the deadline of its period.
     question: Option<QuestionSpec>,
     /// The note about the question, for a reader.
     note: Option<String>,
+    /// What of the surroundings is the change that is compared.
+    changed: Vec<Surroundings>,
 }
 
-impl TestedThresholds {
+impl ComparisonTerms {
+    /// Returns true where this is the change that is compared.
+    fn is_changed(&self, surroundings: Surroundings) -> bool {
+        self.changed.contains(&surroundings)
+    }
+
+    /// Those of the thresholds of a run of this period that all runs of both sides counted exactly.
+    fn exact_counts(
+        &self,
+        period_ns: Option<u64>,
+        sides: [&[&RecordedRun]; 2],
+    ) -> Vec<ExactCounts> {
+        let later = |side: &[&RecordedRun], ns| -> Option<u64> {
+            side.iter().try_fold(0u64, |sum, run| Some(sum.saturating_add(run.exactly_later(ns)?)))
+        };
+        let counts = |threshold_ns: i64| {
+            let [a, b] = sides.map(|side| later(side, threshold_ns));
+            Some(ExactCounts { threshold_ns, later: [a?, b?] })
+        };
+        let requested = self.fixed_ns.iter().copied().chain(self.deadline_ns(period_ns));
+        requested.filter_map(counts).collect()
+    }
+
     /// The deadline of a run of this period, ns; `None` where it is a share of a period that is not
     /// known.
     fn deadline_ns(&self, period_ns: Option<u64>) -> Option<i64> {
@@ -132,6 +192,14 @@ pub(crate) struct Side {
     pub(crate) results: Vec<Recorded>,
 }
 
+impl Side {
+    /// Its runs of this name.
+    fn runs_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a RecordedRun> {
+        let runs = self.results.iter().flat_map(|result| &result.runs);
+        runs.filter(move |run| run.name == name)
+    }
+}
+
 /// The name of the side of this number, counted from 0, where it has none of its own: "A", "B", …
 pub(crate) fn label(at: usize) -> String {
     match u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)) {
@@ -150,13 +218,15 @@ struct Matched<'a> {
     disturbance: Option<SideDisturbance>,
     /// What to do for a test, and why there is none; `None` where there may be one.
     untested: Option<String>,
+    /// Those of the thresholds that both sides counted exactly.
+    exact: Vec<ExactCounts>,
 }
 
 /// Compares every side after the first with the first. `anyway` takes counts without an order as if
 /// cycles were independent.
 pub(crate) fn compare_sides(
     sides: &[Side],
-    thresholds: &TestedThresholds,
+    terms: &ComparisonTerms,
     anyway: bool,
 ) -> Result<Comparison> {
     let mut sides = on_one_footing(sides)?;
@@ -171,7 +241,7 @@ pub(crate) fn compare_sides(
         );
     }
     let matched: Vec<Vec<Matched<'_>>> =
-        others.iter().map(|b| matched(reference, b, anyway)).collect();
+        others.iter().map(|b| matched([reference, b], terms, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {
         let compared = &others[at];
         let one_each = names(reference).len() == 1 && names(compared).len() == 1;
@@ -190,8 +260,9 @@ pub(crate) fn compare_sides(
             name: run.name,
             sides: [&run.parts[0], &run.parts[1]],
             shown: run.shown,
-            thresholds_ns: &thresholds.fixed_ns,
-            deadline_ns: thresholds.deadline_ns(run.period_ns),
+            thresholds_ns: &terms.fixed_ns,
+            deadline_ns: terms.deadline_ns(run.period_ns),
+            exact: &run.exact,
             period_ns: run.period_ns,
             labels: [&reference.label, &other.label],
             disturbance: run.disturbance.as_ref(),
@@ -213,19 +284,23 @@ pub(crate) fn compare_sides(
                 files[at + 1]
             )
         });
-        let about_all = thresholds.note.iter().cloned().chain(of_files);
+        let about_all = terms.note.iter().cloned().chain(of_files);
         pairs.push(Pair {
             a: reference.label.clone(),
             b: side.label.clone(),
             verdict: of_runs(&runs),
             differences: listed(reference, side, anyway),
-            notes: about_all.chain(notes(reference, side, anyway)).collect(),
+            notes: about_all
+                .chain(notes(reference, side, anyway))
+                .chain(unchanged(terms, reference, side, &runs))
+                .collect(),
             only_in_a: unmatched(reference, side, anyway),
             only_in_b: unmatched(side, reference, anyway),
             runs,
         });
     }
-    Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs, grid: None })
+    let changed = terms.changed.iter().map(|what| what.name().to_owned()).collect();
+    Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs, changed, grid: None })
 }
 
 /// The sides, all of them by wakes alone where one knows nothing else.
@@ -258,6 +333,8 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
                     *series = wakes;
                 }
                 run.lateness_ns = run.wakes_ns.clone();
+                // They count missed releases too.
+                run.watched.clear();
             }
         }
     }
@@ -331,31 +408,39 @@ fn unmatched(side: &Side, reference: &Side, anyway: bool) -> Vec<String> {
 }
 
 /// The runs that both have; with `anyway` the one run of each, whatever it is called.
-fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
-    let parts = |side: &'a Side, name: &str| {
-        let mut parts = Vec::new();
-        for (result, recorded) in side.results.iter().enumerate() {
-            let of_name = recorded.runs.iter().filter(|run| run.name == name);
-            parts.extend(of_name.flat_map(|run| &run.parts).map(|series| Part { result, series }));
-        }
-        parts
-    };
+fn matched<'a>(sides: [&'a Side; 2], terms: &ComparisonTerms, anyway: bool) -> Vec<Matched<'a>> {
+    let [a, b] = sides;
     let others = names(b);
-    if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
-        let parts = [parts(a, name), parts(b, name_b)];
-        let shown = [shown(a, name), shown(b, name_b)];
-        let disturbance = disturbance([(a, name), (b, name_b)]);
+    let matched = |name: &'a str, name_b: &str| {
+        let named = [(a, name), (b, name_b)];
         let period_ns = period_ns(a, name);
-        return vec![Matched { name, period_ns, parts, shown, disturbance, untested: None }];
+        let runs = named.map(|(side, name)| side.runs_named(name).collect::<Vec<_>>());
+        let is_judged = anyway || terms.is_changed(Surroundings::Loads);
+        Matched {
+            name,
+            period_ns,
+            parts: named.map(|(side, name)| parts(side, name)),
+            shown: named.map(|(side, name)| shown(side, name)),
+            disturbance: disturbance(named, terms.is_changed(Surroundings::Others)),
+            untested: if is_judged { None } else { other_arrangement(sides, name) },
+            exact: terms.exact_counts(period_ns, [&runs[0], &runs[1]]),
+        }
+    };
+    if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
+        return vec![matched(name, name_b)];
     }
     let shared = names(a).into_iter().filter(|name| others.contains(name));
-    let shared = shared.map(|name| {
-        let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
-        let disturbance = disturbance([(a, name), (b, name)]);
-        let untested = if anyway { None } else { other_arrangement([a, b], name) };
-        Matched { name, period_ns: period_ns(a, name), parts, shown, disturbance, untested }
-    });
-    shared.collect()
+    shared.map(|name| matched(name, name)).collect()
+}
+
+/// The series of the runs of a side with this name.
+fn parts<'a>(side: &'a Side, name: &str) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    for (result, recorded) in side.results.iter().enumerate() {
+        let of_name = recorded.runs.iter().filter(|run| run.name == name);
+        parts.extend(of_name.flat_map(|run| &run.parts).map(|series| Part { result, series }));
+    }
+    parts
 }
 
 /// What it takes to compare runs of this name whose loads ran in another arrangement; `None` where
@@ -369,13 +454,15 @@ fn other_arrangement(sides: [&Side; 2], name: &str) -> Option<String> {
     let (from, first) = known.next()?;
     let (other_from, other) = known.find(|(_, other)| *other != first)?;
     Some(format!(
-        "measure both with the same --duration or --load: the loads of {from} ran {first}, those \
-         of {other_from} {other}"
+        "measure both with the same --duration or --load, or {}: the loads of {from} ran {first}, \
+         those of {other_from} {other}",
+        Surroundings::Loads.way_out()
     ))
 }
 
-/// What else ran on the CPUs of two runs; `None` where both were idle, as far as is known.
-fn disturbance(runs: [(&Side, &str); 2]) -> Option<SideDisturbance> {
+/// What else ran on the CPUs of two runs, and whether that is the change that is compared; `None`
+/// where both were idle, as far as is known.
+fn disturbance(runs: [(&Side, &str); 2], is_the_change: bool) -> Option<SideDisturbance> {
     let most = runs.map(|(side, name)| {
         let seen = side.results.iter().filter_map(|result| result.others(name));
         seen.max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share))
@@ -390,19 +477,17 @@ fn disturbance(runs: [(&Side, &str); 2]) -> Option<SideDisturbance> {
         (other, Some(others)) if others.outweigh(other) => Some(DisturbedSide::B),
         _ => None,
     };
-    Some(SideDisturbance { a, b, more })
+    Some(SideDisturbance { a, b, more, is_the_change })
 }
 
 /// The period of the first run of a side with this name.
 fn period_ns(side: &Side, name: &str) -> Option<u64> {
-    let mut runs = side.results.iter().flat_map(|result| &result.runs);
-    runs.find(|run| run.name == name)?.setup.period_ns
+    side.runs_named(name).next()?.setup.period_ns
 }
 
 /// The quantiles of the one run of a side with this name.
 fn shown<'a>(side: &'a Side, name: &str) -> Option<&'a SummaryStats> {
-    let runs = side.results.iter().flat_map(|result| &result.runs);
-    let mut runs = runs.filter(|run| run.name == name);
+    let mut runs = side.runs_named(name);
     let only = runs.next().filter(|_| runs.next().is_none());
     only.and_then(|run| run.lateness_ns.as_ref())
 }
@@ -488,6 +573,24 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     notes
 }
 
+/// The notes that what is named as the change is none.
+fn unchanged(terms: &ComparisonTerms, a: &Side, b: &Side, runs: &[RunComparison]) -> Vec<String> {
+    let differs = |surroundings: Surroundings| match surroundings {
+        Surroundings::Loads => {
+            names(a).into_iter().any(|name| other_arrangement([a, b], name).is_some())
+        }
+        Surroundings::Others => {
+            runs.iter().filter_map(|run| run.disturbance.as_ref()).any(|seen| seen.more.is_some())
+        }
+    };
+    let same = terms.changed.iter().filter(|surroundings| !differs(**surroundings));
+    let words = |surroundings: &Surroundings| match surroundings {
+        Surroundings::Loads => "--changed loads: the loads of both sides ran alike",
+        Surroundings::Others => "--changed others: others had no more of the CPU of either side",
+    };
+    same.map(|surroundings| words(surroundings).to_owned()).collect()
+}
+
 /// The note that the sides did not take turns in time: a drift then looks like a difference.
 fn in_turn(a: &Side, b: &Side) -> Option<String> {
     let started = |side: &Side, is_b: bool| -> Option<Vec<(jiff::Timestamp, bool)>> {
@@ -568,6 +671,9 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
     once
 }
 
+/// The difference of the arrangement of loads.
+const LOADS: &str = "loads";
+
 /// The differences that make two runs of one name answers to different questions.
 const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load", "cold cycles"];
 
@@ -603,14 +709,19 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
         difference("priority", priority(x.priority), priority(y.priority)),
         difference("wait", x.wait.clone(), y.wait.clone()),
         difference("load", load(a), load(b)),
-        a.arrangement()
-            .zip(b.arrangement())
-            .and_then(|(a, b)| difference("loads", Some(a.to_owned()), Some(b.to_owned()))),
+        arrangements(a, b),
         difference("cold cycles", cold(a), cold(b)),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The difference of how the loads of two runs ran; `None` where both ran alike, as far as is
+/// known.
+fn arrangements(a: &RecordedRun, b: &RecordedRun) -> Option<Difference> {
+    let (a, b) = a.arrangement().zip(b.arrangement())?;
+    difference(LOADS, Some(a.to_owned()), Some(b.to_owned()))
 }
 
 /// A difference between two things of which at least one is known.
@@ -685,6 +796,9 @@ pub(crate) struct RecordedRun {
     /// that, or it is not known.
     #[serde(default)]
     loads_took_turns: Option<bool>,
+    /// The thresholds that were counted one by one, as its result has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    watched: Vec<WatchedThreshold>,
     /// The latenesses: one series for each load that counts in it.
     parts: Vec<LatenessSeries>,
 }
@@ -702,6 +816,7 @@ impl RecordedRun {
             wakes_ns: None,
             others: None,
             loads_took_turns: None,
+            watched: Vec::new(),
             parts: Vec::new(),
         }
     }
@@ -712,6 +827,7 @@ impl RecordedRun {
             lateness_ns: Some(run.outcome.lateness_ns.clone()),
             wakes_ns: Some(run.outcome.wakes.stats.clone()),
             others: run.others.clone(),
+            watched: run.outcome.watched.clone(),
             ..Self::planned(run.name.clone(), run.setup.clone(), cold_left_out)
         }
     }
@@ -723,9 +839,19 @@ impl RecordedRun {
         self.parts.push(series);
     }
 
-    /// Adds loads that run in it.
+    /// Adds loads that are to have a turn of their own in it.
     pub(crate) fn add_loads(&mut self, loads: Vec<String>) {
         self.setup.load.extend(loads);
+        self.loads_took_turns = Some(true);
+    }
+
+    /// Its releases that were later than this, where they were counted one by one.
+    fn exactly_later(&self, ns: i64) -> Option<u64> {
+        // What was not recorded is in neither count, or late in one of them alone.
+        let is_whole = self.unrecorded == 0;
+        let releases = self.parts.iter().map(LatenessSeries::releases);
+        let releases = releases.fold(0, u64::saturating_add);
+        is_whole.then(|| WatchedThreshold::exactly_later(&self.watched, ns, releases))?
     }
 
     /// Its name.
@@ -750,7 +876,8 @@ impl RecordedRun {
         }
         // Each turn that counts in it has a series.
         let by_series = match &self.parts[..] {
-            [] => None,
+            // About to be measured: a load with a turn of its own was added.
+            [] => Some(false),
             [series] => series.ordered.then_some(false),
             _ => Some(true),
         };
@@ -899,6 +1026,10 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     file.rewind().with_context(|| format!("cannot read {shown}"))?;
     let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
+    let question = match &info.question {
+        None => Some(QuestionSpec::default()),
+        Some(kept) => serde_json::from_value(kept.clone()).ok(),
+    };
     let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
     let joins: Vec<Option<&String>> = info.runs.iter().map(|run| run.part_of.as_ref()).collect();
     // Those that count as one are in the place of the first of them.
@@ -913,7 +1044,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         let builder = builders[block.run].get_or_insert_with(new);
         block.samples.iter().for_each(|sample| builder.push(sample));
         let whole = &mut recordings[first(block.run)];
-        whole.get_or_insert_with(|| recording(run)).extend(block.samples);
+        whole.get_or_insert_with(|| recording(run, question.as_ref())).extend(block.samples);
     }
     if let Some(FileEnding::Damaged { at_byte, why }) = file.ending() {
         bail!("{shown}: damaged at byte {at_byte}: {why}");
@@ -939,10 +1070,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         settings: None,
         session: None,
         events_recorded: None,
-        question: match &info.question {
-            None => Some(QuestionSpec::default()),
-            Some(kept) => serde_json::from_value(kept.clone()).ok(),
-        },
+        question,
         unused_samples: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
         runs: of_first_wait(grouped(&info, series, recordings, &counts)),
@@ -976,7 +1104,10 @@ fn grouped(
             let missed = same().map(|(_, counts)| counts.missed).fold(0, u64::saturating_add);
             let lost = same().map(|(_, counts)| counts.unrecorded).fold(0, u64::saturating_add);
             let figures = recording.map(|recording| recording.finish_with(missed, lost));
-            let stats = figures.map(|figures| (figures.lateness_ns, figures.wakes.stats)).unzip();
+            let (stats, watched) = figures
+                .map(|figures| ((figures.lateness_ns, figures.wakes.stats), figures.watched))
+                .unzip();
+            let stats = stats.unzip();
             runs.push(RecordedRun {
                 name: name.clone(),
                 setup: setup(run),
@@ -987,6 +1118,7 @@ fn grouped(
                 wakes_ns: stats.1,
                 others: None,
                 loads_took_turns: None,
+                watched: watched.unwrap_or_default(),
                 parts: vec![series],
             });
         }
@@ -1006,13 +1138,14 @@ fn name(run: &RunInfo) -> &String {
     run.part_of.as_ref().unwrap_or(&run.name)
 }
 
-/// The figures of a run as results show them.
-fn recording(run: &RunInfo) -> Recording {
+/// The figures of a run as results show them, with the deadline of its question counted.
+fn recording(run: &RunInfo, question: Option<&QuestionSpec>) -> Recording {
+    let deadline = |spec| question::question(Some(spec)).requirement.deadline_ns(run.period_ns);
     Recording::new(RecordingConfig {
         period: Period::from_ns(run.period_ns),
         epoch: Instant::from_ns(run.epoch_ns),
         leave_out_cold: true,
-        thresholds_ns: Vec::new(),
+        thresholds_ns: question.map(deadline).into_iter().collect(),
         releases: ReleaseInstants::Known,
     })
 }
@@ -1061,6 +1194,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             wakes_ns: Some(outcome.wakes.stats.clone()),
             others: run.others.clone(),
             loads_took_turns: is_check.then(|| took_turns(run)),
+            watched: outcome.watched.clone(),
             parts: vec![series],
         })
     };
@@ -1138,7 +1272,7 @@ mod tests {
         let more_used = |a: Option<f64>, b: Option<f64>| {
             let [a, b] =
                 [a, b].map(|share| Side { label: String::new(), results: vec![disturbed(share)] });
-            disturbance([(&a, "idle"), (&b, "idle")]).map(|seen| seen.more)
+            disturbance([(&a, "idle"), (&b, "idle")], false).map(|seen| seen.more)
         };
         assert_eq!(more_used(None, None), None);
         assert_eq!(more_used(Some(0.01), Some(0.04)), None, "idle");
@@ -1172,12 +1306,13 @@ mod tests {
             }
             Recorded { from: from.to_owned(), runs: vec![run], ..result(None) }
         };
-        let compared = |turns: [usize; 2]| {
+        let on_terms = |turns: [usize; 2], terms: &ComparisonTerms| {
             let sides = [("A", turns[0], 1), ("B", turns[1], 30)].map(|(label, turns, late)| {
                 Side { label: label.to_owned(), results: vec![result(label, turns, late)] }
             });
-            compare_sides(&sides, &TestedThresholds::default(), false).expect("a comparison")
+            compare_sides(&sides, terms, false).expect("a comparison")
         };
+        let compared = |turns| on_terms(turns, &ComparisonTerms::default());
         for alike in [[1, 1], [2, 2]] {
             let pair = &compared(alike).pairs[0];
             assert_eq!((pair.verdict, &pair.differences[..]), (Verdict::Worse, &[][..]));
@@ -1188,9 +1323,27 @@ mod tests {
         assert_eq!(pair.differences, [loads]);
         assert_eq!((pair.verdict, pair.runs[0].is_open()), (Verdict::Undecided, true));
         assert!(compared.worse_words().is_empty() && compared.open().count() == 1);
-        let words = "undecided: measure both with the same --duration or --load: the loads of A \
-                     ran one after the other, those of B all at once";
+        let words = "undecided: measure both with the same --duration or --load, or name it as the \
+                     change that you compare with --changed loads: the loads of A ran one after \
+                     the other, those of B all at once";
         assert!(pair.runs[0].statement.starts_with(words), "{}", pair.runs[0].statement);
+        // It is the change that is compared.
+        let changed =
+            ComparisonTerms { changed: vec![Surroundings::Loads], ..ComparisonTerms::default() };
+        let compared = on_terms([2, 1], &changed);
+        assert_eq!(compared.pairs[0].verdict, Verdict::Worse, "{:?}", compared.pairs[0]);
+        assert_eq!(compared.changed, ["loads"]);
+        let unchanged = "--changed loads: the loads of both sides ran alike".to_owned();
+        assert!(!compared.pairs[0].notes.contains(&unchanged));
+        assert!(on_terms([2, 2], &changed).pairs[0].notes.contains(&unchanged));
+        // A plan tells the same before it runs.
+        let mut planned = RecordedRun::planned(String::new(), Setup::default(), true);
+        planned.add_loads(vec!["cpu".to_owned()]);
+        planned.add_loads(vec!["disk".to_owned()]);
+        assert_eq!(planned.arrangement(), Some("one after the other"));
+        let setup = Setup { load: vec!["cpu".to_owned(), "disk".to_owned()], ..Setup::default() };
+        let at_once = RecordedRun::planned(String::new(), setup, true);
+        assert_eq!(at_once.arrangement(), Some("all at once"));
     }
 
     #[test]
@@ -1201,7 +1354,7 @@ mod tests {
         };
         let ros = QuestionSpec { purpose: Some("ros".to_owned()), ..QuestionSpec::default() };
         let deadline_ns = |sides: [Option<QuestionSpec>; 2]| {
-            let tested = ThresholdArgs::default().with_questions_of(&sides.map(side));
+            let tested = ComparisonArgs::default().with_questions_of(&sides.map(side));
             (tested.deadline_ns(Some(2_000_000)), tested.note.unwrap_or_default())
         };
         let (ns, note) = deadline_ns([Some(ros.clone()), Some(ros.clone())]);

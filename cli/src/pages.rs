@@ -14,7 +14,7 @@ use punctual_analysis::recording::RunFigures;
 use punctual_report::{Comparison, Report, Run};
 
 use crate::comparison::grid::GridSide;
-use crate::comparison::{self, Side, ThresholdArgs};
+use crate::comparison::{self, ComparisonArgs, Side};
 use crate::output::Dir;
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
@@ -212,8 +212,8 @@ fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
     let sides: Result<Vec<Side>> = results.iter().zip(paths).map(side).collect();
     // The tests of `punctual compare`, whose intervals a reader may look up.
     match sides.and_then(|sides| {
-        let thresholds = ThresholdArgs::default().with_questions_of(&sides);
-        comparison::compare_sides(&sides, &thresholds, false)
+        let terms = ComparisonArgs::default().with_questions_of(&sides);
+        comparison::compare_sides(&sides, &terms, false)
     }) {
         Ok(compared) => Some(compared),
         Err(why) => {

@@ -111,6 +111,20 @@ pub struct WatchedThreshold {
     pub alone: bool,
 }
 
+impl WatchedThreshold {
+    /// The cycles of `n` later than `above_ns`, where `watched`, as a run has it, counts them
+    /// exactly: one that all exceed stands for all below it, and one that none does for all above.
+    pub fn exactly_later(watched: &[Self], above_ns: i64, n: u64) -> Option<u64> {
+        let is_of_it = |kept: &&Self| {
+            kept.above_ns == above_ns
+                || (kept.above_ns > above_ns && kept.least >= n)
+                || (kept.above_ns < above_ns && kept.most == 0)
+        };
+        let kept = watched.iter().find(is_of_it)?;
+        (kept.least == kept.most).then_some(kept.most)
+    }
+}
+
 /// The number of separate clusters of exceedances in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Separate {
@@ -120,4 +134,25 @@ pub enum Separate {
     Unevenly(f64),
     /// Where they were is unknown.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_that_none_exceeds_and_the_last_that_all_do_stand_for_what_is_beyond_them() {
+        let kept = |above_ns, least, most| WatchedThreshold {
+            above_ns,
+            least,
+            most,
+            theta: 1.0,
+            alone: false,
+        };
+        let watched = [kept(10, 90, 90), kept(20, 7, 7), kept(30, 1, 3), kept(40, 0, 0)];
+        let later = |ns| WatchedThreshold::exactly_later(&watched, ns, 90);
+        assert_eq!([5, 10, 20, 40, 99].map(later), [Some(90), Some(90), Some(7), Some(0), Some(0)]);
+        assert_eq!([15, 25, 30].map(later), [None; 3], "between bounds");
+        assert_eq!(WatchedThreshold::exactly_later(&watched[1..], 5, 90), None);
+    }
 }

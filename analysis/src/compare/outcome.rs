@@ -34,6 +34,10 @@ pub struct SideDisturbance {
     /// The side of which others used more: a difference to its disadvantage may be theirs. Null
     /// where both were disturbed alike.
     pub more: Option<DisturbedSide>,
+    /// True where what else ran is the very change that is compared: then it withholds nothing.
+    /// Not there where it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_the_change: bool,
 }
 
 /// One of two sides.
@@ -50,7 +54,7 @@ impl SideDisturbance {
     /// The verdict of one test, undecided where it is against the side that was disturbed more:
     /// others may account for it. What speaks for that side stands.
     pub fn weigh(&self, verdict: Verdict) -> Verdict {
-        match (self.more, verdict) {
+        match (self.more.filter(|_| !self.is_the_change), verdict) {
             (Some(DisturbedSide::A), Verdict::Better) => Verdict::Undecided,
             (Some(DisturbedSide::B), Verdict::Worse) => Verdict::Undecided,
             (_, verdict) => verdict,
@@ -77,11 +81,12 @@ impl SideDisturbance {
 
     /// The sides that were not idle, in words.
     fn brief(&self, labels: [&str; 2]) -> String {
-        match (&self.a, &self.b) {
+        let restless = match (&self.a, &self.b) {
             (Some(_), Some(_)) => "neither side was idle".to_owned(),
             (Some(_), None) => format!("{} was not idle", labels[0]),
             (None, _) => format!("{} was not idle", labels[1]),
-        }
+        };
+        restless + if self.is_the_change { ", which is the change" } else { "" }
     }
 }
 
@@ -197,6 +202,47 @@ pub struct QuantileDifference {
     pub p_adjusted: Option<f64>,
     /// The verdict on B by this quantile.
     pub verdict: Verdict,
+}
+
+impl QuantileDifference {
+    /// The difference that is not to be missed, ns: there one side is twice as late as the other.
+    fn relevant_ns(&self) -> f64 {
+        self.a_ns.min(self.b_ns).max(0.0)
+    }
+
+    /// The largest difference that its interval leaves possible, ns; `None` without one.
+    fn possible_ns(&self) -> Option<f64> {
+        self.lower_ns.zip(self.upper_ns).map(|(lower, upper)| lower.abs().max(upper.abs()))
+    }
+
+    /// Returns true where a test shows neither: no difference was seen, and one side may be twice
+    /// as late as the other all the same.
+    pub fn is_open(&self) -> bool {
+        let is_tested = self.p_value.is_some();
+        let may_be = self.possible_ns().is_none_or(|possible| possible >= self.relevant_ns());
+        self.verdict == Verdict::Undecided && is_tested && may_be
+    }
+
+    /// Why it is open, and what it takes; `None` where it is not.
+    pub fn open_words(&self) -> Option<String> {
+        if !self.is_open() {
+            return None;
+        }
+        let Some((lower, upper)) = self.lower_ns.zip(self.upper_ns) else {
+            return Some("too many tests for an interval; compare fewer runs at a time".to_owned());
+        };
+        let (margin, difference) = (self.relevant_ns(), self.difference_ns);
+        let possible = format!(
+            "they may differ by {}, and one side be twice as late as the other",
+            shown(lower.abs().max(upper.abs()))
+        );
+        // An interval narrows by the square root of the length.
+        let half = (upper - difference).max(difference - lower);
+        let room = margin - difference.abs();
+        let longer = (room > 0.0).then(|| as_long((half / room).powi(2).max(1.1)));
+        let longer = longer.unwrap_or_else(|| "longer".to_owned());
+        Some(format!("{possible}; run both sides {longer}, in turn, to tell that"))
+    }
 }
 
 /// One run of B, compared with the run of A of the same name.
@@ -343,7 +389,11 @@ fn to_do(run: &RunComparison, labels: [&str; 2], untested: Option<String>) -> St
         return format!("measure longer: {a} and {b} releases are too few");
     }
     if let (Some(seen), Some(_)) = (&run.disturbance, run.withheld) {
-        return format!("measure {} again with nothing else on its CPU", seen.label(labels));
+        return format!(
+            "measure {} again with nothing else on its CPU, or name it as the change that you \
+             compare with --changed others",
+            seen.label(labels)
+        );
     }
     // The question's own row before others.
     let is_short =
@@ -401,11 +451,13 @@ fn of_deadline(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Stri
         }
         Verdict::Undecided | Verdict::Mixed => format!("no difference seen, {ratio}"),
     };
-    let (deadline, counted_from) =
-        (shown(run.deadline_ns.unwrap_or(rate.threshold_ns)), shown(rate.threshold_ns));
-    let counted_from = match deadline.to_string() == counted_from.to_string() {
-        true => String::new(),
-        false => format!(" (counted from {counted_from} on)"),
+    let deadline_ns = run.deadline_ns.unwrap_or(rate.threshold_ns);
+    let (deadline, edge) = (shown(deadline_ns), shown(rate.threshold_ns));
+    let counted_from = match deadline.to_string() == edge.to_string() {
+        _ if rate.threshold_ns == deadline_ns => String::new(),
+        // Three figures of both are the same.
+        true => format!(" (counted from {} ns on)", grouped(rate.threshold_ns.round() as u64 + 1)),
+        false => format!(" (counted from {edge} on)"),
     };
     format!(
         "later than {deadline}, the deadline{counted_from}: {}, {}: {answer}",
@@ -533,8 +585,8 @@ fn longer_words(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Opt
     let needed = more.saturating_add(fewest);
     let [a, b] = [run.n_a, run.n_b].map(|releases| times_as_long(needed, releases));
     let sides = match a == b {
-        true => format!("both sides about {a} times as long"),
-        false => format!("{} about {a} and {} about {b} times as long", labels[0], labels[1]),
+        true => format!("both sides {a}"),
+        false => format!("{} {a} and {} {b}", labels[0], labels[1]),
     };
     let time = run.period_ns.map(|period_ns| shown(needed as f64 * period_ns as f64));
     let time = time.map_or_else(String::new, |time| format!(" ({time} of '{}' each)", run.name));
@@ -542,12 +594,20 @@ fn longer_words(run: &RunComparison, rate: &RateRatio, labels: [&str; 2]) -> Opt
     Some(format!("run {sides}{time}, in turn, to tell twice as often {place}"))
 }
 
-/// A number of releases in multiples of those that there are, rounded up to two figures; at least
-/// one.
+/// How long a side is to run, in multiples of the releases that there are, rounded up to two
+/// figures: `as long as before`, `about 1.4 times as long`.
 fn times_as_long(needed: u64, releases: u64) -> String {
-    let times = needed as f64 / releases as f64;
+    as_long(needed as f64 / releases as f64)
+}
+
+/// The same of a factor.
+fn as_long(times: f64) -> String {
     let tenths = (times.max(1.0) * 10.0).ceil() / 10.0;
-    if tenths < 10.0 { format!("{tenths:.1}") } else { two_figures(times.ceil() as u64) }
+    match tenths {
+        ..1.05 => "as long as before".to_owned(),
+        ..9.95 => format!("about {tenths:.1} times as long"),
+        _ => format!("about {} times as long", two_figures(times.ceil() as u64)),
+    }
 }
 
 /// Why counts that differ so much are no evidence, and what would have been.
@@ -585,6 +645,56 @@ mod tests {
     fn a_ratio_has_three_figures_however_large() {
         let shown = [0.7, 12.34, 580.4, 9_999.0, 3.6e75, 1e-9, 0.0].map(ratio_figures);
         assert_eq!(shown, ["0.70", "12.3", "580", "9999", ">9999", "<0.01", "0.00"]);
+    }
+
+    #[test]
+    fn a_quantile_that_may_be_twice_as_late_is_open_with_what_it_takes() {
+        let quantile = |a_ns, b_ns, lower_ns, upper_ns| QuantileDifference {
+            p: 0.99,
+            a_ns,
+            b_ns,
+            difference_ns: b_ns - a_ns,
+            lower_ns: Some(lower_ns),
+            upper_ns: Some(upper_ns),
+            p_value: Some(0.9),
+            untested: None,
+            p_adjusted: Some(1.0),
+            verdict: Verdict::Undecided,
+        };
+        let wide = quantile(400_000.0, 405_000.0, -391_000.0, 401_000.0);
+        let words = wide.open_words().expect("it may be twice as late");
+        assert_eq!(
+            words,
+            "they may differ by 401 µs, and one side be twice as late as the other; run both sides \
+             about 1.1 times as long, in turn, to tell that"
+        );
+        let wider = quantile(40_000.0, 40_000.0, -391_000.0, 400_000.0);
+        let words = wider.open_words().expect("ten times as late").replace('\u{a0}', " ");
+        assert!(words.contains("run both sides about 100 times as long, in turn"), "{words}");
+        // A tenth is no difference that matters.
+        let narrow = quantile(40_000.0, 41_000.0, -3_000.0, 5_000.0);
+        assert_eq!((narrow.is_open(), narrow.open_words()), (false, None));
+        // The same whichever side comes first.
+        let half = quantile(80_000.0, 60_000.0, -65_000.0, 10_000.0);
+        let twice = quantile(60_000.0, 80_000.0, -10_000.0, 65_000.0);
+        assert!(half.is_open() && twice.is_open());
+        let untested = QuantileDifference { p_value: None, ..wide.clone() };
+        assert!(!untested.is_open());
+        assert!(!QuantileDifference { verdict: Verdict::Worse, ..wide }.is_open());
+    }
+
+    #[test]
+    fn a_side_that_is_long_enough_runs_as_long_as_before() {
+        assert_eq!(
+            [1.0, 1.04, 2.31, 9.99, 183.0].map(as_long),
+            [
+                "as long as before",
+                "about 1.1 times as long",
+                "about 2.4 times as long",
+                "about 10 times as long",
+                "about 190 times as long"
+            ]
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use punctual_report::{About, CompareBody, Comparison, Overall, Report};
 
 use crate::args::{Detail, UndecidedArgs};
-use crate::comparison::{Recorded, Side, ThresholdArgs, compare_sides, grid, label, read};
+use crate::comparison::{ComparisonArgs, Recorded, Side, compare_sides, grid, label, read};
 use crate::output::JudgedOutputArgs;
 use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
@@ -40,7 +40,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "a")]
     b: Vec<PathBuf>,
     #[command(flatten)]
-    thresholds: ThresholdArgs,
+    compared: ComparisonArgs,
     /// Exit 1 if another side is worse than the reference in any respect; --undecided implies it
     #[arg(long)]
     fail_if_worse: bool,
@@ -85,9 +85,9 @@ impl Execute for CompareArgs {
                 if !self.anyway {
                     refuse_copies(&sides)?;
                 }
-                let thresholds = self.thresholds.with_questions_of(&sides);
+                let terms = self.compared.with_questions_of(&sides);
                 let outputs = self.output.all().open()?;
-                (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
+                (outputs, compare_sides(&sides, &terms, self.anyway)?)
             }
         };
         let mut verdict = Overall::none(self.undecided.counts_as());
@@ -115,10 +115,10 @@ impl CompareArgs {
                  result by itself: punctual compare A B…"
             );
         }
-        if let Some(threshold) = self.thresholds.first() {
+        if let Some(option) = self.compared.first() {
             bail!(
-                "{threshold}: results of '{kind}' have no cycles to be counted, and are \
-                 compared figure by figure; leave it out"
+                "{option}: results of '{kind}' have no cycles to be counted, and are compared \
+                 figure by figure; leave it out"
             );
         }
         if comparison.sides.len() > GRID_MAX {

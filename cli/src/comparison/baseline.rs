@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    RUNS_MAX, Recorded, RecordedRun, Side, TestedThresholds, ThresholdArgs, changed_facts,
-    compare_sides, question_differences,
+    ComparisonArgs, ComparisonTerms, RUNS_MAX, Recorded, RecordedRun, Side, Surroundings,
+    arrangements, changed_facts, compare_sides, question_differences,
 };
 use crate::format;
 use crate::output::{self, Dir, MarkdownArgs, Opened, OutputArgs, state_dir};
@@ -56,7 +56,7 @@ pub(crate) struct AgainstArgs {
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
     #[command(flatten)]
-    thresholds: ThresholdArgs,
+    compared: ComparisonArgs,
     #[command(flatten)]
     dir: BaselinesDir,
 }
@@ -342,8 +342,8 @@ fn parse(text: &str) -> Result<Baseline> {
 /// The baseline that a run is compared with, and the one that it is kept as.
 pub(crate) struct BaselineUse {
     against: Option<Baseline>,
-    /// The latenesses to compare at, beside those of the question.
-    thresholds: ThresholdArgs,
+    /// What the comparison takes beside its sides.
+    compared: ComparisonArgs,
     keep: Option<Keep>,
     /// The files of both.
     files: Vec<PathBuf>,
@@ -391,21 +391,21 @@ impl BaselineUse {
     /// # Errors
     /// There is no such baseline.
     pub(crate) fn of_recorded(args: &AgainstArgs) -> Result<Self> {
-        let AgainstArgs { against, thresholds, dir } = args;
-        let thresholds = thresholds.clone();
+        let AgainstArgs { against, compared, dir } = args;
+        let compared = compared.clone();
         let Some(name) = against else {
-            if let Some(threshold) = thresholds.first() {
+            if let Some(option) = compared.first() {
                 bail!(
-                    "{threshold} is about the comparison with a baseline: name that with \
+                    "{option} is about the comparison with a baseline: name that with \
                      --against NAME"
                 );
             }
-            return Ok(Self { against: None, thresholds, keep: None, files: Vec::new() });
+            return Ok(Self { against: None, compared, keep: None, files: Vec::new() });
         };
         let name = Name::parse(name).context("--against")?;
         let store = Store::new(dir)?;
         let baseline = store.read(&name)?;
-        Ok(Self { against: Some(baseline), thresholds, keep: None, files: vec![store.path(&name)] })
+        Ok(Self { against: Some(baseline), compared, keep: None, files: vec![store.path(&name)] })
     }
 
     /// Refuses data that were recorded on another machine than the baseline, as far as they tell,
@@ -423,17 +423,20 @@ impl BaselineUse {
     }
 
     /// Refuses a baseline that these runs, which are about to be measured, cannot be held against:
-    /// none of the same name, or one of another period, wait or load.
+    /// none of the same name, or one of another period, wait or load. Where loads are to run in
+    /// another arrangement, a message says before the run that they will not be judged.
     pub(crate) fn refuse_others(&self, planned: &[RecordedRun]) -> Result<()> {
         let Some(baseline) = &self.against else { return Ok(()) };
         let kept = &baseline.recorded.runs;
-        let mut names = Vec::new();
+        let (mut names, mut unjudged) = (Vec::new(), Vec::new());
         for run in planned {
             let Some(before) = kept.iter().find(|kept| kept.is_named(&run.name)) else { continue };
             names.push(&run.name);
             if let Some(Difference { what, a, b }) = question_differences(before, run).next() {
                 return Err(baseline.otherwise(&format!("'{}' had {what} {a}, not {b}", run.name)));
             }
+            let arranged = arrangements(before, run).filter(|_| !self.compared.allows_loads());
+            unjudged.extend(arranged.map(|difference| (&run.name, difference)));
         }
         if names.is_empty() {
             let quoted = |runs: &[RecordedRun]| {
@@ -442,6 +445,14 @@ impl BaselineUse {
             };
             let (had, wanted) = (quoted(kept), quoted(planned));
             return Err(baseline.otherwise(&format!("its runs are {had}, not {wanted}")));
+        }
+        for (name, Difference { a, b, .. }) in unjudged {
+            output::message(&format!(
+                "'{name}' will be undecided: the loads of baseline {} ran {a}, those of this run \
+                 {b}; measure with the same --duration or --load, or {}",
+                baseline.name.as_str(),
+                Surroundings::Loads.way_out()
+            ));
         }
         Ok(())
     }
@@ -465,8 +476,8 @@ impl BaselineUse {
         // That of this judgement; what recorded data keep may be another one.
         let headline = report.body.headline();
         let question = headline.map(|headline| headline.question_spec.clone().unwrap_or_default());
-        let thresholds = self.thresholds.with_question(question);
-        let why = compared(baseline, report, recorded, &thresholds).err()?;
+        let terms = self.compared.with_question(question);
+        let why = compared(baseline, report, recorded, &terms).err()?;
         let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
         report.envelope.verdict.fail(why_not);
         Some(why)
@@ -536,14 +547,14 @@ fn compared(
     baseline: &Baseline,
     report: &mut Report,
     recorded: Recorded,
-    thresholds: &TestedThresholds,
+    terms: &ComparisonTerms,
 ) -> Result<()> {
     let name = baseline.name.as_str();
     let sides = [
         Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
         Side { label: THIS_RUN.to_owned(), results: vec![recorded] },
     ];
-    let mut comparison = compare_sides(&sides, thresholds, false)?;
+    let mut comparison = compare_sides(&sides, terms, false)?;
     if let Some(reference) = comparison.sides.first_mut() {
         reference.baseline = Some(name.to_owned());
     }

@@ -56,6 +56,7 @@ pub(crate) fn of(results: &[GridSide<'_>]) -> Result<Option<Comparison>> {
         family,
         sides: sides.iter().map(side).collect(),
         pairs,
+        changed: Vec::new(),
         grid: Some(grid),
     }))
 }

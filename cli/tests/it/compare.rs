@@ -274,7 +274,8 @@ fn what_is_better_does_not_hide_what_others_may_account_for() {
         let out = run(["compare", &a, &b, "-q"].iter().chain(judged));
         assert_eq!(out.status.code(), Some(code), "{judged:?} {}", stderr(&out));
         assert_eq!(stdout(&out), format!("B compared with A: undecided ({b})\n"));
-        let words = "idle: undecided: measure B again with nothing else on its CPU; later than 100";
+        let words = "idle: undecided: measure B again with nothing else on its CPU, or name it as \
+                     the change that you compare with --changed others; later than 100";
         assert_eq!(stderr(&out).contains(words), !judged.is_empty(), "{}", stderr(&out));
     }
     let result = dir.path("compared.json");
@@ -289,6 +290,74 @@ fn what_is_better_does_not_hide_what_others_may_account_for() {
     let statement = compared["statement"].as_str().expect("a sentence");
     for words in ["; better, later than ", ", but undecided whether worse, at the deadline: "] {
         assert!(statement.contains(words), "{words:?} in {statement}");
+    }
+}
+
+#[test]
+fn what_else_ran_may_be_the_change_that_is_compared() {
+    let dir = Dir::new("compare-changed");
+    let made = |latenesses| [Made { name: "idle", latenesses, phase_ns: 0 }];
+    // A program that took most of the CPU is gone.
+    let a = analysed(&dir, "a", EARLIER, &made(in_two_places(200, 30)), 0.94);
+    let b = analysed(&dir, "b", LATER, &made(in_two_places(50, 5)), 0.0);
+    let out = run(["compare", &a, &b, "--fail-if-worse"]);
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    assert!(flowing(&stdout(&out)).contains("compare with --changed others"), "{}", stdout(&out));
+    let changed = ["--changed", "others", "--fail-if-worse"];
+    let out = run(["compare", &a, &b].iter().chain(&changed));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = flowing(&stdout(&out).replace('\u{a0}', " "));
+    for words in [
+        "not idle: A: others used at least 94 % of CPU 0 (the change that is compared)",
+        "; overall better; A was not idle, which is the change",
+    ] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    let out = run(["compare", &a, &b, "--json", "-"].iter().chain(&changed));
+    let compared = json(&out)["compare"].take();
+    assert_eq!(
+        (&compared["pairs"][0]["verdict"], &compared["changed"]),
+        (&json!("better"), &json!(["others"]))
+    );
+    assert_eq!(compared["pairs"][0]["runs"][0]["withheld"], Value::Null);
+    let out = run(["compare", &b, &b, "--anyway", "--changed", "loads,others"]);
+    let page = flowing(&stdout(&out));
+    for words in [
+        "note: --changed loads: the loads of both sides ran alike",
+        "note: --changed others: others had no more of the CPU of either side",
+    ] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    refused(&run(["compare", &a, &b, "--changed", "hog"]), &["hog", "loads, others"]);
+}
+
+#[test]
+fn a_deadline_that_both_sides_counted_is_compared_as_it_was_counted() {
+    let dir = Dir::new("compare-exact");
+    // One in a hundred of B lies behind the deadline and before the end of its bucket.
+    let made = |latenesses| [Made { name: "idle", latenesses, phase_ns: 0 }];
+    let late = |every: usize| -> Vec<i64> {
+        let beside =
+            |k: usize| if k % every == every - 1 { 100_200 } else { 5_000 + (k % 700) as i64 };
+        (0..20_000).map(|k| if k % 400 == 0 { 150_000 } else { beside(k) }).collect()
+    };
+    let (a, b) = (
+        samples(&dir.path("a.punctual"), EARLIER, &made(late(usize::MAX))),
+        samples(&dir.path("b.punctual"), LATER, &made(late(100))),
+    );
+    // Samples, and results of them without the samples.
+    let counts = ["a", "b"].map(|name| {
+        let (from, to) = (dir.path(&format!("{name}.punctual")), dir.path(&format!("{name}.json")));
+        run(["analyse", crate::text(&from), "--json", crate::text(&to)]);
+        crate::text(&to).to_owned()
+    });
+    for [a, b] in [[&a, &b], [&counts[0], &counts[1]]] {
+        let out = run(["compare", a, b, "--anyway", "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let compared = json(&out)["compare"]["pairs"][0]["runs"][0].take();
+        let statement = compared["statement"].as_str().expect("words").replace('\u{a0}', " ");
+        let words = "later than 100 µs, the deadline: A 50 of 20 000, B 250 of 20 000: more, ";
+        assert!(statement.contains(words), "{statement}");
     }
 }
 
@@ -774,6 +843,31 @@ fn a_baseline_of_other_runs_is_refused_before_an_hour_is_measured() {
     refused(&long(&["measure", "periodic", "--keep-cold"]), &["had cold cycles left out, not"]);
     let loaded = long(&["measure", "periodic", "-p", "1ms,2ms", "--load", "cpu"]);
     refused(&loaded, &["its runs are 'idle'"]);
+}
+
+#[test]
+fn loads_in_another_arrangement_are_named_before_they_are_measured() {
+    let dir = Dir::new("baseline-loads");
+    let (baselines, results) = (dir.path("baselines"), dir.path("results"));
+    let check = |more: &[&str]| {
+        let mut command = punctual();
+        command.arg("check").args(["--results", crate::text(&results)]);
+        command.arg("--baselines").arg(&baselines).args(more);
+        command.output().expect("the program starts")
+    };
+    let kept = check(&["-d", "2s", "-q", "--baseline", "short"]);
+    assert!(stderr(&kept).contains("baseline saved as"), "{}", stderr(&kept));
+    // Nothing is measured.
+    let long = ["-d", "40s", "--plan", "--against", "short"];
+    let planned = check(&long);
+    let words = "'under load' will be undecided: the loads of baseline short ran all at once, \
+                 those of this run one after the other; measure with the same --duration or \
+                 --load, or name it as the change that you compare with --changed loads";
+    assert!(flowing(&stderr(&planned)).contains(words), "{}", stderr(&planned));
+    let changed = check(&[&long[..], &["--changed", "loads"]].concat());
+    assert!(!stderr(&changed).contains("will be undecided"), "{}", stderr(&changed));
+    assert_eq!((planned.status.code(), changed.status.code()), (Some(0), Some(0)));
+    refused(&check(&["--changed", "loads"]), &["--changed loads is about the comparison"]);
 }
 
 #[test]

@@ -39,21 +39,35 @@ pub(super) fn against_briefly(report: &Report) -> Vec<Block> {
         let sentences = pair.runs.iter().map(|run| format!("{}: {}", run.name, run.statement));
         blocks.extend(sentences.map(|text| Block::words_at(1, text)));
         blocks.extend(not_idle(pair).into_iter().map(|text| Block::words_at(1, text)));
-        for difference in &pair.differences {
-            let (name, a, b) = (&difference.what, &difference.a, &difference.b);
-            blocks.push(Block::words_at(1, format!("differs: {name}: {a} → {b}")));
-        }
+        let differing = differing(comparison, pair);
+        blocks.extend(differing.map(|text| Block::words_at(1, text)));
     }
     blocks
 }
+
+/// A line for each difference between the sides of a pair.
+fn differing<'a>(comparison: &'a Comparison, pair: &'a Pair) -> impl Iterator<Item = String> + 'a {
+    pair.differences.iter().map(|difference| {
+        let (name, a, b) = (&difference.what, &difference.a, &difference.b);
+        let note = if comparison.changed.contains(name) { THE_CHANGE } else { "" };
+        format!("differs: {name}: {a} → {b}{note}")
+    })
+}
+
+/// The note beside a difference that `--changed` names.
+const THE_CHANGE: &str = " (the change that is compared)";
 
 /// What else ran on CPUs of a side, each once.
 pub(in crate::view) fn not_idle(pair: &Pair) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let seen = pair.runs.iter().filter_map(|run| run.disturbance.as_ref());
-    for (label, used) in seen.flat_map(|seen| [(&pair.a, &seen.a), (&pair.b, &seen.b)]) {
+    let sides = seen.flat_map(|seen| {
+        let note = if seen.is_the_change { THE_CHANGE } else { "" };
+        [(&pair.a, &seen.a, note), (&pair.b, &seen.b, note)]
+    });
+    for (label, used, note) in sides {
         let Some(used) = used else { continue };
-        let line = format!("not idle: {label}: {used}");
+        let line = format!("not idle: {label}: {used}{note}");
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -94,7 +108,7 @@ fn compared(comparison: &Comparison) -> Vec<Block> {
     let sides = comparison.sides.iter().flat_map(results).collect();
     let sides = Items::new(ItemsKind::Notes, sides).spaced(1, 2);
     let mut blocks = vec![sides.into()];
-    comparison.pairs.iter().for_each(|pair| blocks.extend(of_pair(pair)));
+    comparison.pairs.iter().for_each(|pair| blocks.extend(of_pair(comparison, pair)));
     if let Some(grid) = &comparison.grid {
         blocks.extend(grid::blocks(comparison, grid));
         return blocks;
@@ -141,12 +155,10 @@ fn results(side: &ComparedSide) -> Vec<Item> {
     side.results.iter().map(item).collect()
 }
 
-fn of_pair(pair: &Pair) -> Vec<Block> {
+fn of_pair(comparison: &Comparison, pair: &Pair) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(format!("{} compared with {}", pair.b, pair.a))];
     let mut add = |text: String| blocks.push(Block::words_at(1, text));
-    for difference in &pair.differences {
-        add(format!("differs: {}: {} → {}", difference.what, difference.a, difference.b));
-    }
+    differing(comparison, pair).for_each(&mut add);
     for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
         if !only.is_empty() {
             add(format!("not compared, only in {side}: {}", only.join(", ")));
@@ -188,9 +200,11 @@ fn of_run(run: &RunComparison, pair: &Pair) -> Vec<Block> {
         blocks.push(Table::new("", columns, rows).bare().into());
     }
     for quantile in &run.quantiles {
-        let why = quantile.untested.as_ref();
-        let words = |why| format!("p{} not tested: {why}", quantile.p * 100.0);
-        blocks.extend(why.map(words).map(|text| Block::words_at(2, text)));
+        let untested = quantile.untested.as_ref().map(|why| format!("not tested: {why}"));
+        let open = || quantile.open_words().map(|why| format!("undecided: {why}"));
+        let words = untested.or_else(open);
+        let words = words.map(|words| format!("p{} {words}", quantile.p * 100.0));
+        blocks.extend(words.map(|text| Block::words_at(2, text)));
     }
     let text = format!(
         "releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: \
@@ -238,7 +252,7 @@ fn of_quantile(quantile: &QuantileDifference, run: &RunComparison) -> Vec<String
         format::ns(Some(quantile.a_ns)),
         format::ns(Some(quantile.b_ns)),
         interval,
-        verdict(quantile.verdict, run, quantile.p_value.is_some(), false).to_owned(),
+        verdict(quantile.verdict, run, quantile.p_value.is_some(), quantile.is_open()).to_owned(),
     ]
 }
 
@@ -342,5 +356,25 @@ mod tests {
         // Clusters alone keep it from being a difference.
         assert_eq!(words("undecided", true, None), "undecided");
         assert_eq!(words("undecided", false, None), "no significant difference");
+        // A quantile that may be ten times as large is undecided, with what it takes.
+        let quantile = |upper_ns: f64| {
+            let quantile = json!({
+                "p": 0.99, "a_ns": 4e4, "b_ns": 4e4, "difference_ns": 0.0, "lower_ns": -upper_ns,
+                "upper_ns": upper_ns, "p_value": 0.9, "p_adjusted": 1.0, "verdict": "undecided"
+            });
+            let quantiles = vec![serde_json::from_value(quantile).expect("a quantile")];
+            let run = RunComparison { quantiles, ..run.clone() };
+            let word = of_quantile(&run.quantiles[0], &run).pop().expect("a verdict");
+            let pair = json!({
+                "a": "A", "b": "B", "verdict": "undecided", "differences": [], "notes": [],
+                "only_in_a": [], "only_in_b": [], "runs": []
+            });
+            let pair: Pair = serde_json::from_value(pair).expect("a pair");
+            (word, format!("{:?}", of_run(&run, &pair)))
+        };
+        let (word, page) = quantile(4e5);
+        assert!(word == "undecided" && page.contains("p99 undecided: they may differ"), "{page}");
+        let (word, page) = quantile(1e3);
+        assert!(word == "no significant difference" && !page.contains("p99 und"), "{page}");
     }
 }

@@ -12,14 +12,16 @@ use punctual_core::time::Span;
 
 use super::timing::{Exceedance, Lack, Suits, Timing};
 use super::{Application, Assess, Formula, Model, Sizes};
-use super::{MaybeZero, Parameter, Values, Whole};
+use super::{MaybeZero, Parameter, Value, Values, Whole};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
 
 const RATE: Parameter<Hertz> = Parameter::or("48kHz", "rate", "Frames per second");
-const FRAMES: Parameter<Whole<1, { u32::MAX }>> =
-    Parameter::optional("frames", "Frames in a buffer [default: the smallest that holds]");
+const FRAMES: Parameter<BufferLength> = Parameter::optional(
+    "frames",
+    "Frames in a buffer, or its length: 5ms [default: the smallest that holds]",
+);
 const BUFFERS: Parameter<Whole<2, { u32::MAX }>> = Parameter::or("2", "buffers", "Buffers");
 const COMPUTE: Parameter<MaybeZero> =
     Parameter::optional("compute", "Computing time of a buffer [default: none]");
@@ -43,13 +45,58 @@ pub(super) const MODEL: Model = Model {
 };
 
 fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+    let rate = RATE.value(values)?;
+    let frames = FRAMES.find(values)?.map(|length| length.frames(rate));
     Ok(Box::new(Audio {
-        rate: RATE.value(values)?,
-        frames: FRAMES.find(values)?.map(|frames| frames.0),
+        rate,
+        frames: frames.transpose().map_err(|why| format!("--frames: {why}"))?,
         buffers: BUFFERS.value(values)?.0,
         compute_ns: COMPUTE.ns(values)?,
         wanted_ns: WANTED.find_ns(values)?,
     }))
+}
+
+/// The length of a buffer, as a person writes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BufferLength {
+    /// So many frames, ≥ 1.
+    Frames(u32),
+    /// The time that it takes.
+    Time(Span),
+}
+
+impl Value for BufferLength {
+    const NAME: &'static str = "N|TIME";
+    const EXAMPLE: &'static str = "256";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let is_number = text.trim().trim_start_matches(['+', '-']).chars().all(char::is_numeric);
+        match is_number {
+            true => Whole::<1, { u32::MAX }>::read(text).map(|Whole(frames)| Self::Frames(frames)),
+            false => Span::read(text).map(Self::Time).map_err(|why| format!("{why}, or frames")),
+        }
+    }
+}
+
+impl BufferLength {
+    /// The frames at this rate that end within it.
+    ///
+    /// # Errors
+    /// In one line, that it has none, or more than can be counted.
+    fn frames(self, rate: Hertz) -> Result<u32, String> {
+        let time = match self {
+            Self::Frames(frames) => return Ok(frames),
+            Self::Time(time) => time,
+        };
+        // What is whole but for rounding is whole.
+        let frames = (time.as_ns() as f64 * rate.as_hz() / 1e9 + 1e-6).floor();
+        let frame = Span::from_ns((1e9 / rate.as_hz()).round() as i64);
+        match frames {
+            1.0..=4_294_967_295.0 => Ok(frames as u32),
+            ..1.0 => Err(format!("{time} is less than a frame, which takes {frame}")),
+            _ => Err(format!("{time} is more than {} frames of {frame}", u32::MAX)),
+        }
+    }
 }
 
 /// The set-up of the sound card.
@@ -75,7 +122,8 @@ impl Assess for Audio {
         match self.frames {
             Some(frames) => {
                 let impact = self.of_buffer(frames, timing)?;
-                let statement = format!("{frames} frames: {}", impact.statement);
+                let length = Span::from_ns(self.buffer_ns(frames).round() as i64);
+                let statement = format!("{frames} frames ({length}): {}", impact.statement);
                 Ok(Application { statement, ..impact })
             }
             None => self.smallest(timing),
@@ -242,6 +290,7 @@ mod tests {
     use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::Period;
 
+    use crate::impact::Described;
     use crate::impact::tests::{run_like, run_of, value};
     use crate::plain::grouped;
     use crate::quantity::rate;
@@ -283,10 +332,32 @@ mod tests {
         for max_ns in [10_000.0, 10e6] {
             let impact = audio(64, None).impact(&Timing::given(max_ns, Some(1_000))).unwrap();
             assert!(
-                impact.statement.starts_with("64 frames: with 2 buffers a wake may be"),
+                impact.statement.starts_with("64 frames (1.33 ms): with 2 buffers a wake may be"),
                 "{impact:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_buffer_may_be_given_by_its_length() {
+        let frames = |text: &str, hz: &str| {
+            let mut values = Values::default();
+            values.set(&FRAMES, text);
+            values.set(&RATE, hz);
+            let impact = build(&values)?.impact(&Timing::given(1e3, Some(1_000))).unwrap();
+            Ok::<f64, String>(value(&impact, "buffer"))
+        };
+        assert_eq!(frames("5ms", "48kHz"), Ok(240.0));
+        assert_eq!(frames("240", "48kHz"), Ok(240.0));
+        // No longer than was given, and whole where it is but for rounding.
+        assert_eq!(frames("5ms", "44.1kHz"), Ok(220.0));
+        assert_eq!(frames("100ms", "44.1kHz"), Ok(4_410.0));
+        let why = frames("10us", "48kHz").unwrap_err();
+        assert!(why.starts_with("--frames: 10.0 µs is less than a frame"), "{why}");
+        assert!(FRAMES.check("0").unwrap_err().contains("a whole number of at least 1"));
+        assert!(FRAMES.check("-4").unwrap_err().contains("a whole number"));
+        let why = FRAMES.check("5 apples").unwrap_err();
+        assert!(why.contains("duration") && why.ends_with(", or frames"), "{why}");
     }
 
     #[test]

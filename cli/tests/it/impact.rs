@@ -262,7 +262,8 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     let page = stdout(&no).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         page.starts_with(
-            "no: 256 frames: with 2 buffers a wake may be 5.33 ms late, and 2 500 of 5 000 were"
+            "no: 256 frames (5.33 ms): with 2 buffers a wake may be 5.33 ms late, \
+             and 2 500 of 5 000 were"
         ),
         "{page}"
     );
@@ -273,7 +274,10 @@ fn a_share_of_late_wakes_decides_and_what_is_open_names_the_measurement_that_wou
     let open = audio(&[]);
     assert_eq!(open.status.code(), Some(3), "{}", stderr(&open));
     let page = stdout(&open).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.starts_with("unknown, the recording is too short: "), "{page}");
+    assert!(
+        page.starts_with("unknown, 5.0 s measured are too short, and 3.3 h are needed: "),
+        "{page}"
+    );
     assert!(page.contains("and none of 5 000 was later"), "{page}");
     let begins = "punctual measure periodic --period 1ms --load 'stress-ng:\"--cpu 2\"' -d ";
     let command = json(&audio(&["--json", "-"]))["impact"]["command"].clone();

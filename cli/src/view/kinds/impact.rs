@@ -37,11 +37,13 @@ pub(super) fn shown(body: &ImpactBody) -> Section {
 
 /// The statement, behind its answer.
 pub(in crate::view) fn answered(impact: &Impact) -> String {
-    let suits = match impact {
-        Impact::Stepper(impact) => impact.answer,
-        Impact::Application(impact) => impact.answer,
+    let answer = match impact {
+        Impact::Stepper(impact) => answer(impact.answer).to_owned(),
+        Impact::Application(impact) => {
+            too_short(impact).unwrap_or_else(|| answer(impact.answer).to_owned())
+        }
     };
-    format!("{}{}", answer(suits), impact.statement())
+    format!("{answer}{}", impact.statement())
 }
 
 /// Which of the two limits of the step rate holds.
@@ -74,6 +76,15 @@ fn figures(rows: Vec<Vec<String>>, widths: [usize; 2]) -> Block {
     Table::new("Figures of the answer", columns, rows.clone())
         .brief(Frame::Headless, wide, rows)
         .into()
+}
+
+/// The answer of a recording that is too short, before its statement: the time that was measured,
+/// and the shortest that would show it. `None` where that is not so, or these are not known.
+fn too_short(impact: &Application) -> Option<String> {
+    let needed_ns = impact.duration_needed_ns.filter(|_| impact.answer == Some(Suits::Unknown))?;
+    let measured = impact.figures.iter().find(|figure| figure.name == "time measured")?;
+    let (measured, needed) = (format::long(measured.value?), format::long(needed_ns));
+    Some(format!("unknown, {measured} measured are too short, and {needed} are needed: "))
 }
 
 /// The answer, before its statement.

@@ -16,6 +16,7 @@ use punctual_plot::axis::Axis;
 use punctual_plot::chart::{
     BandPoint, Chart, ChartSeries, DensityCell, Mark, NamedPoint, NamedSpan, SHADES, ThresholdAxis,
 };
+use punctual_plot::scene::SERIES;
 use punctual_report::strategies::StrategyRow;
 use punctual_report::{Report, Run};
 
@@ -567,12 +568,14 @@ pub(crate) fn worst_strip(runs: &[(String, &Run)], axes: &Axes) -> Option<Chart>
         }
     }
     let last = points.iter().map(|(_, (at_s, _))| *at_s).reduce(f64::max)?;
-    let series = causes.iter().enumerate().map(|(ink, cause)| {
-        let own = points.iter().filter(|(number, _)| *number == ink);
+    let dots_of = |cause: usize| points.iter().filter(|(number, _)| *number == cause).count();
+    let dots: Vec<usize> = (0..causes.len()).map(dots_of).collect();
+    let groups = by_colour(&causes, &dots);
+    let series = groups.into_iter().enumerate().map(|(ink, (name, causes))| {
+        let own = points.iter().filter(|(number, _)| causes.contains(number));
         let dot =
             |(_, (x, y)): &(usize, (f64, f64))| NamedPoint { x: *x, y: *y, name: String::new() };
-        let dots = own.map(dot).collect();
-        ChartSeries { name: (*cause).to_owned(), ink, marks: vec![Mark::Points(dots)] }
+        ChartSeries { name, ink, marks: vec![Mark::Points(own.map(dot).collect())] }
     });
     let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
     Some(Chart {
@@ -588,6 +591,22 @@ pub(crate) fn worst_strip(runs: &[(String, &Run)], axes: &Axes) -> Option<Chart>
         series: series.collect(),
         notes: Vec::new(),
     })
+}
+
+/// Causes with so many dots each, as they have colours. Dots have no dashes, so that each cause has
+/// a colour of its own; where there are more of them than colours the rarest have the last one
+/// together. Each with its name and the numbers of its causes, the most dots first.
+fn by_colour(causes: &[&str], dots: &[usize]) -> Vec<(String, Vec<usize>)> {
+    let mut order: Vec<usize> = (0..causes.len()).collect();
+    order.sort_by_key(|cause| std::cmp::Reverse(dots[*cause]));
+    let alone = if causes.len() > SERIES { SERIES - 1 } else { causes.len() };
+    let together = order.split_off(alone);
+    let mut groups: Vec<(String, Vec<usize>)> =
+        order.into_iter().map(|cause| (causes[cause].to_owned(), vec![cause])).collect();
+    if !together.is_empty() {
+        groups.push((format!("{} other causes", together.len()), together));
+    }
+    groups
 }
 
 /// Rectangles of all heat maps of a page together: some 30 bytes each.
@@ -738,4 +757,24 @@ fn most(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn percent(at: f64) -> String {
     format::share(at / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_causes_of_dots_have_one_colour_but_the_rarest_together() {
+        let causes = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        let dots = [1, 9, 2, 8, 3, 7, 3, 5, 4];
+        let groups = by_colour(&causes, &dots);
+        let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["b", "d", "f", "h", "i", "4 other causes"]);
+        assert_eq!(groups[5].1, [4, 6, 2, 0]);
+        // As many as colours have one each.
+        let groups = by_colour(&causes[..SERIES], &dots[..SERIES]);
+        assert_eq!(groups.len(), SERIES);
+        assert!(groups.iter().all(|(_, causes)| causes.len() == 1), "{groups:?}");
+        assert!(by_colour(&[], &[]).is_empty());
+    }
 }

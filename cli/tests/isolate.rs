@@ -162,6 +162,20 @@ fn a_command_has_its_cpu_and_all_is_put_back_with_its_status() {
 }
 
 #[test]
+fn what_measures_in_it_knows_that_its_cpu_is_isolated() {
+    let Some(place) = Place::new("knows") else { return };
+    let own = env!("CARGO_BIN_EXE_punctual");
+    let results = place.state.join("results");
+    let measured = ["check", "--cpu", "1", "-d", "2s", "--json", "-", "--results"];
+    let check = [&[own], &measured[..], &[results.to_str().expect("UTF-8")]].concat();
+    let inside = place.isolate(&[], "1", &check).output().expect("runs");
+    let text = String::from_utf8_lossy(&inside.stdout);
+    assert!(text.contains("\"advice\""), "{}", stderr(&inside));
+    assert!(!text.contains("no CPU is isolated; 'punctual isolate' keeps one"), "{text}");
+    place.is_as_before();
+}
+
+#[test]
 fn a_signal_that_a_shell_has_ignored_stays_so_for_the_command() {
     let Some(place) = Place::new("ignored") else { return };
     // As a background job of a script: what is sent to isolate is not passed on either, and the

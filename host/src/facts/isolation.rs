@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cgroups::Group;
 use super::kernel::release_numbers;
 use super::{CPUS, Source, cpu_list, not_parsed};
 use crate::cpulist::CpuList;
@@ -16,7 +17,8 @@ pub struct Isolation {
     pub isolated_cpus: Fact<CpuList>,
     /// CPUs whose tick can stop while one task runs; absent where the kernel cannot do it.
     pub nohz_full_cpus: Fact<CpuList>,
-    /// CPUs in isolated cpuset partitions, by control groups of version 2.
+    /// CPUs in isolated cpuset partitions, by control groups of version 2; where these have none,
+    /// the CPUs of the own group of version 1, where no group balances their load.
     pub cpuset_isolated_cpus: Fact<CpuList>,
     /// The value of `isolcpus=`, flags included.
     pub isolcpus_parameter: Fact<String>,
@@ -33,11 +35,7 @@ impl Isolation {
         Self {
             isolated_cpus: source.cpu_list(&format!("{CPUS}/isolated")),
             nohz_full_cpus: source.cpu_list(&format!("{CPUS}/nohz_full")),
-            cpuset_isolated_cpus: source
-                .cgroups
-                .v2
-                .clone()
-                .and_then(|group, _| partitioned(source, &group.mount)),
+            cpuset_isolated_cpus: by_groups(source),
             isolcpus_parameter: source.parameter("isolcpus"),
             nohz_full_parameter: source.parameter("nohz_full"),
             rcu_nocbs_parameter: source.parameter("rcu_nocbs"),
@@ -72,6 +70,49 @@ const NOT_THE_ROOT: &str = "not the root of the machine's control groups";
 /// Starts of the names of a group's own files; all else in its directory is a group.
 const GROUP_FILES: [&str; 10] =
     ["cgroup.", "cpu.", "cpuset.", "dmem.", "hugetlb.", "io.", "irq.", "memory.", "misc.", "pids."];
+
+/// The CPUs that control groups isolate, as far as is seen from here.
+fn by_groups(source: &Source<'_>) -> Fact<CpuList> {
+    let groups = &source.cgroups;
+    let of_version_2 = groups.v2.clone().and_then(|group, _| partitioned(source, &group.mount));
+    let own = groups.cpuset_v1.value().filter(|_| matches!(of_version_2, Fact::Absent { .. }));
+    own.and_then(|own| unbalanced(source, own)).unwrap_or(of_version_2)
+}
+
+/// The CPUs of the own group of version 1, where neither that nor one above balances the load of
+/// its CPUs, nor one beside them does (Linux, admin-guide/cgroup-v1/cpusets, section 1.7); `None`
+/// at the top, which has all CPUs, and where one of them does.
+fn unbalanced(source: &Source<'_>, own: &Group) -> Option<Fact<CpuList>> {
+    const FLAG: &str = "cpuset.sched_load_balance";
+    const CPUS: &str = "cpuset.effective_cpus";
+    let groups: Vec<String> = own.upwards().collect();
+    let [lowest, .., _top] = &groups[..] else { return None };
+    let is_off = |group: &String| {
+        source.text(&format!("{group}/{FLAG}")).value().is_some_and(|flag| flag.trim() == "0")
+    };
+    if !groups.iter().all(is_off) {
+        return None;
+    }
+    let cpus = source.cpu_list(&format!("{lowest}/{CPUS}"));
+    let root = source.root;
+    let balances = |group: &String| {
+        let text = |file| match root.read_unnoted(&format!("{group}/{file}")) {
+            Read::Text(text) => Some(text),
+            Read::Absent | Read::Unreadable { .. } => None,
+        };
+        let shares = || {
+            let others = cpu_list(&text(CPUS)?)?;
+            Some(!others.intersection(cpus.value()?).is_empty())
+        };
+        text(FLAG).is_some_and(|flag| flag.trim() == "1") && shares() == Some(true)
+    };
+    let beside = groups[1..].iter().flat_map(|above| match root.list_unnoted(above) {
+        Listing::Names(names) => names.into_iter().map(|name| format!("{above}/{name}")).collect(),
+        Listing::Absent | Listing::Unreadable { .. } => Vec::new(),
+    });
+    let mut beside = beside.take(MAX_GROUPS);
+    (cpus.is_known() && !beside.any(|group| balances(&group))).then_some(cpus)
+}
 
 /// The CPUs in isolated partitions of the groups at `mount`: by the kernel's list, or before there
 /// was one, by what each partition says of itself; absent where this kernel has no such partitions.
@@ -223,5 +264,33 @@ mod tests {
             let found = isolated("6.1.0\n", &files);
             assert_eq!(found.why(), Some(NOT_THE_ROOT), "{files:?}");
         }
+    }
+
+    #[test]
+    fn a_group_of_version_1_that_nobody_balances_is_isolated() {
+        let mounts = "3 0 0:3 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let isolated = |own: &str, group_flag: &str, top_flag: &str, others: &str| {
+            let own = format!("3:cpuset:{own}\n0::/\n");
+            let files = [
+                ("/proc/self/cgroup", own.as_str()),
+                ("/proc/self/mountinfo", mounts),
+                ("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance", top_flag),
+                ("/sys/fs/cgroup/cpuset/punctual.isolated/cpuset.sched_load_balance", group_flag),
+                ("/sys/fs/cgroup/cpuset/punctual.isolated/cpuset.effective_cpus", "1\n"),
+                ("/sys/fs/cgroup/cpuset/punctual.others/cpuset.sched_load_balance", "1\n"),
+                ("/sys/fs/cgroup/cpuset/punctual.others/cpuset.effective_cpus", others),
+            ];
+            let facts = MachineFacts::collect(&Tree::of(&files).root());
+            let cpus = &facts.isolation.cpuset_isolated_cpus;
+            (cpus.value().map(ToString::to_string), facts.isolation.isolated().to_string())
+        };
+        let inside = isolated("/punctual.isolated", "0\n", "0\n", "0,2-3\n");
+        assert_eq!(inside, (Some("1".to_owned()), "1".to_owned()));
+        let none = (None, String::new());
+        // Outside of it, with a balance of its own or above, and beside one that balances its CPU.
+        assert_eq!(isolated("/", "0\n", "0\n", "0,2-3\n"), none);
+        assert_eq!(isolated("/punctual.isolated", "1\n", "0\n", "0,2-3\n"), none);
+        assert_eq!(isolated("/punctual.isolated", "0\n", "1\n", "0,2-3\n"), none);
+        assert_eq!(isolated("/punctual.isolated", "0\n", "0\n", "0-3\n"), none);
     }
 }

@@ -15,7 +15,7 @@ use super::{Attack, Place, Settings, ended};
 use crate::text;
 
 /// Parts that may be missing; `self` is the command.
-const PARTS: [&str; 55] = [
+const PARTS: [&str; 56] = [
     "/proc",
     "/proc/sys",
     "/proc/sys/kernel",
@@ -66,6 +66,7 @@ const PARTS: [&str; 55] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/cpuset",
     "/sys/fs/cgroup/cpuset/cpuset.cpus",
+    "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
     "/sys/kernel",
     "/sys/kernel/iommu_groups",
     "/sys/kernel/mm",

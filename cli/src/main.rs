@@ -26,6 +26,7 @@ mod settings;
 mod stored;
 mod subcommand;
 mod terminal;
+mod unpacked;
 mod unthrottled;
 mod view;
 mod writing;

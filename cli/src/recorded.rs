@@ -5,12 +5,11 @@
 //! deviations from the grid into lateness.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use flate2::bufread::MultiGzDecoder;
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
 use punctual_analysis::gridfit::Line;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
@@ -31,6 +30,7 @@ use crate::experiment::loops::UNDER_LOAD;
 use crate::program::PROGRAM;
 use crate::question::{self, QuestionArgs};
 use crate::stored::{RESULT, SAMPLES, Stored};
+use crate::unpacked::unpacked;
 use crate::{format, parse, stored};
 
 /// Recorded data, and what is to be read in them.
@@ -304,24 +304,10 @@ pub(crate) fn of_sample_file(path: &Path) -> Result<Report> {
     read.judged(&args, &QuestionArgs::default())
 }
 
-/// The first bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// The most bytes that are unpacked: a recording of months, and still an end.
-const UNPACKED_BYTES_MAX: u64 = 1 << 38;
-
 /// A file, or standard input for `-`, unpacked.
 fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let mut reader = BufReader::with_capacity(1 << 16, raw(path)?);
-    let shown = path.display();
-    let packed = starts_with(&mut reader, &GZIP).with_context(|| format!("cannot read {shown}"))?;
-    match packed {
-        (true, first) => {
-            let unpacked = MultiGzDecoder::new(Cursor::new(first).chain(reader));
-            Ok(Box::new(Bounded { reader: unpacked, left: UNPACKED_BYTES_MAX }))
-        }
-        (false, first) => Ok(Box::new(Cursor::new(first).chain(reader))),
-    }
+    let reader = BufReader::with_capacity(1 << 16, raw(path)?);
+    unpacked(reader).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The file behind a name. A directory opens, and does not read; a pipe might never end.
@@ -340,35 +326,11 @@ fn raw(path: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(File::open(path).with_context(|| format!("cannot read {shown}"))?))
 }
 
-/// Returns true where the bytes to come begin with `magic`, and those of them that had to be taken.
-fn starts_with(reader: &mut impl BufRead, magic: &[u8]) -> io::Result<(bool, Vec<u8>)> {
-    let mut first = Vec::new();
-    reader.by_ref().take(magic.len() as u64).read_to_end(&mut first)?;
-    Ok((first == magic, first))
-}
-
 /// Fills `head` as far as there are bytes.
 fn head(reader: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.by_ref().take(bytes as u64).read_to_end(&mut head)?;
     Ok(head)
-}
-
-/// A reader that ends with an error once it gave too much.
-struct Bounded<R> {
-    reader: R,
-    left: u64,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.reader.read(buffer)?;
-        self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
-            let gib = UNPACKED_BYTES_MAX >> 30;
-            Error::new(ErrorKind::InvalidData, format!("it decompresses to more than {gib} GiB"))
-        })?;
-        Ok(bytes)
-    }
 }
 
 /// The file that a whole text was copied from, and its format; `None` for text that is no such
@@ -808,13 +770,6 @@ fn recorded_run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_unpacks_without_end_is_ended() {
-        let mut bounded = Bounded { reader: io::repeat(0), left: 100_000 };
-        let error = io::copy(&mut bounded, &mut io::sink()).expect_err("too much");
-        assert!(error.to_string().contains("decompresses to more"), "{error}");
-    }
 
     const HISTOGRAM: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000001 000005\n\
                              000002 000007\n# Total: 000000012\n";

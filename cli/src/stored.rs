@@ -4,7 +4,7 @@
 //! The meaning of a result of a newer schema is not guessed.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::format;
 use crate::program::PROGRAM;
+use crate::unpacked::unpacked;
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -206,7 +207,9 @@ pub(crate) fn read(path: &Path) -> Result<Stored> {
     let shown = path.display();
     let report = parse(&text(&path)?).with_context(|| format!("{shown}"))?;
     // Beside night.json stands night.punctual, where `--samples` named it so.
-    let beside = [path.with_file_name(SAMPLES), path.with_extension("punctual")];
+    let is_packed = path.extension().is_some_and(|extension| extension == "gz");
+    let named = if is_packed { path.with_extension("") } else { path.clone() };
+    let beside = [path.with_file_name(SAMPLES), named.with_extension("punctual")];
     let samples = beside.into_iter().find(|samples| samples.is_file());
     Ok(Stored { samples, report, path })
 }
@@ -279,10 +282,11 @@ fn text(path: &Path) -> Result<String> {
     whole(File::open(path).with_context(|| format!("cannot read {shown}"))?, &shown.to_string())
 }
 
-/// The text of the result that is called `shown`.
+/// The text of the result that is called `shown`, unpacked.
 fn whole(reader: impl Read, shown: &str) -> Result<String> {
     let mut text = String::new();
-    reader
+    unpacked(BufReader::new(reader))
+        .with_context(|| format!("cannot read {shown}"))?
         .take(BYTES_MAX + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("{shown}: not a result of punctual"))?;

@@ -104,7 +104,7 @@ fn overview(source: &Source<'_>) -> Option<Section> {
         numbers("worst"),
         numbers("missed"),
         words("good enough"),
-        words("limits"),
+        words("verdict"),
     ];
     let runs = |shown| {
         let shown: &Shown = shown;
@@ -131,14 +131,17 @@ fn overview(source: &Source<'_>) -> Option<Section> {
 fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
     let report = &shown.report;
     let lateness = &run.outcome.lateness_ns;
-    let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
-    let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
-        (_, false, _) if report.envelope.verdict.is_undecided() => "undecided",
-        (false, false, _) => "fail",
-        (true, false, _) if report.envelope.verdict.fails_by_criteria() => "fail",
-        (true, ..) => "incomplete",
-        (false, true, true) => "none given",
-        (false, true, false) => "hold",
+    let verdict = &report.envelope.verdict;
+    let criteria = verdict.limits.len() + verdict.claims.len();
+    let is_incomplete = report.envelope.incomplete;
+    let word = match (verdict.ok, criteria == 0) {
+        (false, _) if verdict.is_undecided() => "undecided",
+        (false, _) if verdict.fails_by_criteria() => "a limit fails",
+        _ if is_incomplete => "incomplete",
+        (false, _) if verdict.fails_by_comparison() => "worse",
+        (false, _) => "failed",
+        (true, true) => "no limits",
+        (true, false) => "limits hold",
     };
     vec![
         shown.label.clone(),
@@ -150,7 +153,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
         format::largest(lateness.max, run.outcome.unknown()),
         format::count_or_dash(run.outcome.missed),
         answer(report, run),
-        limits.to_owned(),
+        word.to_owned(),
     ]
 }
 

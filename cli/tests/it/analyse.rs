@@ -479,6 +479,34 @@ fn bad_files_are_refused_in_one_line_with_name_and_place() {
 }
 
 #[test]
+fn a_packed_result_is_read_wherever_a_result_is() {
+    let dir = Dir::new("import-packed-result");
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/kinds/check.json");
+    let gz = dir.path("result.json.gz");
+    fs::write(&gz, packed(&fs::read(&plain).expect("readable"))).expect("writable");
+    let [plain, gz] = [&plain, &gz].map(|path| path.to_str().expect("UTF-8"));
+    for command in [&["analyse", "-q"][..], &["impact", "audio", "--from"]] {
+        let [whole, unpacked] = [plain, gz].map(|path| run(command.iter().chain([&path])));
+        assert_eq!(unpacked.status.code(), whole.status.code(), "{}", stderr(&unpacked));
+        assert_eq!(stdout(&unpacked), stdout(&whole).replace(plain, gz), "{command:?}");
+    }
+    let out = run(["compare", plain, gz, "--anyway"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    // Cut short it is refused with its name.
+    let cut = dir.path("cut.json.gz");
+    let bytes = fs::read(gz).expect("readable");
+    fs::write(&cut, &bytes[..bytes.len() / 2]).expect("writable");
+    let cut = cut.to_str().expect("UTF-8");
+    refused(&run(["analyse", cut]), &[cut, "incomplete deflate stream"]);
+    // Nor is there memory for what unpacks to much.
+    let bomb = dir.path("bomb.json.gz");
+    let head = br#"{"tool": "punctual", "schema": 2, "x": ""#;
+    fs::write(&bomb, packed(&[&head[..], &[b'7'; 80 << 20]].concat())).expect("writable");
+    let bomb = bomb.to_str().expect("UTF-8");
+    refused(&run(["analyse", bomb]), &[bomb, "more than 64 MiB"]);
+}
+
+#[test]
 fn what_packs_to_little_and_unpacks_to_much_takes_no_memory() {
     let dir = Dir::new("import-bomb");
     let path = dir.path("bomb.gz");

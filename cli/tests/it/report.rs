@@ -351,7 +351,7 @@ fn a_result_without_loops_has_its_figures_and_no_word_of_lateness_that_lacks() {
     assert!(!page.contains("limit or claim failed"), "{page}");
     let many = [watchdog, stored("check.json"), stored("periodic.json")];
     let page = report(&many.each_ref().map(|path| text(path)), &dir.path("many.html"));
-    assert!(page.contains(">incomplete</td>") && !page.contains(">fail</td>"), "{page}");
+    assert!(page.contains(">incomplete</td>") && !page.contains(">a limit fails</td>"), "{page}");
     // Beside each other they have nothing that is compared, and no note that it was not.
     let page = report(&[text(&path), text(&stored("run.json"))], &dir.path("two.html"));
     assert!(page.contains("failed: What became of each task"), "{page}");
@@ -372,7 +372,18 @@ fn what_failed_is_known_by_the_judgements_and_not_by_the_subjects_of_reasons() {
     fs::write(&file, ended.to_string()).expect("writable");
     let many = [file, stored("check.json"), stored("periodic.json")];
     let page = report(&many.each_ref().map(|path| text(path)), &dir.path("many.html"));
-    assert!(page.contains(">fail</td>") && !page.contains(">incomplete</td>"), "{page}");
+    assert!(page.contains(">a limit fails</td>"), "{page}");
+    assert!(!page.contains(">incomplete</td>"), "{page}");
+    // What failed by something else is not said to fail by a limit.
+    let mut worse = json_file(&stored("check.json"));
+    worse["verdict"]["ok"] = false.into();
+    worse["verdict"]["reasons"] = json!(["idle: worse"]);
+    worse["verdict"]["reasons_about"] = json!([{ "kind": "run", "pair": 0, "at": 0 }]);
+    let file = dir.path("worse.json");
+    fs::write(&file, worse.to_string()).expect("writable");
+    let many = [file, stored("check.json"), stored("periodic.json")];
+    let page = report(&many.each_ref().map(|path| text(path)), &dir.path("many.html"));
+    assert!(page.contains(">worse</td>") && !page.contains("a limit fails"), "{page}");
     // Where nothing ran, no run failed.
     let mut strict = json_file(&stored("tune-check.json"));
     strict["verdict"]["ok"] = false.into();

@@ -238,7 +238,7 @@ impl Audio {
             .figure("length of a buffer", buffer_ns, "ns")
             .figure("slack", slack_ns, "ns")
             .figure("time measured", timing.measured_ns(), "ns")
-            .figure("share of later cycles, at most", later.at_most(), "1")
+            .figure("share of later buffers, at most", later.at_most(), "1")
             .figure("mean time between dropouts, at least", between_ns, "ns")
             .figure("mean time between dropouts, at most", at_most_ns, "ns")
             .severity([later.severity()]);
@@ -489,6 +489,35 @@ mod tests {
         let impact = audio(8_192, None).impact(&claimed).unwrap();
         let least_ns = value(&impact, "mean time between dropouts, at least");
         assert!(least_ns <= 100_000.0 * 1e6 / 2.99, "{least_ns}");
+    }
+
+    #[test]
+    fn a_bound_of_fewer_trials_says_why_it_is_not_that_of_all_cycles() {
+        // 10 000 cycles of 1 ms have the time of 938 buffers of 10.7 ms.
+        let timing = run_of(&[(1_000, 9_999), (2_000_000, 1)]);
+        let basis = |frames| audio(frames, None).impact(&timing).unwrap().basis.remove(0);
+        let long = basis(512);
+        let of_all = timing.p_above(10e6).expect("a claim of all cycles").p;
+        assert!(long.p.is_some_and(|p| p > of_all), "{long:?} {of_all}");
+        let words = long.words().replace('\u{a0}', " ");
+        let fewer = ", as these cycles count as 938: no more such wakes fit into the time measured";
+        assert!(words.ends_with(fewer), "{words}");
+        // A buffer of a period: each cycle is a trial.
+        let one = basis(48);
+        assert!(one.trials.is_none() && one.words().ends_with(" confidence"), "{one:?}");
+        // Late ones by ten together.
+        let mut recording = Recording::new(RecordingConfig {
+            period: Period::from_ns(1_000_000),
+            ..RecordingConfig::default()
+        });
+        for cycle in 0..10_000u64 {
+            let late_ns = if cycle % 500 < 10 { 500_000 } else { 0 };
+            let lateness = Span::from_ns(1_000 + (cycle as i64 * 31) % 97 + late_ns);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        let timing = Timing::of(&recording.finish(0), Some(1_000_000));
+        let basis = audio(16, None).impact(&timing).unwrap().basis.remove(0);
+        assert!(basis.words().ends_with(": late ones come together"), "{}", basis.words());
     }
 
     #[test]

@@ -38,6 +38,39 @@ pub struct Basis {
     pub p: Option<f64>,
     /// Of that bound: 0.95.
     pub confidence: Option<f64>,
+    /// The trials that the cycles count as in that bound; not there where each is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<Trials>,
+}
+
+/// The trials that cycles count as in a bound, where they are fewer than these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Trials {
+    /// So many.
+    pub n: u64,
+    /// Why no more.
+    pub why: FewerTrials,
+}
+
+/// The reason why cycles count as fewer trials in a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FewerTrials {
+    /// Late cycles come together, as far as is seen at the nearest thresholds.
+    Together,
+    /// The share is of wakes that come more seldom than cycles: no more of them fit into the time
+    /// that was measured.
+    FitIn,
+}
+
+impl Trials {
+    fn words(self) -> String {
+        let why = match self.why {
+            FewerTrials::Together => "late ones come together",
+            FewerTrials::FitIn => "no more such wakes fit into the time measured",
+        };
+        format!(", as these cycles count as {}: {why}", grouped(self.n))
+    }
 }
 
 /// The answer to a requirement of an application.
@@ -370,7 +403,15 @@ impl Exceedance {
             exceedances: self.seen.map(|seen| seen.least),
             p: self.at_most(),
             confidence: self.upper.map(|_| CONFIDENCE),
+            trials: self.trials(),
         })
+    }
+
+    /// The trials that its cycles count as; `None` where each is one.
+    fn trials(&self) -> Option<Trials> {
+        let seen = self.seen.filter(|seen| seen.theta < 1.0 && !self.given)?;
+        let why = if self.cluster.is_some() { FewerTrials::Together } else { FewerTrials::FitIn };
+        Some(Trials { n: (seen.n as f64 * seen.theta).round() as u64, why })
     }
 }
 
@@ -574,6 +615,7 @@ impl Timing {
             exceedances: None,
             p,
             confidence: p.map(|_| CONFIDENCE),
+            trials: None,
         })
     }
 }
@@ -591,7 +633,9 @@ impl Basis {
         };
         let tail = match (self.p, self.confidence) {
             (Some(p), Some(confidence)) => {
-                format!("; later with p ≤ {p:.1e} at {:.0} % confidence", confidence * 100.0)
+                let trials = self.trials.map(Trials::words).unwrap_or_default();
+                let percent = confidence * 100.0;
+                format!("; later with p ≤ {p:.1e} at {percent:.0} % confidence{trials}")
             }
             _ => String::new(),
         };

@@ -165,21 +165,22 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
     let subject = period.map_or_else(|| "Wakes".to_owned(), |ns| question.subject(ns));
     let missed: Option<u64> = runs.iter().map(|run| run.outcome.missed).sum();
     let n_shown = format::count(n);
+    let releases = if n == 1 { "release" } else { "releases" };
     let over = |ns: i64| format::period(ns.unsigned_abs());
     let text = match (missed, deadline_ns) {
         (Some(0), Some(ns)) if late(ns).1 == 0 => {
-            format!("none of {n_shown} releases missed or over {} late", over(ns))
+            format!("none of {n_shown} {releases} missed or over {} late", over(ns))
         }
         (Some(0), Some(ns)) => {
             let late = format::count_within(late(ns));
-            format!("none of {n_shown} releases missed, {late} over {} late", over(ns))
+            format!("none of {n_shown} {releases} missed, {late} over {} late", over(ns))
         }
         // What the answer counts. Of the missed all are late, or, where the deadline is the period
         // or more, those alone that are later than it: then the two counts overlap.
         (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() >= period) => {
             let most = late(ns).1;
             format!(
-                "{} of {n_shown} releases missed (not run), {} over {} late{}",
+                "{} of {n_shown} {releases} missed (not run), {} over {} late{}",
                 format::count(missed),
                 format::count_within(late(ns)),
                 over(ns),
@@ -188,7 +189,7 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         }
         (Some(missed), Some(ns)) => {
             format!(
-                "{} of {n_shown} releases missed, {} in all over {} late",
+                "{} of {n_shown} {releases} missed, {} in all over {} late",
                 format::count(missed),
                 format::count_within(late(ns)),
                 over(ns)
@@ -461,6 +462,32 @@ mod tests {
         assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         assert_ne!(own.expect("of the period").stands, Some(Stands::Refuted));
+    }
+
+    #[test]
+    fn one_release_is_counted_as_one() {
+        let period = punctual_core::time::Period::from_ns(1_000_000);
+        for (late_us, counts, answer) in [
+            (
+                5,
+                ": none of 1 release missed or over 100 µs late.",
+                "none of 1 release was later than",
+            ),
+            (500, ": none of 1 release missed, 1 over 100 µs late.", "1 of 1 release was later"),
+        ] {
+            let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+            recording.push(&Sample { lateness: Span::from_us(late_us), ..Sample::default() });
+            let setup = Setup { cpu: Some(1), period_ns: Some(1_000_000), ..Setup::default() };
+            let runs = vec![Run::recorded("idle".to_owned(), setup, recording.finish(0))];
+            let envelope = Envelope::of(Program::default(), "check");
+            let judged = judged(runs, &[], &envelope, &Question::default());
+            let line = &judged.headline.expect("measured").loops[0];
+            assert!(line.counts.replace('\u{a0}', " ").ends_with(counts), "{}", line.counts);
+            let mut own = judged.verdicts.iter();
+            let own = own.find(|verdict| verdict.period_ns == Some(1_000_000.0));
+            let statement = own.expect("of the period").statement.replace('\u{a0}', " ");
+            assert!(statement.contains(answer), "{statement}");
+        }
     }
 
     #[test]

@@ -43,8 +43,8 @@ impl StopOver {
     pub fn sentence(&self) -> Option<String> {
         let StoppedBy { run, cycle, lateness_ns, at, .. } = self.stopped_by.as_ref()?;
         Some(format!(
-            "ended by release {} of \"{run}\", which was {} late, at {at}: later than {} \
-             (--stop-over)",
+            "ended by release {} of \"{run}\" (its number in the samples, cold ones counted), \
+             which was {} late, at {at}: later than {} (--stop-over)",
             format::count(*cycle),
             shown(*lateness_ns),
             shown(self.above_ns),
@@ -75,8 +75,8 @@ mod tests {
         let words = stop.sentence().expect("one ended it").replace('\u{a0}', " ");
         assert_eq!(
             words,
-            "ended by release 4 711 of \"idle\", which was 812 µs late, at \
-             2026-11-21T20:01:07.123Z: later than 500 µs (--stop-over)"
+            "ended by release 4 711 of \"idle\" (its number in the samples, cold ones counted), \
+             which was 812 µs late, at 2026-11-21T20:01:07.123Z: later than 500 µs (--stop-over)"
         );
     }
 }

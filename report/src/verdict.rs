@@ -213,9 +213,10 @@ pub(crate) fn heading(question: &Question<'_>) -> String {
 fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
     let counts = format!(
-        "{where_}{} of {} releases were later than {}",
+        "{where_}{} of {} {} later than {}",
         format::count_within((rung.exceedances_at_least, rung.exceedances)),
         format::count(rung.n),
+        if rung.n == 1 { "release was" } else { "releases were" },
         format::period(rung.deadline_ns.unsigned_abs())
     );
     let base = question.command.map(|(command, options)| match rung.period_ns {

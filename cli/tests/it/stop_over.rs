@@ -75,7 +75,11 @@ fn a_check_that_a_late_release_ends_keeps_its_result_and_says_which() {
     assert_eq!(name, "idle", "the first block");
     let words = stdout(&out).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("incomplete: ended by release"), "{words}");
-    assert!(words.contains(" of \"idle\", which was ") && words.contains("--stop-over"), "{words}");
+    assert!(
+        words.contains(" of \"idle\" (its number in the samples, cold ones ")
+            && words.contains("--stop-over"),
+        "{words}"
+    );
     let page = fs::read_to_string(kept.join("report.html")).expect("a page");
     assert!(page.contains("ended by release") && is_there(&kept.join("samples.punctual")));
     // With -q its line, and the reason beside it.

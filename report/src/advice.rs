@@ -8,7 +8,7 @@ use punctual_analysis::plain::shell_word;
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
-use punctual_lab::blame::BlamedCause;
+use punctual_lab::blame::{BlamedCause, BlamedLoss};
 use punctual_lab::load::LoadSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,86 +239,17 @@ fn cause(
         lost.total_cmp(&other).then(worst(a).total_cmp(&worst(b)))
     };
     let run = runs.iter().filter(has_late_or_lost).max_by(order)?;
-    let blame = run.blame.as_ref()?;
-    let sentence = blame.sentence.as_ref()?;
-    let recorded_ns = run.causes.iter().map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
-    let behind = blame.behind_ns.is_some();
-    let was_missed = behind && recorded_ns * NOT_AGAIN < worst(&run);
-    let lost = blame.unseen.filter(|loss| loss.is_too_much);
-    let is_shown = blame.late >= LATE_MIN && !was_missed && lost.is_none();
-    let named = run.first_cause().filter(|_| is_shown);
-    let (noun, are) = if blame.late == 1 { ("wake", "is") } else { ("wakes", "are") };
-    let bar = blame.threshold_ns.map_or_else(
-        || format!("late {noun}"),
-        |ns| format!("{noun} later than {}", format::ns(Some(ns as f64))),
-    );
-    let (late, place) =
-        (format::count(blame.late), if behind { " behind the measurement" } else { "" });
-    let rule = named.and_then(|cause| cause.tune_rule.as_ref());
-    // Also where it is too little to act on, or not the worst.
-    let seen = run.first_cause().filter(|_| lost.is_none());
-    let seen = seen.map(|cause| {
-        let (time, rest) = (of_time(cause, blame.late), beside(cause, run, blame.late));
-        (format::count(cause.wakes), format!("{}{time}{rest}", cause.name))
-    });
+    let late = LateWakes::of(run)?;
+    let sentence = late.blame.sentence.as_ref()?;
+    let rule = late.named().and_then(|cause| cause.tune_rule.as_ref());
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
-    let (text, remedy) = match named {
-        Some(cause) => {
-            let (wakes, worst) =
-                (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
-            // Most wakes may be one thread's, and the worst another's.
-            let latest = run.causes.iter().find(|cause| cause.is_of_latest);
-            let latest = latest.filter(|latest| latest.worst_ns > cause.worst_ns);
-            let latest = latest.filter(|_| !is_worst_with_cause(run, runs));
-            let latest = latest.map_or_else(String::new, |latest| {
-                format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
-            });
-            let (time, rest) = (of_time(cause, blame.late), beside(cause, run, blame.late));
-            let which = format!("{wakes} of {late} {bar}{place}: {}", cause.name);
-            let text = format!("{which}, worst {worst}{time}{latest}{rest}");
-            match (plan, cause.advice.trim()) {
-                // The command moves it.
-                (Some(_), remedy) => (text, format!(" {remedy}")),
-                (None, "") => (text, String::new()),
-                (None, remedy) => {
-                    (format!("{text}. {}", remedy.trim_end_matches('.')), String::new())
-                }
-            }
-        }
-        None if lost.is_some() => {
-            let loss = lost.unwrap_or_default();
-            let share = format::share(loss.share_of_time);
-            let text = format!(
-                "undecided: the recording lost {share} of the time, so that no cause is shown"
-            );
-            (text, String::new())
-        }
-        None if was_missed => {
-            // Whoever was seen to have its CPU is named beside this.
-            let is_seen = kept_waiting(std::slice::from_ref(run), rows).is_some();
-            let open = if is_seen { "" } else { ", and is not explained" };
-            // The worst alone did not: what did has a cause.
-            let others = seen.filter(|_| blame.late >= LATE_MIN);
-            let others = others.map_or_else(String::new, |(wakes, cause)| {
-                format!("{wakes} of {late} {bar}{place}: {cause}; ")
-            });
-            let text = format!(
-                "{others}the worst, {}, did not come again behind the measurement{open}: \
-                 --blame on records while it measures",
-                format::long(worst(&run))
-            );
-            (text, String::new())
-        }
-        None if blame.late < LATE_MIN => {
-            let few = match seen {
-                Some((wakes, cause)) => {
-                    format!("too few to be sure why; so far {wakes} of {late}: {cause}")
-                }
-                None => "too few to say why".to_owned(),
-            };
-            (format!("{late} {bar}{place} {are} {few}"), String::new())
-        }
-        None => (format!("no cause was seen of {late} {bar}{place}"), String::new()),
+    let advised = late.named().map_or("", |cause| cause.advice.trim());
+    let text = late.words(runs, rows);
+    let (text, remedy) = match (plan, advised) {
+        (_, "") => (text, String::new()),
+        // The command moves it.
+        (Some(_), advised) => (text, format!(" {advised}")),
+        (None, advised) => (format!("{text}. {}", advised.trim_end_matches('.')), String::new()),
     };
     let text = format!("{}{text}", of_run(run, runs));
     let detail = format!("{}{remedy}", format::sentence(sentence.trim_end_matches('.')));
@@ -330,6 +261,129 @@ fn cause(
     // What follows is the command.
     let detail = Some(detail.trim_end_matches('.').to_owned());
     Some(Advice { detail, shows_more: plan.is_none(), ..first })
+}
+
+/// The late wakes of a run whose causes were recorded.
+struct LateWakes<'a> {
+    run: &'a Run,
+    blame: &'a RunBlame,
+    /// The worst lateness of the run, ns.
+    worst_ns: f64,
+    /// What the recording lost, where that is too much to show a cause.
+    lost: Option<BlamedLoss>,
+}
+
+impl<'a> LateWakes<'a> {
+    /// Those of a run; `None` where no causes were recorded.
+    fn of(run: &'a Run) -> Option<Self> {
+        let blame = run.blame.as_ref()?;
+        let lost = blame.unseen.filter(|loss| loss.is_too_much);
+        Some(Self { run, blame, worst_ns: run.outcome.lateness_ns.max.unwrap_or(0.0), lost })
+    }
+
+    /// Returns true where a recording behind the measurement did not see the worst again.
+    fn was_missed(&self) -> bool {
+        let causes = self.run.causes.iter();
+        let recorded_ns = causes.map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
+        self.blame.behind_ns.is_some() && recorded_ns * NOT_AGAIN < self.worst_ns
+    }
+
+    /// The first cause, also where that is too little to act on, or not that of the worst.
+    fn first(&self) -> Option<&'a BlamedCause> {
+        self.run.first_cause().filter(|_| self.lost.is_none())
+    }
+
+    /// The first cause, where there is enough to act on it.
+    fn named(&self) -> Option<&'a BlamedCause> {
+        self.first().filter(|_| self.blame.late >= LATE_MIN && !self.was_missed())
+    }
+
+    /// A cause by its name, with its share of the time and what else there was.
+    fn named_so(&self, cause: &BlamedCause) -> String {
+        let (time, rest) = (of_time(cause, self.blame.late), self.beside(cause));
+        format!("{}{time}{rest}", cause.name)
+    }
+
+    /// What the others are booked to, beside this cause.
+    fn beside(&self, cause: &BlamedCause) -> String {
+        beside(cause, self.run, self.blame.late)
+    }
+
+    /// "17", the number of them.
+    fn count(&self) -> String {
+        format::count(self.blame.late)
+    }
+
+    /// "17 wakes later than 50 µs", and where they were recorded.
+    fn counted(&self) -> String {
+        let noun = if self.blame.late == 1 { "wake" } else { "wakes" };
+        let bar = self.blame.threshold_ns.map_or_else(
+            || format!("late {noun}"),
+            |ns| format!("{noun} later than {}", format::ns(Some(ns as f64))),
+        );
+        let place = if self.blame.behind_ns.is_some() { " behind the measurement" } else { "" };
+        format!("{} {bar}{place}", self.count())
+    }
+
+    /// Their cause, or why none is shown.
+    fn words(&self, runs: &[Run], rows: &[LoadRow]) -> String {
+        match (self.named(), self.lost) {
+            (Some(cause), _) => self.of_cause(cause, runs),
+            (None, Some(loss)) => {
+                let share = format::share(loss.share_of_time);
+                format!(
+                    "undecided: the recording lost {share} of the time, so that no cause is shown"
+                )
+            }
+            (None, None) if self.was_missed() => self.not_again(rows),
+            (None, None) if self.blame.late < LATE_MIN => self.too_few(),
+            (None, None) => format!("no cause was seen of {}", self.counted()),
+        }
+    }
+
+    fn of_cause(&self, cause: &BlamedCause, runs: &[Run]) -> String {
+        let (wakes, worst) = (format::count(cause.wakes), format::ns(Some(cause.worst_ns as f64)));
+        // Most wakes may be one thread's, and the worst another's.
+        let latest = self.run.causes.iter().find(|cause| cause.is_of_latest);
+        let latest = latest.filter(|latest| latest.worst_ns > cause.worst_ns);
+        let latest = latest.filter(|_| !is_worst_with_cause(self.run, runs));
+        let latest = latest.map_or_else(String::new, |latest| {
+            format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
+        });
+        let (time, rest) = (of_time(cause, self.blame.late), self.beside(cause));
+        let which = format!("{wakes} of {}: {}", self.counted(), cause.name);
+        format!("{which}, worst {worst}{time}{latest}{rest}")
+    }
+
+    fn not_again(&self, rows: &[LoadRow]) -> String {
+        // Whoever was seen to have its CPU is named beside this.
+        let is_seen = kept_waiting(std::slice::from_ref(self.run), rows).is_some();
+        let open = if is_seen { "" } else { ", and is not explained" };
+        // The worst alone did not: what did has a cause.
+        let first = self.first().filter(|_| self.blame.late >= LATE_MIN);
+        let others = first.map_or_else(String::new, |cause| {
+            let wakes = format::count(cause.wakes);
+            format!("{wakes} of {}: {}; ", self.counted(), self.named_so(cause))
+        });
+        format!(
+            "{others}the worst, {}, did not come again behind the measurement{open}: --blame on \
+             records while it measures",
+            format::long(self.worst_ns)
+        )
+    }
+
+    fn too_few(&self) -> String {
+        let are = if self.blame.late == 1 { "is" } else { "are" };
+        let few = self.first().map_or_else(
+            || "too few to say why".to_owned(),
+            |cause| {
+                let (wakes, late) = (format::count(cause.wakes), self.count());
+                let named = self.named_so(cause);
+                format!("too few to be sure why; so far {wakes} of {late}: {named}")
+            },
+        );
+        format!("{} {are} {few}", self.counted())
+    }
 }
 
 /// Returns true where the sentence about the worst of the loops of a period is about this run, and
@@ -880,7 +934,7 @@ mod tests {
     #[test]
     fn nothing_is_advised_where_too_much_was_lost() {
         let mut lost = blamed(with_late(25_000, 400, 80), 300, &[("softirq", 200, None)]);
-        let loss = punctual_lab::blame::BlamedLoss {
+        let loss = BlamedLoss {
             wakes: 40,
             time_ns: 620,
             share_of_time: 0.62,

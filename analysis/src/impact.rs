@@ -228,9 +228,29 @@ impl Application {
         self
     }
 
+    /// The answer of this run, without load, and of one under load together: that under load, unless
+    /// this one is shown not to suit, or saw what is too much for the size that the one under load
+    /// calls for. A run that is shorter shows less, and is no worse for that; what it leaves open
+    /// stays open.
+    #[must_use]
+    pub fn with_load(self, loaded: Self) -> Self {
+        match (self.answer, loaded.answer) {
+            (_, Some(Suits::No)) => loaded,
+            (Some(Suits::No), _) => self,
+            (Some(Suits::Yes), Some(Suits::Unknown)) if self.outgrows(&loaded) => Self {
+                statement: format!("{}; undecided: {}", self.statement, loaded.statement),
+                duration_needed_ns: loaded.duration_needed_ns,
+                command: loaded.command,
+                ..self.unknown()
+            },
+            _ if self.outgrows(&loaded) => self,
+            _ => loaded,
+        }
+    }
+
     /// Returns true where what was measured of it is too much for the size that the answer of
     /// another run names, and its own answer names a larger one.
-    pub fn outgrows(&self, rival: &Self) -> bool {
+    fn outgrows(&self, rival: &Self) -> bool {
         let sizes = self.sizes.zip(rival.sizes);
         sizes.is_some_and(|(own, rival)| own.as_seen.min(own.named) > rival.named)
     }

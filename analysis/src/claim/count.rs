@@ -115,12 +115,12 @@ impl WatchedThreshold {
     /// The cycles of `n` later than `above_ns`, where `watched`, as a run has it, counts them
     /// exactly: one that all exceed stands for all below it, and one that none does for all above.
     pub fn exactly_later(watched: &[Self], above_ns: i64, n: u64) -> Option<u64> {
-        let is_of_it = |kept: &&Self| {
+        let decides = |kept: &&Self| {
             kept.above_ns == above_ns
                 || (kept.above_ns > above_ns && kept.least >= n)
                 || (kept.above_ns < above_ns && kept.most == 0)
         };
-        let kept = watched.iter().find(is_of_it)?;
+        let kept = watched.iter().find(decides)?;
         (kept.least == kept.most).then_some(kept.most)
     }
 }

@@ -439,22 +439,40 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_that_was_too_late_for_the_buffer_of_another_run_outgrows_it() {
+    fn a_wake_without_load_that_was_too_late_for_the_buffer_under_load_decides() {
         let any = |wanted_ns| Audio { frames: None, ..audio(1, wanted_ns) };
         let latest = |ns: i64, cycles| run_of(&[(1_000, cycles), (ns, 1)]);
+        let buffer = |impact: &Application| value(impact, "buffer");
         for wanted_ns in [None, Some(3_600e9)] {
             let impact = |timing: &Timing| any(wanted_ns).impact(timing).unwrap();
-            let small = impact(&latest(8_000_000, 10_000));
-            let large = impact(&latest(17_200_000, 3_000));
-            assert_eq!((value(&small, "buffer"), value(&large, "buffer")), (512.0, 1_024.0));
-            assert!(large.outgrows(&small) && !small.outgrows(&large));
+            let small = || impact(&latest(8_000_000, 10_000));
+            let large = || impact(&latest(17_200_000, 3_000));
+            assert_eq!((buffer(&small()), buffer(&large())), (512.0, 1_024.0));
+            assert_eq!(buffer(&large().with_load(small())), 1_024.0);
+            assert_eq!(buffer(&small().with_load(large())), 1_024.0);
         }
         // A run that is only shorter does not, nor one of a buffer that was given.
         let impact = |wanted_ns, timing: &Timing| any(Some(wanted_ns)).impact(timing).unwrap();
         let (long, short) = (latest(1_000_000, 500_000), latest(100_000, 400));
-        assert!(!impact(1e9, &short).outgrows(&impact(1e9, &long)));
-        let given = audio(512, None).impact(&latest(17_200_000, 3_000)).unwrap();
-        assert!(!given.outgrows(&impact(3_600e9, &long)));
+        let both = impact(1e9, &short).with_load(impact(1e9, &long));
+        assert_eq!(both, impact(1e9, &long));
+        let given = || audio(512, None).impact(&latest(17_200_000, 3_000)).unwrap();
+        let both = given().with_load(impact(3_600e9, &long));
+        assert_eq!(both, impact(3_600e9, &long));
+    }
+
+    #[test]
+    fn what_a_short_run_under_load_leaves_open_a_long_one_without_does_not_close() {
+        let any = Audio { frames: None, ..audio(1, Some(60e9)) };
+        let idle = any.impact(&run_of(&[(1_000, 20_000_000), (17_200_000, 20_000)])).unwrap();
+        let loaded = any.impact(&run_of(&[(1_000, 10_000), (8_000_000, 1)])).unwrap();
+        assert_eq!((idle.answer, loaded.answer), (Some(Suits::Yes), Some(Suits::Unknown)));
+        let (size, words) = (value(&idle, "buffer"), loaded.statement.clone());
+        let both = idle.with_load(loaded.clone());
+        assert_eq!((both.answer, both.margin), (Some(Suits::Unknown), None));
+        assert_eq!(both.duration_needed_ns, loaded.duration_needed_ns);
+        assert_eq!(value(&both, "buffer"), size);
+        assert!(both.statement.ends_with(&format!("; undecided: {words}")), "{}", both.statement);
     }
 
     #[test]

@@ -101,24 +101,10 @@ fn judged<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
     })
 }
 
-/// The answer of a model for the run that is worst for it. Where runs were under load it rests on
-/// these, unless one without is shown not to suit, or saw what is too much for the size that these
-/// call for: a run that is shorter shows less, and is no worse for that. A run that lacks something
-/// is passed over unless all do.
+/// The answer of a model for the run that is worst for it. A run that lacks something is passed over
+/// unless all do.
 fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Application> {
-    let (mut worst, mut lacks) = (None::<(bool, Application)>, None);
-    let is_worse = |is_loaded: bool, impact: &Application, so_far: &(bool, Application)| {
-        let (was_loaded, so_far) = so_far;
-        let is_no = |impact: &Application| impact.answer == Some(Suits::No);
-        let decides = |idle: &Application, loaded: &Application| {
-            (is_no(idle) && !is_no(loaded)) || idle.outgrows(loaded)
-        };
-        match (is_loaded, *was_loaded) {
-            (true, false) => !decides(so_far, impact),
-            (false, true) => decides(impact, so_far),
-            _ => impact.is_worse_than(so_far),
-        }
-    };
+    let (mut idle, mut loaded, mut lacks) = (None::<Application>, None::<Application>, None);
     for run in judged(stored, name)? {
         match model.impact(&Timing::of(&run.outcome, run.setup.period_ns)) {
             Ok(mut impact) => {
@@ -127,18 +113,21 @@ fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Appl
                 let needed = impact.duration_needed_ns.map(|ns| Longer::of(stored, run, ns));
                 impact.duration_needed_ns = needed.as_ref().map(|longer| longer.length_ns);
                 impact.command = needed.and_then(|longer| longer.command);
-                let is_loaded = !run.setup.load.is_empty();
-                if worst.as_ref().is_none_or(|so_far| is_worse(is_loaded, &impact, so_far)) {
-                    worst = Some((is_loaded, impact));
+                let so_far = if run.setup.load.is_empty() { &mut idle } else { &mut loaded };
+                if so_far.as_ref().is_none_or(|so_far| impact.is_worse_than(so_far)) {
+                    *so_far = Some(impact);
                 }
             }
             Err(lack) => lacks = Some((&run.name, lack)),
         }
     }
-    match (worst, lacks) {
-        (Some((_, worst)), _) => Ok(worst),
-        (None, Some((run, lack))) => bail!("{}: run {run:?}: {lack}", stored.path.display()),
-        (None, None) => bail!("{}: no runs in this result", stored.path.display()),
+    match (idle, loaded, lacks) {
+        (Some(idle), Some(loaded), _) => Ok(idle.with_load(loaded)),
+        (Some(only), None, _) | (None, Some(only), _) => Ok(only),
+        (None, None, Some((run, lack))) => {
+            bail!("{}: run {run:?}: {lack}", stored.path.display())
+        }
+        (None, None, None) => bail!("{}: no runs in this result", stored.path.display()),
     }
 }
 

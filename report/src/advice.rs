@@ -85,12 +85,12 @@ pub(crate) fn of(
     findings: Option<&Findings>,
     requirement: &Requirement,
 ) -> Vec<Advice> {
-    let mut causes = causes(runs, rows, requirement, findings);
-    if causes.is_empty() {
-        causes.extend(in_the_way(runs, rows));
-    }
+    let causes = causes(runs, rows, requirement, findings);
+    let is_named = LateWakes::worst(runs, requirement).is_some_and(|late| late.named().is_some());
+    let is_explained = is_named || kept_waiting(runs, rows).is_some();
+    let in_the_way = in_the_way(runs, rows).filter(|_| !is_explained);
     let shown = [host(facts, runs), load(runs, rows), throttling(facts, runs)];
-    let shown = causes.into_iter().chain(shown.into_iter().flatten());
+    let shown = in_the_way.into_iter().chain(causes).chain(shown.into_iter().flatten());
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
@@ -228,18 +228,8 @@ fn cause(
     requirement: &Requirement,
     findings: Option<&Findings>,
 ) -> Option<Advice> {
-    let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
-    let has_late_or_lost = |run: &&Run| {
-        let is_lost = |blame: &RunBlame| blame.unseen.is_some_and(|loss| loss.is_too_much);
-        run.blame.as_ref().is_some_and(|blame| blame.late > 0 || is_lost(blame))
-    };
-    // Of as many, the latest.
-    let order = |a: &&Run, b: &&Run| {
-        let [lost, other] = [a, b].map(|run| periods_lost(run, requirement));
-        lost.total_cmp(&other).then(worst(a).total_cmp(&worst(b)))
-    };
-    let run = runs.iter().filter(has_late_or_lost).max_by(order)?;
-    let late = LateWakes::of(run)?;
+    let late = LateWakes::worst(runs, requirement)?;
+    let run = late.run;
     let sentence = late.blame.sentence.as_ref()?;
     let rule = late.named().and_then(|cause| cause.tune_rule.as_ref());
     let plan = findings.filter(|findings| rule.is_some_and(|rule| findings.plans(rule)));
@@ -256,7 +246,8 @@ fn cause(
     let command = plan.map_or_else(|| again(run, rows), Findings::plan);
     // The command that plans a setting does not look at the loop.
     let look = plan.map(|_| format!(". '{}' looks at that loop alone", again(run, rows)));
-    let detail = format!("{}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
+    let unseen = late.unseen().unwrap_or_default();
+    let detail = format!("{}{unseen}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
     let first = advice("cause", text, Some(&command))?;
     // What follows is the command.
     let detail = Some(detail.trim_end_matches('.').to_owned());
@@ -274,6 +265,20 @@ struct LateWakes<'a> {
 }
 
 impl<'a> LateWakes<'a> {
+    /// Those of the run that lost most periods beyond its deadline, of as many the latest.
+    fn worst(runs: &'a [Run], requirement: &Requirement) -> Option<Self> {
+        let worst = |run: &Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
+        let has_late_or_lost = |run: &&Run| {
+            let is_lost = |blame: &RunBlame| blame.unseen.is_some_and(|loss| loss.is_too_much);
+            run.blame.as_ref().is_some_and(|blame| blame.late > 0 || is_lost(blame))
+        };
+        let order = |a: &&Run, b: &&Run| {
+            let [lost, other] = [a, b].map(|run| periods_lost(run, requirement));
+            lost.total_cmp(&other).then(worst(a).total_cmp(&worst(b)))
+        };
+        Self::of(runs.iter().filter(has_late_or_lost).max_by(order)?)
+    }
+
     /// Those of a run; `None` where no causes were recorded.
     fn of(run: &'a Run) -> Option<Self> {
         let blame = run.blame.as_ref()?;
@@ -286,6 +291,25 @@ impl<'a> LateWakes<'a> {
         let causes = self.run.causes.iter();
         let recorded_ns = causes.map(|cause| cause.worst_ns as f64).fold(0.0, f64::max);
         self.blame.behind_ns.is_some() && recorded_ns * NOT_AGAIN < self.worst_ns
+    }
+
+    /// How many the loop itself saw, where those are many more than the events show: theirs end
+    /// with the switch to the loop. `None` of a recording behind the measurement, or of a part.
+    fn unseen(&self) -> Option<String> {
+        let threshold_ns = i64::try_from(self.blame.threshold_ns?).ok()?;
+        let buckets = self.run.outcome.lateness.buckets();
+        let later = buckets.filter(|bucket| bucket.lowest_ns > threshold_ns);
+        let seen: u64 = later.map(|bucket| bucket.count).sum();
+        let is_whole = self.blame.behind_ns.is_none()
+            && self.blame.wakes.saturating_mul(10) > self.run.outcome.cycles.saturating_mul(9);
+        let are_many = seen.saturating_mul(4) > self.blame.late.saturating_mul(5);
+        (is_whole && are_many).then(|| {
+            format!(
+                ". The loop itself saw {} so late: what passes behind the switch to it, up to its \
+                 first instruction, has no event",
+                format::count(seen)
+            )
+        })
     }
 
     /// The first cause, also where that is too little to act on, or not that of the worst.
@@ -929,6 +953,47 @@ mod tests {
         ] {
             assert_eq!(behind.0, "host", "{behind:?}");
         }
+    }
+
+    #[test]
+    fn who_goes_before_the_loop_comes_first_unless_a_cause_was_named() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let first = |late, causes: &[(&str, u64, Option<&str>)]| {
+            let mut run = blamed(with_late(25_000, 400, 80), late, causes);
+            run.setup.priority = Some(90);
+            run.setup.cpu = Some(1);
+            let thread = OtherThread {
+                name: "above".to_owned(),
+                share: 0.26,
+                pid: Some(7),
+                processes: 1,
+                policy: Some("SCHED_FIFO".to_owned()),
+                priority: Some(95),
+            };
+            run.others = Some(crate::run::OtherThreads { share: 0.26, threads: vec![thread] });
+            of(&facts, None, (&[run], &[]), None, &Requirement::default()).remove(0).text
+        };
+        assert!(first(40, &[("softirq", 30, None)]).contains("softirq of hog"));
+        for (late, causes) in [(40, &[("unexplained", 40, None)][..]), (3, &[("ipi", 3, None)])] {
+            let text = first(late, causes);
+            assert!(text.starts_with("above (SCHED_FIFO 95, pid 7) used"), "{late}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_the_loop_saw_beyond_what_the_events_show_is_said() {
+        let run = |late| blamed(with_late(25_000, 400, 80), late, &[("softirq", 30, None)]);
+        let unseen = |run: &Run| LateWakes::of(run).expect("recorded").unseen();
+        let mut whole = run(40);
+        let blame = whole.blame.as_mut().expect("blamed");
+        (blame.wakes, blame.behind_ns) = (whole.outcome.cycles, None);
+        let words = unseen(&whole).expect("400 of 40");
+        assert!(words.contains("itself saw 400 so late"), "{words}");
+        whole.blame.as_mut().expect("blamed").late = 390;
+        assert_eq!(unseen(&whole), None);
+        let mut behind = run(40);
+        behind.blame.as_mut().expect("blamed").behind_ns = Some(1);
+        assert_eq!(unseen(&behind), None);
     }
 
     #[test]

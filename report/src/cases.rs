@@ -302,7 +302,10 @@ impl CaseMaker<'_> {
     fn measurement(&self) -> Option<JudgedCase> {
         let envelope = &self.report.envelope;
         let is_its_own = |reason: &Reason<'_>| {
-            matches!(reason.about, About::EndedEarly | About::Unmeasured | About::Other)
+            matches!(
+                reason.about,
+                About::EndedEarly | About::Unmeasured | About::Uncompared | About::Other
+            )
         };
         let rest: Vec<&str> =
             self.verdict.reasons().filter(is_its_own).map(|reason| reason.text).collect();

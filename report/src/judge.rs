@@ -87,6 +87,8 @@ pub enum About {
     },
     /// All that is worse than the reference, as one.
     Worse,
+    /// That it could not be held against the reference.
+    Uncompared,
     /// A release that was later than `--stop-over` allows.
     StopOver,
     /// Limits that were not checked, as the run ended before its time.
@@ -229,20 +231,24 @@ impl Overall {
         self.reasons().any(|reason| reason.about == about)
     }
 
-    /// Returns true where a limit or a claim failed: else it was the watchdog, a task, or what else
+    /// Returns true where a limit, `--stop-over` among them, or a claim failed: else it was the watchdog, a task, or what else
     /// ends a run. In results of before, whose reasons have no subject, a claim that holds if late
     /// cycles come alone counts as one that holds.
     pub fn fails_by_criteria(&self) -> bool {
         let fails = |limit: &JudgedLimit| !limit.judgement.ok && !limit.judgement.open;
-        let is_criterion = |about| matches!(about, About::Limit { .. } | About::Claim { .. });
+        let is_criterion =
+            |about| matches!(about, About::Limit { .. } | About::Claim { .. } | About::StopOver);
         self.limits.iter().any(fails)
             || self.claims.iter().any(|claim| claim.judged.holds == Holds::No)
             || self.reasons().any(|reason| is_criterion(reason.about))
     }
 
-    /// Returns true where it fails by a run that is worse than what it is held against.
+    /// Returns true where it fails by a run that is worse than what it is held against, or that
+    /// cannot be held against it.
     pub fn fails_by_comparison(&self) -> bool {
-        self.reasons().any(|reason| matches!(reason.about, About::Run { .. } | About::Worse))
+        let is_compared =
+            |about| matches!(about, About::Run { .. } | About::Worse | About::Uncompared);
+        self.reasons().any(|reason| is_compared(reason.about))
     }
 
     /// Returns true where a judgement with this subject is open.

@@ -15,7 +15,7 @@ use punctual_host::baseline::{MACHINE, Name, SETUP, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
-use punctual_report::{Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
+use punctual_report::{About, Difference, EndedBy, ONE_AGAINST_ONE, Report, Run, against_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -479,7 +479,7 @@ impl BaselineUse {
         let terms = self.compared.with_question(question);
         let why = compared(baseline, report, recorded, &terms).err()?;
         let why_not = against_words(baseline.name.as_str(), &format!("{why:#}"));
-        report.envelope.verdict.fail(why_not);
+        report.envelope.verdict.fail_about(About::Uncompared, why_not);
         Some(why)
     }
 

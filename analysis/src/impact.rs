@@ -228,10 +228,10 @@ impl Application {
         self
     }
 
-    /// The answer of this run, without load, and of one under load together: that under load, unless
-    /// this one is shown not to suit, or saw what is too much for the size that the one under load
-    /// calls for. A run that is shorter shows less, and is no worse for that; what it leaves open
-    /// stays open.
+    /// The answer of this run, without load, and of one under load together: that under load,
+    /// unless this one is shown not to suit, or saw what is too much for the size that the one
+    /// under load calls for. A run that is shorter shows less, and is no worse for that; what it
+    /// leaves open stays open.
     #[must_use]
     pub fn with_load(self, loaded: Self) -> Self {
         match (self.answer, loaded.answer) {

@@ -231,9 +231,9 @@ impl Overall {
         self.reasons().any(|reason| reason.about == about)
     }
 
-    /// Returns true where a limit, `--stop-over` among them, or a claim failed: else it was the watchdog, a task, or what else
-    /// ends a run. In results of before, whose reasons have no subject, a claim that holds if late
-    /// cycles come alone counts as one that holds.
+    /// Returns true where a limit, `--stop-over` among them, or a claim failed: else it was the
+    /// watchdog, a task, or what else ends a run. In results of before, whose reasons have no
+    /// subject, a claim that holds if late cycles come alone counts as one that holds.
     pub fn fails_by_criteria(&self) -> bool {
         let fails = |limit: &JudgedLimit| !limit.judgement.ok && !limit.judgement.open;
         let is_criterion =

@@ -101,8 +101,8 @@ fn judged<'a>(stored: &'a Stored, name: Option<&str>) -> Result<Vec<&'a Run>> {
     })
 }
 
-/// The answer of a model for the run that is worst for it. A run that lacks something is passed over
-/// unless all do.
+/// The answer of a model for the run that is worst for it. A run that lacks something is passed
+/// over unless all do.
 fn worst(stored: &Stored, name: Option<&str>, model: &dyn Assess) -> Result<Application> {
     let (mut idle, mut loaded, mut lacks) = (None::<Application>, None::<Application>, None);
     for run in judged(stored, name)? {

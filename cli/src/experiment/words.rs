@@ -215,7 +215,8 @@ fn restless(taken: &CpuTaken) -> String {
 fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
-        "the loops used {} of CPU {cpu}, but {}: throttling may have stopped them for up to {} at a time",
+        "the loops used {} of CPU {cpu}, but {}: throttling may have stopped them for up to {} at \
+         a time",
         format::share(*share),
         allowed(throttling),
         throttling.gap

@@ -691,6 +691,8 @@ pub enum RuleId {
     CountedInterrupts,
     /// Its own code ran, but of its CPU time more than half is missing.
     OwnStall,
+    /// It ran, has nothing to do in its cycles, and no event came.
+    OwnGap,
 }
 
 impl RuleId {
@@ -752,6 +754,7 @@ impl RuleId {
             Self::RepeatedAddress => "repeated-address",
             Self::CountedInterrupts => "counted-interrupts",
             Self::OwnStall => "own-stall",
+            Self::OwnGap => "own-gap",
         }
     }
 }

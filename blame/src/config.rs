@@ -125,6 +125,9 @@ pub struct BlameConfig {
     /// True where threads without a timer of their own get a release: the entry of the interrupt
     /// that wakes them, or their waking by another thread.
     pub event_driven: bool,
+    /// Those of the threads that are known to have nothing to do in their cycles: a stretch of
+    /// their own code is none.
+    pub workless: Vec<Tid>,
     /// True for a capture that was cut down to late wakes and has nothing beside their events. It
     /// is not learnt there which threads wake early and spin, for that takes cycles on time, and
     /// its length says nothing of how often a wake is late.
@@ -159,6 +162,7 @@ impl Default for BlameConfig {
             is_clock_foreign: false,
             symbols: SymbolMap::default(),
             event_driven: true,
+            workless: Vec::new(),
             is_cut: false,
             recall: None,
             bounds: BlameBounds::default(),

@@ -120,8 +120,12 @@ impl Court {
                 let facts = recall.facts(wake.task.tid, release_ns, u64::MAX);
                 let past = facts.map(|facts| (facts.usual, facts.previous));
                 (wake.facts.usual, wake.facts.previous) = past.unwrap_or_default();
+                wake.facts.is_workless = facts.is_some_and(|facts| facts.is_workless);
             }
-            None => thread.inform(&mut wake),
+            None => {
+                thread.inform(&mut wake);
+                wake.facts.is_workless = known.config.workless.contains(&wake.task.tid);
+            }
         }
         let begin = wake.begin.clone();
         let mut begin = begin.unwrap_or_else(|| WakeBegin::new(release_ns, wake.facts.usual));
@@ -155,6 +159,7 @@ impl Court {
         let thread = &threads[wake.thread];
         let is_late = thread.is_late(known.config, wake.least_ns());
         thread.inform(&mut wake);
+        wake.facts.is_workless = known.config.workless.contains(&wake.task.tid);
         self.book(wake, is_late, threads, known);
     }
 

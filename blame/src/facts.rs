@@ -66,6 +66,9 @@ pub(crate) struct WakeFacts {
     pub(crate) clocks: ByPiece<SlowClock>,
     /// The thread that stopped it by a signal last, where that was seen.
     pub(crate) stop_sender: Option<TaskName>,
+    /// True where it has nothing to do in its cycles.
+    #[serde(default)]
+    pub(crate) is_workless: bool,
     /// Counts of the processor around it.
     #[serde(default)]
     pub(crate) counts: WakeCounts,

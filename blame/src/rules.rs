@@ -15,6 +15,7 @@ use crate::path::{
     Migration, WakePath, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of,
 };
 use crate::release::ReleaseAnchor;
+use crate::stall::STALL_NS;
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
 use crate::wake::Wake;
@@ -110,6 +111,7 @@ const RULES: &[Rule] = &[
     rule(RuleId::NotPreempted, Certainty::Certain, not_preempted),
     rule(RuleId::Follows, Certainty::Strong, follows),
     rule(RuleId::OwnStall, Certainty::Strong, own_stall),
+    rule(RuleId::OwnGap, Certainty::Weak, own_gap),
     rule(RuleId::Own, Certainty::Certain, own),
 ];
 
@@ -608,6 +610,16 @@ fn own_stall(scene: &Scene<'_>) -> Option<LateCause> {
     let is_own = scene.part.phase == WakePhase::Running && scene.part.activity.is_task_or_idle();
     let is_stolen = is_own && scene.wake.stall(scene.index).is_stolen;
     is_stolen.then_some(LateCause::HostOrFirmware)
+}
+
+/// Its own code, for longer than a loop that only waits has any: it may have stood still.
+fn own_gap(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_own_code = scene.part.phase == WakePhase::Running
+        && matches!(scene.part.activity, Activity::Task { mode: TaskMode::Code, .. });
+    let is_gap = is_own_code
+        && scene.wake.facts.is_workless
+        && scene.pieces()[scene.index].length_ns() >= STALL_NS;
+    is_gap.then_some(LateCause::NoEvent)
 }
 
 fn own(scene: &Scene<'_>) -> Option<LateCause> {

@@ -362,6 +362,9 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         CauseKind::HostOrFirmware if booked.rule == RuleId::OwnStall => {
             format!("its own code ran, but more than half of its CPU time is missing, in {touched}")
         }
+        CauseKind::NoEvent if booked.rule == RuleId::OwnGap => {
+            format!("it ran, has nothing to do in its cycles, and no event came, in {touched}")
+        }
         CauseKind::HostOrFirmware
         | CauseKind::NoEvent
         | CauseKind::HostOrInterruptsOff

@@ -252,7 +252,12 @@ impl BlameExperiment {
         let plan = plan.with_fast_loops(fast.into_iter().collect());
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
         let left = Span::from_ns((self.duration.as_ns() - unrecorded).max(0));
-        let accountant = self.accountant(follow, &symbols, left);
+        let config = BlameConfig {
+            // It only waits.
+            workless: vec![tid.unsigned_abs()],
+            ..self.config(follow, &symbols)
+        };
+        let accountant = self.accountant(config, left);
         let recording = Recording::start(self.machine, &plan, accountant, || {
             orders.is_recorded.store(true, Ordering::Release);
             orders.is_settling.store(false, Ordering::Release);
@@ -325,7 +330,7 @@ impl BlameExperiment {
     ) -> Result<Recorded, ExperimentError> {
         let symbols = kernel_symbols();
         let plan = self.machine.capture_plan(EventSet::Full).following(tids);
-        let accountant = self.accountant(follow, &symbols, self.duration);
+        let accountant = self.accountant(self.config(follow, &symbols), self.duration);
         let recording = Recording::start(self.machine, &plan, accountant, || {});
         let recording = recording.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
@@ -340,10 +345,8 @@ impl BlameExperiment {
         Ok(Recorded { result, refused: Vec::new(), taken: Vec::new(), end: None })
     }
 
-    fn accountant(&self, follow: FollowedThreads, symbols: &Symbols, length: Span) -> Accountant {
-        Accountant::new(self.config(follow, symbols), length)
-            .stopping_over(self.stop_over)
-            .keeping(self.keeps)
+    fn accountant(&self, config: BlameConfig, length: Span) -> Accountant {
+        Accountant::new(config, length).stopping_over(self.stop_over).keeping(self.keeps)
     }
 
     fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {

@@ -807,6 +807,15 @@ fn its_own_work_past_the_release() {
 }
 
 #[test]
+fn a_thread_without_work_that_runs_past_its_release_may_have_stood_still() {
+    let config = BlameConfig { workless: vec![servo().tid], ..config() };
+    let outcome = disturbed_on(config, |scenario| overrun(scenario, |_, _, _| {}));
+    let row = only_cause(&outcome, CauseKind::NoEvent);
+    assert_eq!((row.time_ns, row.rule, row.confidence), (12 * 300 * US, RuleId::OwnGap, 0.4));
+    assert!(row.evidence.contains("has nothing to do in its cycles"), "{}", row.evidence);
+}
+
+#[test]
 fn its_own_work_that_the_host_held_up_is_the_hosts() {
     let missing = |missing_ns: u64| {
         disturbed(|scenario| {

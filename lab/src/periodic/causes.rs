@@ -358,6 +358,7 @@ impl LoopRecorder {
             late: self.plan.late,
             symbols: live_map(&kernel_symbols()),
             event_driven: false,
+            workless: self.tids.clone(),
             bounds: BlameBounds {
                 threads: streams.max(bounds.threads),
                 worst: bounds.worst.max(streams * KEPT_WAKES),

@@ -378,7 +378,8 @@ const NO_VALUES: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "-", "?"];
 
 /// The way out where a cell has no value: none is made up, and no line is left out silently.
 fn without_value(field: &[u8], separator: Separator, column: usize) -> String {
-    let cell = String::from_utf8_lossy(field);
+    // As it is behind the command, which takes returns out.
+    let cell = String::from_utf8_lossy(field).replace('\r', "");
     if !NO_VALUES.contains(&cell.trim().to_ascii_lowercase().as_str()) {
         return String::new();
     }
@@ -1021,6 +1022,13 @@ mod tests {
         assert!(matches!(ColumnSpec::parse(":ns"), Err(ColumnError::NoName(_))));
         let message = ColumnSpec::parse("x:min").unwrap_err().to_string();
         assert_eq!(message, "\"min\" is not a unit of a column; expected ns, us, ms or s");
+    }
+
+    #[test]
+    fn a_cell_with_a_return_alone_is_shown_without_it() {
+        let refused = read(b"lateness,x\n5,1\n\r,1\n7,1\n", "lateness:ns", None).unwrap_err();
+        assert!(refused.contains("awk -F',' '$1 != \"\"'"), "{refused}");
+        assert!(!refused.contains('\r'), "{refused:?}");
     }
 
     #[test]

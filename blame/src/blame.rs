@@ -51,6 +51,9 @@ const WAKING: usize = 16;
 /// of a shorter one it is open whether it is late.
 const OPEN_WAIT_NS: u64 = 1_000_000;
 
+/// Threads that other CPUs sent to one, which are remembered.
+const SENT: usize = 8;
+
 /// Finished wakes that wait to be taken, at least: at the end one of each thread that is followed.
 const FINISHED: usize = 64;
 
@@ -87,8 +90,8 @@ struct Cpu {
     /// The last stretch that was taken for idle time, as long as the CPU time of the thread that
     /// ended it may show how much of it was that one's.
     hole: Option<IdleHole>,
-    /// The last thread that another CPU woke for this one, and when, ns.
-    woken_from_elsewhere: Option<(Tid, u64)>,
+    /// The last threads that another CPU woke for this one, or moved to it, and when, ns.
+    sent_here: VecDeque<(Tid, u64)>,
 }
 
 /// Attribution while events come in: the state of each CPU and of each followed thread.
@@ -217,7 +220,7 @@ impl Blame {
                 first: None,
                 before_ns: at_ns,
                 hole: None,
-                woken_from_elsewhere: None,
+                sent_here: VecDeque::new(),
             })
         });
         Some(&mut **cpu)
@@ -560,8 +563,11 @@ impl Blame {
         let Some((task, hole)) = current.zip(cpu.hole.take_if(|hole| hole.tid == tid)) else {
             return;
         };
-        let from_elsewhere = cpu.woken_from_elsewhere.filter(|(woken, _)| *woken == tid);
-        let is_from_elsewhere = from_elsewhere.is_some_and(|(_, at_ns)| at_ns >= hole.from_ns);
+        let is_sent = |(sent, at_ns): &(Tid, u64)| *sent == tid && *at_ns >= hole.from_ns;
+        // Of more than are remembered any may be among them.
+        let is_full = cpu.sent_here.len() == SENT
+            && cpu.sent_here.front().is_some_and(|(_, at_ns)| *at_ns >= hole.from_ns);
+        let is_from_elsewhere = is_full || cpu.sent_here.iter().any(is_sent);
         let own = self.threads.place(tid);
         let answered_ns = own.and_then(|place| self.threads[place].answered_ns());
         let began_ns = now.at_ns.saturating_sub(took_ns).max(hole.from_ns);
@@ -828,7 +834,7 @@ impl Blame {
                 self.enter(now, previous, next);
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
-                self.queue_elsewhere(now, task.tid, *to_cpu);
+                self.note_sent(now, task.tid, *to_cpu);
                 if let Some(place) = self.threads.place(task.tid)
                     && let ThreadState::Ready(_) = self.threads[place].state()
                 {
@@ -1057,7 +1063,7 @@ impl Blame {
 
     /// A thread is woken.
     fn waking(&mut self, event: &TraceEvent, now: Moment, task: TaskName, target: u32) {
-        self.queue_elsewhere(now, task.tid, target);
+        self.note_sent(now, task.tid, target);
         let Some(cpu) = self.known_cpu(now.cpu) else { return };
         let is_interrupted = cpu.timeline.is_interrupted();
         let visit_ns = cpu.timeline.visit_ns();
@@ -1133,13 +1139,15 @@ impl Blame {
         self.settle(place, now.at_ns, interrupted.map(|_| now.cpu));
     }
 
-    /// A thread is woken for this CPU, or moved to it; by another one where that is not the present
-    /// one.
-    fn queue_elsewhere(&mut self, now: Moment, tid: Tid, target: u32) {
+    /// A CPU wakes a thread for the CPU `target`, or moves it there.
+    fn note_sent(&mut self, now: Moment, tid: Tid, target: u32) {
         if target != now.cpu
             && let Some(cpu) = self.known_cpu_mut(target)
         {
-            cpu.woken_from_elsewhere = Some((tid, now.at_ns));
+            if cpu.sent_here.len() == SENT {
+                cpu.sent_here.pop_front();
+            }
+            cpu.sent_here.push_back((tid, now.at_ns));
         }
     }
 

@@ -46,6 +46,8 @@ pub struct LateWake {
     pub parts: Vec<WakePart>,
     /// True where it still waited when the recording ended.
     pub(crate) is_waiting: bool,
+    /// True where its run is bounded by the CPU time that was booked to it.
+    pub(crate) is_inferred: bool,
     /// True where parts lost their order and were added up by cause, since there were too many.
     pub is_condensed: bool,
     /// The call chain that shows its main cause, innermost first; empty where there is none.
@@ -87,6 +89,7 @@ impl LateWake {
             main_ns,
             is_whole: wake.activation.is_whole,
             is_waiting: wake.run.is_waiting,
+            is_inferred: wake.run.is_inferred,
             chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
             parts: if is_long { condensed(&parts) } else { parts },
             is_condensed: is_long || wake.begin.is_some(),
@@ -291,6 +294,7 @@ mod tests {
             main_ns: 0,
             is_whole: true,
             is_waiting: false,
+            is_inferred: false,
             parts: Vec::new(),
             is_condensed: false,
             chain: Box::default(),

@@ -24,8 +24,8 @@ pub struct WakePart {
     pub rule: RuleId,
     /// The certainty of that rule, lowered where `is_inferred`.
     pub certainty: Certainty,
-    /// True where it lies before the first event of its CPU: who ran in it is inferred from that
-    /// event.
+    /// True where a later event shows who ran in it: the first one of its CPU, or the CPU time that
+    /// was booked.
     pub is_inferred: bool,
     /// True of several stretches of a long wait that were added up: its length is right, its place
     /// among the others is not.

@@ -48,7 +48,7 @@ pub(crate) struct Piece {
     pub(crate) chain: Option<u64>,
     /// True where its end is not sure: a switch was not recorded.
     pub(crate) is_hole: bool,
-    /// True where it lies before the first event of its CPU.
+    /// As [`crate::part::WakePart::is_inferred`].
     pub(crate) is_inferred: bool,
     /// True where the scheduler chose a lower thread although this one was ready.
     pub(crate) is_passed_over: bool,
@@ -299,8 +299,13 @@ impl Past {
 
     /// The thread that it waits behind turns out to have another name or priority: it changed them
     /// while it ran, which no event shows. What was booked to it since it runs is that one's, under
-    /// the names that it had meanwhile.
-    pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName, waiting_priority: i32) {
+    /// the names that it had meanwhile. Returns true where it runs since before all that is held.
+    pub(crate) fn correct(
+        &mut self,
+        wrong: TaskName,
+        right: TaskName,
+        waiting_priority: i32,
+    ) -> bool {
         for piece in self.pieces.iter_mut().rev() {
             let is_wait = matches!(piece.phase, WakePhase::Ready | WakePhase::Delivery);
             let is_interrupt = is_wait && !piece.activity.is_task_or_idle();
@@ -310,10 +315,11 @@ impl Past {
                     *task = TaskName { name, ..right };
                 }
                 _ if is_interrupt => {}
-                _ => break,
+                _ => return false,
             }
             piece.is_passed_over &= right.kernel_priority > waiting_priority;
         }
+        true
     }
 
     /// The pieces between two instants, ns. Time that the memory no longer holds is one forgotten

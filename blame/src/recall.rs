@@ -106,6 +106,8 @@ pub(crate) struct JudgedWake {
     cpu: u32,
     before: TaskName,
     is_waiting: bool,
+    #[serde(default)]
+    is_inferred: bool,
     is_whole: bool,
     parts: Vec<JudgedPart>,
     facts: WakeFacts,
@@ -133,6 +135,7 @@ impl JudgedWake {
             cpu: wake.cpu,
             before: wake.before,
             is_waiting: wake.is_waiting,
+            is_inferred: wake.is_inferred,
             is_whole: wake.is_whole && is_whole,
             parts: parts.collect(),
             // Of pieces that are no longer there.
@@ -177,7 +180,7 @@ impl JudgedWake {
             at_ns: self.ran_ns,
             before: self.before,
             is_waiting: self.is_waiting,
-            is_inferred: false,
+            is_inferred: self.is_inferred,
         };
         Wake {
             begin: Some(WakeBegin::judged(self.release_ns, parts)),

@@ -396,8 +396,8 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
     if sum.inferred > 0 {
         let wakes = counted_wakes(sum.inferred);
         text.push_str(&format!(
-            "; in {wakes} it ran already when the recording began, as the first event of its CPU \
-             shows"
+            "; in {wakes} a later event of its CPU shows who ran: its first one, or the CPU time \
+             booked"
         ));
     }
     if sum.broken > 0 {
@@ -512,7 +512,8 @@ fn sentence(table: &CauseTable, input: &TableInput, config: &BlameConfig) -> Str
     });
     let worst = table.worst_cause.as_ref().map(|worst| {
         let [late, time] = [worst.lateness_ns, worst.time_ns].map(shown_duration);
-        format!(" The worst was {late} late, {time} of it: {}.", worst.name)
+        let least = if table.worst.known_ns().is_some() { "" } else { "at least " };
+        format!(" The worst was {least}{late} late, {time} of it: {}.", worst.name)
     });
     // Less than 1 % is nothing to say.
     let own = (own_ns > 0 && own_ns >= table.lateness_ns / 100).then(|| {

@@ -693,8 +693,8 @@ impl Thread {
     /// The thread that ran while it waited has another name or priority than was booked.
     pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName) {
         let priority = self.task.kernel_priority;
-        self.past.correct(wrong, right, priority);
-        if let Some(begin) = &mut self.begin {
+        let runs_since_before = self.past.correct(wrong, right, priority);
+        if let Some(begin) = self.begin.as_mut().filter(|_| runs_since_before) {
             begin.correct(wrong, right, priority);
         }
         self.is_passed_over &= right.kernel_priority > priority;

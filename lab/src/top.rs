@@ -289,8 +289,10 @@ impl Watcher {
         let mut snapshot = self.blame.snapshot();
         snapshot.threads.iter_mut().for_each(|figures| end_ordinary_wait(figures, attributes));
         let least_ns = |thread: &ThreadSnapshot| thread.worst_so_far().least_ns();
-        let worst = snapshot.threads.iter().max_by_key(|thread| least_ns(thread));
-        let over = worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| least_ns(worst) > ns));
+        // What it spins away is not late.
+        let beyond_ns = |thread: &ThreadSnapshot| least_ns(thread).saturating_sub(thread.margin_ns);
+        let worst = snapshot.threads.iter().max_by_key(|thread| beyond_ns(thread));
+        let over = worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| beyond_ns(worst) > ns));
         let stopped_by = over.map(|thread| (thread.task, least_ns(thread)));
         if !is_due && stopped_by.is_none() {
             return;

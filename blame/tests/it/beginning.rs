@@ -56,7 +56,7 @@ fn whoever_the_first_switch_ends_ran_since_the_beginning() {
     let (time_ns, name) = behind_the_hog(&outcome);
     assert_eq!((time_ns, name.as_str()), (4 * MS - 7 * US, "hog (priority 97, 200) ran above"));
     let row = &outcome.table.rows[0];
-    assert!(row.evidence.contains("ran already when the recording began"), "{}", row.evidence);
+    assert!(row.evidence.contains("a later event of its CPU shows who ran"), "{}", row.evidence);
     assert!((row.confidence - 0.9).abs() < 1e-3, "it is inferred: {}", row.confidence);
     assert!(outcome.table.rows.iter().all(|row| row.cause.kind() != CauseKind::Unexplained));
 }

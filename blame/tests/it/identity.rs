@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_trace::capture;
 use punctual_trace::event::{ShortName, TaskName, TraceKind};
@@ -98,6 +98,42 @@ fn a_program_that_became_real_time_before_its_exec_ran_above_under_both_names() 
     let names = ["dog (priority 97, 202) ran above", "cat (priority 97, 202) ran above"];
     assert_eq!(above.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names, "{above:?}");
     assert_eq!(above[0].1, 300 * US);
+}
+
+/// It takes its policy in its last turn, behind one of another thread, while the turn before is
+/// further back than the memory.
+#[test]
+fn who_takes_its_policy_late_ran_above_in_that_turn_alone_however_short_the_memory() {
+    let starting = task("starting", 900, 120);
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    let mut at = release + 100 * US;
+    for _ in 0..50 {
+        scenario.switch(at, 0, 0, starting);
+        scenario.event(at + 10 * US, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(at + 12 * US, 0, TraceKind::SoftirqExit(9));
+        at += 30 * US;
+    }
+    scenario.switch(at, 0, 0, hog());
+    scenario.switch(at + 50 * US, 0, 1, starting);
+    scenario.turns_into(0, TaskName { kernel_priority: 4, ..starting });
+    scenario.switch(at + 170 * US, 0, 1, servo());
+    let rows = |pieces| {
+        let bounds = BlameBounds { pieces, ..BlameBounds::default() };
+        let outcome = scenario.run(BlameConfig { bounds, ..config() });
+        let mut rows: Vec<(String, u64)> =
+            outcome.table.rows.iter().map(|row| (row.name.clone(), row.time_ns)).collect();
+        rows.sort();
+        rows
+    };
+    let whole = rows(4_096);
+    let above = whole.iter().find(|(name, _)| name == "starting (priority 95, 900) ran above");
+    assert_eq!(above.map(|(_, time_ns)| *time_ns), Some(120 * US), "{whole:?}");
+    for pieces in [16, 40, 64] {
+        assert_eq!(rows(pieces), whole, "{pieces} pieces");
+    }
 }
 
 #[test]

@@ -83,7 +83,10 @@ fn cpu_time_from_another_cpus_waking_is_a_lower_bound_alone() {
     let mut scenario = Scenario::new();
     scenario.normals(40);
     for _ in 0..12 {
-        scenario.wake_elsewhere(400 * US, |_, _| {});
+        // Another thread is woken for that CPU right behind it.
+        scenario.wake_elsewhere(400 * US, |scenario, release| {
+            scenario.wake(release + 12 * US, 0, cat(), 1);
+        });
         scenario.normal();
     }
     let mut events = with_cpu_time(scenario.sorted());

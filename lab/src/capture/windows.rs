@@ -84,8 +84,9 @@ struct Open {
     least_ns: u64,
     from_ns: u64,
     to_ns: u64,
-    /// The switch by which its thread went to sleep.
-    left: Option<Arc<Held>>,
+    /// The switch by which its thread went to sleep, and the timer that it started: a CPU that
+    /// records nothing while it idles has no expiry of that.
+    before: [Option<Arc<Held>>; 2],
 }
 
 /// A window.
@@ -108,6 +109,8 @@ pub(crate) struct WindowStore {
     /// The last switch of each CPU.
     switches: Vec<Option<Arc<Numbered>>>,
     timers: Latest,
+    /// The last timer that each thread started, and the one before.
+    armed: [Latest; 2],
     workers: Latest,
     left: Latest,
     /// The last signal that stops.
@@ -157,7 +160,15 @@ impl WindowStore {
                 self.left.put(u64::from(previous.tid), &held);
                 self.switches[cpu] = Some(numbered);
             }
-            TraceKind::TimerStart { timer, .. } => self.timers.put(*timer, &held),
+            TraceKind::TimerStart { timer, .. } => {
+                self.timers.put(*timer, &held);
+                let [last, before] = &mut self.armed;
+                let key = u64::from(event.tid);
+                if let Some(held) = last.get(key) {
+                    before.put(key, held);
+                }
+                last.put(key, &held);
+            }
             TraceKind::WorkStart { .. } => self.workers.put(u64::from(event.tid), &held),
             TraceKind::Signal { number, .. } if TraceKind::stops(*number) => {
                 self.stop = Some(Arc::new(held.clone()));
@@ -173,6 +184,10 @@ impl WindowStore {
     /// A wake that may be one of the latest was finished by the event that came last.
     pub(crate) fn open(&mut self, wake: &FinishedWake) {
         let release_ns = wake.release_ns;
+        let key = u64::from(wake.task.tid);
+        // What shows that it ran may be the start of its next.
+        let is_own = |held: &&Arc<Held>| Some(held.numbered.event.at_ns) == wake.armed_ns;
+        let own = self.armed.iter().filter_map(|latest| latest.get(key)).find(is_own).cloned();
         let armed_ns = wake.armed_ns.unwrap_or(release_ns).min(release_ns);
         let from_ns = armed_ns.max(release_ns.saturating_sub(ARM_NS));
         if self.open.len() == OPEN {
@@ -183,13 +198,14 @@ impl WindowStore {
             least_ns: wake.least_ns,
             from_ns: from_ns.saturating_sub(LEAD_NS),
             to_ns: wake.seen_ns.max(wake.ran_ns).saturating_add(BEHIND_NS),
-            left: self.left.get(u64::from(wake.task.tid)).cloned(),
+            before: [self.left.get(key).cloned(), own],
         });
     }
 
     /// The oldest open window gets what there is.
     fn close(&mut self) {
-        let Some(Open { key, least_ns, from_ns, to_ns, left }) = self.open.pop_front() else {
+        let Some(Open { key, least_ns, from_ns, to_ns, before: known }) = self.open.pop_front()
+        else {
             return;
         };
         let mut events: BTreeMap<u64, Arc<Numbered>> = BTreeMap::new();
@@ -222,8 +238,9 @@ impl WindowStore {
                 take(needed);
             }
         }
-        for left in left.iter().flat_map(|left| [Some(left), left.needed.as_ref()]) {
-            left.iter().for_each(|left| take(left));
+        for held in known.iter().flatten() {
+            take(held);
+            held.needed.iter().for_each(|needed| take(needed));
         }
         // Of CPUs without an event since, who runs there.
         for last in self.switches.iter().flatten() {
@@ -438,6 +455,24 @@ mod tests {
         let (last, end) = (22 * MS, 22 * MS + 200_000);
         let wanted = [2, 3, 4, 6, 19, 20, 21].map(|ms| ms * MS);
         assert_eq!(times, wanted.into_iter().chain([last, end]).collect::<Vec<u64>>());
+    }
+
+    /// Of a CPU that records nothing while it idles.
+    #[test]
+    fn a_timer_without_its_expiry_comes_with_the_wake_of_its_thread() {
+        let events = [
+            switch(MS, 0, 0, 7),
+            start(2 * MS, 0, 7, 0x10),
+            switch(3 * MS, 0, 7, 0),
+            tick(50 * MS, 1),
+            start(100 * MS + 20_000, 0, 7, 0x20),
+        ];
+        let wake = FinishedWake {
+            seen_ns: 100 * MS + 20_000,
+            ..finished(2 * MS, 100 * MS, 100 * MS + 20_000)
+        };
+        let times: Vec<u64> = kept(&events, &[wake]).iter().map(|event| event.at_ns / MS).collect();
+        assert!(times.starts_with(&[1, 2, 3]), "{times:?}");
     }
 
     #[test]

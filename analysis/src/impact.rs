@@ -237,12 +237,21 @@ impl Application {
         match (self.answer, loaded.answer) {
             (_, Some(Suits::No)) => loaded,
             (Some(Suits::No), _) => self,
+            // The figures are those of the run that is too short.
             (Some(Suits::Yes), Some(Suits::Unknown)) if self.outgrows(&loaded) => Self {
-                statement: format!("{}; undecided: {}", self.statement, loaded.statement),
-                duration_needed_ns: loaded.duration_needed_ns,
-                command: loaded.command,
-                ..self.unknown()
+                statement: format!("{}; without load: {}", loaded.statement, self.statement),
+                ..loaded
             },
+            (Some(Suits::Unknown), Some(Suits::Unknown))
+                if self.outgrows(&loaded)
+                    && loaded.duration_needed_ns > self.duration_needed_ns =>
+            {
+                Self {
+                    duration_needed_ns: loaded.duration_needed_ns,
+                    command: loaded.command,
+                    ..self
+                }
+            }
             _ if self.outgrows(&loaded) => self,
             _ => loaded,
         }

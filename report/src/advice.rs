@@ -294,13 +294,15 @@ impl<'a> LateWakes<'a> {
     }
 
     /// How many the loop itself saw, where those are many more than the events show: theirs end
-    /// with the switch to the loop. `None` of a recording behind the measurement, or of a part.
+    /// with the switch to the loop. `None` of a recording behind the measurement, of a part, or
+    /// where releases were missed: then several of these are one wake.
     fn unseen(&self) -> Option<String> {
         let threshold_ns = i64::try_from(self.blame.threshold_ns?).ok()?;
         let buckets = self.run.outcome.lateness.buckets();
         let later = buckets.filter(|bucket| bucket.lowest_ns > threshold_ns);
         let seen: u64 = later.map(|bucket| bucket.count).sum();
         let is_whole = self.blame.behind_ns.is_none()
+            && self.run.outcome.missed.unwrap_or(0) == 0
             && self.blame.wakes.saturating_mul(10) > self.run.outcome.cycles.saturating_mul(9);
         let are_many = seen.saturating_mul(4) > self.blame.late.saturating_mul(5);
         (is_whole && are_many).then(|| {
@@ -989,6 +991,9 @@ mod tests {
         (blame.wakes, blame.behind_ns) = (whole.outcome.cycles, None);
         let words = unseen(&whole).expect("400 of 40");
         assert!(words.contains("itself saw 400 so late"), "{words}");
+        let mut missed = whole.clone();
+        missed.outcome.missed = Some(50);
+        assert_eq!(unseen(&missed), None);
         whole.blame.as_mut().expect("blamed").late = 390;
         assert_eq!(unseen(&whole), None);
         let mut behind = run(40);

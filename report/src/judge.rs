@@ -251,6 +251,11 @@ impl Overall {
         self.reasons().any(|reason| is_compared(reason.about))
     }
 
+    /// Returns true where it could not be held against the reference.
+    pub fn is_uncompared(&self) -> bool {
+        self.fails_by(About::Uncompared)
+    }
+
     /// Returns true where a judgement with this subject is open.
     pub(crate) fn is_open(&self, about: About) -> bool {
         self.open().any(|reason| reason.about == about)

@@ -204,10 +204,17 @@ pub struct QuantileDifference {
     pub verdict: Verdict,
 }
 
+/// How many times longer to measure is said up to here.
+const LONGER_MAX: f64 = 1e4;
+
+/// The least difference of quantiles that is not to be missed, ns.
+const RELEVANT_MIN_NS: f64 = 1_000.0;
+
 impl QuantileDifference {
-    /// The difference that is not to be missed, ns: there one side is twice as late as the other.
+    /// The difference that is not to be missed, ns: there one side is twice as late as the other,
+    /// by a microsecond at least, below which clocks and their reading differ too.
     fn relevant_ns(&self) -> f64 {
-        self.a_ns.min(self.b_ns).max(0.0)
+        self.a_ns.min(self.b_ns).max(RELEVANT_MIN_NS)
     }
 
     /// The largest difference that its interval leaves possible, ns; `None` without one.
@@ -239,7 +246,8 @@ impl QuantileDifference {
         // An interval narrows by the square root of the length.
         let half = (upper - difference).max(difference - lower);
         let room = margin - difference.abs();
-        let longer = (room > 0.0).then(|| as_long((half / room).powi(2).max(1.1)));
+        let times = (half / room).powi(2).max(1.1);
+        let longer = (room > 0.0 && times < LONGER_MAX).then(|| as_long(times));
         let longer = longer.unwrap_or_else(|| "longer".to_owned());
         Some(format!("{possible}; run both sides {longer}, in turn, to tell that"))
     }

@@ -138,6 +138,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
         (false, _) if verdict.is_undecided() => "undecided",
         (false, _) if verdict.fails_by_criteria() => "a limit fails",
         _ if is_incomplete => "incomplete",
+        (false, _) if verdict.is_uncompared() => "not compared",
         (false, _) if verdict.fails_by_comparison() => "worse",
         (false, _) => "failed",
         (true, true) => "no limits",

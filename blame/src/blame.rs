@@ -19,7 +19,7 @@ use crate::followed::FollowedBook;
 use crate::frequency::{ClockBook, SlowClock};
 use crate::machine::{RecordingBegin, RunnableThread};
 use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
-use crate::past::{ByPiece, IdleHole, Piece, WakePhase, Window, forgotten, unseen};
+use crate::past::{ByPiece, Piece, SwitchHole, WakePhase, Window, forgotten, unseen};
 use crate::programs::ThreadProgram;
 use crate::recall::JudgedWake;
 use crate::release::{Activation, LAST_NS, ReleaseAnchor};
@@ -87,9 +87,9 @@ struct Cpu {
     first: Option<TaskName>,
     /// The end of the segment before the event that is handled.
     before_ns: u64,
-    /// The last stretch that was taken for idle time, as long as the CPU time of the thread that
-    /// ended it may show how much of it was that one's.
-    hole: Option<IdleHole>,
+    /// The last stretch whose end was not recorded, as long as the CPU time of the thread that
+    /// showed itself behind it may show how much of it was that one's.
+    hole: Option<SwitchHole>,
     /// The last threads that another CPU woke for this one, or moved to it, and when, ns.
     sent_here: VecDeque<(Tid, u64)>,
 }
@@ -404,8 +404,10 @@ impl Blame {
         }
         if let Some(cpu) = self.known_cpu_mut(now.cpu) {
             let was_idle = matches!(cpu.timeline.activity(), Activity::Idle { .. });
-            let hole = IdleHole { cpu: now.cpu, from_ns, to_ns: now.at_ns, tid: task.tid };
-            cpu.hole = was_idle.then_some(hole);
+            let is_known = was_idle || matches!(cpu.timeline.activity(), Activity::Task { .. });
+            let (to_ns, tid) = (now.at_ns, task.tid);
+            let hole = SwitchHole { cpu: now.cpu, from_ns, to_ns, was_idle, tid };
+            cpu.hole = is_known.then_some(hole);
             if is_first {
                 cpu.timeline.discover_first(task, mode);
             } else {
@@ -568,23 +570,26 @@ impl Blame {
         let is_full = cpu.sent_here.len() == SENT
             && cpu.sent_here.front().is_some_and(|(_, at_ns)| *at_ns >= hole.from_ns);
         let is_from_elsewhere = is_full || cpu.sent_here.iter().any(is_sent);
+        let may_come_later = is_from_elsewhere || !hole.was_idle;
         let own = self.threads.place(tid);
         let answered_ns = own.and_then(|place| self.threads[place].answered_ns());
         let began_ns = now.at_ns.saturating_sub(took_ns).max(hole.from_ns);
         let began_ns = began_ns.max(answered_ns.unwrap_or(0));
         // Its CPU time counts from there, and the CPU left its idle state later.
-        if began_ns < hole.to_ns && !is_from_elsewhere {
-            for place in 0..self.threads.len() {
-                if self.threads[place].takes_from(now) {
-                    self.settle(place, now.at_ns, None);
-                }
+        for place in 0..self.threads.len() {
+            if self.threads[place].takes_from(now) {
+                self.settle(place, now.at_ns, None);
+            }
+            if may_come_later {
+                self.threads[place].confirm(hole, began_ns);
+            } else if began_ns < hole.to_ns {
                 self.threads[place].reveal(hole, began_ns, task);
             }
         }
         if let Some((place, answer)) =
             own.and_then(|at| Some((at, self.threads[at].take_answer()?)))
         {
-            let answer = match is_from_elsewhere {
+            let answer = match may_come_later {
                 true => answer.not_before(began_ns),
                 false => answer.begun(began_ns),
             };

@@ -81,13 +81,16 @@ pub(crate) struct Past {
     settled_ns: u64,
 }
 
-/// A stretch of a CPU that was taken to idle until an event showed another thread: on some virtual
-/// machines an idle CPU records nothing, also not that it is left.
+/// A stretch of a CPU until an event showed another thread than was known to run: on some virtual
+/// machines an idle CPU records nothing, also not that it is left, nor do some threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct IdleHole {
+pub(crate) struct SwitchHole {
     pub(crate) cpu: u32,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
+    /// True where the CPU was known to idle. It makes way at once; another thread may be in kernel
+    /// code that is not preempted.
+    pub(crate) was_idle: bool,
     /// The thread that was shown.
     pub(crate) tid: Tid,
 }
@@ -247,7 +250,7 @@ impl Past {
 
     /// A thread ran since `began_ns` on a CPU that was taken to idle: this one itself where
     /// `is_own`, which was ready since then.
-    pub(crate) fn reveal(&mut self, hole: IdleHole, began_ns: u64, task: TaskName, is_own: bool) {
+    pub(crate) fn reveal(&mut self, hole: SwitchHole, began_ns: u64, task: TaskName, is_own: bool) {
         let activity = Activity::Task { task, mode: TaskMode::Code };
         let in_hole = |piece: &Piece| {
             let is_idle = matches!(piece.activity, Activity::Idle { .. });
@@ -268,6 +271,24 @@ impl Past {
                 self.pieces.insert(index, idle);
                 break;
             }
+        }
+    }
+
+    /// Up to `began_ns`, at least, a CPU did what it was known to do before a stretch whose end was
+    /// not recorded. Where this thread itself came behind one that records nothing, it was ready:
+    /// neither the expiry of its timer nor its waking can be there.
+    pub(crate) fn confirm(&mut self, hole: SwitchHole, began_ns: u64, is_own: bool) {
+        let end = self.pieces.partition_point(|piece| piece.to_ns <= hole.to_ns);
+        let Some(index) = end.checked_sub(1) else { return };
+        let piece = self.pieces[index];
+        let is_inside = piece.from_ns < began_ns && began_ns < piece.to_ns;
+        if piece.cpu == hole.cpu && piece.is_hole && is_inside {
+            self.pieces[index].from_ns = began_ns;
+            let is_woken = is_own && !hole.was_idle && piece.phase == WakePhase::Delivery;
+            let phase = if is_woken { WakePhase::Ready } else { piece.phase };
+            let known =
+                Piece { to_ns: began_ns, phase, is_hole: false, is_inferred: true, ..piece };
+            self.pieces.insert(index, known);
         }
     }
 

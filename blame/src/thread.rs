@@ -13,7 +13,7 @@ use crate::ledger::{BusyReleases, Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
-use crate::past::{IdleHole, Past, WakePhase};
+use crate::past::{Past, SwitchHole, WakePhase};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
 use crate::timers::Arm;
@@ -485,8 +485,13 @@ impl Thread {
         }
     }
 
+    /// As [`Past::confirm`].
+    pub(crate) fn confirm(&mut self, hole: SwitchHole, began_ns: u64) {
+        self.past.confirm(hole, began_ns, hole.tid == self.task.tid);
+    }
+
     /// As [`Past::reveal`].
-    pub(crate) fn reveal(&mut self, hole: IdleHole, began_ns: u64, task: TaskName) {
+    pub(crate) fn reveal(&mut self, hole: SwitchHole, began_ns: u64, task: TaskName) {
         self.past.reveal(hole, began_ns, task, task.tid == self.task.tid);
     }
 

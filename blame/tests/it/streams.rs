@@ -104,6 +104,28 @@ fn cpu_time_from_another_cpus_waking_is_a_lower_bound_alone() {
     assert!(most_us.len() == 12 && most_us.iter().all(|most_us| *most_us >= 400), "{most_us:?}");
 }
 
+/// A thread records nothing: the servo behind it is as late, at least, as its CPU time says, and not
+/// on time.
+#[test]
+fn behind_a_thread_that_records_nothing_it_is_late_by_its_own_cpu_time() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(cat());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 800 * US, 0, 1, servo());
+        scenario.normal();
+    }
+    let events = without(with_cpu_time(scenario.sorted()), |event| event.tid == cat().tid);
+    let outcome = run(&events, config());
+    let row = only_cause(&outcome, CauseKind::NotPreempted);
+    assert_eq!(row.name, "cat (nice 0, 202) was not preempted");
+    assert!(row.time_ns >= 12 * 780 * US && row.confidence < 0.9, "{row:?}");
+    let least = outcome.worst.iter().map(LateWake::least_ns).min();
+    assert_eq!(least, Some(800 * US));
+    assert!(outcome.table.sentence.contains("The worst was at least "), "{outcome:?}");
+}
+
 /// One above takes an idle CPU that records nothing in the very interrupt that wakes the servo: it
 /// shows at its first tick, 4 ms later, and the servo when that one leaves.
 #[test]

@@ -104,8 +104,8 @@ fn cpu_time_from_another_cpus_waking_is_a_lower_bound_alone() {
     assert!(most_us.len() == 12 && most_us.iter().all(|most_us| *most_us >= 400), "{most_us:?}");
 }
 
-/// A thread records nothing: the servo behind it is as late, at least, as its CPU time says, and not
-/// on time.
+/// A thread records nothing: the servo behind it is as late, at least, as its CPU time says, and
+/// not on time.
 #[test]
 fn behind_a_thread_that_records_nothing_it_is_late_by_its_own_cpu_time() {
     let mut scenario = Scenario::new();

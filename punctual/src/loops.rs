@@ -114,8 +114,8 @@ pub struct Loop<C: Clock = MachineClock> {
     first: Option<Instant>,
     /// The CPU time of its thread then.
     began: CpuTime,
-    /// The CPU time of its thread when a wait found it at its end; none before.
-    ended: Option<CpuTime>,
+    /// The instant at which a wait found it at its end, ns on CLOCK_MONOTONIC; none before.
+    ended_ns: Option<u64>,
     /// True where another loop of its thread ran then.
     is_second: bool,
     handle: LoopHandle,
@@ -169,7 +169,8 @@ impl<C: Clock> Loop<C> {
     #[cold]
     fn note_end(&mut self, ended: Ended) {
         self.finished = ended == Ended::Finished;
-        self.ended.get_or_insert_with(CpuTime::now);
+        // Its CPU time would take a system call, of which a wait makes none but its sleep.
+        self.ended_ns.get_or_insert_with(|| now_ns(ClockId::Monotonic));
     }
 
     /// Runs `body` in each cycle for `duration`, from its first release on where nothing has run
@@ -247,7 +248,9 @@ impl<C: Clock> Loop<C> {
     /// What throttling did to its thread up to its end, a sentence.
     fn throttled(&self) -> Option<String> {
         self.first.filter(|_| is_real_time(self.policy()))?;
-        let ended = self.ended.unwrap_or_else(CpuTime::now);
+        let now = CpuTime::now();
+        // What its thread computes behind its end counts too: at most all of the time.
+        let ended = CpuTime { at_ns: self.ended_ns.unwrap_or(now.at_ns), ..now };
         let (share, ran) = ended.share_since(self.began);
         let taken = CpuTaken {
             cpu: affinity::current_cpu(),
@@ -588,7 +591,7 @@ impl LoopBuilder {
             finished: false,
             first: None,
             began: CpuTime::default(),
-            ended: None,
+            ended_ns: None,
             is_second: false,
             handle,
             recording,
@@ -774,7 +777,8 @@ impl CpuTime {
     fn share_since(self, before: Self) -> (f64, Span) {
         let used_ns = self.used_ns.saturating_sub(before.used_ns);
         let ran_ns = self.at_ns.saturating_sub(before.at_ns);
-        (used_ns as f64 / ran_ns.max(1) as f64, Span::from_ns(ran_ns.cast_signed()))
+        let share = (used_ns as f64 / ran_ns.max(1) as f64).min(1.0);
+        (share, Span::from_ns(ran_ns.cast_signed()))
     }
 }
 

@@ -122,10 +122,7 @@ impl Court {
                 (wake.facts.usual, wake.facts.previous) = past.unwrap_or_default();
                 wake.facts.is_workless = facts.is_some_and(|facts| facts.is_workless);
             }
-            None => {
-                thread.inform(&mut wake);
-                wake.facts.is_workless = known.config.workless.contains(&wake.task.tid);
-            }
+            None => thread.inform(&mut wake, known.config),
         }
         let begin = wake.begin.clone();
         let mut begin = begin.unwrap_or_else(|| WakeBegin::new(release_ns, wake.facts.usual));
@@ -158,8 +155,7 @@ impl Court {
     fn judge(&mut self, mut wake: Wake, threads: &mut [Thread], known: Known<'_>) {
         let thread = &threads[wake.thread];
         let is_late = thread.is_late(known.config, wake.least_ns());
-        thread.inform(&mut wake);
-        wake.facts.is_workless = known.config.workless.contains(&wake.task.tid);
+        thread.inform(&mut wake, known.config);
         self.book(wake, is_late, threads, known);
     }
 

@@ -821,9 +821,10 @@ impl Thread {
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }
 
-    /// Gives a wake of its the facts that are learnt of it up to now, by which it is judged.
-    pub(crate) const fn inform(&self, wake: &mut Wake) {
+    /// Gives a wake of its the facts that are known of it up to now, by which it is judged.
+    pub(crate) fn inform(&self, wake: &mut Wake, config: &BlameConfig) {
         (wake.facts.usual, wake.facts.previous) = (self.normals.usual(), self.previous);
+        wake.facts.is_workless = config.workless.contains(&wake.task.tid);
     }
 
     /// Remembers a judged wake, for the next one.

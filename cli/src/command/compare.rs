@@ -38,6 +38,7 @@ pub(super) struct CompareArgs {
     a: Vec<PathBuf>,
     /// Several results of the other side, separated by commas
     #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "a")]
+    #[arg(conflicts_with = "results")]
     b: Vec<PathBuf>,
     #[command(flatten)]
     compared: ComparisonArgs,

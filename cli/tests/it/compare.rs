@@ -600,6 +600,9 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let another = samples(&dir.path("o.punctual"), LATER, &[Made::new("cpu", 2_001, 300)]);
     let empty = samples(&dir.path("e.punctual"), LATER, &[Made::new("idle", 0, 1)]);
     refused(&run(["compare", &a]), &["at least two results"]);
+    for side in ["--a", "--b"] {
+        refused(&run(["compare", &a, side, &another]), &["cannot be used with", side]);
+    }
     refused(&run(["compare", &a, "/nonexistent"]), &["cannot read /nonexistent"]);
     refused(&run(["compare", &a, &a]), &["a.punctual", "given twice"]);
     let copy = dir.path("copy.punctual");

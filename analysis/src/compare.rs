@@ -23,7 +23,7 @@ use series::{
 
 pub use outcome::{
     DisturbedSide, Family, QuantileDifference, RateRatio, RunComparison, SideDisturbance, Verdict,
-    ratio_figures,
+    named_as_change, ratio_figures,
 };
 
 /// A run on both sides.
@@ -1181,23 +1181,23 @@ mod tests {
         assert_eq!(answer(&[counts(70)]).0, by_bucket);
     }
 
+    fn ran() -> Option<String> {
+        Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned())
+    }
+
+    /// Others used more of the CPU of this side.
+    fn disturbed(more: DisturbedSide) -> SideDisturbance {
+        let (a, b) = match more {
+            DisturbedSide::A => (ran(), None),
+            DisturbedSide::B => (None, ran()),
+        };
+        SideDisturbance { a, b, more: Some(more), is_the_change: false }
+    }
+
     #[test]
     fn a_difference_to_the_disadvantage_of_the_side_that_was_disturbed_is_undecided() {
-        let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
-        let on_a = SideDisturbance {
-            a: ran(),
-            b: None,
-            more: Some(DisturbedSide::A),
-            ..SideDisturbance::default()
-        };
-        let on_b = SideDisturbance {
-            a: None,
-            b: ran(),
-            more: Some(DisturbedSide::B),
-            ..SideDisturbance::default()
-        };
-        let alike =
-            SideDisturbance { a: ran(), b: ran(), more: None, ..SideDisturbance::default() };
+        let [on_a, on_b] = [DisturbedSide::A, DisturbedSide::B].map(disturbed);
+        let alike = SideDisturbance { b: ran(), more: None, ..on_a.clone() };
         let (more, fewer) = ([100, 900], [900, 100]);
         for (late, seen, verdict, withheld) in [
             (more, &on_b, Verdict::Undecided, Some(Verdict::Worse)),
@@ -1239,24 +1239,7 @@ mod tests {
             LatenessSeries::of_buckets(&buckets.map(ViewBucket::from), 0, Some(90_050))
         };
         let sides = [side(20_000, 100), side(5_000, 900)];
-        let compared = |more| {
-            let ran = || Some("others used at least 94 % of CPU 1: rustc 94 %".to_owned());
-            let seen = match more {
-                DisturbedSide::A => SideDisturbance {
-                    a: ran(),
-                    b: None,
-                    more: Some(more),
-                    ..SideDisturbance::default()
-                },
-                DisturbedSide::B => SideDisturbance {
-                    a: None,
-                    b: ran(),
-                    more: Some(more),
-                    ..SideDisturbance::default()
-                },
-            };
-            compared_at(&sides, 50_000, Some(&seen))
-        };
+        let compared = |more| compared_at(&sides, 50_000, Some(&disturbed(more)));
         let verdicts = |compared: &RunComparison| {
             (
                 compared.verdict,

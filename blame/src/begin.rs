@@ -140,16 +140,16 @@ impl WakeBegin {
             };
             Some(WakePart { cause, rule, certainty: Certainty::Certain, ..*part })
         };
-        let is_its = |part: &WakePart| match part.activity {
+        let is_of_turn = |part: &WakePart| match part.activity {
             Activity::Task { task, .. } => task.tid == wrong.tid,
             activity => activity.is_interrupt(),
         };
-        if !self.turn.parts().all(is_its) {
+        if !self.turn.parts().all(is_of_turn) {
             return;
         }
         self.turn.rebook(corrected);
         if self.sums.is_empty() {
-            for part in self.first.iter_mut().rev().take_while(|part| is_its(part)) {
+            for part in self.first.iter_mut().rev().take_while(|part| is_of_turn(part)) {
                 *part = corrected(part).unwrap_or(*part);
             }
         }
@@ -174,11 +174,11 @@ impl WakeBegin {
 
     /// Returns true where a part of it is unexplained for this reason.
     pub(crate) fn lacks(&self, reason: Unexplained) -> bool {
-        let is_for_it = |part: &WakePart| {
+        let is_for_reason = |part: &WakePart| {
             let is_hole = reason == Unexplained::Hole && part.rule == RuleId::MigrationUnseen;
             is_hole || part.cause == LateCause::Unexplained(reason)
         };
-        self.laid().any(|part| is_for_it(&part))
+        self.laid().any(|part| is_for_reason(&part))
     }
 
     /// Its parts, from the release on. Whether its thread was throttled shows in the end alone.

@@ -52,7 +52,7 @@ const WAKING: usize = 16;
 const OPEN_WAIT_NS: u64 = 1_000_000;
 
 /// Threads that other CPUs sent to one, which are remembered.
-const SENT: usize = 8;
+const SENT_MAX: usize = 8;
 
 /// Finished wakes that wait to be taken, at least: at the end one of each thread that is followed.
 const FINISHED: usize = 64;
@@ -557,8 +557,8 @@ impl Blame {
         }
     }
 
-    /// Takes in CPU time that the kernel books to the thread that runs: where a CPU was taken to
-    /// idle until an event showed that thread, it ran since as long.
+    /// Takes in CPU time that the kernel books to the thread that runs: where no switch to it was
+    /// recorded, it ran since as long, or since later where that counts from its waking.
     fn reveal(&mut self, now: Moment, tid: Tid, took_ns: u64) {
         let Some(cpu) = self.known_cpu_mut(now.cpu) else { return };
         let current = cpu.timeline.current().filter(|task| task.tid == tid);
@@ -567,7 +567,7 @@ impl Blame {
         };
         let is_sent = |(sent, at_ns): &(Tid, u64)| *sent == tid && *at_ns >= hole.from_ns;
         // Of more than are remembered any may be among them.
-        let is_full = cpu.sent_here.len() == SENT
+        let is_full = cpu.sent_here.len() == SENT_MAX
             && cpu.sent_here.front().is_some_and(|(_, at_ns)| *at_ns >= hole.from_ns);
         let is_from_elsewhere = is_full || cpu.sent_here.iter().any(is_sent);
         let may_come_later = is_from_elsewhere || !hole.was_idle;
@@ -591,7 +591,7 @@ impl Blame {
         {
             let answer = match may_come_later {
                 true => answer.not_before(began_ns),
-                false => answer.begun(began_ns),
+                false => answer.chosen_at(began_ns),
             };
             self.judge(place, answer);
         }
@@ -1149,7 +1149,7 @@ impl Blame {
         if target != now.cpu
             && let Some(cpu) = self.known_cpu_mut(target)
         {
-            if cpu.sent_here.len() == SENT {
+            if cpu.sent_here.len() == SENT_MAX {
                 cpu.sent_here.pop_front();
             }
             cpu.sent_here.push_back((tid, now.at_ns));

@@ -248,47 +248,34 @@ impl Past {
         self.pieces.shrink_to(2 * self.capacity);
     }
 
-    /// A thread ran since `began_ns` on a CPU that was taken to idle: this one itself where
-    /// `is_own`, which was ready since then.
-    pub(crate) fn reveal(&mut self, hole: SwitchHole, began_ns: u64, task: TaskName, is_own: bool) {
-        let activity = Activity::Task { task, mode: TaskMode::Code };
-        let in_hole = |piece: &Piece| {
-            let is_idle = matches!(piece.activity, Activity::Idle { .. });
-            piece.cpu == hole.cpu && is_idle && piece.to_ns > began_ns.max(hole.from_ns)
-        };
-        let end = self.pieces.partition_point(|piece| piece.to_ns <= hole.to_ns);
-        for index in (0..end).rev() {
-            let piece = &mut self.pieces[index];
-            if !in_hole(piece) {
-                break;
-            }
-            let Piece { from_ns, phase, .. } = *piece;
-            let phase = if is_own { WakePhase::Ready } else { phase };
-            let idle = Piece { to_ns: began_ns, is_hole: false, is_inferred: true, ..*piece };
-            *piece = Piece { activity, phase, is_hole: false, is_inferred: true, ..*piece };
-            if began_ns > from_ns {
-                piece.from_ns = began_ns;
-                self.pieces.insert(index, idle);
-                break;
-            }
+    /// Up to `began_ns`, at least, a CPU did what it was known to do before a stretch whose end was
+    /// not recorded. Where this thread itself, `is_own`, came behind one that records nothing, it
+    /// was ready: neither the expiry of its timer nor its waking can be there.
+    pub(crate) fn confirm(&mut self, hole: SwitchHole, began_ns: u64, is_own: bool) {
+        let index = self.pieces.partition_point(|piece| piece.to_ns <= began_ns);
+        let Some(piece) = self.pieces.get_mut(index) else { return };
+        let is_inside = piece.from_ns < began_ns && piece.to_ns <= hole.to_ns;
+        if piece.cpu != hole.cpu || !is_inside {
+            return;
         }
+        let is_woken = is_own && !hole.was_idle && piece.phase == WakePhase::Delivery;
+        let phase = if is_woken { WakePhase::Ready } else { piece.phase };
+        let known = Piece { to_ns: began_ns, phase, is_hole: false, is_inferred: true, ..*piece };
+        piece.from_ns = began_ns;
+        self.pieces.insert(index, known);
     }
 
-    /// Up to `began_ns`, at least, a CPU did what it was known to do before a stretch whose end was
-    /// not recorded. Where this thread itself came behind one that records nothing, it was ready:
-    /// neither the expiry of its timer nor its waking can be there.
-    pub(crate) fn confirm(&mut self, hole: SwitchHole, began_ns: u64, is_own: bool) {
-        let end = self.pieces.partition_point(|piece| piece.to_ns <= hole.to_ns);
-        let Some(index) = end.checked_sub(1) else { return };
-        let piece = self.pieces[index];
-        let is_inside = piece.from_ns < began_ns && began_ns < piece.to_ns;
-        if piece.cpu == hole.cpu && piece.is_hole && is_inside {
-            self.pieces[index].from_ns = began_ns;
-            let is_woken = is_own && !hole.was_idle && piece.phase == WakePhase::Delivery;
-            let phase = if is_woken { WakePhase::Ready } else { piece.phase };
-            let known =
-                Piece { to_ns: began_ns, phase, is_hole: false, is_inferred: true, ..piece };
-            self.pieces.insert(index, known);
+    /// The same, and a thread ran since `began_ns`: this one itself where `is_own`, which was ready
+    /// since then.
+    pub(crate) fn reveal(&mut self, hole: SwitchHole, began_ns: u64, task: TaskName, is_own: bool) {
+        self.confirm(hole, began_ns, is_own);
+        let activity = Activity::Task { task, mode: TaskMode::Code };
+        let first = self.pieces.partition_point(|piece| piece.from_ns < began_ns);
+        let is_before_end = |piece: &&mut Piece| piece.to_ns <= hole.to_ns;
+        let behind = self.pieces.range_mut(first..).take_while(is_before_end);
+        for piece in behind.filter(|piece| piece.cpu == hole.cpu) {
+            let phase = if is_own { WakePhase::Ready } else { piece.phase };
+            *piece = Piece { activity, phase, is_hole: false, is_inferred: true, ..*piece };
         }
     }
 

@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// The same, which by its CPU time began at `began_ns`, or a moment behind that.
-    pub(crate) fn begun(self, began_ns: u64) -> Self {
+    pub(crate) fn chosen_at(self, began_ns: u64) -> Self {
         let from_ns = began_ns.clamp(self.from_ns, self.at_ns);
         let at_ns = self.at_ns.min(from_ns + CHOSEN_NS);
         Self { from_ns, at_ns, is_inferred: true, ..self }
@@ -101,10 +101,10 @@ impl Answer {
     }
 
     /// The same, whose run began by its CPU time at `began_ns`.
-    pub(crate) fn begun(self, began_ns: u64) -> Self {
+    pub(crate) fn chosen_at(self, began_ns: u64) -> Self {
         let activation = Activation { is_whole: true, ..self.activation };
         let waited_ns = self.begin.as_ref().map_or(0, WakeBegin::to_ns);
-        Self { activation, run: self.run.begun(began_ns.max(waited_ns)), ..self }
+        Self { activation, run: self.run.chosen_at(began_ns.max(waited_ns)), ..self }
     }
 }
 

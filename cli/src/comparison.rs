@@ -15,7 +15,7 @@ use punctual_analysis::claim::count::WatchedThreshold;
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{
     DisturbedSide, ExactCounts, Part, RESULTS_MIN, RunComparison, Runs, SideDisturbance, compare,
-    of_runs,
+    named_as_change, of_runs,
 };
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
@@ -77,7 +77,7 @@ impl Surroundings {
 
     /// The way out where it keeps a verdict from being given.
     fn way_out(self) -> String {
-        format!("name it as the change that you compare with --changed {}", self.name())
+        named_as_change(self.name())
     }
 }
 

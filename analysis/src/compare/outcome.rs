@@ -204,6 +204,11 @@ pub struct QuantileDifference {
     pub verdict: Verdict,
 }
 
+/// The way out where a difference of this name keeps a verdict from being given.
+pub fn named_as_change(difference: &str) -> String {
+    format!("name it as the change that you compare with --changed {difference}")
+}
+
 /// How many times longer to measure is said up to here.
 const LONGER_MAX: f64 = 1e4;
 
@@ -397,11 +402,8 @@ fn to_do(run: &RunComparison, labels: [&str; 2], untested: Option<String>) -> St
         return format!("measure longer: {a} and {b} releases are too few");
     }
     if let (Some(seen), Some(_)) = (&run.disturbance, run.withheld) {
-        return format!(
-            "measure {} again with nothing else on its CPU, or name it as the change that you \
-             compare with --changed others",
-            seen.label(labels)
-        );
+        let (label, way_out) = (seen.label(labels), named_as_change("others"));
+        return format!("measure {label} again with nothing else on its CPU, or {way_out}");
     }
     // The question's own row before others.
     let is_short =

@@ -67,8 +67,8 @@ impl Latest {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros())) as usize
     }
 
-    fn put(&mut self, key: u64, held: &Held) {
-        self.0[Self::place(key)] = Some((key, Arc::new(held.clone())));
+    fn put(&mut self, key: u64, held: Arc<Held>) {
+        self.0[Self::place(key)] = Some((key, held));
     }
 
     fn get(&self, key: u64) -> Option<&Arc<Held>> {
@@ -157,19 +157,21 @@ impl WindowStore {
         };
         match &event.kind {
             TraceKind::Switch { previous, .. } => {
-                self.left.put(u64::from(previous.tid), &held);
+                self.left.put(u64::from(previous.tid), Arc::new(held.clone()));
                 self.switches[cpu] = Some(numbered);
             }
             TraceKind::TimerStart { timer, .. } => {
-                self.timers.put(*timer, &held);
+                let (key, held) = (u64::from(event.tid), Arc::new(held.clone()));
+                self.timers.put(*timer, Arc::clone(&held));
                 let [last, before] = &mut self.armed;
-                let key = u64::from(event.tid);
-                if let Some(held) = last.get(key) {
-                    before.put(key, held);
+                if let Some(older) = last.get(key) {
+                    before.put(key, Arc::clone(older));
                 }
-                last.put(key, &held);
+                last.put(key, held);
             }
-            TraceKind::WorkStart { .. } => self.workers.put(u64::from(event.tid), &held),
+            TraceKind::WorkStart { .. } => {
+                self.workers.put(u64::from(event.tid), Arc::new(held.clone()));
+            }
             TraceKind::Signal { number, .. } if TraceKind::stops(*number) => {
                 self.stop = Some(Arc::new(held.clone()));
             }

@@ -26,7 +26,7 @@ use crate::release::{Activation, LAST_NS, ReleaseAnchor};
 use crate::senders::Senders;
 use crate::stall::{STALL_NS, SpentTime, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
-use crate::thread::{Chosen, Thread, ThreadState};
+use crate::thread::{Chosen, OpenCycle, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Moment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{Answer, FinishedWake, Run, Wake, WindowChain};
@@ -518,8 +518,15 @@ impl Blame {
     /// A released thread runs: its wait is cut out and judged, once it is known when it began.
     fn complete(&mut self, place: usize, run: Run) {
         self.conclude(place);
+        let Some(activation) = self.threads[place].answer(run.at_ns) else { return };
+        // A capture of late wakes has those that the recording had.
+        if let Some(cycle) =
+            self.threads[place].take_cycle().filter(|_| self.config.recall.is_none())
+        {
+            let known = Known { config: &self.config, tasks: &self.tasks };
+            self.court.book_passed(cycle, &mut self.threads, known);
+        }
         let thread = &mut self.threads[place];
-        let Some(activation) = thread.answer(run.at_ns) else { return };
         let is_lost = thread.takes_loss(&activation);
         if run.is_waiting || activation.anchor == ReleaseAnchor::Unseen {
             let threshold_ns = match self.config.late.absolute_ns() {
@@ -541,6 +548,7 @@ impl Blame {
         }
         let tid = thread.task.tid;
         let begin = self.take_begin(place, activation, run);
+        self.threads[place].set_waited(begin.clone());
         let hole = self.known_cpu(run.cpu).and_then(|cpu| cpu.hole);
         let may_be_earlier = hole.is_some_and(|hole| (hole.tid, hole.to_ns) == (tid, run.at_ns));
         let answer = Answer { activation, run, begin, cycle };
@@ -696,15 +704,20 @@ impl Blame {
 
     /// Takes the wakes of a capture that are not judged anew.
     fn take_judged(&mut self) {
-        let recall = self.config.recall.as_ref();
-        let judged: Vec<JudgedWake> =
-            recall.map_or_else(Vec::new, |recall| recall.judged().cloned().collect());
-        for judged in judged {
+        let Some(recall) = &self.config.recall else { return };
+        let late: Vec<JudgedWake> = recall.judged().cloned().collect();
+        let passed = recall.passed.clone();
+        let late = late.iter().map(|judged| (judged, false));
+        for (judged, has_passed) in late.chain(passed.iter().map(|judged| (judged, true))) {
             let Some(place) = self.threads.follow(judged.task(), self.now_ns, &self.config) else {
                 continue;
             };
             let known = Known { config: &self.config, tasks: &self.tasks };
-            self.court.accept_judged(judged.finished(place), &mut self.threads, known);
+            let wake = judged.finished(place);
+            match has_passed {
+                false => self.court.accept_judged(wake, &mut self.threads, known),
+                true => self.court.recall_passed(wake, &mut self.threads, known),
+            }
         }
     }
 
@@ -1224,6 +1237,9 @@ impl Blame {
             bits if bits & 0x2 != 0 => ThreadState::Blocked,
             _ => ThreadState::Sleeping,
         };
+        if matches!(state, ThreadState::Sleeping | ThreadState::Blocked) {
+            self.end_cycle(place, now);
+        }
         let stop = self.last_stop.filter(|(sent_ns, _)| now.at_ns - sent_ns <= STOP_NS);
         let counts = self.known_cpu(now.cpu).and_then(|cpu| cpu.counters.at(now.at_ns));
         self.threads[place].work.end(counts);
@@ -1231,6 +1247,21 @@ impl Blame {
         self.set_state(place, state);
         if state == ThreadState::Unknown {
             self.threads.end(previous.tid);
+        }
+    }
+
+    /// A thread begins to wait: where releases passed before that, what made its cycle so long is
+    /// judged as long as its past reaches back.
+    fn end_cycle(&mut self, place: usize, now: Moment) {
+        let thread = &self.threads[place];
+        let Some(OpenCycle { activation, next_ns, begin }) = thread.passing_cycle(now.at_ns) else {
+            return;
+        };
+        let run = Run::new(now, thread.task);
+        let wake = self.cut_out(place, activation, begin, run);
+        let known = Known { config: &self.config, tasks: &self.tasks };
+        if let Some(cycle) = Court::passed(wake, &self.threads[place], known, next_ns) {
+            self.threads[place].set_cycle(cycle);
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::programs::{ProgramOwner, ThreadPrograms};
 use crate::symbols::{KernelPlace, SymbolMap};
+use crate::timeline::TaskMode;
 
 /// The kinds of causes, which name themselves in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -464,6 +465,15 @@ impl LateCause {
     /// Returns true where no event shows who had the CPU, or that it ran.
     pub(crate) const fn is_without_events(&self) -> bool {
         matches!(self, Self::HostOrFirmware | Self::NoEvent)
+    }
+
+    /// The work of a late thread itself, in this mode.
+    pub(crate) const fn own(mode: TaskMode) -> Self {
+        match mode {
+            TaskMode::Code => Self::OwnCode,
+            TaskMode::Fault => Self::OwnFault,
+            TaskMode::Syscall(number) => Self::OwnSyscall { number },
+        }
     }
 
     /// Returns true where it can be the main cause of a wake.

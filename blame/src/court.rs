@@ -15,6 +15,7 @@ use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
 use crate::part::WakePart;
+use crate::passed::PassedCycle;
 use crate::programs::ThreadPrograms;
 use crate::recall::Recall;
 use crate::rules::Kernel;
@@ -40,6 +41,12 @@ impl Known<'_> {
     const fn kernel(&self) -> Kernel<'_> {
         Kernel { symbols: &self.config.symbols, machine: &self.config.machine }
     }
+
+    /// The programs of the threads that these parts name.
+    fn programs(&self, parts: &[WakePart]) -> ThreadPrograms {
+        let culprits = parts.iter().filter_map(|part| part.cause.culprit());
+        ThreadPrograms::of(culprits.map(|task| task.tid), |tid| self.tasks.program(tid))
+    }
 }
 
 /// The state of judging: wakes that wait for a baseline, kept late wakes, addresses of gaps.
@@ -48,6 +55,8 @@ pub(crate) struct Court {
     pending: VecDeque<Wake>,
     pending_pieces: usize,
     keep: Keep,
+    /// Cycles that let releases pass.
+    passed: Keep,
     addresses: AddressBook,
 }
 
@@ -58,6 +67,7 @@ impl Court {
             pending: VecDeque::new(),
             pending_pieces: 0,
             keep: Keep::new(config.bounds.worst, config.bounds.reservoir),
+            passed: Keep::new(config.bounds.worst, 0),
             addresses: AddressBook::recalled(addresses),
         }
     }
@@ -132,6 +142,37 @@ impl Court {
         begin
     }
 
+    /// What made a cycle so long that it went on past its next release, at `next_ns`; `None` where
+    /// it did not.
+    pub(crate) fn passed(
+        mut cycle: Wake,
+        thread: &Thread,
+        known: Known<'_>,
+        next_ns: u64,
+    ) -> Option<PassedCycle> {
+        thread.inform(&mut cycle, known.config);
+        PassedCycle::new(cycle, next_ns, known.kernel())
+    }
+
+    /// Books a cycle of a thread that let releases pass.
+    pub(crate) fn book_passed(
+        &mut self,
+        cycle: PassedCycle,
+        threads: &mut [Thread],
+        known: Known<'_>,
+    ) {
+        let (mut wake, parts) = cycle.into_parts();
+        wake.facts.programs = known.programs(&parts);
+        let main = threads[wake.thread].passed.add(&wake, &parts, 0);
+        self.passed.offer(LateWake::new(wake, parts, None, main));
+    }
+
+    /// Books one of a capture of late wakes, as it was judged.
+    pub(crate) fn recall_passed(&mut self, wake: Wake, threads: &mut [Thread], known: Known<'_>) {
+        let parts = account(&wake, known.kernel());
+        threads[wake.thread].passed.add(&wake, &parts, 0);
+    }
+
     /// Judges what still waits of a thread.
     fn settle(&mut self, number: usize, threads: &mut [Thread], known: Known<'_>) {
         if self.pending.is_empty() {
@@ -170,9 +211,7 @@ impl Court {
             "the parts of a wake are its lateness"
         );
         if config.recall.is_none() {
-            let culprits = parts.iter().filter_map(|part| part.cause.culprit());
-            let tids = culprits.map(|task| task.tid);
-            wake.facts.programs = ThreadPrograms::of(tids, |tid| known.tasks.program(tid));
+            wake.facts.programs = known.programs(&parts);
         }
         // What is kept has its addresses still: how often each came is known in the end.
         let has_address = is_late && parts.iter().any(|part| address(part).is_some());
@@ -267,6 +306,11 @@ impl Court {
     /// The kept wakes, which are the worst and the sample.
     pub(crate) fn keep(&self) -> Keep {
         self.keep.clone()
+    }
+
+    /// The kept cycles that let releases pass, longest first.
+    pub(crate) fn kept_cycles(&self) -> Vec<LateWake> {
+        self.passed.clone().into_parts().0
     }
 }
 

@@ -310,28 +310,6 @@ impl OpenWakes {
     }
 }
 
-/// Releases of a thread that passed while it still waited for its CPU after an earlier one, or
-/// worked: it never waited for them, and no wake shows these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BusyReleases {
-    /// Number of such releases.
-    pub count: u64,
-    /// The longest time from the release before such ones to the next wait, ns.
-    pub longest_ns: u64,
-}
-
-impl BusyReleases {
-    /// Adds so many, within a stretch of work that long, ns.
-    pub(crate) fn add(&mut self, count: u64, stretch_ns: u64) {
-        self.count += count;
-        self.longest_ns = self.longest_ns.max(stretch_ns);
-    }
-
-    pub(crate) fn merge(&mut self, from: Self) {
-        self.add(from.count, from.longest_ns);
-    }
-}
-
 /// The sums of one thread, by cause and by lateness.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {

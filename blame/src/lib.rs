@@ -59,6 +59,7 @@ mod normal;
 pub mod outcome;
 mod pace;
 pub mod part;
+mod passed;
 pub mod past;
 mod path;
 pub mod programs;

@@ -8,6 +8,7 @@ use crate::config::BlameConfig;
 use crate::court::Court;
 use crate::culprits::who;
 use crate::keep::LateWake;
+use crate::ledger::Selection;
 use crate::machine::RecordingBegin;
 use crate::recall::{JudgedWake, Recall, RecalledThread, RecalledWake};
 use crate::senders::{SenderCount, Senders};
@@ -18,7 +19,8 @@ use crate::timeline::TimelineCounts;
 use crate::unseen::UnseenWakes;
 
 pub use crate::figures::{ThreadSnapshot, WaitingNow};
-pub use crate::ledger::{BusyReleases, OpenWakes};
+pub use crate::ledger::OpenWakes;
+pub use crate::passed::BusyReleases;
 pub use crate::spread::LatenessBounds;
 
 /// Counts of events, and of what was not as it should be.
@@ -108,8 +110,7 @@ pub struct ThreadOutcome {
     pub unseen: UnseenWakes,
     /// Wakes that are later than they count, for they reach out of the recording.
     pub open: OpenWakes,
-    /// Its releases that passed before it waited for them; of a capture of late wakes alone none
-    /// are known.
+    /// Its releases that passed before it waited for them.
     pub busy: BusyReleases,
     /// Its causes.
     pub table: CauseTable,
@@ -140,6 +141,8 @@ pub struct BlameOutcome {
     shows_stops: bool,
     /// True where as many of the firmware's interrupts were counted as wakes could be theirs.
     counts_firmware: bool,
+    /// The cycles that let releases pass, longest first.
+    passed: Vec<LateWake>,
     beginning: Option<RecordingBegin>,
     /// The end of the recording, ns on the events' clock.
     ended_ns: u64,
@@ -201,8 +204,13 @@ impl BlameOutcome {
         }
         let threads = self.threads.iter().map(|thread| {
             let threshold_ns = thread.table.threshold_ns.unwrap_or(0);
-            RecalledThread::new(&thread.figures, threshold_ns, thread.unseen)
+            RecalledThread::new(&thread.figures, threshold_ns, thread.unseen, thread.busy)
         });
+        let passed = self.passed.iter().map(|cycle| {
+            let facts = cycle.facts.clone().renamed(&mut renamed);
+            JudgedWake::new(cycle, true, facts, &mut renamed)
+        });
+        let passed = passed.collect();
         let addresses = self.repeated.iter();
         let addresses = addresses
             .map(|&RepeatedAddress { at, times }| RepeatedAddress { at: renamed(at), times });
@@ -218,6 +226,7 @@ impl BlameOutcome {
             addresses: addresses.collect(),
             wakes,
             judged,
+            passed,
         };
         recall.sorted()
     }
@@ -248,9 +257,7 @@ pub(crate) fn outcome(
         let (selection, threshold_ns) = thread.late_beyond(config);
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
-        if let Some(recalled) = recalled(thread.task.tid) {
-            recalled.restore(&mut figures);
-        }
+        let mut busy = thread.busy();
         let mut unseen = UnseenWakes {
             of_ns: duration_ns,
             events: counts.timeline.lost_events,
@@ -258,8 +265,12 @@ pub(crate) fn outcome(
             ..thread.unseen()
         };
         if recall.is_some() {
-            unseen =
-                recalled(thread.task.tid).map_or_else(UnseenWakes::default, |thread| thread.unseen);
+            let recalled = recalled(thread.task.tid);
+            unseen = recalled.map_or_else(UnseenWakes::default, |recalled| recalled.unseen);
+            busy = recalled.map_or_else(BusyReleases::default, |recalled| recalled.busy);
+            if let Some(recalled) = recalled {
+                recalled.restore(&mut figures);
+            }
         }
         let input = TableInput {
             unseen,
@@ -268,7 +279,8 @@ pub(crate) fn outcome(
             worst: figures.max,
             late: thread.ledger.late(selection),
             open: thread.ledger.open(),
-            busy: thread.busy(),
+            busy,
+            passed: thread.passed.late(Selection::Over),
             duration_ns,
             kernel_priority: Some(thread.task.kernel_priority),
         };
@@ -290,9 +302,11 @@ pub(crate) fn outcome(
     for (thread, figures, mut input) in inputs {
         if !shows_stops {
             input.late.take_back_stops();
+            input.passed.take_back_stops();
         }
         if counts_firmware {
             input.late.give_to_firmware();
+            input.passed.give_to_firmware();
         }
         match &mut together {
             Some(sum) => sum.merge(&input),
@@ -304,7 +318,7 @@ pub(crate) fn outcome(
             broken: thread.ledger.broken(),
             unseen: input.unseen,
             open: thread.ledger.open(),
-            busy: thread.busy(),
+            busy: input.busy,
             table: table(&input, config, &senders),
         });
     }
@@ -339,6 +353,7 @@ pub(crate) fn outcome(
         repeated: court.repeated(),
         shows_stops,
         counts_firmware,
+        passed: court.kept_cycles(),
         beginning: None,
         ended_ns: 0,
         config: config.clone(),

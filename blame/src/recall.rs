@@ -20,6 +20,7 @@ use crate::figures::ThreadSnapshot;
 use crate::keep::LateWake;
 use crate::machine::{CapturedMachine, RecordingBegin};
 use crate::part::WakePart;
+use crate::passed::BusyReleases;
 use crate::past::WakePhase;
 use crate::release::{Activation, ReleaseAnchor};
 use crate::spread::LatenessBounds;
@@ -208,6 +209,9 @@ pub(crate) struct RecalledThread {
     /// Wakes across which events were lost, which are none of `wakes`.
     #[serde(default)]
     pub(crate) unseen: UnseenWakes,
+    /// Releases that passed before it waited for them.
+    #[serde(default)]
+    pub(crate) busy: BusyReleases,
 }
 
 impl RecalledThread {
@@ -216,6 +220,7 @@ impl RecalledThread {
         figures: &ThreadSnapshot,
         threshold_ns: u64,
         unseen: UnseenWakes,
+        busy: BusyReleases,
     ) -> Self {
         let ThreadSnapshot { task, wakes, period_ns, margin_ns, p50, p99, max, .. } = figures;
         Self {
@@ -229,6 +234,7 @@ impl RecalledThread {
             max_ns: max.least_ns(),
             most_ns: Some([p50.most_ns(), p99.most_ns(), max.most_ns()]),
             unseen,
+            busy,
         }
     }
 
@@ -279,6 +285,9 @@ pub struct Recall {
     /// Wakes that are not judged anew.
     #[serde(default)]
     pub(crate) judged: Vec<JudgedWake>,
+    /// Cycles that let releases pass, the longest ones: as wakes from the first such release on.
+    #[serde(default)]
+    pub(crate) passed: Vec<JudgedWake>,
 }
 
 impl Recall {
@@ -292,10 +301,13 @@ impl Recall {
             bound(&mut thread.threshold_ns);
             thread.wakes = thread.wakes.min(WAKES_MAX);
             thread.unseen = thread.unseen.bounded();
+            thread.busy = thread.busy.at_most(WAKES_MAX, LONGEST_NS);
         }
         self.judged.retain(JudgedWake::is_sound);
+        self.passed.retain(JudgedWake::is_sound);
         let facts = self.wakes.iter_mut().map(|wake| &mut wake.facts);
-        for facts in facts.chain(self.judged.iter_mut().map(|wake| &mut wake.facts)) {
+        let judged = self.judged.iter_mut().chain(&mut self.passed);
+        for facts in facts.chain(judged.map(|wake| &mut wake.facts)) {
             facts.limit(LONGEST_NS);
         }
         self.wakes.sort_by_key(|wake| (wake.tid, wake.release_ns));

@@ -624,11 +624,7 @@ fn own_gap(scene: &Scene<'_>) -> Option<LateCause> {
 
 fn own(scene: &Scene<'_>) -> Option<LateCause> {
     match (scene.part.phase, scene.part.activity) {
-        (WakePhase::Running, Activity::Task { mode, .. }) => Some(match mode {
-            TaskMode::Code => LateCause::OwnCode,
-            TaskMode::Fault => LateCause::OwnFault,
-            TaskMode::Syscall(number) => LateCause::OwnSyscall { number },
-        }),
+        (WakePhase::Running, Activity::Task { mode, .. }) => Some(LateCause::own(mode)),
         (WakePhase::Waiting { is_blocked, call }, _) => {
             Some(LateCause::OwnWait { is_blocked, call })
         }

@@ -11,8 +11,9 @@ use crate::cause::{CauseKind, Certainty, LateCause, RuleId, Who};
 use crate::config::{BlameConfig, LateThreshold};
 use crate::culprits::{Culprits, who};
 use crate::frequency::SlowClock;
-use crate::ledger::{BookedCause, BusyReleases, CauseSum, LatePart, OpenWakes};
+use crate::ledger::{BookedCause, LatePart, OpenWakes};
 use crate::machine::Platform;
+use crate::passed::BusyReleases;
 use crate::senders::SenderCount;
 use crate::share::{per_cent, share, wilson};
 use crate::spread::LatenessBounds;
@@ -114,6 +115,10 @@ pub struct CauseTable {
     /// Wakes across which events were lost: they are in no row. Where these are too many, nothing
     /// is decided.
     pub unseen: UnseenWakes,
+    /// What made cycles so long that releases passed before their threads waited again, which no
+    /// wake shows, in the same order: of each cycle the time by which it went on past its next
+    /// release.
+    pub passed: Vec<CauseRow>,
     /// The table in a few sentences, for the user.
     pub sentence: String,
 }
@@ -140,6 +145,8 @@ pub(crate) struct TableInput {
     pub(crate) late: LatePart,
     pub(crate) open: OpenWakes,
     pub(crate) busy: BusyReleases,
+    /// The cycles that let those pass.
+    pub(crate) passed: LatePart,
     pub(crate) unseen: UnseenWakes,
     pub(crate) duration_ns: u64,
     /// The thread's priority, as the kernel counts; `None` for threads of several.
@@ -158,6 +165,7 @@ impl TableInput {
         self.busy.merge(with.busy);
         self.unseen.merge(with.unseen);
         self.late.merge(&with.late);
+        self.passed.merge(&with.passed);
     }
 }
 
@@ -167,23 +175,10 @@ pub(crate) fn table(
     config: &BlameConfig,
     senders: &[SenderCount],
 ) -> CauseTable {
-    let LatePart { late, no_single, worst, .. } = input.late;
-    let mut causes = input.late.causes.clone();
-    causes.extend((no_single > 0).then(|| BookedCause::no_single(no_single)));
-    let lateness_ns: u64 = causes.iter().map(|booked| booked.sum.time_ns).sum();
-    let late_sums = LateSums { late, lateness_ns, kernel_priority: input.kernel_priority };
-    let rows = causes.iter().map(|booked| row(booked, late_sums, config, senders));
-    let mut rows: Vec<CauseRow> = rows.collect();
-    rows.sort_by(|a, b| {
-        let rank = |row: &CauseRow| match row.cause.kind() {
-            CauseKind::NormalPath => 3,
-            CauseKind::Unexplained => 2,
-            CauseKind::NoSingle => 1,
-            _ => 0,
-        };
-        let by_time = b.time_ns.cmp(&a.time_ns).then(b.wakes.cmp(&a.wakes));
-        rank(a).cmp(&rank(b)).then(by_time)
-    });
+    let LatePart { late, worst, .. } = input.late;
+    let rows = rows(&input.late, Counted::Wakes, input, config, senders);
+    let passed = self::rows(&input.passed, Counted::Cycles, input, config, senders);
+    let lateness_ns = time_ns(&rows);
     let undecided = (late < NEEDED && input.wakes > 0).then(|| TooFewLate {
         late,
         needed: NEEDED,
@@ -212,14 +207,15 @@ pub(crate) fn table(
         worst_cause,
         undecided,
         unseen: input.unseen,
+        passed,
         sentence: String::new(),
     };
-    let busy = passed_before_a_wait(input.wakes, input.busy).unwrap_or_default();
+    let busy = passed_before_a_wait(&table, input.busy, config).unwrap_or_default();
     let seen = busy + &sentence(&table, input, config);
     table.sentence = with_unseen(&table.unseen, seen);
     if table.unseen.is_too_much() {
         // What is left is no fair sample: nothing is to be changed for it.
-        for row in &mut table.rows {
+        for row in table.rows.iter_mut().chain(&mut table.passed) {
             row.advice = CauseAdvice { text: String::new(), rule: None };
         }
     }
@@ -239,12 +235,69 @@ fn with_unseen(unseen: &UnseenWakes, seen: String) -> String {
     }
 }
 
+/// What the sums of a row count.
+#[derive(Debug, Clone, Copy)]
+enum Counted {
+    Wakes,
+    /// Cycles that let releases pass.
+    Cycles,
+}
+
+impl Counted {
+    /// `12 wakes`.
+    fn words(self, count: u64) -> String {
+        let noun = match (self, count) {
+            (Self::Wakes, 1) => "wake",
+            (Self::Wakes, _) => "wakes",
+            (Self::Cycles, 1) => "cycle",
+            (Self::Cycles, _) => "cycles",
+        };
+        format!("{} {noun}", grouped(count))
+    }
+}
+
+/// The sums that a row is a part of.
 #[derive(Debug, Clone, Copy)]
 struct LateSums {
+    counted: Counted,
     late: u64,
     lateness_ns: u64,
     /// The late thread's priority, as the kernel counts; `None` for several threads.
     kernel_priority: Option<i32>,
+}
+
+/// The causes of a part of a ledger: those that took most time first, the normal path and what is
+/// unexplained last.
+fn rows(
+    late_part: &LatePart,
+    counted: Counted,
+    input: &TableInput,
+    config: &BlameConfig,
+    senders: &[SenderCount],
+) -> Vec<CauseRow> {
+    let LatePart { late, no_single, .. } = *late_part;
+    let mut causes = late_part.causes.clone();
+    causes.extend((no_single > 0).then(|| BookedCause::no_single(no_single)));
+    let lateness_ns: u64 = causes.iter().map(|booked| booked.sum.time_ns).sum();
+    let late_sums = LateSums { counted, late, lateness_ns, kernel_priority: input.kernel_priority };
+    let rows = causes.iter().map(|booked| row(booked, late_sums, config, senders));
+    let mut rows: Vec<CauseRow> = rows.collect();
+    rows.sort_by(|a, b| {
+        let rank = |row: &CauseRow| match row.cause.kind() {
+            CauseKind::NormalPath => 3,
+            CauseKind::Unexplained => 2,
+            CauseKind::NoSingle => 1,
+            _ => 0,
+        };
+        let by_time = b.time_ns.cmp(&a.time_ns).then(b.wakes.cmp(&a.wakes));
+        rank(a).cmp(&rank(b)).then(by_time)
+    });
+    rows
+}
+
+/// The time of all causes together, ns.
+fn time_ns(rows: &[CauseRow]) -> u64 {
+    rows.iter().map(|row| row.time_ns).sum()
 }
 
 fn row(
@@ -283,7 +336,7 @@ fn row(
         worst_ns: sum.worst_ns,
         confidence: confidence(booked).min(most_confident(&cause, config)),
         rule: *rule,
-        evidence: evidence(booked, config, senders),
+        evidence: evidence(booked, late_sums.counted, config, senders),
         advice: advice(&cause, context),
     }
 }
@@ -335,9 +388,14 @@ pub(crate) fn name_by(
     }
 }
 
-fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount]) -> String {
+fn evidence(
+    booked: &BookedCause,
+    counted: Counted,
+    config: &BlameConfig,
+    senders: &[SenderCount],
+) -> String {
     let BookedCause { cause, sum, culprits, .. } = booked;
-    let touched = counted_wakes(sum.touched);
+    let touched = counted.words(sum.touched);
     let mut text = match cause.kind() {
         CauseKind::NoSingle => return format!("{touched} without a cause of a fifth"),
         CauseKind::HigherPriority | CauseKind::EqualPriority | CauseKind::FairShare => {
@@ -358,7 +416,7 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         CauseKind::Migration => {
             format!("its timer was on another CPU, or it waited there, in {touched}")
         }
-        CauseKind::Frequency => slow_clock(cause, sum),
+        CauseKind::Frequency => slow_clock(cause, &touched),
         CauseKind::HostOrFirmware if booked.rule == RuleId::OwnStall => {
             format!("its own code ran, but more than half of its CPU time is missing, in {touched}")
         }
@@ -390,18 +448,18 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
         text.push_str(&format!("; {} SMIs counted", grouped(count)));
     }
     if sum.followed > 0 {
-        let wakes = counted_wakes(sum.followed);
+        let wakes = counted.words(sum.followed);
         text.push_str(&format!("; in {wakes} by the wake before, which it made late"));
     }
     if sum.inferred > 0 {
-        let wakes = counted_wakes(sum.inferred);
+        let wakes = counted.words(sum.inferred);
         text.push_str(&format!(
             "; in {wakes} a later event of its CPU shows who ran: its first one, or the CPU time \
              booked"
         ));
     }
     if sum.broken > 0 {
-        let wakes = counted_wakes(sum.broken);
+        let wakes = counted.words(sum.broken);
         text.push_str(&format!("; records are missing of {wakes}, which count half for that"));
     }
     if let LateCause::Ipi { sender: Some(_) } = cause {
@@ -419,13 +477,12 @@ fn evidence(booked: &BookedCause, config: &BlameConfig, senders: &[SenderCount])
 }
 
 /// Evidence that a lower frequency made the kernel's own part of the way longer, in words.
-fn slow_clock(cause: &LateCause, sum: &CauseSum) -> String {
+fn slow_clock(cause: &LateCause, touched: &str) -> String {
     let LateCause::Frequency { usual_khz, khz } = *cause else { return String::new() };
     format!(
         "cpu_frequency: {usual_khz} → {khz} kHz, {:.1} times slower, and the kernel's part of the \
-         way took no more times as long, in {}",
+         way took no more times as long, in {touched}",
         SlowClock { usual_khz, khz }.ratio(),
-        counted_wakes(sum.touched)
     )
 }
 
@@ -438,11 +495,6 @@ fn shown_duration(duration_ns: u64) -> String {
         _ => (1e9, "s"),
     };
     format!("{} {unit}", concise(duration_ns as f64 / unit_ns))
-}
-
-/// `12 wakes`.
-fn counted_wakes(count: u64) -> String {
-    format!("{} {}", grouped(count), if count == 1 { "wake" } else { "wakes" })
 }
 
 /// The sentence of a recording in which no followed thread woke.
@@ -473,13 +525,13 @@ fn sentence(table: &CauseTable, input: &TableInput, config: &BlameConfig) -> Str
         let wakes = grouped(wakes);
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
-    let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
+    let own_ns: u64 = of_recording(&table.rows).map(|row| row.time_ns).sum();
     let lost_ns = table.lateness_ns.saturating_sub(own_ns);
     let lost = shown_duration(lost_ns);
     // Releases that wait at the same time, as of a loop that catches up, each count.
     let together = if lost_ns > input.duration_ns { " (several waited at once)" } else { "" };
     let [wakes, late] = [wakes, late].map(grouped);
-    let mut parts = named(table, config).into_iter();
+    let mut parts = named(&table.rows, Counted::Wakes, config).into_iter();
     let answer = match table.undecided {
         None if own_ns > 0 && own_ns >= table.lateness_ns => {
             format!("Nothing but this recording made the {late} wakes later than {bar}.")
@@ -527,21 +579,40 @@ fn sentence(table: &CauseTable, input: &TableInput, config: &BlameConfig) -> Str
 }
 
 /// The rows of what the recording itself took.
-fn of_recording(table: &CauseTable) -> impl Iterator<Item = &CauseRow> {
-    table.rows.iter().filter(|row| row.is_of_recording())
+fn of_recording(rows: &[CauseRow]) -> impl Iterator<Item = &CauseRow> {
+    rows.iter().filter(|row| row.is_of_recording())
 }
 
 /// A sentence on releases that passed before it waited for them, which no wake shows; `None` where
 /// none did.
-fn passed_before_a_wait(wakes: u64, busy: BusyReleases) -> Option<String> {
-    let BusyReleases { count, longest_ns } = busy;
+fn passed_before_a_wait(
+    table: &CauseTable,
+    busy: BusyReleases,
+    config: &BlameConfig,
+) -> Option<String> {
+    let BusyReleases { count, longest_ns, over_ns } = busy;
     (count > 0).then(|| {
-        let releases = grouped(wakes.saturating_add(count));
+        let releases = grouped(table.wakes.saturating_add(count));
         let (count, longest) = (grouped(count), shown_duration(longest_ns));
+        let named_ns = time_ns(&table.passed);
+        let [over, part] = [over_ns, named_ns].map(shown_duration);
+        // A capture of late wakes has the longest of those cycles.
+        let part = if named_ns < over_ns { format!("{part} of the ") } else { "the ".to_owned() };
+        let causes = named(&table.passed, Counted::Cycles, config);
+        let causes: Vec<String> = causes.iter().map(NamedShare::to_string).collect();
+        let causes = match causes.is_empty() {
+            true => String::new(),
+            false => {
+                format!(
+                    "Of {part}{over} by which its cycles went on too long: {}. ",
+                    causes.join("; ")
+                )
+            }
+        };
         format!(
             "{count} of {releases} releases passed while it waited for its CPU or worked, up to \
              {longest} from a release to its next wait: it skipped them or made up for them at \
-             once, and no wake shows them. "
+             once, and no wake shows them. {causes}"
         )
     })
 }
@@ -549,7 +620,8 @@ fn passed_before_a_wait(wakes: u64, busy: BusyReleases) -> Option<String> {
 /// A sentence on wakes that are later than they count; `None` where none are.
 fn reaching_out(outside: OpenWakes) -> Option<String> {
     let OpenWakes { begun, waiting } = outside;
-    let wakes = |count: u64, ending: &str| (count > 0).then(|| counted_wakes(count) + ending);
+    let wakes =
+        |count: u64, ending: &str| (count > 0).then(|| Counted::Wakes.words(count) + ending);
     let begun = wakes(begun, " waited before it began");
     let waiting = wakes(waiting, " still waited at its end");
     let both: Vec<String> = [begun, waiting].into_iter().flatten().collect();
@@ -575,9 +647,9 @@ impl fmt::Display for NamedShare {
 /// Shares of the time with names: the first few causes with their wakes, what is unexplained (first
 /// where that is more than any of them), what wakes on time take too, and the rest. What the
 /// recording itself took is no part of it.
-fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
-    let own_ns: u64 = of_recording(table).map(|row| row.time_ns).sum();
-    let whole_ns = table.lateness_ns.saturating_sub(own_ns);
+fn named(rows: &[CauseRow], counted: Counted, config: &BlameConfig) -> Vec<NamedShare> {
+    let own_ns: u64 = of_recording(rows).map(|row| row.time_ns).sum();
+    let whole_ns = time_ns(rows).saturating_sub(own_ns);
     let per_cent = |time_ns: u64| per_cent(share(time_ns, whole_ns));
     let is_open = |row: &&CauseRow| {
         let kind = row.cause.kind();
@@ -588,19 +660,19 @@ fn named(table: &CauseTable, config: &BlameConfig) -> Vec<NamedShare> {
     };
     let (mut parts, mut largest_ns) = (Vec::new(), 0);
     let mut rest = whole_ns;
-    for row in table.rows.iter().filter(is_named).take(NAMED) {
+    for row in rows.iter().filter(is_named).take(NAMED) {
         largest_ns = largest_ns.max(row.time_ns);
         let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
         let who = |task: TaskName| row.culprits.headline(task, row.time_ns);
         let cause = name_by(&row.group, config, who);
-        let name = format!("{cause}{on_cpu} (in {})", counted_wakes(row.touched));
+        let name = format!("{cause}{on_cpu} (in {})", counted.words(row.touched));
         parts.push(NamedShare { share: per_cent(row.time_ns), name, is_cause: true });
         rest = rest.saturating_sub(row.time_ns);
     }
     for (kind, name) in
         [(CauseKind::Unexplained, "unexplained"), (CauseKind::NormalPath, "the normal path")]
     {
-        let of_kind = table.rows.iter().filter(|row| row.cause.kind() == kind);
+        let of_kind = rows.iter().filter(|row| row.cause.kind() == kind);
         let time_ns: u64 = of_kind.map(|row| row.time_ns).sum();
         if time_ns as f64 >= OPEN_SHARE * whole_ns as f64 && time_ns > 0 {
             let name = name.to_owned();

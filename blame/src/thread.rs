@@ -9,10 +9,11 @@ use crate::config::{BlameConfig, LateThreshold};
 use crate::counters::WorkCounts;
 use crate::facts::PreviousWake;
 use crate::figures::{ThreadSnapshot, WaitingNow};
-use crate::ledger::{BusyReleases, Ledger, Selection};
+use crate::ledger::{Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
+use crate::passed::{BusyReleases, PassedCycle};
 use crate::past::{Past, SwitchHole, WakePhase};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
@@ -81,15 +82,37 @@ struct OwnArm {
     is_pending: bool,
 }
 
+/// A cycle whose next release has passed, or may have.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenCycle {
+    /// The release that it answered.
+    pub(crate) activation: Activation,
+    /// Its next release, by the thread's period, ns.
+    pub(crate) next_ns: u64,
+    /// The part of it that was judged and dropped.
+    pub(crate) begin: Option<WakeBegin>,
+}
+
 /// The last release that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LastWake {
+    /// As it was answered: no later than its run.
+    activation: Activation,
     release_ns: u64,
     lateness_ns: u64,
     /// The part of it that was seen, ns: 0 where events were lost in it.
     seen_ns: u64,
     /// The thread's priority then: on its way out a program may give up its own.
     kernel_priority: i32,
+}
+
+impl LastWake {
+    /// The releases between it and the next one that is answered, at `release_ns`, by the period,
+    /// ns.
+    const fn skipped(&self, release_ns: u64, period_ns: u64) -> u64 {
+        let passed_ns = release_ns.saturating_sub(self.release_ns);
+        ((passed_ns + period_ns / 2) / period_ns).saturating_sub(1)
+    }
 }
 
 /// The most frequent of many values: of sixteen.
@@ -129,6 +152,8 @@ pub(crate) struct Thread {
     pub(crate) task: TaskName,
     pub(crate) past: Past,
     pub(crate) ledger: Ledger,
+    /// What let releases pass, of each cycle that did as of a wake.
+    pub(crate) passed: Ledger,
     pub(crate) work: WorkCounts,
     state: ThreadState,
     arm: Option<OwnArm>,
@@ -177,6 +202,11 @@ pub(crate) struct Thread {
     /// The time that it worked without a wait after the last release that it answered, ns.
     stretch_ns: u64,
     busy: BusyReleases,
+    /// Its cycle since the last release that it answered, once its end is seen and the next release
+    /// has passed.
+    cycle: Option<Box<PassedCycle>>,
+    /// The judged part of the wait for the last release that it answered.
+    waited: Option<WakeBegin>,
     /// The end of the last loss of events that concerns the next release that it answers, ns.
     lost_ns: Option<u64>,
     unseen: UnseenWakes,
@@ -189,6 +219,7 @@ impl Thread {
             task,
             past: Past::new(at_ns, pieces),
             ledger: Ledger::new(causes),
+            passed: Ledger::new(causes),
             work: WorkCounts::default(),
             state: ThreadState::Unknown,
             arm: None,
@@ -221,6 +252,8 @@ impl Thread {
             works_since_ns: None,
             stretch_ns: 0,
             busy: BusyReleases::default(),
+            cycle: None,
+            waited: None,
             lost_ns: None,
             unseen: UnseenWakes::default(),
         }
@@ -434,7 +467,7 @@ impl Thread {
         }
         self.lost_ns = Some(at_ns);
         self.unseen.time_ns += at_ns.saturating_sub(from_ns);
-        (self.last, self.previous) = (None, None);
+        (self.last, self.previous, self.cycle) = (None, None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
     }
 
@@ -590,28 +623,69 @@ impl Thread {
             return Some(activation);
         }
         let release_ns = activation.release_ns.min(ran_ns);
-        self.count_busy(release_ns);
+        if !self.counts_busy(release_ns) {
+            self.cycle = None;
+        }
         (self.works_since_ns, self.stretch_ns) = (Some(ran_ns), 0);
         let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
         let seen_ns = lateness_ns;
-        self.last = Some(LastWake { release_ns, lateness_ns, seen_ns, kernel_priority });
+        let answered = Activation { release_ns, ..activation };
+        self.last = Some(LastWake {
+            activation: answered,
+            release_ns,
+            lateness_ns,
+            seen_ns,
+            kernel_priority,
+        });
         Some(activation)
     }
 
     /// Counts the releases between the last one that it answered and this one which passed before
     /// it waited again: it skips those, or makes up for them at once, so that no wake shows them.
-    fn count_busy(&mut self, release_ns: u64) {
+    /// Returns true where there are any.
+    fn counts_busy(&mut self, release_ns: u64) -> bool {
         let Some((last, period_ns)) = self.last.zip(self.period_ns.filter(|&ns| ns > 0)) else {
-            return;
+            return false;
         };
-        let passed_ns = release_ns.saturating_sub(last.release_ns);
-        let skipped = ((passed_ns + period_ns / 2) / period_ns).saturating_sub(1);
         // It may have slept through others of its own will.
         let until_wait_ns = last.seen_ns.saturating_add(self.stretch_ns);
-        let skipped = skipped.min(until_wait_ns / period_ns);
+        let skipped = last.skipped(release_ns, period_ns).min(until_wait_ns / period_ns);
         if skipped > 0 {
             self.busy.add(skipped, until_wait_ns);
         }
+        skipped > 0
+    }
+
+    /// Its cycle, which ends now as far as is known, where releases pass before it waits.
+    pub(crate) fn passing_cycle(&self, at_ns: u64) -> Option<OpenCycle> {
+        let (last, period_ns) = self.last.zip(self.period_ns.filter(|&ns| ns > 0))?;
+        let works_since_ns = self.works_since_ns?;
+        let next_ns = last.release_ns.checked_add(period_ns).filter(|&next_ns| next_ns < at_ns)?;
+        let own = self.pending_arm().map(|own| own.activation.release_ns);
+        if own.is_some_and(|release_ns| last.skipped(release_ns, period_ns) == 0) {
+            return None;
+        }
+        // Where even its work was longer than its memory, that is what is left.
+        let work = self.begin.as_ref().filter(|begin| begin.to_ns() > works_since_ns);
+        let begin = work.or(self.waited.as_ref()).cloned();
+        Some(OpenCycle { activation: last.activation, next_ns, begin })
+    }
+
+    /// Remembers the cycle that ends now, until its next answer shows whether it let releases pass.
+    pub(crate) fn set_cycle(&mut self, cycle: PassedCycle) {
+        self.cycle = Some(Box::new(cycle));
+    }
+
+    /// The cycle before the release that it answered last, where that let releases pass; once.
+    pub(crate) fn take_cycle(&mut self) -> Option<PassedCycle> {
+        let cycle = *self.cycle.take()?;
+        self.busy.go_on(cycle.over_ns());
+        Some(cycle)
+    }
+
+    /// Remembers the judged part of the wait that it answered last.
+    pub(crate) fn set_waited(&mut self, begin: Option<WakeBegin>) {
+        self.waited = begin;
     }
 
     /// Its releases that passed before it waited for them.
@@ -644,17 +718,16 @@ impl Thread {
     }
 
     /// It runs no more; `stopper` is the thread whose signal stopped it, where that was seen.
-    pub(crate) const fn leave(
-        &mut self,
-        at_ns: u64,
-        state: ThreadState,
-        stopper: Option<TaskName>,
-    ) {
+    pub(crate) fn leave(&mut self, at_ns: u64, state: ThreadState, stopper: Option<TaskName>) {
         self.wait_from(at_ns);
         if matches!(state, ThreadState::Sleeping | ThreadState::Blocked)
-            && let Some(since_ns) = self.works_since_ns.take()
+            && let Some(since_ns) = self.works_since_ns
         {
             self.stretch_ns = at_ns.saturating_sub(since_ns);
+            // One that programs its own timers, and none since, waits in the middle of its cycle.
+            if self.arm.is_none() || self.pending_arm().is_some() {
+                self.works_since_ns = None;
+            }
         }
         match state {
             ThreadState::Unknown => {
@@ -817,6 +890,7 @@ impl Thread {
     pub(crate) fn forget(&mut self) {
         (self.arm, self.activation, self.begin, self.answer) = (None, None, None, None);
         (self.last, self.previous, self.lost_ns) = (None, None, None);
+        (self.cycle, self.waited) = (None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
         (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
     }

@@ -6,6 +6,7 @@ use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platfo
 use punctual_blame::counters::{CountedStretch, WakeCounts};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::recall::Recall;
 use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_blame::table::CauseRow;
 use punctual_blame::timeline::TimelineCounts;
@@ -1723,6 +1724,128 @@ fn releases_that_a_thread_works_through_are_counted_though_no_wake_shows_them() 
     assert!(outcome.table.sentence.starts_with(first), "{}", outcome.table.sentence);
     let slept = skipping(false);
     assert_eq!(slept.threads[0].busy.count, 0, "it slept through them: {}", slept.table.sentence);
+}
+
+/// The servo answers a release, does what `work` says up to so long behind that, and skips the
+/// releases that passed meanwhile, which are two.
+fn skipping_after(work: impl Fn(&mut Scenario, u64) -> u64) -> (BlameOutcome, Recall) {
+    let mut scenario = Scenario::new();
+    for _ in 0..3 {
+        scenario.normals(70);
+        let answered = scenario.release - PERIOD;
+        let until_ns = work(&mut scenario, answered);
+        assert!((answered + 4 * MS..answered + 5 * MS).contains(&until_ns), "two have passed");
+        scenario.timer_entry(until_ns, 0).timer_exit(until_ns + 2 * US, 0);
+        scenario.release = answered + 3 * PERIOD;
+    }
+    scenario.normals(5);
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.threads[0].busy.count, 6, "{}", outcome.table.sentence);
+    let recall = outcome.recall(|_, _| true, |address| address);
+    (outcome, recall)
+}
+
+#[test]
+fn what_let_releases_pass_in_the_middle_of_a_cycle_is_named() {
+    // A hog that ends before the next release makes the cycle go on past it; and what is preempted
+    // in its own fault, or waits for something else, names that.
+    let hog_for = |from_us: u64, for_us: u64| {
+        move |scenario: &mut Scenario, answered: u64| {
+            let from = answered + from_us * US;
+            scenario.switch(from, 0, 0, hog()).switch(from + for_us * US, 0, 1, servo());
+            answered + 4_500 * US
+        }
+    };
+    let faults = |scenario: &mut Scenario, answered: u64| {
+        // Each as short as a switch.
+        for from_us in (100..4_400).step_by(4) {
+            scenario.event(answered + from_us * US, 0, TraceKind::PageFaultEntry);
+            scenario.event(answered + (from_us + 3) * US, 0, TraceKind::PageFaultExit);
+        }
+        answered + 4_500 * US
+    };
+    let waits = |scenario: &mut Scenario, answered: u64| {
+        scenario.event(answered + 100 * US, 0, TraceKind::SyscallEntry { number: 1 });
+        scenario.switch(answered + 101 * US, 0, 1, idle());
+        scenario.wake(answered + 4_200 * US, 0, servo(), 0);
+        scenario.switch(answered + 4_202 * US, 0, 0, servo());
+        scenario.event(answered + 4_203 * US, 0, TraceKind::SyscallExit { number: 1 });
+        answered + 4_500 * US
+    };
+    type Work<'a> = &'a dyn Fn(&mut Scenario, u64) -> u64;
+    let cases: [(CauseKind, &str, Work<'_>); 6] = [
+        // 2.604 ms beyond the release: the timer is programmed 102 us behind the end.
+        (CauseKind::HigherPriority, "hog", &hog_for(200, 4_000)),
+        (CauseKind::HigherPriority, "hog", &hog_for(200, 1_500)),
+        (CauseKind::OwnCode, "its own code", &hog_for(200, 500)),
+        (CauseKind::OwnCode, "its own code", &|_, answered| answered + 4_500 * US),
+        (CauseKind::OwnFault, "its own page faults", &faults),
+        (CauseKind::OwnWait, "its own wait", &waits),
+    ];
+    for (kind, name, work) in cases {
+        let (outcome, recall) = skipping_after(work);
+        let first = &outcome.table.passed[0];
+        assert_eq!(first.cause.kind(), kind, "{}", outcome.table.sentence);
+        assert_eq!((first.touched, outcome.table.late), (3, 0));
+        let is_usual = |row: &CauseRow| row.cause.kind() == CauseKind::NormalPath;
+        assert!(!outcome.table.passed.iter().any(is_usual), "{}", outcome.table.sentence);
+        let together: u64 = outcome.table.passed.iter().map(|row| row.time_ns).sum();
+        assert_eq!(together, 3 * (2_500 + 104) * US, "{kind:?}");
+        let words = "Of the 7.81 ms by which its cycles went on too long: ";
+        assert!(outcome.table.sentence.contains(words), "{}", outcome.table.sentence);
+        assert!(first.name.contains(name), "{}", first.name);
+        assert!(first.evidence.contains("3 cycles"), "{}", first.evidence);
+        let again = run(&[], config().recalling(recall));
+        assert_eq!(again.threads[0].busy, outcome.threads[0].busy);
+        let times = |outcome: &BlameOutcome| -> Vec<(LateCause, u64)> {
+            outcome.table.passed.iter().map(|row| (row.cause, row.time_ns)).collect()
+        };
+        assert_eq!(times(&again), times(&outcome));
+    }
+    // Without the hog it would have ended so much earlier; the rest is its own work.
+    let (outcome, _) = skipping_after(hog_for(200, 1_500));
+    let times: Vec<u64> = outcome.table.passed.iter().map(|row| row.time_ns).collect();
+    assert_eq!(times, [3 * 1_500 * US, 3 * 1_104 * US]);
+    let (outcome, _) = skipping_after(hog_for(200, 4_000));
+    assert_eq!(outcome.table.passed.len(), 1, "it would have ended before the release");
+}
+
+#[test]
+fn a_long_cycle_that_is_no_longer_whole_names_what_made_it_long() {
+    for (cycles, bursts) in [(1, 600), (3, 600), (1, 6)] {
+        let mut scenario = Scenario::new();
+        for _ in 0..cycles {
+            scenario.normals(70);
+            let answered = scenario.release - PERIOD;
+            for burst in 0..bursts {
+                let from = answered + (100 + burst * 4_000 / bursts) * US;
+                scenario.switch(from, 0, 0, hog());
+                scenario.switch(from + 3_600 * US / bursts, 0, 1, servo());
+            }
+            scenario.release = answered + 3 * PERIOD;
+        }
+        scenario.normals(5);
+        let mut config = config();
+        config.bounds.pieces = 64;
+        let outcome = scenario.run(config);
+        let [first, ..] = &outcome.table.passed[..] else { panic!("{}", outcome.table.sentence) };
+        assert_eq!(first.cause.kind(), CauseKind::HigherPriority, "{}", outcome.table.sentence);
+        assert!(first.share_of_time > 0.85, "{bursts}: {}", outcome.table.sentence);
+    }
+}
+
+#[test]
+fn releases_that_pass_behind_a_late_wake_have_its_cause() {
+    let mut scenario = Scenario::new();
+    scenario.normals(70);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    scenario.switch(release + 5 * MS, 0, 1, servo());
+    scenario.release = release + 3 * PERIOD;
+    scenario.normals(5);
+    let outcome = scenario.run(config());
+    let kinds: Vec<_> = outcome.table.passed.iter().map(|row| row.cause.kind()).collect();
+    assert_eq!(kinds, [CauseKind::HigherPriority], "{}", outcome.table.sentence);
 }
 
 #[test]

@@ -35,6 +35,11 @@ pub struct Blamed {
     pub duration_ns: u64,
     /// Causes of all threads together; of one thread the same as its own.
     pub causes: Vec<BlamedCause>,
+    /// Causes of releases that passed while a thread waited for its CPU or worked (`runs[].busy`),
+    /// of all threads together: they count cycles that let releases pass, and the time by which
+    /// these went on past their next release. Of a capture of late wakes those of the longest ones.
+    #[serde(default)]
+    pub busy_causes: Vec<BlamedCause>,
     /// Each thread that woke at a release, the one with most wakes first; at most 64.
     pub runs: Vec<BlamedRun>,
     /// Threads beyond those.
@@ -147,8 +152,7 @@ pub struct BlamedRun {
     #[serde(default)]
     pub waiting: u64,
     /// Releases that passed while it waited for its CPU after an earlier one, or worked, by its
-    /// usual period: no wake shows them, and they are none of `late`. 0 of a capture of late wakes
-    /// alone.
+    /// usual period: no wake shows them, and they are none of `late`.
     #[serde(default)]
     pub busy: u64,
     /// The longest time from the release before such ones to its next wait, ns; 0 where there were
@@ -163,6 +167,9 @@ pub struct BlamedRun {
     pub wanted: Option<u64>,
     /// Its causes, the one that took most time first.
     pub causes: Vec<BlamedCause>,
+    /// Causes of the releases in `busy`, likewise.
+    #[serde(default)]
+    pub busy_causes: Vec<BlamedCause>,
 }
 
 /// Wakes that were not seen, since events were lost: they are in no figure.
@@ -563,6 +570,7 @@ impl Blamed {
             sentence: outcome.table.sentence.clone(),
             duration_ns: outcome.duration_ns,
             causes: causes(&outcome.table),
+            busy_causes: outcome.table.passed.iter().map(BlamedCause::of).collect(),
             runs: outcome.threads[..shown].iter().map(BlamedRun::of).collect(),
             more_runs: (outcome.threads.len() - shown) as u64,
             worst: worst.map(|wake| BlamedWake::of(wake, outcome)).collect(),
@@ -682,6 +690,7 @@ impl BlamedRun {
             sentence: table.sentence.clone(),
             wanted: table.undecided.as_ref().map(|few| few.needed.saturating_sub(few.late)),
             causes: causes(table),
+            busy_causes: table.passed.iter().map(BlamedCause::of).collect(),
         }
     }
 }

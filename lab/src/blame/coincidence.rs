@@ -372,11 +372,13 @@ impl CoincidenceBook {
             sentence: sentence.clone(),
             wanted: None,
             causes: causes.clone(),
+            busy_causes: Vec::new(),
         };
         Blamed {
             sentence,
             duration_ns,
             causes,
+            busy_causes: Vec::new(),
             worst: worst.collect(),
             runs: vec![run],
             more_runs: 0,

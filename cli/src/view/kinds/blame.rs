@@ -4,6 +4,8 @@
 //! A terminal has the first of it, in 40 lines, and with `--verbose` more; a page and Markdown have
 //! all.
 
+use std::collections::BTreeSet;
+
 use punctual_document::text;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Section, Table, numbers, words};
 use punctual_lab::blame::{
@@ -32,14 +34,39 @@ const BRIEF_NOTES: usize = 3;
 const BRIEF_RUNS: usize = 4;
 /// Lines of that page.
 const LINES: usize = 40;
-/// Over causes.
-const CAUSES: &str = "Causes of late wakes, by the time lost";
-/// Over what counters tell.
-const COINCIDED: &str = "What came at the same time, by the lateness of these wakes";
 /// The kind of what wakes on time take too.
 const NORMAL_PATH: &str = "normal-path";
 /// The share of a thread's wakes whose begin is not recorded, from which on that is said.
 const CENSORED: f64 = 0.1;
+
+/// The causes that a list or a table has.
+#[derive(Debug, Clone, Copy)]
+enum CauseList {
+    /// Those of late wakes.
+    Late,
+    /// What counters tell of them.
+    Coincided,
+    /// Those of releases that passed before their threads waited again.
+    Passed,
+}
+
+impl CauseList {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Late => "Causes of late wakes, by the time lost",
+            Self::Coincided => "What came at the same time, by the lateness of these wakes",
+            Self::Passed => "What let releases pass, by the time that cycles went on too long",
+        }
+    }
+
+    /// What the rows count.
+    const fn counted(self) -> &'static str {
+        match self {
+            Self::Late | Self::Coincided => "wakes",
+            Self::Passed => "cycles",
+        }
+    }
+}
 
 /// The short page: the answer, what shows it and what helps.
 pub(super) fn short(report: &Report, body: &BlameBody) -> Vec<Block> {
@@ -71,12 +98,13 @@ fn brief(blame: &Blamed, most: usize) -> Vec<Block> {
     let mut blocks = vec![Block::words(blame.sentence.clone())];
     blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
     blocks.push(runs(blame, BRIEF_RUNS));
-    if blame.causes.iter().any(BlamedCause::is_known) {
-        match blame.fallback {
-            None => blocks.extend(caused(&blame.causes, most)),
-            // What gives causes stands in the first sentence.
-            Some(_) => blocks.extend(listed(COINCIDED, &blame.causes, most)),
+    match blame.fallback {
+        None => blocks.extend(caused(&blame.causes, &blame.busy_causes, most)),
+        // What gives causes stands in the first sentence.
+        Some(_) if blame.causes.iter().any(BlamedCause::is_known) => {
+            blocks.extend(listed(CauseList::Coincided, &blame.causes, most));
         }
+        Some(_) => {}
     }
     let gaps = gaps(blame).collect::<Vec<_>>();
     let kept = blame.kept.as_ref().map(kept_words);
@@ -122,14 +150,15 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     let mut blocks = vec![Block::words(blame.sentence.clone())];
     blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
     blocks.push(runs(blame, blame.runs.len()));
-    if !blame.causes.is_empty() {
-        blocks.extend(whole(&blame.causes));
-    }
+    blocks.extend(whole(&blame.causes, &blame.busy_causes));
     if blame.runs.len() > 1 {
-        let late = blame.runs.iter().filter(|run| run.late > 0 && !run.causes.is_empty());
-        blocks.extend(late.map(|run| {
+        blocks.extend(blame.runs.iter().filter_map(|run| {
             let sentence = format!("{}: {}", run.name, run.sentence);
-            Block::Folded(sentence, vec![table(&run.causes)])
+            let late = (run.late > 0).then_some((CauseList::Late, &run.causes));
+            let lists = late.into_iter().chain([(CauseList::Passed, &run.busy_causes)]);
+            let lists = lists.filter(|(_, causes)| !causes.is_empty());
+            let tables: Vec<Block> = lists.map(|(list, causes)| table(list, causes)).collect();
+            (!tables.is_empty()).then_some(Block::Folded(sentence, tables))
         }));
     }
     if !blame.worst.is_empty() {
@@ -155,9 +184,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
 /// The blocks of one thread alone, while it is recorded.
 pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     let mut blocks = vec![Block::words(run.sentence.clone())];
-    if !run.causes.is_empty() {
-        blocks.extend(caused(&run.causes, EXPLAINED_MAX));
-    }
+    blocks.extend(caused(&run.causes, &run.busy_causes, EXPLAINED_MAX));
     blocks
 }
 
@@ -232,7 +259,7 @@ fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
         ))),
     }
     if blame.late > 0 && !run.causes.is_empty() {
-        blocks.extend(whole(&run.causes));
+        blocks.extend(whole(&run.causes, &[]));
     }
     // The script of a page finds them by these words.
     let passed = |worst: &WorstWake| {
@@ -344,24 +371,32 @@ fn runs(blame: &Blamed, most: usize) -> Block {
 }
 
 /// All causes, what shows those that matter, and what helps against them.
-fn whole(causes: &[BlamedCause]) -> Vec<Block> {
-    let matter = mattering(causes, EXPLAINED_MAX);
+fn whole(late: &[BlamedCause], passed: &[BlamedCause]) -> Vec<Block> {
     let evidence =
         |cause: &&BlamedCause| Block::words(format!("{}: {}.", cause.name, cause.evidence.trim()));
-    let mut blocks = vec![table(causes)];
-    blocks.extend(matter.iter().map(evidence));
+    let (mut blocks, mut matter) = (Vec::new(), Vec::new());
+    for (list, causes) in [(CauseList::Late, late), (CauseList::Passed, passed)] {
+        if causes.is_empty() {
+            continue;
+        }
+        let mattering = mattering(causes, EXPLAINED_MAX);
+        blocks.push(table(list, causes));
+        blocks.extend(mattering.iter().map(evidence));
+        matter.extend(mattering);
+    }
     blocks.extend(helps(&matter));
     blocks
 }
 
-fn table(causes: &[BlamedCause]) -> Block {
+fn table(list: CauseList, causes: &[BlamedCause]) -> Block {
+    let counted = list.counted();
     let heads = [
         words("cause"),
         numbers("time"),
         numbers("of time"),
-        numbers("in wakes"),
+        numbers(&format!("in {counted}")),
         numbers("main of"),
-        numbers("of late"),
+        numbers(&format!("of {counted}")),
         numbers("worst"),
         numbers("sure"),
         numbers("CPU"),
@@ -372,7 +407,7 @@ fn table(causes: &[BlamedCause]) -> Block {
         vec![time, share, wakes, sure, cause.name.clone()]
     };
     let shown =
-        [numbers("time"), numbers("of it"), numbers("wakes"), numbers("sure"), words("cause")];
+        [numbers("time"), numbers("of it"), numbers(counted), numbers("sure"), words("cause")];
     let briefs: Vec<Vec<String>> = causes.iter().map(brief).collect();
     let row = |cause: &BlamedCause| {
         let [time, share, wakes, sure] = figures(cause);
@@ -390,7 +425,7 @@ fn table(causes: &[BlamedCause]) -> Block {
         ]
     };
     let order = (0..causes.len()).collect();
-    Table::new(CAUSES, heads, causes.iter().map(row).collect())
+    Table::new(list.title(), heads, causes.iter().map(row).collect())
         .brief(Frame::Fitted(order), shown, briefs)
         .into()
 }
@@ -415,28 +450,36 @@ fn mattering(causes: &[BlamedCause], most: usize) -> Vec<&BlamedCause> {
     found.filter(|(at, cause)| *at < most || cause.is_of_latest).map(|(_, cause)| cause).collect()
 }
 
-/// The causes that matter, each with its figures and what shows it, and what helps against them.
-fn caused(causes: &[BlamedCause], most: usize) -> Vec<Block> {
-    let mut blocks = listed(CAUSES, causes, most);
-    blocks.extend(helps(&mattering(causes, most)));
+/// The causes that matter, each with its figures and what shows it, and what helps against them;
+/// nothing where none is known.
+fn caused(late: &[BlamedCause], passed: &[BlamedCause], most: usize) -> Vec<Block> {
+    let (mut blocks, mut matter) = (Vec::new(), Vec::new());
+    for (list, causes) in [(CauseList::Late, late), (CauseList::Passed, passed)] {
+        if causes.iter().any(BlamedCause::is_known) {
+            blocks.extend(listed(list, causes, most));
+            matter.extend(mattering(causes, most));
+        }
+    }
+    blocks.extend(helps(&matter));
     blocks
 }
 
-/// The causes that matter under this title, each with its figures and what shows it.
-fn listed(title: &str, causes: &[BlamedCause], most: usize) -> Vec<Block> {
+/// The causes of a list that matter, each with its figures and what shows it.
+fn listed(list: CauseList, causes: &[BlamedCause], most: usize) -> Vec<Block> {
     let matter = mattering(causes, most);
-    let label = |[time, share, wakes, sure]: [&str; 4]| {
-        format!("{time:>8}  {share:>6}  {wakes:>5}  {sure:>6}")
+    let label = |[time, share, counted, sure]: [&str; 4]| {
+        format!("{time:>8}  {share:>6}  {counted:>6}  {sure:>6}")
     };
-    let head = Item::new(label(["time", "of it", "wakes", "sure"]), "cause, and what shows it");
+    let head =
+        Item::new(label(["time", "of it", list.counted(), "sure"]), "cause, and what shows it");
     let item = |cause: &&BlamedCause| {
         let figures = figures(cause);
         let text = format!("{}: {}", cause.name, cause.evidence.trim());
         Item::new(label(figures.each_ref().map(String::as_str)), text)
     };
     let items = std::iter::once(head).chain(matter.iter().map(item)).collect();
-    let list = Items::new(ItemsKind::Plain, items).spaced(0, 2);
-    let mut blocks = vec![Block::Heading(title.to_owned()), list.into()];
+    let items = Items::new(ItemsKind::Plain, items).spaced(0, 2);
+    let mut blocks = vec![Block::Heading(list.title().to_owned()), items.into()];
     let rest = causes.len() - matter.len();
     if rest > 0 {
         let shown: f64 = matter.iter().map(|cause| cause.share_of_time).sum();
@@ -462,7 +505,10 @@ fn helps(causes: &[&BlamedCause]) -> Vec<Block> {
         return Vec::new();
     }
     let item = |(advice, helped): (&str, Vec<&BlamedCause>)| {
-        let names: Vec<&str> = helped.iter().map(|cause| cause.name.as_str()).collect();
+        // One that made wakes late may have let releases pass too.
+        let mut names: Vec<&str> = helped.iter().map(|cause| cause.name.as_str()).collect();
+        let mut known = BTreeSet::new();
+        names.retain(|name| known.insert(*name));
         let rule = helped.iter().find_map(|cause| cause.tune_rule.as_ref());
         let rule = rule.map_or_else(String::new, |rule| format!(" (tune: {rule})"));
         Item::new("-", format!("{}: {advice}{rule}", names.join("; ")))
@@ -733,7 +779,7 @@ mod tests {
         let long = "cargo (nice 0, more than 64 threads of 12 processes) was not preempted in \
                     asm_exc_page_fault";
         let causes = [cause(long, 0.7, "Isolate it."), cause("host took the CPU", 0.2, "Wait.")];
-        let page = shown(&caused(&causes, 6));
+        let page = shown(&caused(&causes, &[], 6));
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         let head =
             page.lines().find(|line| line.contains("sure")).unwrap_or_else(|| panic!("{page}"));
@@ -754,12 +800,26 @@ mod tests {
         let mut causes: Vec<BlamedCause> =
             (0..9).map(|number| cause(&format!("cause {number}"), 0.1, "Wait.")).collect();
         causes.push(BlamedCause { is_of_latest: true, ..cause("the latest", 0.001, "Look.") });
-        let page = shown(&caused(&causes, 3));
+        let page = shown(&caused(&causes, &[], 3));
         // It stands beside larger ones, not in the place of one.
         assert!(page.contains("cause 2:") && !page.contains("cause 3:"), "{page}");
         assert!(page.contains("the latest:") && page.contains("Look."), "{page}");
         let more = page.lines().find(|line| line.contains("more causes:")).unwrap_or_default();
         assert!(more.contains("6 more causes: 70 % of the time"), "{page}");
+    }
+
+    #[test]
+    fn what_let_releases_pass_is_a_list_of_its_own_and_its_advice_is_given_once() {
+        let late = [cause("a", 0.9, "Isolate it.")];
+        let passed = [cause("b", 0.5, "Isolate it."), cause("a", 0.4, "Isolate it.")];
+        let page = shown(&caused(&late, &passed, 6));
+        assert!(page.contains("What let releases pass") && page.contains(" cycles "), "{page}");
+        assert!(page.ends_with("\n  - a; b: Isolate it. (tune: isolation.isolcpus)\n"), "{page}");
+        assert!(!shown(&caused(&late, &[], 6)).contains("releases pass"));
+        let alone = Blamed { busy_causes: passed.to_vec(), ..blamed(0) };
+        let alone = shown(&brief(&alone, 3));
+        assert!(alone.contains("What let releases pass") && alone.contains("b: "), "{alone}");
+        assert!(!alone.contains("Causes of late wakes"), "{alone}");
     }
 
     /// A result with so many causes, as long as names and evidence are.
@@ -798,11 +858,13 @@ mod tests {
             sentence: String::new(),
             wanted: None,
             causes: causes.clone(),
+            busy_causes: Vec::new(),
         };
         Blamed {
             sentence: "81 % of the 12.4 ms lost: ".to_owned() + &"some cause or other; ".repeat(20),
             duration_ns: 5_000_000_000,
             causes,
+            busy_causes: Vec::new(),
             runs: vec![run],
             more_runs: 0,
             worst: Vec::new(),

@@ -20,7 +20,9 @@ pub(crate) fn account(wake: &Wake, kernel: Kernel<'_>) -> Vec<WakePart> {
     let begin = wake.begin.as_ref().map(|begin| begin.parts(wake.is_unthrottled));
     let mut parts = begin.unwrap_or_default();
     // What it worked was judged before its next release was known.
-    let is_own = |rule| matches!(rule, RuleId::Own | RuleId::OwnGap | RuleId::OwnStall);
+    let is_own = |rule| {
+        matches!(rule, RuleId::Own | RuleId::OwnGap | RuleId::SleepCallGap | RuleId::OwnStall)
+    };
     for part in parts.iter_mut().filter(|part| is_own(part.rule)) {
         if let Some(kind) = wake.followed(part.to_ns) {
             (part.cause, part.rule) = (LateCause::Follows { kind }, RuleId::Follows);

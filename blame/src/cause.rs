@@ -703,6 +703,8 @@ pub enum RuleId {
     OwnStall,
     /// It ran, has nothing to do in its cycles, and no event came.
     OwnGap,
+    /// It was in a call that only sleeps, ran there for longer than that takes, and no event came.
+    SleepCallGap,
 }
 
 impl RuleId {
@@ -765,6 +767,7 @@ impl RuleId {
             Self::CountedInterrupts => "counted-interrupts",
             Self::OwnStall => "own-stall",
             Self::OwnGap => "own-gap",
+            Self::SleepCallGap => "sleep-call-gap",
         }
     }
 }

@@ -209,6 +209,15 @@ impl Selection {
         let bucket = bucket(lateness_ns, COARSE);
         (Self::Beyond(bucket), upper_ns(bucket, COARSE))
     }
+
+    /// The same, rounded down, so that each above that lateness is among them; of less than 1 ns
+    /// rounded up.
+    pub(crate) fn down_to(lateness_ns: u64) -> (Self, u64) {
+        let bucket = bucket(lateness_ns, COARSE);
+        let is_end = upper_ns(bucket, COARSE) == lateness_ns;
+        let bucket = if is_end { bucket } else { bucket.saturating_sub(1) };
+        (Self::Beyond(bucket), upper_ns(bucket, COARSE))
+    }
 }
 
 /// The late part of a ledger.

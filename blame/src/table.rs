@@ -423,6 +423,9 @@ fn evidence(
         CauseKind::NoEvent if booked.rule == RuleId::OwnGap => {
             format!("it ran, has nothing to do in its cycles, and no event came, in {touched}")
         }
+        CauseKind::NoEvent if booked.rule == RuleId::SleepCallGap => {
+            format!("it was in a call that only sleeps, and no event came, in {touched}")
+        }
         CauseKind::HostOrFirmware
         | CauseKind::NoEvent
         | CauseKind::HostOrInterruptsOff

@@ -850,7 +850,7 @@ impl Thread {
 
     /// Its wakes that are late in the end, and the lateness beyond which they are, ns. A margin,
     /// which it spins away, is added; an end that is not the absolute threshold itself is rounded
-    /// up, by at most 6.3 %.
+    /// up, by at most 6.3 %, and its period down.
     pub(crate) fn late_beyond(&self, config: &BlameConfig) -> (Selection, u64) {
         let recalled = config.recall.as_ref().and_then(|recall| recall.thread(self.task.tid));
         if let Some(recalled) = recalled {
@@ -870,7 +870,12 @@ impl Thread {
                 let quantile = self.ledger.quantile(share);
                 let is_known = quantile.least_ns() > 0;
                 let quantile_ns = if is_known { quantile.least_ns() } else { quantile.most_ns() };
-                Selection::beyond(quantile_ns.min(self.late_at_most_ns()).max(margin_ns))
+                let most_ns = self.late_at_most_ns();
+                let threshold_ns = quantile_ns.min(most_ns).max(margin_ns);
+                match threshold_ns == most_ns && most_ns < quantile_ns {
+                    true => Selection::down_to(most_ns),
+                    false => Selection::beyond(threshold_ns),
+                }
             }
         }
     }

@@ -23,6 +23,10 @@ pub(crate) fn account(wake: &Wake, kernel: Kernel<'_>) -> Vec<WakePart> {
     let is_own = |rule| {
         matches!(rule, RuleId::Own | RuleId::OwnGap | RuleId::SleepCallGap | RuleId::OwnStall)
     };
+    let armed_ns = wake.activation.armed_ns.unwrap_or(0);
+    for part in parts.iter_mut().filter(|part| part.to_ns <= armed_ns) {
+        *part = part.before_its_wait();
+    }
     for part in parts.iter_mut().filter(|part| is_own(part.rule)) {
         if let Some(kind) = wake.followed(part.to_ns) {
             (part.cause, part.rule) = (LateCause::Follows { kind }, RuleId::Follows);

@@ -55,6 +55,17 @@ impl WakePart {
             && (self.is_inferred, self.is_sum) == (next.is_inferred, next.is_sum)
     }
 
+    /// The same of a thread that does not wait for a release yet: where it runs, what would be a
+    /// switch on the way to its wake is a short stretch of its work.
+    pub(crate) fn before_its_wait(self) -> Self {
+        match (self.rule, self.phase, self.activity) {
+            (RuleId::Switch, WakePhase::Running, Activity::Task { mode, .. }) => {
+                Self { cause: LateCause::own(mode), rule: RuleId::Own, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Its length, ns.
     #[must_use]
     pub const fn length_ns(&self) -> u64 {

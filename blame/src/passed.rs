@@ -4,11 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::account::account;
-use crate::cause::{LateCause, RuleId};
+use crate::cause::LateCause;
 use crate::part::WakePart;
-use crate::past::WakePhase;
 use crate::rules::Kernel;
-use crate::timeline::Activity;
 use crate::wake::Wake;
 
 /// Releases of a thread that passed while it still waited for its CPU after an earlier one, or
@@ -70,14 +68,8 @@ impl PassedCycle {
     pub(crate) fn new(mut cycle: Wake, next_ns: u64, kernel: Kernel<'_>) -> Option<Self> {
         // What is not recorded of it is a part of its own.
         cycle.activation.is_whole = true;
-        let mut parts = account(&cycle, kernel);
-        // What would be a switch on the way to a wake is a short stretch of work here.
-        let is_switch = |part: &&mut WakePart| part.rule == RuleId::Switch;
-        for part in parts.iter_mut().filter(is_switch) {
-            if let (WakePhase::Running, Activity::Task { mode, .. }) = (part.phase, part.activity) {
-                (part.cause, part.rule) = (LateCause::own(mode), RuleId::Own);
-            }
-        }
+        let parts: Vec<WakePart> =
+            account(&cycle, kernel).into_iter().map(WakePart::before_its_wait).collect();
         let first_ns = parts.first()?.from_ns;
         let passed_ns = next_ns.max(first_ns);
         let over_ns = cycle.run.at_ns.checked_sub(passed_ns).filter(|&over_ns| over_ns > 0)?;

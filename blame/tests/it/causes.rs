@@ -808,6 +808,28 @@ fn its_own_work_past_the_release() {
 }
 
 #[test]
+fn its_work_in_short_stretches_is_no_normal_path_also_where_its_memory_is_short() {
+    for pieces in [64, 2_048] {
+        let mut config = config();
+        config.bounds.pieces = pieces;
+        let outcome = disturbed_on(config, |scenario| {
+            overrun(scenario, |scenario, _, to| {
+                for number in (1..=48).rev() {
+                    let from = to - number * 6 * US;
+                    scenario.switch(from, 0, 0, hog()).switch(from + 4 * US, 0, 1, servo());
+                }
+            });
+        });
+        let time_us = |kind: CauseKind| {
+            let rows = outcome.table.rows.iter().filter(|row| row.cause.kind() == kind);
+            rows.map(|row| row.time_ns).sum::<u64>() / 12 / US
+        };
+        let found = [CauseKind::OwnCode, CauseKind::HigherPriority].map(time_us);
+        assert_eq!(found, [108, 192], "{pieces}: {}", outcome.table.sentence);
+    }
+}
+
+#[test]
 fn a_thread_without_work_that_runs_past_its_release_may_have_stood_still() {
     let config = BlameConfig { workless: vec![servo().tid], ..config() };
     let outcome = disturbed_on(config, |scenario| overrun(scenario, |_, _, _| {}));

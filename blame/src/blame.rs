@@ -550,15 +550,30 @@ impl Blame {
         let begin = self.take_begin(place, activation, run);
         self.threads[place].set_waited(begin.clone());
         let hole = self.known_cpu(run.cpu).and_then(|cpu| cpu.hole);
-        let may_be_earlier = hole.is_some_and(|hole| (hole.tid, hole.to_ns) == (tid, run.at_ns));
-        let answer = Answer { activation, run, begin, cycle };
-        match may_be_earlier {
-            true => self.threads[place].set_answer(answer),
-            false => self.judge(place, answer),
+        let answer = Answer {
+            activation,
+            run,
+            begin,
+            cycle,
+            awaits_cpu_time: hole.is_some_and(|hole| (hole.tid, hole.to_ns) == (tid, run.at_ns)),
+            awaits_own_code: !run.is_waiting && self.threads[place].shows_calls(),
+        };
+        match answer.is_settled() {
+            true => self.judge(place, answer),
+            false => self.threads[place].set_answer(answer),
         }
     }
 
-    /// Judges the last answer of a thread, where that still waits for its CPU time.
+    /// A thread does what only its own code does: it has answered its release.
+    fn run_own_code(&mut self, tid: Tid) {
+        if let Some(place) = self.threads.place(tid)
+            && let Some(answer) = self.threads[place].run_own_code()
+        {
+            self.judge(place, answer);
+        }
+    }
+
+    /// Judges the last answer of a thread, where that was not yet.
     fn conclude(&mut self, place: usize) {
         if let Some(answer) = self.threads[place].take_answer() {
             self.judge(place, answer);
@@ -601,13 +616,16 @@ impl Blame {
                 true => answer.not_before(began_ns),
                 false => answer.chosen_at(began_ns),
             };
-            self.judge(place, answer);
+            match answer.is_settled() {
+                true => self.judge(place, answer),
+                false => self.threads[place].set_answer(answer),
+            }
         }
     }
 
     /// Cuts a wait out, up to the run that answered it, and judges it.
     fn judge(&mut self, place: usize, answer: Answer) {
-        let Answer { activation, run, begin, cycle } = answer;
+        let Answer { activation, run, begin, cycle, .. } = answer;
         if begin.is_some() {
             self.threads[place].count_condensed();
         }
@@ -932,8 +950,11 @@ impl Blame {
     /// A followed thread enters or leaves a fault or a system call.
     fn set_mode(&mut self, event: &TraceEvent) {
         let Some(place) = self.threads.place(event.tid) else { return };
+        if matches!(event.kind, TraceKind::SyscallEntry { .. } | TraceKind::PageFaultEntry) {
+            self.run_own_code(event.tid);
+        }
         let thread = &mut self.threads[place];
-        thread.change_mode(&event.kind);
+        thread.change_mode(event);
         let mode = thread.mode();
         if let Some(cpu) = self.known_cpu_mut(event.cpu) {
             cpu.timeline.set_mode(mode);
@@ -987,7 +1008,7 @@ impl Blame {
             // The kernel also says so of a timer that is about to expire: it stays in the table.
             TraceKind::TimerCancel { timer } => {
                 if let Some(place) = place {
-                    self.threads[place].cancel(timer);
+                    self.threads[place].cancel(timer, event.context.is_interrupt());
                 }
                 return;
             }
@@ -1001,6 +1022,9 @@ impl Blame {
             let is_servers = self.config.symbols.is_fair_server_timer(function, armer);
             is_task && self.wakes(function) && !is_servers
         });
+        if own.is_some() {
+            self.run_own_code(event.tid);
+        }
         let again_ns = own.and_then(|place| self.threads[place].armed_ns(function, expires_ns));
         let arm = Arm {
             timer,
@@ -1045,6 +1069,16 @@ impl Blame {
             let target = self.threads[place].last_cpu();
             self.release(place, now, expiry);
             self.make_ready(place, target, now);
+        }
+        if self.config.symbols.may_end_sleep(function)
+            && let Some(arm) = arm
+            && let Some(place) = self.threads.place(arm.armer.tid)
+            && self.threads[place].is_released_awake(&arm)
+        {
+            self.release(place, now, expiry);
+            if let ThreadState::Running(cpu) = self.threads[place].state() {
+                self.complete(place, Run::new(Moment { cpu, ..now }, self.threads[place].task));
+            }
         }
     }
 
@@ -1227,7 +1261,6 @@ impl Blame {
     /// A thread stops to run.
     fn leave(&mut self, now: Moment, previous: TaskName, previous_state: u64) {
         let Some(place) = self.threads.follow(previous, now.at_ns, &self.config) else { return };
-        self.conclude(place);
         self.settle(place, now.at_ns, None);
         // The bits of task_state_to_char (sched.h): X 0x10, Z 0x20, D 2.
         let state = match previous_state {
@@ -1237,6 +1270,10 @@ impl Blame {
             bits if bits & 0x2 != 0 => ThreadState::Blocked,
             _ => ThreadState::Sleeping,
         };
+        let last_ipi_ns = self.known_cpu(now.cpu).map_or(0, |cpu| cpu.timeline.last_ipi_ns());
+        if !self.threads[place].reopens(now.at_ns, state, last_ipi_ns) {
+            self.conclude(place);
+        }
         if matches!(state, ThreadState::Sleeping | ThreadState::Blocked) {
             self.end_cycle(place, now);
         }

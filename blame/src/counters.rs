@@ -137,6 +137,11 @@ impl WorkCounts {
         self.sum = self.sum.zip(turn).map(|(sum, turn)| sum.and(turn));
     }
 
+    /// The cycle before goes on: it has these counts, and its thread ran no code of its own since.
+    pub(crate) const fn go_on(&mut self, cycle: Option<CountedStretch>) {
+        self.sum = cycle;
+    }
+
     /// It answers a release, and the next cycle begins: returns the counts of the one before.
     pub(crate) fn next_cycle(&mut self) -> Option<CountedStretch> {
         let zero = Some(0);

@@ -91,20 +91,30 @@ pub(crate) struct Answer {
     pub(crate) begin: Option<WakeBegin>,
     /// The counts of the cycle before.
     pub(crate) cycle: Option<CountedStretch>,
+    /// True where CPU time that is booked later may show when the run began.
+    pub(crate) awaits_cpu_time: bool,
+    /// True where its thread may still be on its way to its own code.
+    pub(crate) awaits_own_code: bool,
 }
 
 impl Answer {
+    /// Returns true where nothing more is to come that says when its thread ran.
+    pub(crate) const fn is_settled(&self) -> bool {
+        !self.awaits_cpu_time && !self.awaits_own_code
+    }
+
     /// The same, whose run began no earlier than at `began_ns`.
     pub(crate) fn not_before(self, began_ns: u64) -> Self {
         let from_ns = began_ns.clamp(self.run.from_ns, self.run.at_ns);
-        Self { run: Run { from_ns, ..self.run }, ..self }
+        Self { run: Run { from_ns, ..self.run }, awaits_cpu_time: false, ..self }
     }
 
     /// The same, whose run began by its CPU time at `began_ns`.
     pub(crate) fn chosen_at(self, began_ns: u64) -> Self {
         let activation = Activation { is_whole: true, ..self.activation };
         let waited_ns = self.begin.as_ref().map_or(0, WakeBegin::to_ns);
-        Self { activation, run: self.run.chosen_at(began_ns.max(waited_ns)), ..self }
+        let run = self.run.chosen_at(began_ns.max(waited_ns));
+        Self { activation, run, awaits_cpu_time: false, ..self }
     }
 }
 

@@ -807,6 +807,119 @@ fn its_own_work_past_the_release() {
     assert_eq!(row.time_ns, 12 * 300 * US);
 }
 
+/// A signal stops it, or a thread above takes its CPU, on its way out of the call that it slept in,
+/// or later.
+#[test]
+fn a_release_is_answered_in_its_own_code_and_not_before() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Way {
+        WithinTheCall,
+        BehindIt,
+        InItsCode,
+        InterruptedInItsCode,
+    }
+    let left = |way: Way, state: u64| {
+        let outcome = disturbed(|scenario| {
+            let last = scenario.events.last().map_or(0, |event| event.at_ns);
+            scenario.event(last + US, 0, TraceKind::SyscallEntry { number: 230 });
+            let release = scenario.sleep(idle());
+            scenario.fire(release + 5 * US).start(release + 6 * US);
+            let at = release + 14 * US;
+            scenario.resched[0] = state == 0 && way == Way::BehindIt;
+            if way != Way::WithinTheCall {
+                scenario.event(at + 2 * US, 0, TraceKind::SyscallExit { number: 230 });
+            }
+            scenario.resched[0] = false;
+            match way {
+                Way::InItsCode => {
+                    scenario.event(at + 3 * US, 0, TraceKind::SyscallEntry { number: 1 });
+                    scenario.event(at + 4 * US, 0, TraceKind::SyscallExit { number: 1 });
+                }
+                Way::InterruptedInItsCode => {
+                    let entry = TraceKind::VectorEntry(Vector::Reschedule);
+                    scenario.event(at + 4 * US, 0, entry);
+                    scenario.event(at + 5 * US, 0, TraceKind::VectorExit(Vector::Reschedule));
+                }
+                Way::WithinTheCall | Way::BehindIt => {}
+            }
+            let next = if state == 0 { hog() } else { idle() };
+            scenario.switch(at + 6 * US, 0, state, next);
+            if state != 0 {
+                scenario.wake(at + 3 * MS, 1, servo(), 0);
+            }
+            scenario.switch(at + 3 * MS + 5 * US, 0, 1, servo());
+            if way == Way::WithinTheCall {
+                scenario.event(at + 3 * MS + 6 * US, 0, TraceKind::SyscallExit { number: 230 });
+            }
+            scenario.release += 2 * PERIOD;
+        });
+        let is_its = |row: &&CauseRow| {
+            matches!(row.cause.kind(), CauseKind::Stopped | CauseKind::HigherPriority)
+        };
+        let wakes: u64 = outcome.table.rows.iter().filter(is_its).map(|row| row.wakes).sum();
+        assert_eq!(outcome.table.wakes, 64, "{}", outcome.table.sentence);
+        (wakes, outcome.table.worst.least_ns() > 3 * MS)
+    };
+    for (state, way, is_late) in [
+        (0, Way::WithinTheCall, true),
+        (4, Way::WithinTheCall, true),
+        (0, Way::BehindIt, true),
+        (4, Way::BehindIt, true),
+        (0, Way::InItsCode, false),
+        (4, Way::InItsCode, false),
+        (0, Way::InterruptedInItsCode, false),
+        (4, Way::InterruptedInItsCode, false),
+    ] {
+        let expected = if is_late { (12, true) } else { (0, false) };
+        assert_eq!(left(way, state), expected, "state {state}, way {}", way as u8);
+    }
+}
+
+/// A signal that stops it comes just before its release and wakes it: its sleep ends by its timer
+/// all the same.
+#[test]
+fn a_sleep_that_a_signal_interrupts_at_the_release_is_late_by_the_stop() {
+    let stopped = |runs_before_us: u64, stops: bool| {
+        let outcome = disturbed(|scenario| {
+            let last = scenario.events.last().map_or(0, |event| event.at_ns);
+            scenario.event(last + US, 0, TraceKind::SyscallEntry { number: 230 });
+            let before = if runs_before_us > 20 { cat() } else { idle() };
+            let release = scenario.sleep(before);
+            scenario.wake(release - 20 * US, 1, servo(), 0);
+            let run = release + 20 * US - runs_before_us * US;
+            let expiry = release + 10 * US;
+            let expire = |scenario: &mut Scenario| {
+                scenario.timer_entry(expiry, 0);
+                scenario.expire(expiry + US, 0, TIMER, WAKEUP).timer_exit(expiry + 3 * US, 0);
+            };
+            match run < expiry {
+                true => expire(scenario.switch(run, 0, 0, servo())),
+                false => {
+                    expire(scenario);
+                    scenario.switch(run, 0, 0, servo());
+                }
+            }
+            scenario.event(release + 30 * US, 0, TraceKind::SyscallExit { number: 230 });
+            if stops {
+                scenario.switch(release + 36 * US, 0, 4, idle());
+                scenario.wake(release + 3 * MS, 1, servo(), 0);
+                scenario.switch(release + 3 * MS + 5 * US, 0, 0, servo());
+                scenario.release += 2 * PERIOD;
+            }
+        });
+        assert_eq!(outcome.table.wakes, 64, "{}", outcome.table.sentence);
+        let is_its = |row: &&CauseRow| row.cause.kind() == CauseKind::Stopped;
+        let row = outcome.table.rows.iter().find(is_its);
+        (outcome.table.late, row.map(|row| row.time_ns / 12 / US))
+    };
+    // The timer expires while it runs in its sleep, and while it waits for its CPU.
+    for runs_before_us in [25, 0] {
+        assert_eq!(stopped(runs_before_us, false), (0, None), "{runs_before_us}");
+        let (late, stopped_us) = stopped(runs_before_us, true);
+        assert_eq!((late, stopped_us), (12, Some(2_964)), "{runs_before_us}");
+    }
+}
+
 #[test]
 fn its_work_in_short_stretches_is_no_normal_path_also_where_its_memory_is_short() {
     for pieces in [64, 2_048] {

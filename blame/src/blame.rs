@@ -386,8 +386,12 @@ impl Blame {
         if current.is_some_and(|task| task.tid == event.tid) {
             let is_running =
                 |place: &usize| self.threads[*place].state() == ThreadState::Running(now.cpu);
-            if let Some(place) = place.filter(|place| !is_running(place)) {
-                self.seen_running(place, from_ns, now);
+            match place {
+                Some(place) if !is_running(&place) => self.seen_running(place, from_ns, now),
+                Some(place) if self.threads[place].has_long_answered(now.at_ns) => {
+                    self.run_own_code(event.tid);
+                }
+                _ => {}
             }
             return;
         }

@@ -83,6 +83,8 @@ struct CallEnd {
 /// A signal that is there when its call ends stops a thread within this, ns (11 to 21 µs; measured,
 /// Linux 6.18, recorded); one that comes later interrupts its CPU.
 const CALL_END_NS: u64 = 30_000;
+/// A thread that runs for so long has left the call that it slept in, ns.
+const OWN_CODE_NS: u64 = 1_000_000;
 
 /// A timer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -554,6 +556,13 @@ impl Thread {
     /// Its last answer that is not judged yet; once.
     pub(crate) const fn take_answer(&mut self) -> Option<Answer> {
         self.answer.take()
+    }
+
+    /// Returns true where its last answer is so long ago that it has come to its own code, although
+    /// it did nothing since that shows this.
+    pub(crate) fn has_long_answered(&self, at_ns: u64) -> bool {
+        let answered_ns = self.answer.as_ref().map(|answer| answer.run.at_ns);
+        answered_ns.is_some_and(|answered_ns| at_ns.saturating_sub(answered_ns) >= OWN_CODE_NS)
     }
 
     /// It does what only its own code does. Returns its last answer where nothing more shows when

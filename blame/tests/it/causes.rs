@@ -1,5 +1,6 @@
 //! Each cause, and both sides of each rule's threshold.
 
+use punctual_blame::blame::Blame;
 use punctual_blame::calls::CallNumbers;
 use punctual_blame::cause::{CauseKind, LateCause, RuleId};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
@@ -873,6 +874,28 @@ fn a_release_is_answered_in_its_own_code_and_not_before() {
         let expected = if is_late { (12, true) } else { (0, false) };
         assert_eq!(left(way, state), expected, "state {state}, way {}", way as u8);
     }
+}
+
+#[test]
+fn a_thread_that_computes_on_is_judged_long_before_it_calls_the_kernel_again() {
+    let mut scenario = Scenario::new();
+    scenario.normal();
+    scenario.event(scenario.release - PERIOD + MS, 0, TraceKind::SyscallEntry { number: 230 });
+    let release = scenario.sleep(idle());
+    scenario.fire(release + 5 * US).start(release + 6 * US);
+    scenario.event(release + 20 * US, 0, TraceKind::SyscallExit { number: 230 });
+    for tick in 1..10 {
+        scenario.timer_entry(release + tick * 400 * US, 0);
+        scenario.timer_exit(release + tick * 400 * US + 2 * US, 0);
+    }
+    let mut blame = Blame::new(config());
+    let mut judged_ns = Vec::new();
+    for event in &scenario.sorted() {
+        blame.push(event);
+        let judged = std::iter::from_fn(|| blame.take_finished());
+        judged_ns.extend(judged.map(|wake| (wake.release_ns, wake.seen_ns)));
+    }
+    assert_eq!(judged_ns.last(), Some(&(release, release + 1_200 * US)));
 }
 
 /// A signal that stops it comes just before its release and wakes it: its sleep ends by its timer

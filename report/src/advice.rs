@@ -162,7 +162,7 @@ fn kept_waiting(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
         "{}{sentence}: give it a priority below the loop's, or keep it off CPU {cpu}",
         of_run(run, runs)
     );
-    Some(Advice { shows_more: true, ..advice("cause", text, Some(&again(run, rows)))? })
+    Some(Advice { shows_more: true, ..advice("cause", text, Some(&again(run, rows, None)))? })
 }
 
 /// The highest priority of SCHED_FIFO and SCHED_RR (sched(7)).
@@ -198,7 +198,7 @@ fn in_the_way(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
         Some(format!("{who} used {share} of CPU {cpu} and {rank}: {remedy}"))
     };
     let (run, text) = runs.iter().find_map(|run| Some((run, seen(run)?)))?;
-    Some(Advice { shows_more: true, ..advice("CPU", text, Some(&again(run, rows)))? })
+    Some(Advice { shows_more: true, ..advice("CPU", text, Some(&again(run, rows, None)))? })
 }
 
 /// "idle: ", where there are several runs; "25 µs, idle: ", where they have several periods.
@@ -243,9 +243,10 @@ fn cause(
     };
     let text = format!("{}{text}", of_run(run, runs));
     let detail = format!("{}{remedy}", format::sentence(sentence.trim_end_matches('.')));
-    let command = plan.map_or_else(|| again(run, rows), Findings::plan);
+    let again = again(run, rows, late.shown());
     // The command that plans a setting does not look at the loop.
-    let look = plan.map(|_| format!(". '{}' looks at that loop alone", again(run, rows)));
+    let look = plan.map(|_| format!(". '{again}' looks at that loop alone"));
+    let command = plan.map_or(again, Findings::plan);
     let unseen = late.unseen().unwrap_or_default();
     let detail = format!("{}{unseen}{}", detail.trim_end_matches('.'), look.unwrap_or_default());
     let first = advice("cause", text, Some(&command))?;
@@ -321,7 +322,12 @@ impl<'a> LateWakes<'a> {
 
     /// The first cause, where there is enough to act on it.
     fn named(&self) -> Option<&'a BlamedCause> {
-        self.first().filter(|_| self.blame.late >= LATE_MIN && !self.was_missed())
+        self.shown().filter(|_| self.blame.late >= LATE_MIN)
+    }
+
+    /// The cause that the words give as that of the late wakes, as far as it is seen so far.
+    fn shown(&self) -> Option<&'a BlamedCause> {
+        self.first().filter(|_| !self.was_missed())
     }
 
     /// A cause by its name, with its share of the time and what else there was.
@@ -376,9 +382,11 @@ impl<'a> LateWakes<'a> {
         let latest = latest.map_or_else(String::new, |latest| {
             format!("; {}: {}", format::ns(Some(latest.worst_ns as f64)), latest.name)
         });
+        let under = latest_under(self.run, Some(cause));
+        let under = under.map_or_else(String::new, |load| format!(", the latest under {load}"));
         let (time, rest) = (of_time(cause, self.blame.late), self.beside(cause));
         let which = format!("{wakes} of {}: {}", self.counted(), cause.name);
-        format!("{which}, worst {worst}{time}{latest}{rest}")
+        format!("{which}, worst {worst}{under}{time}{latest}{rest}")
     }
 
     fn not_again(&self, rows: &[LoadRow]) -> String {
@@ -473,21 +481,29 @@ fn beside(cause: &BlamedCause, run: &Run, late: u64) -> String {
     words.map(|(wakes, words)| format!("; {}{words}", format::count(wakes))).collect()
 }
 
-/// The command that shows a run's late wakes as they passed.
-fn again(run: &Run, rows: &[LoadRow]) -> String {
+/// The command that shows a run's late wakes as they passed: those of `cause`, where one is shown.
+fn again(run: &Run, rows: &[LoadRow], cause: Option<&BlamedCause>) -> String {
     let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     let loads = &run.setup.load;
     // A row of loads that ran at once is called something else.
     let in_turn =
         |row: &&LoadRow| row.period_ns == run.setup.period_ns && loads.contains(&row.load);
     let latest = rows.iter().filter(in_turn).max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    let latest = latest_under(run, cause).or(latest.map(|row| row.load.as_str()));
     let load = match (loads.as_slice(), latest) {
         ([], _) => None,
-        // Of those that took turns, the one under which it was the latest.
-        ([_, _, ..], Some(row)) => Some(row.load.clone()),
+        // Of those that took turns, the one of the cause, or under which the loop was the latest.
+        ([_, _, ..], Some(load)) => Some(load.to_owned()),
         (at_once, _) => Some(at_once.join(",")),
     };
     blame_command(run, load)
+}
+
+/// The load under which the latest wake of this cause passed; `None` where no loads took turns, or
+/// it is not known.
+fn latest_under<'a>(run: &Run, cause: Option<&'a BlamedCause>) -> Option<&'a str> {
+    let under = cause?.latest_under.as_ref()?;
+    run.setup.load.contains(under).then_some(under)
 }
 
 /// The command that looks at the loop of a run alone, beside this load.
@@ -1063,6 +1079,17 @@ mod tests {
         loaded.setup.load = ["cpu", "fork", "disk"].map(str::to_owned).to_vec();
         let rows = [row("cpu", 25_000, 9e5), row("fork", 25_000, 2e6), row("disk", 1_000_000, 9e6)];
         assert_eq!(command(&loaded, &rows), format!("{look} fork"));
+        // The cause that is named was seen under another: the words have that, and the command.
+        loaded.causes[0].latest_under = Some("cpu".to_owned());
+        assert_eq!(command(&loaded, &rows), format!("{look} cpu"));
+        let words = LateWakes::of(&loaded).expect("recorded").words(&[], &rows);
+        assert!(words.ends_with("µs, the latest under cpu"), "{words}");
+        // One that did not come again is looked for where it was.
+        let mut missed = loaded.clone();
+        missed.blame.as_mut().expect("blamed").behind_ns = Some(1_000_000_000);
+        missed.outcome.lateness_ns.max = Some(2e9);
+        assert_eq!(command(&missed, &rows), format!("{look} fork"));
+        loaded.causes[0].latest_under = None;
         // The command has those at once that ran at once.
         for rows in [&[][..], &[row("all loads", 25_000, 9e5)]] {
             assert_eq!(command(&loaded, rows), format!("{look} cpu,fork,disk"));

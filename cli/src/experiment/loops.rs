@@ -702,7 +702,7 @@ impl Maker<'_> {
         let (Some(causes), Some(&first)) = (&self.outcome.causes, conditions.first()) else {
             return run;
         };
-        let Some(blamed) = causes.run(number, first) else { return run };
+        let Some(blamed) = causes.run(plan, number, first) else { return run };
         let stream = &plan.streams[number];
         let are_cycles = conditions.iter().all(|&c| LoopCauses::are_cycles(plan.wait(stream, c)));
         let grid = self.outcome.run_grids[plan.run_index(number, first)];

@@ -272,6 +272,11 @@ pub struct BlamedCause {
     /// True where it took most of the latest wake, the normal path left out.
     #[serde(default)]
     pub is_of_latest: bool,
+    /// The condition under which the latest of the wakes passed whose main cause it is, such as the
+    /// load: in a run of several conditions; not there otherwise, and where none of those wakes was
+    /// kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_under: Option<String>,
     /// The confidence in it, in [0, 1]: 0.99 where events on both sides show it, 0.4 where others
     /// fit nearly as well.
     pub confidence: f64,
@@ -652,6 +657,7 @@ impl BlamedCause {
             share_of_time: row.share_of_time,
             worst_ns: row.worst_ns,
             is_of_latest: false,
+            latest_under: None,
             confidence: row.confidence,
             rule: row.rule.word().to_owned(),
             evidence: row.evidence.clone(),
@@ -691,6 +697,23 @@ impl BlamedRun {
             wanted: table.undecided.as_ref().map(|few| few.needed.saturating_sub(few.late)),
             causes: causes(table),
             busy_causes: table.passed.iter().map(BlamedCause::of).collect(),
+        }
+    }
+
+    /// Gives each cause the condition of its latest wake: `condition` returns that in which the
+    /// thread ran at an instant, ns on the events' clock.
+    pub(crate) fn set_latest_under(
+        &mut self,
+        thread: &ThreadOutcome,
+        outcome: &BlameOutcome,
+        condition: impl Fn(u64) -> Option<String>,
+    ) {
+        let tid = thread.figures.task.tid;
+        for (cause, row) in self.causes.iter_mut().zip(&thread.table.rows) {
+            let kept = outcome.worst.iter().chain(&outcome.sample);
+            let own = kept.filter(|wake| wake.task.tid == tid && wake.main == row.group);
+            let latest = own.max_by_key(|wake| wake.lateness_ns());
+            cause.latest_under = latest.and_then(|wake| condition(wake.ran_from_ns));
         }
     }
 }

@@ -442,6 +442,7 @@ impl CoincidenceBook {
                 share_of_time: time_ns as f64 / all_ns.max(1) as f64,
                 worst_ns,
                 is_of_latest: worst_ns == latest_ns,
+                latest_under: None,
                 confidence: suspect.map_or(0.0, |_| CONFIDENCE * (1.0 - chance)),
                 rule: RULE.to_owned(),
                 evidence,

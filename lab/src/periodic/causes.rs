@@ -152,6 +152,8 @@ impl fmt::Display for NotRecorded {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     group: usize,
+    /// The condition of that group whose block it is.
+    condition: usize,
     from_ns: u64,
     /// Not known yet: the end of time.
     to_ns: u64,
@@ -397,7 +399,7 @@ impl LoopRecorder {
         let shortest = plan.streams.iter().map(|stream| stream.period.as_ns()).min().unwrap_or(0);
         let cold_ns = shortest.saturating_mul(u64::from(plan.cold));
         let from_ns = now_ns(ClockId::Monotonic).saturating_add(cold_ns);
-        self.turns().push(Turn { group, from_ns, to_ns: u64::MAX });
+        self.turns().push(Turn { group, condition, from_ns, to_ns: u64::MAX });
     }
 
     /// The block is over.
@@ -462,6 +464,7 @@ impl LoopRecorder {
             recorded_ns: (0..accounts.len()).map(recorded_ns).collect(),
             outcomes: accounts.into_iter().map(Blame::finish).collect(),
             group_of: plan.groups,
+            turns: turns.clone(),
             tids,
         }
     }
@@ -613,6 +616,8 @@ pub struct LoopCauses {
     outcomes: Vec<BlameOutcome>,
     /// By condition.
     group_of: Vec<usize>,
+    /// In the order of time.
+    turns: Vec<Turn>,
     /// By stream.
     tids: Vec<u32>,
 }
@@ -667,10 +672,19 @@ impl LoopCauses {
         self.thread(stream, condition).filter(|_| self.place == RecordedWhere::Within)
     }
 
-    /// The causes of a stream's wakes, under all conditions of the group of this one; not of a wait
-    /// that [`Self::are_cycles`] leaves out.
-    pub fn run(&self, stream: usize, condition: usize) -> Option<BlamedRun> {
-        self.thread(stream, condition).map(|(_, thread)| BlamedRun::of(thread))
+    /// The causes of a stream's wakes, under all conditions of `plan` in the group of this one; not
+    /// of a wait that [`Self::are_cycles`] leaves out. Where these are several, each cause has the
+    /// one of its latest wake.
+    pub fn run(&self, plan: &PeriodicPlan, stream: usize, condition: usize) -> Option<BlamedRun> {
+        let (outcome, thread) = self.thread(stream, condition)?;
+        let mut run = BlamedRun::of(thread);
+        let group = self.group_of.get(condition);
+        if self.group_of.iter().filter(|own| Some(*own) == group).count() > 1 {
+            run.set_latest_under(thread, outcome, |ran_ns| {
+                Some(plan.conditions.get(condition_at(&self.turns, ran_ns)?)?.name.clone())
+            });
+        }
+        Some(run)
     }
 
     /// The latest wakes of a stream behind the measurement, the latest first, at most so many; none
@@ -724,6 +738,11 @@ impl LoopCauses {
     }
 }
 
+/// The condition of the block in which a thread ran at this instant, ns on CLOCK_MONOTONIC.
+fn condition_at(turns: &[Turn], ran_ns: u64) -> Option<usize> {
+    turns.iter().rfind(|turn| turn.from_ns <= ran_ns).map(|turn| turn.condition)
+}
+
 /// A cycle that was late, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedCycle {
@@ -774,15 +793,16 @@ mod tests {
     use std::time::Duration;
 
     use punctual_blame::config::Platform;
+    use punctual_blame::symbols::SymbolMap;
     use punctual_core::sample::Sample;
     use punctual_engine::drain::{SampleFile, Sink};
     use punctual_os::{affinity, process};
     use punctual_testkit::skip;
-    use punctual_trace::event::{ContextFlags, TraceEvent, TraceKind};
+    use punctual_trace::event::{ContextFlags, ShortName, TaskName, TraceEvent, TraceKind, Vector};
 
     use super::super::{Condition, ConditionBlock, Prepared, Stream};
     use super::*;
-    use crate::blame::CulpritOwner;
+    use crate::blame::{BlamedCause, CulpritOwner};
     use crate::experiment::BackgroundLoads;
     use crate::inject::{Injection, InjectionPlan, RunningInjection, Victim};
 
@@ -794,7 +814,7 @@ mod tests {
 
     #[test]
     fn only_what_passes_in_a_turn_counts_and_for_its_group() {
-        let turn = |group, from_ns, to_ns| Turn { group, from_ns, to_ns };
+        let turn = |group, from_ns, to_ns| Turn { group, condition: group, from_ns, to_ns };
         let turns = Arc::new(Mutex::new(vec![turn(0, 10, 20), turn(1, 30, 40)]));
         let groups = (0..2).map(|_| Blame::new(BlameConfig::default())).collect();
         let known = Arc::clone(&turns);
@@ -815,6 +835,112 @@ mod tests {
         known.lock().expect("whole").push(turn(9, 2_000, u64::MAX));
         accounts.take(CaptureItem::Event(&event(3_000)));
         assert_eq!(events(&accounts), [5, 2]);
+    }
+
+    const WAKEUP: u64 = 0x9000;
+
+    /// The loop of thread 7, whose timer expires while this thread above it runs, for so long more.
+    fn kept_by(hog: u32, expires_ns: u64, late_ns: u64) -> Vec<TraceEvent> {
+        let task = |tid: u32| {
+            let name = format!("thread {tid}");
+            let kernel_priority = if tid == 7 { 9 } else { 2 };
+            TaskName { tid, name: ShortName::new(name.as_bytes()), kernel_priority }
+        };
+        let switch = |from: u32, to: u32| TraceKind::Switch {
+            previous: task(from),
+            previous_state: 1,
+            next: task(to),
+        };
+        let (timer, at_ns) = (0xffff_8880_0000_1000, expires_ns.cast_signed());
+        let start = TraceKind::TimerStart {
+            timer,
+            function: WAKEUP,
+            expires_ns: at_ns,
+            soft_expires_ns: at_ns,
+        };
+        let expire = TraceKind::TimerExpireEntry { timer, function: WAKEUP, now_ns: at_ns + 5_000 };
+        let events = [
+            (-900_000, 7, start),
+            (-898_000, 7, switch(7, hog)),
+            (5_000, hog, TraceKind::VectorEntry(Vector::LocalTimer)),
+            (5_500, hog, expire),
+            (6_000, hog, TraceKind::Waking { task: task(7), target_cpu: 0 }),
+            (7_000, hog, TraceKind::VectorExit(Vector::LocalTimer)),
+            (late_ns.cast_signed(), hog, switch(hog, 7)),
+        ];
+        let at = |(after_ns, tid, kind)| {
+            let at_ns = expires_ns.saturating_add_signed(after_ns);
+            TraceEvent { tid, kind, ..event(at_ns) }
+        };
+        events.into_iter().map(at).collect()
+    }
+
+    #[test]
+    fn a_cause_has_the_condition_of_its_latest_wake() {
+        let loaded = loaded(1_000_000, 2, WaitKind::Sleep, 1_000);
+        let (plan, ms) = (loaded.plan, 1_000_000);
+        let turn = |group, condition, from_ns, to_ns| Turn { group, condition, from_ns, to_ns };
+        let turns = [
+            turn(0, 0, 0, 30 * ms),
+            turn(1, 1, 30 * ms, 60 * ms),
+            turn(1, 2, 60 * ms, 90 * ms),
+            turn(1, 1, 90 * ms, 120 * ms),
+        ];
+        let names = SymbolMap::new([(WAKEUP, "hrtimer_wakeup".to_owned())]);
+        let config = BlameConfig {
+            follow: FollowedThreads::Threads(vec![7]),
+            late: LateThreshold::Above(50_000),
+            symbols: names,
+            ..BlameConfig::default()
+        };
+        let mut accounts = TurnAccounts {
+            groups: (0..2).map(|_| Blame::new(config.clone())).collect(),
+            turns: Arc::new(Mutex::new(turns.to_vec())),
+            at: 0,
+            has_begun: false,
+        };
+        // Thread 31 makes the latest wake of all, under c2; that of thread 32 is in the second
+        // block under c1.
+        let hogs = [
+            (31, 10, 300_000),
+            (32, 12, 900_000),
+            (31, 40, 300_000),
+            (32, 50, 200_000),
+            (32, 70, 400_000),
+            (31, 80, 900_000),
+            (31, 100, 200_000),
+            (32, 110, 500_000),
+        ];
+        for (hog, at_ms, late_ns) in hogs {
+            for event in kept_by(hog, at_ms * ms, late_ns) {
+                accounts.take(CaptureItem::Event(&event));
+            }
+        }
+        let causes = LoopCauses {
+            price: None,
+            evidence: None,
+            lacks: None,
+            place: RecordedWhere::Within,
+            recorded_ns: vec![30 * ms, 90 * ms],
+            outcomes: accounts.groups.into_iter().map(Blame::finish).collect(),
+            group_of: vec![0, 1, 1, 3],
+            turns: turns.to_vec(),
+            tids: vec![7],
+        };
+        let under = |condition: usize| -> Vec<_> {
+            let run = causes.run(&plan, 0, condition).expect("recorded");
+            let named = run.causes.into_iter().filter(BlamedCause::is_named);
+            named.map(|cause| (cause.name, cause.latest_under)).collect()
+        };
+        let named = |hog: u32, condition: Option<&str>| {
+            let name = format!("thread {hog} (priority 97, {hog}) ran above");
+            (name, condition.map(str::to_owned))
+        };
+        for condition in [1, 2] {
+            assert_eq!(under(condition), [named(31, Some("c2")), named(32, Some("c1"))]);
+        }
+        // One condition alone is the run's own.
+        assert_eq!(under(0), [named(32, None), named(31, None)]);
     }
 
     const fn wake(release_ns: u64, ran_ns: u64) -> WakeSpan {
@@ -1038,7 +1164,7 @@ mod tests {
         let price = causes.price().expect("measured");
         assert!(price.recorded > 50 && price.unrecorded > 50, "{price:?}");
         assert!(causes.evidence().is_some_and(|evidence| evidence.events > 1_000));
-        let run = causes.run(0, 0).expect("it woke");
+        let run = causes.run(&plan, 0, 0).expect("it woke");
         let is_hog = |name: &str| name.contains(&log.name) && name.contains(&log.tid.to_string());
         let hog = run.causes.iter().find(|cause| is_hog(&cause.name));
         let hog = hog.unwrap_or_else(|| panic!("{}", run.sentence));
@@ -1067,8 +1193,8 @@ mod tests {
         let hogs = cycles.iter().filter(|late| is_hog(&late.cause)).count();
         assert!(hogs >= 5, "{cycles:?}");
         assert!(cycles.iter().all(|late| late.waited_ns <= 5_000_000_000));
-        assert_eq!(causes.run(1, 0), None);
-        assert_eq!(causes.run(0, 1), None);
+        assert_eq!(causes.run(&plan, 1, 0), None);
+        assert_eq!(causes.run(&plan, 0, 1), None);
         assert_eq!(causes.wake_at(0, 0, (1, 2)), None);
     }
 }

@@ -402,6 +402,31 @@ mod tests {
     }
 
     #[test]
+    fn of_groups_of_version_1_the_balanced_cpus_are_kept_and_no_names() {
+        let top = "/sys/fs/cgroup/cpuset";
+        let mounts = "9 8 0:7 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let tree = testing::Tree::of(&[
+            ("/proc/self/cgroup", "3:cpuset:/\n"),
+            ("/proc/self/mountinfo", mounts),
+            (&format!("{top}/cgroup.sane_behavior"), "0\n"),
+            (&format!("{top}/cpuset.sched_load_balance"), "0\n"),
+            (&format!("{top}/cpuset.effective_cpus"), "0-3\n"),
+            (&format!("{top}/moonbase/cpuset.sched_load_balance"), "0\n"),
+            (&format!("{top}/moonbase/cpuset.effective_cpus"), "0-2\n"),
+            (&format!("{top}/moonbase/b/cpuset.sched_load_balance"), "1\n"),
+            (&format!("{top}/moonbase/b/cpuset.effective_cpus"), "0-1\n"),
+        ]);
+        let out = testing::Tree::new();
+        let done = captured(tree.root(), &out, &Scrub::new());
+        let mut found = String::new();
+        everything_below(out.path(), &mut found);
+        assert!(!found.contains("moonbase"), "{found}");
+        let isolated = MachineFacts::collect(&out.root()).isolation.cpuset_isolated_cpus;
+        assert_eq!(isolated, done.facts.isolation.cpuset_isolated_cpus);
+        assert_eq!(isolated.value().unwrap().to_string(), "2-3");
+    }
+
+    #[test]
     fn this_machine_survives_the_round_trip() {
         let out = testing::Tree::new();
         let done = captured(Root::live(), &out, &Scrub::of(&Root::live()));

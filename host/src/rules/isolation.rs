@@ -20,8 +20,10 @@ pub(super) const RULES: &[Rule] = &[
               gives them back.",
         cost: "Other tasks have fewer CPUs. It stops neither the tick nor interrupts.",
         verified: "the kernel's list cpuset.cpus.isolated, before Linux 6.8 cpuset.cpus.partition \
-                   of each partition",
-        source: "Linux, admin-guide/cgroup-v2; admin-guide/cpu-isolation",
+                   of each partition; with cgroups of version 1 cpuset.sched_load_balance of each \
+                   group",
+        source: "Linux, admin-guide/cgroup-v2; admin-guide/cgroup-v1/cpusets; \
+                 admin-guide/cpu-isolation",
         ..rule("isolation.partition", "cpuset.cpus.partition", 8, Judge::One(partition))
     },
     Rule {

@@ -149,18 +149,20 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         if self.releases.period().as_span() > LOOK {
             self.approach(release, stop.flag());
         }
-        let Some(wake) = self.wait.until(&mut self.clock, release, stop.flag()) else {
-            // The release was still to come, or the wait would have returned it.
-            let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
-            return Err(self.ended(Ended::Stopped, at));
-        };
+        let wake = self.wait.until(&mut self.clock, release, stop.flag());
         if stop.flag().load(Ordering::Relaxed) {
             let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
             if at < release {
-                // It was slept for when the stop was requested.
+                // It was waited for when the stop was requested.
                 return Err(self.ended(Ended::Stopped, at));
             }
         }
+        // A wait that lost its CPU between its stamp and its look at the flag has found the stop
+        // first, and the release has passed all the same.
+        let wake = match wake {
+            Some(wake) => wake,
+            None => self.clock.wake().max(release),
+        };
         let mut following = n + 1;
         let mut next = self.releases.release(following);
         if wake >= next {
@@ -463,6 +465,31 @@ mod tests {
         assert_eq!(next(&mut gate), (6, 1_600, 0, 1));
         assert!(gate.postpone(by));
         assert_eq!(next(&mut gate), (7, 1_730, 0, 0));
+    }
+
+    /// A wait that loses its CPU before it looks at the flag, and is stopped meanwhile.
+    struct Starved<'t>(&'t Cell<u64>, &'t StopFlag);
+
+    impl Wait for Starved<'_> {
+        fn until<C: Clock>(
+            &mut self,
+            _: &mut C,
+            release: Instant,
+            _: &AtomicBool,
+        ) -> Option<Instant> {
+            self.1.request(release + Span::from_ns(2_050));
+            self.0.set(release.as_ns() + 3_070);
+            None
+        }
+    }
+
+    #[test]
+    fn a_stop_that_came_behind_a_release_leaves_it_as_late_as_it_was() {
+        let (now, stop) = (Cell::new(900), StopFlag::default());
+        let releases = Releases::new(Instant::from_ns(1_000), Period::from_ns(100).expect("one"));
+        let mut gate = Gate::new(Now(&now), Starved(&now, &stop), (), releases, 0);
+        let cycle = gate.wait(&stop).expect("it was released");
+        assert_eq!((cycle.n, cycle.lateness.as_ns()), (0, 3_070));
     }
 
     /// A clock on which somebody requests a stop in the sleep of this number.

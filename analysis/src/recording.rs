@@ -447,8 +447,8 @@ pub struct RunFigures {
     pub cold_max_ns: Option<f64>,
     /// Releases that never ran; null for data that do not record it.
     pub missed: Option<u64>,
-    /// Missed releases known only to be at least a period late: no wake followed, or cycles went
-    /// unrecorded among them.
+    /// Missed releases known only to be at least a period late, the first of several in a row as
+    /// many periods as came behind it: no wake followed, or cycles went unrecorded among them.
     #[serde(default)]
     pub censored: u64,
     /// Cycles that ran but did not fit in the recorder.

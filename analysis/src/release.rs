@@ -6,7 +6,7 @@
 //! |---|---|
 //! | ran | wake − t(r) |
 //! | missed | max(S(r) − t(r), T), as [`Missed::lateness`] defines it |
-//! | censored: missed, and the run ended before S(r) | T at least, and no more is known |
+//! | censored: missed, and the run ended before S(r) | T at least; the first of several in a row as many T as came behind it |
 //!
 //! After a stall in the wait S(r) of the missed releases is the late wake itself, so that the first
 //! of them is almost as late as the release that ran. After a body that ran too long it is the wake
@@ -252,6 +252,8 @@ pub struct Walk {
     cold: u64,
     cold_max_ns: Option<i64>,
     gaps: u64,
+    /// Segments that have ended.
+    ended: u64,
     ends: Ends,
 }
 
@@ -294,6 +296,7 @@ impl Walk {
     #[cold]
     fn ended(&mut self, last: Option<(Sample, i64)>) -> Option<(Sample, i64)> {
         if let Some((sample, lateness_ns)) = last {
+            self.ended += 1;
             self.ends.push(sample.cycle, lateness_ns, self.spacing_ns);
         }
         None
@@ -337,14 +340,26 @@ impl Walk {
         let censored_from_ns = self.spacing_ns;
         if unrecorded > 0 || missed < self.gaps {
             let trailing = Vec::new();
-            return StartPlacement { gaps: false, trailing, censored: missed, censored_from_ns };
+            let censored = missed;
+            let (gaps, unanswered_ns) = (false, censored_from_ns);
+            return StartPlacement { gaps, trailing, censored, censored_from_ns, unanswered_ns };
         }
         let mut ends = self.ends.clone();
         if let Some((sample, lateness_ns)) = self.previous {
             ends.push(sample.cycle, lateness_ns, self.spacing_ns);
         }
         let (trailing, censored) = ends.place(missed - self.gaps, self.spacing_ns);
-        StartPlacement { gaps: true, trailing, censored, censored_from_ns }
+        let unanswered_ns = self.unanswered_ns(censored);
+        StartPlacement { gaps: true, trailing, censored, censored_from_ns, unanswered_ns }
+    }
+
+    /// The least that one of so many censored releases waited: those at the end of a segment came
+    /// one after the other, so that the first was still unanswered when the last was due. Only one
+    /// that was stopped has no cycle of its own; of the others any may have the most.
+    fn unanswered_ns(&self, censored: u64) -> i64 {
+        let segments = self.ended + 1;
+        let behind = censored.div_ceil(segments).saturating_sub(1).max(1);
+        saturated(i128::from(behind) * i128::from(self.spacing_ns))
     }
 }
 
@@ -370,6 +385,8 @@ pub struct StartPlacement {
     pub censored: u64,
     /// That period, ns; 0 where there is none.
     pub censored_from_ns: i64,
+    /// The least by which the latest of them was late, ns: that period at least.
+    pub unanswered_ns: i64,
 }
 
 /// wake − previous wake − one period, saturating: a missed release shows as at least one period.
@@ -421,8 +438,9 @@ impl Lateness {
         let mut missed = if placement.gaps { self.gaps } else { Distribution::default() };
         let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
         trailing.for_each(|piece| push_falling(&mut missed, piece));
-        let &StartPlacement { censored, censored_from_ns, .. } = placement;
-        Releases { wakes: self.wakes, missed, censored, censored_from_ns, unrecorded }
+        let &StartPlacement { censored, censored_from_ns, unanswered_ns, .. } = placement;
+        let wakes = self.wakes;
+        Releases { wakes, missed, censored, censored_from_ns, unanswered_ns, unrecorded }
     }
 }
 
@@ -438,6 +456,9 @@ pub(crate) struct Releases {
     /// That period, ns; 0 where it is not known.
     #[serde(default)]
     censored_from_ns: i64,
+    /// The least by which the latest of them was late, ns; 0 in what was kept before.
+    #[serde(default)]
+    unanswered_ns: i64,
     /// Cycles that ran, and nobody knows how late.
     unrecorded: u64,
 }
@@ -452,6 +473,7 @@ impl Releases {
             (_, 0) => self.censored_from_ns,
             _ => self.censored_from_ns.min(added.censored_from_ns),
         };
+        self.unanswered_ns = self.unanswered_ns.max(added.unanswered_ns);
         self.censored = self.censored.saturating_add(added.censored);
         self.unrecorded = self.unrecorded.saturating_add(added.unrecorded);
     }
@@ -472,7 +494,8 @@ impl Releases {
     /// The numbers of [`Self::stats`], from what [`Self::known`] gave: saves merging again.
     pub(crate) fn stats_of(&self, known: &Distribution) -> SummaryStats {
         let stats = known.stats_below(self.unknown());
-        let least_ns = if self.censored > 0 { self.censored_from_ns as f64 } else { f64::MIN };
+        let unanswered_ns = self.censored_from_ns.max(self.unanswered_ns) as f64;
+        let least_ns = if self.censored > 0 { unanswered_ns } else { f64::MIN };
         SummaryStats { max: stats.max.map(|ns| ns.max(least_ns)), ..stats }
     }
 
@@ -487,6 +510,7 @@ impl Releases {
         self.wakes.is_sound()
             && self.missed.is_sound()
             && self.censored_from_ns >= 0
+            && self.unanswered_ns >= 0
             && counts.iter().all(|&count| count <= count_max)
     }
 }
@@ -672,6 +696,21 @@ mod tests {
         assert!(!walk.placement(0, 0).gaps, "a gap that the recorder does not know of");
     }
 
+    #[test]
+    fn a_release_that_nothing_answered_waited_for_those_behind_it() {
+        let mut walk = Walk::new(1_000, false);
+        walk.step(&sample(0, 20, Flags::FIRST), 20);
+        let waited = |walk: &Walk, missed| walk.placement(missed, 0).unanswered_ns;
+        assert_eq!(waited(&walk, 2_048), 2_047_000);
+        assert_eq!([1, 2, 3].map(|missed| waited(&walk, missed)), [1_000, 1_000, 2_000]);
+        assert_eq!(walk.placement(2_048, 1).unanswered_ns, 1_000, "some of them ran");
+        // Those at the ends of two segments may be as many.
+        walk.step(&sample(90, 20, Flags::FIRST), 20);
+        assert_eq!([2_048, 2_049].map(|missed| waited(&walk, missed)), [1_023_000, 1_024_000]);
+        assert_eq!(waited(&Walk::new(1_000, false), 5), 4_000, "no release was answered");
+        assert_eq!(waited(&Walk::new(i64::MAX, false), u64::MAX), i64::MAX);
+    }
+
     /// Latenesses of a run with stalls: (releases to the next cycle, lateness).
     fn runs() -> impl Strategy<Value = Vec<(u64, i64)>> {
         let calm = (Just(1u64), -200i64..900);
@@ -709,7 +748,10 @@ mod tests {
             known.iter().for_each(|&ns| model.push(ns));
             prop_assert_eq!(releases.known(), model, "sums and every bucket");
             let stats = releases.stats();
-            let latest = known.last().copied().into_iter().chain((censored > 0).then_some(period));
+            // The first of those behind the last wake, until the last of them.
+            let unanswered = (trailing as i64 - 1).max(1) * period;
+            let unanswered = (censored > 0).then_some(unanswered);
+            let latest = known.last().copied().into_iter().chain(unanswered);
             prop_assert_eq!(stats.max, latest.max().map(|ns| ns as f64));
             let n = known.len() as u64 + censored;
             for p in Probability::SUMMARY {
@@ -735,6 +777,7 @@ mod tests {
             trailing: Vec::new(),
             censored: 9,
             censored_from_ns: 1_000,
+            unanswered_ns: 1_000,
         };
         let releases = lateness.clone().finish(&lost, 1);
         let wakes = releases.wakes.stats();

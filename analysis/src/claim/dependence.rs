@@ -218,9 +218,14 @@ impl Exceedances {
     pub fn counted(mut self, missed: u64) -> Pooled {
         self.close();
         let censored = missed.saturating_sub(self.index.saturating_sub(self.recorded));
-        let censored_from_ns = self.period_ns;
-        let trailing = Vec::new();
-        self.placed(missed, &StartPlacement { gaps: true, trailing, censored, censored_from_ns })
+        let placement = StartPlacement {
+            gaps: true,
+            trailing: Vec::new(),
+            censored,
+            censored_from_ns: self.period_ns,
+            unanswered_ns: self.period_ns,
+        };
+        self.placed(missed, &placement)
     }
 
     /// Ends the series.

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | ran | wake − t(r) |
 //! | missed | max(S(r) − t(r), T), as [`Missed::lateness`] defines it |
-//! | censored: missed, and the run ended before S(r) | T at least; the first of several in a row as many T as came behind it |
+//! | censored: missed, and the run ended before S(r) | T at least; the first of n, (n − 1)·T |
 //!
 //! After a stall in the wait S(r) of the missed releases is the late wake itself, so that the first
 //! of them is almost as late as the release that ran. After a body that ran too long it is the wake

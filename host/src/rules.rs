@@ -216,6 +216,8 @@ impl Rule {
             Typed::Yes(param)
                 if finding.verdict == RuleVerdict::NotApplicable && finding.knob.is_none() =>
             {
+                let joined = inputs.joined(self.knob).filter(|_| boot::adds_up(self.knob));
+                let param = joined.unwrap_or_else(|| param.clone());
                 Finding::no_effect(format!("{param}; {}", finding.found), finding.origin)
                     .note("This machine does not have what it sets.")
                     .remove(self.knob)
@@ -551,12 +553,17 @@ impl Inputs<'_> {
     }
 
     /// The occurrences of a parameter, where each adds its words to those before, as one with all
-    /// of them; `None` where it is not there.
+    /// of them, each once, where it is the last time; `None` where it is not there.
     fn joined(&self, name: &str) -> Option<Param> {
         let line = self.settings.command_line.value()?;
         let last = line.last(name)?;
-        let values: Vec<&str> = line.all(name).filter_map(|param| param.value.as_deref()).collect();
-        let value = (!values.is_empty()).then(|| values.join(","));
+        let values = line.all(name).filter_map(|param| param.value.as_deref());
+        let mut words: Vec<&str> = Vec::new();
+        for word in values.flat_map(|value| value.split(',')) {
+            words.retain(|earlier| *earlier != word);
+            words.push(word);
+        }
+        let value = (!words.is_empty()).then(|| words.join(","));
         Some(Param { name: last.name.clone(), value })
     }
 
@@ -904,6 +911,16 @@ mod tests {
         assert_eq!(on(guest, "amd_iommu=off", "amd_iommu"), RuleVerdict::Good);
         assert_eq!(on(guest, "iommu=off", "iommu"), RuleVerdict::Good);
         assert_eq!(on(guest, "iommu=pt", "iommu"), RuleVerdict::NoEffect);
+        // Of several the words are together, and none stands there twice.
+        let found = |machine: &str, words: &str| {
+            let Captured { facts, settings, .. } = captured(machine);
+            typed((&facts, &settings), words, "iommu").expect("judged").found
+        };
+        assert_eq!(found(smt, "iommu=pt iommu=pt"), "iommu=pt; DMA-FQ");
+        assert_eq!(found(guest, "iommu=pt iommu=force"), "iommu=pt,force; absent");
+        // The last of these counts wherever it stood before.
+        let again = "intel_iommu=on,sm_on intel_iommu=sm_on,on";
+        assert_eq!(on(industrial, again, "intel_iommu"), RuleVerdict::Good);
         // Linux 5.10 does not show it.
         assert_eq!(on("legacy-4cpu", "intel_iommu=on", "intel_iommu"), RuleVerdict::Unknown);
         assert_eq!(on("container-unprivileged", "quiet", "iommu"), RuleVerdict::Unknown);

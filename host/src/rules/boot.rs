@@ -299,6 +299,11 @@ const ADDED: &[(&str, &[&[&str]])] = &[
     ("tsc", &[&["nowatchdog", "watchdog"], &["reliable", "unstable"]]),
 ];
 
+/// Returns true where the kernel takes each occurrence of a parameter by itself.
+pub(super) fn adds_up(name: &str) -> bool {
+    ADDED.iter().any(|(added, _)| *added == name)
+}
+
 /// Parameters with a dot that are no parameter of a module.
 const BUILT_IN: &[&str] = &[
     "cgroup.memory",

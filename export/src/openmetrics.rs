@@ -47,11 +47,12 @@ pub fn write(mut writer: impl Write, families: &[MetricFamily]) -> Result<(), Ex
             Points::Gauges(_) => "gauge",
             Points::Histograms(_) => "histogram",
         };
-        writeln!(writer, "# HELP {name} {help}")?;
+        // In the order that the format wants.
         writeln!(writer, "# TYPE {name} {kind}")?;
         if !unit.is_empty() {
             writeln!(writer, "# UNIT {name} {unit}")?;
         }
+        writeln!(writer, "# HELP {name} {help}")?;
         match points {
             Points::Gauges(points) => {
                 for (labels, value) in points.iter().filter(|(_, value)| value.is_finite()) {
@@ -76,10 +77,11 @@ fn histogram(
     histogram: &LatenessHistogram,
 ) -> Result<(), ExportError> {
     let n = histogram.count();
+    let comma = if labels.is_empty() { "" } else { "," };
     for (bound_ns, count) in BOUNDS_NS.into_iter().zip(cumulative(&histogram.buckets)) {
-        writeln!(writer, "{name}_bucket{{{labels},le=\"{}\"}} {count}", seconds(bound_ns))?;
+        writeln!(writer, "{name}_bucket{{{labels}{comma}le=\"{}\"}} {count}", seconds(bound_ns))?;
     }
-    writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
+    writeln!(writer, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {n}")?;
     let sum =
         if n == 0 { Some(0.0) } else { histogram.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
     // The format does not allow a negative sum, which early wakes can cause.
@@ -171,7 +173,7 @@ mod tests {
     fn labels_are_escaped_and_what_is_no_number_is_left_out() {
         let hostile = vec![("run", "a\"b\\c\nd".to_owned()), ("cpu", "1".to_owned())];
         let family = gauge(vec![(hostile, 1.5e-9), (vec![], f64::NAN), (vec![], f64::INFINITY)]);
-        let expected = "# HELP a_seconds A.\n# TYPE a_seconds gauge\n# UNIT a_seconds seconds\n\
+        let expected = "# TYPE a_seconds gauge\n# UNIT a_seconds seconds\n# HELP a_seconds A.\n\
             a_seconds{run=\"a\\\"b\\\\c\\nd\",cpu=\"1\"} 0.0000000015\n# EOF\n";
         assert_eq!(text(&[family]), expected);
     }
@@ -204,7 +206,8 @@ mod tests {
             assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
         }
         let none = Points::Histograms(vec![(Labels::new(), LatenessHistogram::default())]);
-        assert!(text(&[family(none)]).contains("_sum{} 0\n"));
+        let none = text(&[family(none)]);
+        assert!(none.contains("_sum{} 0\n") && none.contains("_bucket{le=\"+Inf\"} 0\n"), "{none}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use punctual_lab::blame::{
 use punctual_lab::capture::{FollowedThread, ThreadTarget, find_threads};
 use punctual_lab::load::Loads;
 use punctual_report::measured::BlameBody;
-use punctual_report::{Body, Choice, Envelope, Report};
+use punctual_report::{Body, Choice, Envelope, Report, format};
 use punctual_trace::write::perf_data::Addresses;
 
 use crate::args::{Detail, RequestedPolicyArgs};
@@ -229,13 +229,33 @@ impl BlameFiles {
         })
     }
 
+    /// Writes events, and names those that their form has no place for.
+    fn fill_form(
+        opened: &Opened,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<u64>,
+    ) -> Result<()> {
+        let mut left_out = 0;
+        Self::fill(opened, |out| {
+            left_out = write(out)?;
+            Ok(())
+        })?;
+        if left_out > 0 {
+            output::message(&format!(
+                "{}: without {} events that its form has no place for",
+                opened.path().display(),
+                format::count(left_out)
+            ));
+        }
+        Ok(())
+    }
+
     /// Writes what was kept; each is tried.
     fn write(&self, kept: &KeptCapture) -> Result<()> {
         let capture = self.kept.as_ref().map_or(Ok(()), |files| {
             Self::fill(&files.capture, |out| kept.write_perf_data(out, self.addresses))
         });
         self.forms.iter().fold(capture, |written, (form, opened)| {
-            written.and(Self::fill(opened, |out| kept.write(*form, out)))
+            written.and(Self::fill_form(opened, |out| kept.write(*form, out)))
         })
     }
 }
@@ -285,7 +305,7 @@ impl BlameArgs {
         let read = read.with_context(|| path.display().to_string())?;
         let mut written = Ok(());
         for (form, opened) in &files.forms {
-            let form = BlameFiles::fill(opened, |out| read.write(&mut file, *form, out));
+            let form = BlameFiles::fill_form(opened, |out| read.write(&mut file, *form, out));
             written = written.and(form);
         }
         let mut envelope = Envelope::of(PROGRAM, Blaming::NAME);

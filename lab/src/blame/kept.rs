@@ -110,11 +110,11 @@ impl KeptCapture {
         Ok(())
     }
 
-    /// Writes it in another form.
+    /// Writes it in another form, and returns the number of events that this left out.
     ///
     /// # Errors
     /// An error of the system while writing.
-    pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
+    pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<u64> {
         let thresholds = self
             .outcome
             .threads
@@ -255,17 +255,22 @@ impl<W: Write> EventFile<W> {
         }
     }
 
-    /// Ends it, with the late wakes and their causes where the form has a place for these.
-    pub(super) fn finish(self, outcome: &BlameOutcome) -> io::Result<()> {
+    /// Ends it, with the late wakes and their causes where the form has a place for these. Returns
+    /// the number of events that the form has none for.
+    pub(super) fn finish(self, outcome: &BlameOutcome) -> io::Result<u64> {
         match self.0 {
             Writer::Perfetto(mut writer) => {
                 let mut wakes: Vec<_> = outcome.worst.iter().chain(&outcome.sample).collect();
                 wakes.sort_by_key(|wake| wake.release_ns);
                 wakes.into_iter().try_for_each(|wake| slice(&mut writer, wake, outcome))?;
-                writer.finish().map(drop)
+                let unwritten = writer.unwritten();
+                writer.finish().map(|_| unwritten)
             }
-            Writer::Ndjson(writer) => writer.finish().map(drop),
-            Writer::Text(writer) => writer.finish().map(drop),
+            Writer::Ndjson(writer) => writer.finish().map(|_| 0),
+            Writer::Text(writer) => {
+                let unwritten = writer.unwritten();
+                writer.finish().map(|_| unwritten)
+            }
         }
     }
 }
@@ -302,10 +307,12 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use punctual::RtThread;
-    use punctual_blame::config::{LateThreshold, Platform};
+    use punctual_blame::blame::Blame;
+    use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
     use punctual_core::time::{Period, Span};
     use punctual_os::affinity;
     use punctual_testkit::skip;
+    use punctual_trace::event::{ContextFlags, TraceKind};
 
     use super::super::{
         BlameExperiment, BlameSubject, ReadCapture, ReadCaptureError, RecordedMachine,
@@ -319,6 +326,24 @@ mod tests {
             let why = Note::read(note).expect_err(note);
             assert!(!why.is_empty() && !why.contains('\n'), "{why}");
         }
+    }
+
+    #[test]
+    fn events_without_a_place_in_a_form_are_counted() {
+        let (kernel, kept) = (KernelName::default(), KeptWakes::default());
+        let outcome = Blame::new(BlameConfig::default()).finish();
+        let left_out = |form, cpu| {
+            let (clock, symbols) = (&CaptureClock::Monotonic, Symbols::default());
+            let head = CaptureHead { clock, kernel: &kernel, symbols, kept: &kept };
+            let mut writer = EventFile::begin(form, Vec::new(), head).expect("memory");
+            let (context, kind) = (ContextFlags::default(), TraceKind::PageFaultExit);
+            let event = TraceEvent { at_ns: 5, cpu, tid: 7, context, kind, chain: Box::default() };
+            writer.write(&event).expect("memory");
+            writer.finish(&outcome).expect("memory")
+        };
+        assert_eq!(left_out(EventForm::Ndjson, u32::MAX), 0);
+        assert_eq!(left_out(EventForm::Text, 0), 1, "no tracepoint");
+        assert_eq!([0, u32::MAX].map(|cpu| left_out(EventForm::Perfetto, cpu)), [0, 1]);
     }
 
     /// Three tenths of a second of a loop with late wakes enough, so that the windows of all of

@@ -165,7 +165,8 @@ impl ReadCapture {
         Ok(Self { blamed, untold, outcome, clock, symbols, threads, processes, kernel, kept })
     }
 
-    /// Writes all of its events in another form, from the file that it was read from.
+    /// Writes all of its events in another form, from the file that it was read from, and returns
+    /// the number of those that the form has no place for.
     ///
     /// # Errors
     /// It cannot be read again, or the system refuses to write.
@@ -174,7 +175,7 @@ impl ReadCapture {
         file: &mut R,
         form: EventForm,
         out: W,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let head = CaptureHead {
             clock: &self.clock,
             kernel: &self.kernel,

@@ -287,15 +287,21 @@ fn forget_handlers() {
 
 /// SCHED_OTHER where the parent has a real-time policy; its nice value stays.
 fn be_ordinary() -> Result<(), Errno> {
+    // The call itself: musl's functions of these names refuse whatever the kernel would do.
     // SAFETY: takes a number only.
-    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
-    if !matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE) {
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    let policy = policy & !c_long::from(libc::SCHED_RESET_ON_FORK);
+    let real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
+    if !real_time.map(c_long::from).contains(&policy) {
         return Ok(());
     }
     // SAFETY: all-zero is a valid sched_param: priority 0.
     let priority: libc::sched_param = unsafe { core::mem::zeroed() };
     // SAFETY: `priority` outlives the call.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) })
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const priority)
+    };
+    Errno::check(result).map(drop)
 }
 
 /// Beyond this the kernel kills the process; only lowered, which needs no privilege.

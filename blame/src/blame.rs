@@ -120,6 +120,8 @@ pub struct Blame {
     last_stop: Option<(u64, TaskName)>,
     waking: Vec<u64>,
     finished: VecDeque<FinishedWake>,
+    /// The first instant from which on a thread whose answer waits has come to its own code, ns.
+    own_code_ns: Option<u64>,
     counts: BlameCounts,
 }
 
@@ -148,6 +150,7 @@ impl Blame {
             last_stop: None,
             waking: Vec::new(),
             finished: VecDeque::new(),
+            own_code_ns: None,
             counts: BlameCounts::default(),
             config,
         };
@@ -275,6 +278,9 @@ impl Blame {
         let at_ns = event.at_ns.max(self.now_ns);
         self.now_ns = at_ns;
         self.first_ns.get_or_insert(at_ns);
+        if self.own_code_ns.is_some_and(|own_ns| own_ns <= at_ns) {
+            self.run_long(at_ns);
+        }
         let now = Moment { cpu: event.cpu, at_ns };
         let Some(cpu) = self.cpu(event.cpu, at_ns) else {
             self.counts.beyond_cpus += 1;
@@ -386,12 +392,8 @@ impl Blame {
         if current.is_some_and(|task| task.tid == event.tid) {
             let is_running =
                 |place: &usize| self.threads[*place].state() == ThreadState::Running(now.cpu);
-            match place {
-                Some(place) if !is_running(&place) => self.seen_running(place, from_ns, now),
-                Some(place) if self.threads[place].has_long_answered(now.at_ns) => {
-                    self.run_own_code(event.tid);
-                }
-                _ => {}
+            if let Some(place) = place.filter(|place| !is_running(place)) {
+                self.seen_running(place, from_ns, now);
             }
             return;
         }
@@ -562,10 +564,29 @@ impl Blame {
             awaits_cpu_time: hole.is_some_and(|hole| (hole.tid, hole.to_ns) == (tid, run.at_ns)),
             awaits_own_code: !run.is_waiting && self.threads[place].shows_calls(),
         };
-        match answer.is_settled() {
-            true => self.judge(place, answer),
-            false => self.threads[place].set_answer(answer),
+        self.hold(place, answer);
+    }
+
+    /// Judges an answer, or waits for what more shows when its thread ran.
+    fn hold(&mut self, place: usize, answer: Answer) {
+        if answer.is_settled() {
+            self.judge(place, answer);
+            return;
         }
+        let thread = &mut self.threads[place];
+        thread.set_answer(answer);
+        let next_ns = thread.runs_own_code_from_ns();
+        self.own_code_ns = self.own_code_ns.into_iter().chain(next_ns).min();
+    }
+
+    /// Threads that answered long ago have come to their own code.
+    fn run_long(&mut self, at_ns: u64) {
+        for place in 0..self.threads.len() {
+            if self.threads[place].runs_own_code_from_ns().is_some_and(|own_ns| own_ns <= at_ns) {
+                self.run_own_code(self.threads[place].task.tid);
+            }
+        }
+        self.own_code_ns = self.threads.iter().filter_map(Thread::runs_own_code_from_ns).min();
     }
 
     /// A thread does what only its own code does: it has answered its release.
@@ -620,10 +641,7 @@ impl Blame {
                 true => answer.not_before(began_ns),
                 false => answer.chosen_at(began_ns),
             };
-            match answer.is_settled() {
-                true => self.judge(place, answer),
-                false => self.threads[place].set_answer(answer),
-            }
+            self.hold(place, answer);
         }
     }
 
@@ -748,7 +766,8 @@ impl Blame {
         self.court.kept()
     }
 
-    /// A wake that the last event, or the end, finished: once, oldest first, of the last 64.
+    /// A wake that the last event, or the end, finished: once, in the order in which that was
+    /// known, of the last 64.
     pub fn take_finished(&mut self) -> Option<FinishedWake> {
         self.finished.pop_front()
     }
@@ -953,7 +972,11 @@ impl Blame {
 
     /// A followed thread enters or leaves a fault or a system call.
     fn set_mode(&mut self, event: &TraceEvent) {
-        let Some(place) = self.threads.place(event.tid) else { return };
+        // In the window of a late wake the call that its thread slept in comes first.
+        let who = self.who(event);
+        let place = self.threads.place(event.tid);
+        let place = place.or_else(|| self.threads.follow(who, event.at_ns, &self.config));
+        let Some(place) = place else { return };
         if matches!(event.kind, TraceKind::SyscallEntry { .. } | TraceKind::PageFaultEntry) {
             self.run_own_code(event.tid);
         }
@@ -1082,6 +1105,10 @@ impl Blame {
             self.release(place, now, expiry);
             if let ThreadState::Running(cpu) = self.threads[place].state() {
                 self.complete(place, Run::new(Moment { cpu, ..now }, self.threads[place].task));
+                // A waking by it releases nobody else.
+                if let Some(cpu) = self.known_cpu_mut(now.cpu) {
+                    cpu.expiring = None;
+                }
             }
         }
     }

@@ -85,6 +85,11 @@ struct CallEnd {
 const CALL_END_NS: u64 = 30_000;
 /// A thread that runs for so long has left the call that it slept in, ns.
 const OWN_CODE_NS: u64 = 1_000_000;
+/// A thread that leaves its CPU has not come to its own code yet where it ran for less than this
+/// since its wake, ns (25 to 60 µs up to a stop; measured, Linux 6.18, recorded).
+const WAY_OUT_NS: u64 = 100_000;
+/// A wait in the middle of a cycle for more periods than this is of its thread's own will.
+const OWN_WILL: u64 = 10;
 
 /// A timer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +193,8 @@ pub(crate) struct Thread {
     answer: Option<Answer>,
     /// The last end of a system call of its own; `None` where none is recorded.
     call_end: Option<CallEnd>,
+    /// The time that it ran since the release that it waits for, on its way to its own code, ns.
+    way_out_ns: u64,
     condensed: u64,
     last: Option<LastWake>,
     /// The instant since which it waits for its present CPU, or ran last, ns.
@@ -253,6 +260,7 @@ impl Thread {
             begin: None,
             answer: None,
             call_end: None,
+            way_out_ns: 0,
             condensed: 0,
             last: None,
             ready_ns: at_ns,
@@ -515,7 +523,8 @@ impl Thread {
         }
         self.lost_ns = Some(at_ns);
         self.unseen.time_ns += at_ns.saturating_sub(from_ns);
-        (self.last, self.previous, self.cycle) = (None, None, None);
+        (self.last, self.previous) = (None, None);
+        (self.cycle, self.waited) = (None, None);
         (self.works_since_ns, self.stretch_ns) = (None, 0);
     }
 
@@ -555,19 +564,21 @@ impl Thread {
 
     /// Its last answer that is not judged yet; once.
     pub(crate) const fn take_answer(&mut self) -> Option<Answer> {
+        self.way_out_ns = 0;
         self.answer.take()
     }
 
-    /// Returns true where its last answer is so long ago that it has come to its own code, although
-    /// it did nothing since that shows this.
-    pub(crate) fn has_long_answered(&self, at_ns: u64) -> bool {
-        let answered_ns = self.answer.as_ref().map(|answer| answer.run.at_ns);
-        answered_ns.is_some_and(|answered_ns| at_ns.saturating_sub(answered_ns) >= OWN_CODE_NS)
+    /// The instant from which on it has come to its own code since its last answer, ns, although it
+    /// does nothing that shows this; `None` where that is known.
+    pub(crate) fn runs_own_code_from_ns(&self) -> Option<u64> {
+        let answer = self.answer.as_ref().filter(|answer| answer.awaits_own_code)?;
+        Some(answer.run.at_ns + OWN_CODE_NS)
     }
 
     /// It does what only its own code does. Returns its last answer where nothing more shows when
     /// it ran; once.
     pub(crate) fn run_own_code(&mut self) -> Option<Answer> {
+        self.way_out_ns = 0;
         self.answer.as_mut()?.awaits_own_code = false;
         self.answer.take_if(|answer| answer.is_settled())
     }
@@ -579,18 +590,19 @@ impl Thread {
         let Some(answer) = self.answer.as_ref().filter(|answer| answer.awaits_own_code) else {
             return false;
         };
+        let ran_ns = at_ns.saturating_sub(answer.run.at_ns).saturating_add(self.way_out_ns);
         let call_end = self.call_end.filter(|end| end.at_ns >= answer.run.at_ns);
+        let is_behind = |end: CallEnd| at_ns.saturating_sub(end.at_ns) <= CALL_END_NS;
         let is_on_its_way = match (state, call_end) {
+            _ if ran_ns > WAY_OUT_NS => false,
             (ThreadState::Ready(_) | ThreadState::Stopped, None) => self.syscall.is_some(),
-            (ThreadState::Ready(_), Some(end)) => end.is_reschedule_wanted,
-            (ThreadState::Stopped, Some(end)) => {
-                last_ipi_ns <= end.at_ns && at_ns.saturating_sub(end.at_ns) <= CALL_END_NS
-            }
+            (ThreadState::Ready(_), Some(end)) => end.is_reschedule_wanted && is_behind(end),
+            (ThreadState::Stopped, Some(end)) => last_ipi_ns <= end.at_ns && is_behind(end),
             _ => false,
         };
         if let Some(answer) = self.answer.take_if(|_| is_on_its_way) {
             (self.activation, self.begin) = (Some(answer.activation), answer.begin);
-            self.works_since_ns = None;
+            (self.works_since_ns, self.way_out_ns) = (None, ran_ns);
             self.work.go_on(answer.cycle);
         }
         is_on_its_way
@@ -721,6 +733,7 @@ impl Thread {
         (self.works_since_ns, self.stretch_ns) = (Some(ran_ns), 0);
         let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
         let seen_ns = lateness_ns;
+        self.waited = None;
         let answered = Activation { release_ns, ..activation };
         self.last = Some(LastWake {
             activation: answered,
@@ -748,10 +761,16 @@ impl Thread {
         skipped > 0
     }
 
+    /// Returns true where its cycle ends when it sleeps: one that programs its own timers, and none
+    /// since it answered, waits in the middle of it.
+    fn is_at_its_end(&self) -> bool {
+        self.arm.is_none() || self.pending_arm().is_some()
+    }
+
     /// Its cycle, which ends now as far as is known, where releases pass before it waits.
     pub(crate) fn passing_cycle(&self, at_ns: u64) -> Option<OpenCycle> {
         let (last, period_ns) = self.last.zip(self.period_ns.filter(|&ns| ns > 0))?;
-        let works_since_ns = self.works_since_ns?;
+        let works_since_ns = self.works_since_ns.filter(|_| self.is_at_its_end())?;
         let next_ns = last.release_ns.checked_add(period_ns).filter(|&next_ns| next_ns < at_ns)?;
         let own = self.pending_arm().map(|own| own.activation.release_ns);
         if own.is_some_and(|release_ns| last.skipped(release_ns, period_ns) == 0) {
@@ -785,14 +804,19 @@ impl Thread {
         self.busy
     }
 
-    /// The lateness beyond which a wake is late whatever share of its wakes is, ns: its period;
-    /// `u64::MAX` where that is not known.
+    /// The lateness beyond which a wake is late whatever share of its wakes is, ns: its period,
+    /// rounded down so that wakes are counted as they are kept; `u64::MAX` where that is not known.
     fn late_at_most_ns(&self) -> u64 {
-        self.period_ns.unwrap_or(u64::MAX)
+        self.period_ns.map_or(u64::MAX, |period_ns| Selection::down_to(period_ns).1)
     }
 
     /// It is ready from now on, for the CPU `target`.
     pub(crate) fn wake(&mut self, now: Moment, target: u32) {
+        let waited_ns = now.at_ns.saturating_sub(self.ready_ns);
+        let own_will_ns = self.period_ns.map_or(0, |period_ns| period_ns.saturating_mul(OWN_WILL));
+        if self.state == ThreadState::Sleeping && waited_ns > own_will_ns {
+            self.works_since_ns = None;
+        }
         self.queue_on(now, target);
         let is_outrun = self.activation.is_none() && self.pending_arm().is_some();
         self.end_arm(if is_outrun { ArmState::Outrun } else { ArmState::Ended });
@@ -817,8 +841,7 @@ impl Thread {
             && let Some(since_ns) = self.works_since_ns
         {
             self.stretch_ns = at_ns.saturating_sub(since_ns);
-            // One that programs its own timers, and none since, waits in the middle of its cycle.
-            if self.arm.is_none() || self.pending_arm().is_some() {
+            if self.is_at_its_end() {
                 self.works_since_ns = None;
             }
         }
@@ -963,12 +986,7 @@ impl Thread {
                 let quantile = self.ledger.quantile(share);
                 let is_known = quantile.least_ns() > 0;
                 let quantile_ns = if is_known { quantile.least_ns() } else { quantile.most_ns() };
-                let most_ns = self.late_at_most_ns();
-                let threshold_ns = quantile_ns.min(most_ns).max(margin_ns);
-                match threshold_ns == most_ns && most_ns < quantile_ns {
-                    true => Selection::down_to(most_ns),
-                    false => Selection::beyond(threshold_ns),
-                }
+                Selection::beyond(quantile_ns.min(self.late_at_most_ns()).max(margin_ns))
             }
         }
     }

@@ -6,6 +6,7 @@ mod evidence;
 mod identity;
 mod interleavings;
 mod order;
+mod own_code;
 mod programs;
 mod properties;
 mod recall;

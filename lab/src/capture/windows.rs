@@ -77,6 +77,28 @@ impl Latest {
     }
 }
 
+/// The last two events of each key.
+#[derive(Debug, Default)]
+struct LastTwo {
+    last: Latest,
+    before: Latest,
+}
+
+impl LastTwo {
+    fn put(&mut self, key: u64, held: Arc<Held>) {
+        if let Some(older) = self.last.get(key) {
+            self.before.put(key, Arc::clone(older));
+        }
+        self.last.put(key, held);
+    }
+
+    /// The later one that is wanted.
+    fn find(&self, key: u64, is_wanted: impl Fn(&TraceEvent) -> bool) -> Option<Arc<Held>> {
+        let mut both = [&self.last, &self.before].into_iter().filter_map(|latest| latest.get(key));
+        both.find(|held| is_wanted(&held.numbered.event)).cloned()
+    }
+}
+
 /// A window whose end is still to come.
 #[derive(Debug)]
 struct Open {
@@ -84,9 +106,10 @@ struct Open {
     least_ns: u64,
     from_ns: u64,
     to_ns: u64,
-    /// The switch by which its thread went to sleep, and the timer that it started: a CPU that
-    /// records nothing while it idles has no expiry of that.
-    before: [Option<Arc<Held>>; 2],
+    /// The call that its thread slept in, the switches by which it went to sleep and by which it
+    /// left its CPU last, and the timer that it started: a CPU that records nothing while it idles
+    /// has no expiry of that.
+    before: [Option<Arc<Held>>; 4],
 }
 
 /// A window.
@@ -109,10 +132,14 @@ pub(crate) struct WindowStore {
     /// The last switch of each CPU.
     switches: Vec<Option<Arc<Numbered>>>,
     timers: Latest,
-    /// The last timer that each thread started, and the one before.
-    armed: [Latest; 2],
+    /// The timers that each thread started.
+    armed: LastTwo,
     workers: Latest,
-    left: Latest,
+    /// The switches by which each thread left its CPU, and those to its sleep.
+    left: LastTwo,
+    slept: LastTwo,
+    /// The system calls of each thread.
+    calls: LastTwo,
     /// The last signal that stops.
     stop: Option<Arc<Held>>,
     open: VecDeque<Open>,
@@ -156,18 +183,23 @@ impl WindowStore {
             numbered: Arc::clone(&numbered),
         };
         match &event.kind {
-            TraceKind::Switch { previous, .. } => {
-                self.left.put(u64::from(previous.tid), Arc::new(held.clone()));
+            TraceKind::Switch { previous, previous_state, .. } => {
+                let (key, held) = (u64::from(previous.tid), Arc::new(held.clone()));
+                let is_sleep = !TraceKind::stays_runnable(*previous_state)
+                    && !TraceKind::is_stopped(*previous_state);
+                if is_sleep {
+                    self.slept.put(key, Arc::clone(&held));
+                }
+                self.left.put(key, held);
                 self.switches[cpu] = Some(numbered);
+            }
+            TraceKind::SyscallEntry { .. } => {
+                self.calls.put(u64::from(event.tid), Arc::new(held.clone()));
             }
             TraceKind::TimerStart { timer, .. } => {
                 let (key, held) = (u64::from(event.tid), Arc::new(held.clone()));
                 self.timers.put(*timer, Arc::clone(&held));
-                let [last, before] = &mut self.armed;
-                if let Some(older) = last.get(key) {
-                    before.put(key, Arc::clone(older));
-                }
-                last.put(key, held);
+                self.armed.put(key, held);
             }
             TraceKind::WorkStart { .. } => {
                 self.workers.put(u64::from(event.tid), Arc::new(held.clone()));
@@ -187,9 +219,11 @@ impl WindowStore {
     pub(crate) fn open(&mut self, wake: &FinishedWake) {
         let release_ns = wake.release_ns;
         let key = u64::from(wake.task.tid);
-        // What shows that it ran may be the start of its next.
-        let is_own = |held: &&Arc<Held>| Some(held.numbered.event.at_ns) == wake.armed_ns;
-        let own = self.armed.iter().filter_map(|latest| latest.get(key)).find(is_own).cloned();
+        // What shows that it ran may be the begin of its next sleep.
+        let own = self.armed.find(key, |event| Some(event.at_ns) == wake.armed_ns);
+        let is_before = |event: &TraceEvent| event.at_ns < wake.ran_ns;
+        let [call, slept, left] =
+            [&self.calls, &self.slept, &self.left].map(|last_two| last_two.find(key, is_before));
         let armed_ns = wake.armed_ns.unwrap_or(release_ns).min(release_ns);
         let from_ns = armed_ns.max(release_ns.saturating_sub(ARM_NS));
         if self.open.len() == OPEN {
@@ -200,7 +234,7 @@ impl WindowStore {
             least_ns: wake.least_ns,
             from_ns: from_ns.saturating_sub(LEAD_NS),
             to_ns: wake.seen_ns.max(wake.ran_ns).saturating_add(BEHIND_NS),
-            before: [self.left.get(key).cloned(), own],
+            before: [call, slept, left, own],
         });
     }
 

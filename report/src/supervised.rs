@@ -86,7 +86,9 @@ pub struct TaskRow {
     pub over_release: u64,
     /// Cycles that finished after their deadline.
     pub over_deadline: u64,
-    /// Releases at which it was still running.
+    /// Releases that were given to it, and in a calendar places of other units, that found it still
+    /// running: what its overrun policy looks at. One that was given late, or missed by the thread
+    /// that gives them, is none of them: `over_release` counts cycles by their own times.
     pub overran: u64,
     /// Times its process was ended because it overran or ran none of its releases.
     pub terminated: u64,

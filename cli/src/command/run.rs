@@ -22,7 +22,6 @@ use punctual_engine::monitor::Force;
 use punctual_engine::process::{
     self, Cause, Event, EventKind, Finished, Over, Spec, Stop, Supervisor,
 };
-use punctual_engine::safety::check_demands;
 use punctual_engine::session::{Attempt, Refusal};
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::strategy_of;
@@ -129,8 +128,8 @@ impl RunArgs {
         };
         let supervisor = supervisor(tasks, phase_ns.unwrap_or(0), plan.clone());
         let layout = supervisor.layout().map_err(|why| self.refused(tasks, why.task(), &why))?;
-        let cautions = check_demands(&supervisor.demands())
-            .map_err(|why| self.refused(tasks, why.task(), &why))?;
+        let cautions =
+            supervisor.check_here().map_err(|why| self.refused(tasks, why.task(), &why))?;
         let is_made = tasks.calendar.as_ref().is_some_and(FileCalendar::is_scheduled);
         let schedule = Schedule { phase_ns, calendar: plan.as_ref(), is_made, tasks: &layout };
         let blocks = schedule::document(&schedule, &cautions);
@@ -253,6 +252,9 @@ fn line(event: &Event) -> String {
         EventKind::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
         EventKind::Registered => format!("{task}: registered, its releases begin"),
         EventKind::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        EventKind::Demoted => format!(
+            "{task}: it ran on without waiting for a release: its thread was set to SCHED_OTHER"
+        ),
         EventKind::ThreadsDemoted(threads) => format!(
             "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
              they were set to SCHED_OTHER"
@@ -403,7 +405,13 @@ fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
             return format!("{} never registered", task.name);
         }
         let exit = task.exit.map_or_else(|| "never ran".to_owned(), |exit| exit.to_string());
-        format!("{} failed: its last process {exit}", task.name)
+        let restarts = task.restarts;
+        let after = match restarts {
+            0 => "failed".to_owned(),
+            1 => "failed after a restart".to_owned(),
+            restarts => format!("failed after {restarts} restarts"),
+        };
+        format!("{} {after}; its last process: {exit}", task.name)
     }));
     reasons
 }

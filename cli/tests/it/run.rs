@@ -228,9 +228,11 @@ fn a_user_that_is_not_there_is_refused_before_anything_starts() {
         ("user = \"no such\"", &["line 2", "there is no user \"no such\""][..]),
         ("capabilities = [\"CAP_X\"]", &["line 2", "unknown capability \"CAP_X\""]),
         ("umask = \"8\"", &["line 5", "umask must be"]),
+        ("directory = \"/no/such\"", &["line 2", "there is no directory \"/no/such\""]),
     ] {
         let text = task(&format!("command = [\"true\"]\n{key}"));
         refused(&run_file(&dir, &text, &[]), words);
+        refused(&run_file(&dir, &text, &["--check"]), words);
     }
 }
 

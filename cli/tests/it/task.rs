@@ -126,6 +126,26 @@ fn a_task_that_exited_has_its_cycles_and_no_invalid_results() {
 }
 
 #[test]
+fn a_task_that_is_always_to_run_and_was_given_up_has_failed_however_it_ended() {
+    let dir = Dir::new("task-always");
+    let script = "echo; for i in 1 2 3; do read -r line; echo; done; exit 0";
+    fs::write(dir.path("three.sh"), script).expect("writable");
+    let text = "[[task]]\nname = \"a\"\nperiod = \"5ms\"\nrestart = \"always\"\nrestarts = 1\n\
+                pause = \"10ms\"\n\
+                command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"three.sh\"]\n\
+                [[task]]\nname = \"free\"\nperiod = \"5ms\"\n";
+    let given_up = |duration: &str| {
+        let out = run_tasks_for(&dir, text, duration);
+        let report = json(&out);
+        let task = &report["supervised"]["tasks"][0];
+        let reasons = report["verdict"]["reasons"].to_string();
+        let has_ended = (&task["restarts"], &task["exit_status"]) == (&1.into(), &0.into());
+        has_ended && reasons.contains("a failed after a restart") && out.status.code() == Some(1)
+    };
+    assert!(["1s", "5s", "25s"].into_iter().any(given_up), "it was given up");
+}
+
+#[test]
 fn lines_that_answer_no_release_are_surplus_and_end_no_cycle() {
     let dir = Dir::new("task-surplus");
     // One never reads; one prints twice a cycle, and both before its next release.

@@ -227,6 +227,11 @@ impl Lifecycle {
         Act::Reap(exit)
     }
 
+    /// Returns true where it is started again however it ended.
+    pub(super) const fn runs_always(&self) -> bool {
+        self.restart.always
+    }
+
     fn again(&mut self, failed: bool, ran: Span, now: Instant) -> Act {
         if !self.program {
             self.state = LifecycleState::Free;

@@ -233,6 +233,9 @@ impl Surroundings {
         if names.clone().any(|name| name.is_empty() || name.contains(&b'=')) {
             return Err(refused("the name of a variable must not be empty or contain '='".into()));
         }
+        if let Some(path) = self.directory.as_ref().filter(|path| !path.is_dir()) {
+            return Err(refused(format!("there is no directory {path:?}")));
+        }
         let directory = self.directory.as_ref().map(|path| {
             let bytes = path.clone().into_os_string().into_vec();
             CString::new(bytes).map_err(|_| refused("directory contains a zero byte".to_owned()))
@@ -347,6 +350,10 @@ mod tests {
                 "unknown capability \"CAP_X\"",
             ),
             (Surroundings { umask: Some(0o1000), ..none() }, "got 0o1000"),
+            (
+                Surroundings { directory: Some("/no/such".into()), ..none() },
+                "there is no directory \"/no/such\"",
+            ),
             (Surroundings { env: Some(vec![("A=".into(), "b".into())]), ..none() }, "'='"),
         ] {
             let refusal = refused(surroundings);

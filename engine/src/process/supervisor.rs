@@ -38,7 +38,7 @@ use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{OnOverrun, Periodic, Plan, Task};
 use crate::remote::{Limits, POST, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
-use crate::safety::{Demand, check_demands, check_period_here};
+use crate::safety::{Caution, Demand, check_demands, check_period_here};
 use release_plan::ReleasePlan;
 use threads::{Others, Watch};
 use time_out::UnitGuard;
@@ -168,11 +168,7 @@ impl Supervisor {
     /// # Real-time: setup only
     pub fn build(self) -> Result<Ready, Error> {
         let plan = self.release_plan()?;
-        let cautions = check_demands(&self.demands())?;
-        if let Some(shortest) = self.shortest() {
-            self.thread.wait_policy().check(shortest)?;
-            check_period_here(shortest)?;
-        }
+        let cautions = self.check_here()?;
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();
         for rank in 0..plan.ranks() {
@@ -186,6 +182,26 @@ impl Supervisor {
         let warnings = cautions.iter().map(ToString::to_string).collect();
         let Self { thread, epoch, .. } = self;
         Ok(Ready { plan, blocks, listener, page, thread, epoch, warnings })
+    }
+
+    /// Checks what can be known before anything is made or started: the shares of CPUs, the periods,
+    /// and the users, directories and capabilities of its tasks. Returns what may be too much.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::build`].
+    ///
+    /// # Real-time: setup only
+    pub fn check_here(&self) -> Result<Vec<Caution>, Error> {
+        let cautions = check_demands(&self.demands())?;
+        if let Some(shortest) = self.shortest() {
+            self.thread.wait_policy().check(shortest)?;
+            check_period_here(shortest)?;
+        }
+        for spec in &self.specs {
+            spec.surroundings.resolve(spec.task.name())?;
+        }
+        Ok(cautions)
     }
 
     /// The shortest period.

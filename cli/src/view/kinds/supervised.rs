@@ -43,7 +43,7 @@ fn tasks(supervised: &Supervised) -> Block {
             task.name.clone(),
             format::count(task.cycles),
             format::count(task.missed),
-            format::count(task.overran),
+            format::count(task.over_release),
             format::count(task.restarts),
             format::ns(task.lateness_ns.p50),
             format::ns(task.lateness_ns.p99_9),
@@ -81,7 +81,7 @@ fn notes(task: &TaskRow) -> Option<Block> {
     let counted = [
         (task.started_late, "started late"),
         (task.over_budget, "over budget"),
-        (task.over_release, "still ran at the next release"),
+        (task.overran, "releases found it still running"),
         (task.over_deadline, "after the deadline"),
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),

@@ -85,7 +85,8 @@ pub struct TaskOutcome {
     pub registered: u64,
     /// Times that it was started again.
     pub restarts: u64,
-    /// Releases that found it still running an earlier cycle.
+    /// Releases that were given to it, and in a calendar places of other units, that found it still
+    /// running an earlier cycle. One that was given late may find it done.
     pub overran: u64,
     /// Times that its process was ended because it overran, or because it took no releases.
     pub terminated: u64,
@@ -128,6 +129,8 @@ pub enum EventKind {
     Registered,
     /// The kernel refused something for its thread.
     Refused(Attempt, Errno),
+    /// Its registered thread used the CPU without waiting, and lost its real-time policy.
+    Demoted,
     /// So many of its threads beside the registered one used the CPU under a real-time policy of
     /// their own without waiting, and lost that.
     ThreadsDemoted(u64),

@@ -129,6 +129,8 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         self.say_demoted(rank);
         let process = &mut self.processes[rank];
         if let LifecycleState::Leaving(failed, _) = before {
+            // One that is always to run, and does not any more, has failed however it ended.
+            let failed = failed || process.lifecycle.runs_always();
             match process.lifecycle.state() {
                 LifecycleState::Due(at) => {
                     self.say(rank, EventKind::StartsAgain(at - monotonic_now()));
@@ -142,8 +144,12 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         }
     }
 
-    /// Reports the number of threads beside the registered one that the monitor demoted.
+    /// Reports that the monitor demoted its thread, and the number of others that it demoted.
     fn say_demoted(&mut self, rank: usize) {
+        let demotions = self.ready.blocks[rank].demotable.demotions();
+        if demotions > std::mem::replace(&mut self.processes[rank].demotions, demotions) {
+            self.say(rank, EventKind::Demoted);
+        }
         let demoted = self.ready.blocks[rank].others.demoted();
         let news = demoted - std::mem::replace(&mut self.processes[rank].others_demoted, demoted);
         if news > 0 {
@@ -359,6 +365,8 @@ pub(super) struct TaskProcess {
     terminated: u64,
     /// Threads beside the registered one that were demoted, as far as an event reported them.
     others_demoted: u64,
+    /// Demotions of the registered one, likewise.
+    demotions: u64,
     failed: bool,
     exit: Option<ProcessEnd>,
 }
@@ -377,6 +385,7 @@ impl TaskProcess {
             registered: 0,
             terminated: 0,
             others_demoted: 0,
+            demotions: 0,
             failed: false,
             exit: None,
         }

@@ -43,7 +43,9 @@ pub(crate) fn stored(
     let found = directory::read(dir)?;
     let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
     let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
-    let mut report = pages::report(&found.campaign, &config, &SessionFacts::default());
+    let measured_by = directory::measured_by(dir);
+    let known = SessionFacts { measured_by, ..SessionFacts::default() };
+    let mut report = pages::report(&found.campaign, &config, &known);
     report.envelope.warn_of(found.trouble);
     Ok(report)
 }

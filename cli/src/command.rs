@@ -101,10 +101,10 @@ enum Command {
     ///
     /// Every thread with a real-time policy, of any program, unchanged: its period, its lateness
     /// from the expiry that it programmed to its first instruction, and what ran before late
-    /// wakes. Times without a unit are in microseconds. What it costs stands in the first line.
-    /// Keys: q quit, s sort, / filter by name, f freeze, r reset, + and - what is late, arrows and
-    /// Enter the causes of one thread (all events are recorded meanwhile), Esc back, ? help.
-    /// Needs root, or CAP_PERFMON and a readable tracefs.
+    /// wakes. Times in the table without a unit are in microseconds. What it costs stands in the
+    /// first line. Keys: q quit, s sort, / filter by name, f freeze, r reset, + and - what is late,
+    /// arrows and Enter the causes of one thread (all events are recorded meanwhile), Esc back, ?
+    /// help. Needs root, or CAP_PERFMON and a readable tracefs.
     #[command(after_long_help = "Examples:\n\
                        \x20 sudo punctual top\n\
                        \x20 sudo punctual top --name jackd --stop-over 500us\n\

@@ -37,6 +37,18 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
     STATES.iter().any(|state| dir.join(state).is_file())
 }
 
+/// The number of the process that measures a campaign now; `None` where none does, or nobody here
+/// may see that.
+pub(crate) fn measured_by(dir: &Path) -> Option<String> {
+    let mut lock = File::open(dir.join(LOCK)).ok()?;
+    if file::try_lock(lock.as_raw_fd()) != Ok(false) {
+        return None;
+    }
+    let mut holder = String::new();
+    let _unknown = (&mut lock).take(20).read_to_string(&mut holder);
+    Some(holder.trim().to_owned())
+}
+
 /// Reads the state of a campaign; `None` where there is none.
 ///
 /// # Errors
@@ -256,6 +268,17 @@ mod tests {
         fs::remove_file(&path).and_then(|()| fs::write(&path, "")).expect("writable");
         assert!(read(&path).expect("a file").is_none());
         fs::remove_file(&path).expect("it was made here");
+    }
+
+    #[test]
+    fn who_measures_a_campaign_is_known_while_it_does() {
+        let path = dir("measured");
+        assert_eq!(measured_by(&path), None, "no campaign there");
+        let (held, _) = Directory::take(&path, true).expect("new");
+        assert_eq!(measured_by(&path), Some(std::process::id().to_string()));
+        drop(held);
+        assert_eq!(measured_by(&path), None);
+        fs::remove_dir_all(&path).expect("ours");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct SessionFacts {
     pub(crate) session: Option<ReportSession>,
     /// Warnings for a reader.
     pub(crate) warnings: Vec<Warning>,
+    /// The process that measures it now, where another one does.
+    pub(crate) measured_by: Option<String>,
     /// The loads of the latest batch, by run of the setup that is measured now.
     pub(crate) loads: Vec<Vec<Load>>,
     /// The number of that setup.
@@ -85,7 +87,16 @@ pub(crate) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
     if config.gate {
         envelope.verdict.judge_answers(&judged.verdicts);
     }
-    let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
+    let mut own = own(campaign, duration_ns);
+    if let Some(process) = &known.measured_by {
+        // Its boot goes on.
+        own.boots.last_mut().into_iter().for_each(|boot| boot.ended = true);
+        envelope.warn(format!(
+            "process {process} measures this campaign now: this is what it saved last, which it \
+             does every 30 s"
+        ));
+    }
+    let body = SoakBody { judged, campaign: own };
     Report { envelope, body: body.into() }
 }
 

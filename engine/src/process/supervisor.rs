@@ -184,8 +184,9 @@ impl Supervisor {
         Ok(Ready { plan, blocks, listener, page, thread, epoch, warnings })
     }
 
-    /// Checks what can be known before anything is made or started: the shares of CPUs, the periods,
-    /// and the users, directories and capabilities of its tasks. Returns what may be too much.
+    /// Checks what can be known before anything is made or started: the shares of CPUs, the
+    /// periods, and the users, directories and capabilities of its tasks. Returns what may be too
+    /// much.
     ///
     /// # Errors
     ///

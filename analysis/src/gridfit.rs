@@ -67,6 +67,10 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
+/// A wake below the earliest line by more than one part in so many of the period is none of its
+/// release: the lowest of thousands scatter by less.
+const BELOW_PART: i64 = 64;
+
 /// A fitted line to measure deviations from, in fixed point so that no rounding depends on k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -81,9 +85,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// The deviation of a wake above the *earliest* wake about this line: never negative for the
-    /// samples that the line was fitted to. `lateness_ns` is about the nominal grid. Rounded to
-    /// the nearest ns, saturating.
+    /// The deviation of a wake above the *earliest* wake about this line. `lateness_ns` is about the
+    /// nominal grid. Rounded to the nearest ns, saturating. Never negative for the samples that the
+    /// line was fitted to; of instants for those that follow on others without a gap
+    /// ([`GridFit::of_instants`]).
     #[inline]
     pub fn above_earliest_ns(&self, cycle: u64, lateness_ns: i64) -> i64 {
         let x = i128::from(cycle) - i128::from(self.origin);
@@ -106,6 +111,23 @@ impl Line {
         self.bend_ns
     }
 
+    /// The cycle and the deviation of a wake behind cycle `after`. One that came before the release
+    /// it was counted for is a late one of the release before, where that has no wake.
+    pub(super) fn placed(
+        &self,
+        (cycle, deviation_ns): (u64, i64),
+        after: Option<u64>,
+        period: Period,
+    ) -> (u64, i64) {
+        let period_ns = i64::try_from(period.as_ns()).unwrap_or(i64::MAX);
+        let is_free = after.is_some_and(|after| after.saturating_add(1) < cycle);
+        let above_ns = self.above_earliest_ns(cycle, deviation_ns);
+        match is_free && above_ns < -(period_ns / BELOW_PART) {
+            true => (cycle - 1, deviation_ns.saturating_add(period_ns)),
+            false => (cycle, deviation_ns),
+        }
+    }
+
     /// The fitted period, to the nearest ns, where the nominal one is `period_ns`.
     pub(super) fn spacing_ns(&self, period_ns: i64) -> i64 {
         let slope = self.slope.saturating_add(1 << (FRACTION_BITS - 1)) >> FRACTION_BITS;
@@ -124,8 +146,8 @@ pub struct GridFit {
     sums: Sums,
     hull: Hull,
     blocks: Blocks,
-    /// The earliest wake of each block, where the line is the earliest line.
-    earliest: Option<Blocks>,
+    /// The earliest wakes, where the line is the earliest line.
+    earliest: Option<Earliest>,
 }
 
 impl GridFit {
@@ -138,7 +160,7 @@ impl GridFit {
     /// An empty fit of wakes whose releases are not known: its [`Line`] is the earliest line. The
     /// [`Grid`] is the same.
     pub fn of_instants(nominal: Period) -> Self {
-        Self { earliest: Some(Blocks::of(Merging::Earliest)), ..Self::new(nominal) }
+        Self { earliest: Some(Earliest::new()), ..Self::new(nominal) }
     }
 
     /// Takes in one wake: its cycle and its deviation from the nominal grid in ns. Cycles must not
@@ -200,10 +222,65 @@ impl GridFit {
     /// The earliest line; `None` where it is not wanted, or too few wakes give one.
     fn earliest_line(&self, origin: u64) -> Option<Line> {
         let earliest = self.earliest.as_ref()?;
-        let slope_ns = earliest.slope()?;
+        let slope_ns = earliest.blocks.slope()?;
         let slope = (slope_ns * ONE).round() as i128;
-        let lowest = self.hull.extremes_about(slope, FRACTION_BITS)?.lowest;
-        Some(Line { origin, slope, lowest, bend_ns: earliest.bend_ns(slope_ns) as i64 })
+        let in_a_row = earliest.in_a_row.extremes_about(slope, FRACTION_BITS);
+        let lowest = in_a_row.or_else(|| self.hull.extremes_about(slope, FRACTION_BITS))?.lowest;
+        Some(Line { origin, slope, lowest, bend_ns: earliest.blocks.bend_ns(slope_ns) as i64 })
+    }
+}
+
+/// A wake counts for the height of the earliest line once so many followed each other up to it.
+const ROW: usize = 16;
+
+/// The earliest wakes: what the earliest line is made of.
+///
+/// A wake that is late by most of a period looks early for the release after its own, and is
+/// counted for that one where that one was missed. Such wakes stand behind a gap, a few of them at
+/// most, and would have the line as low as the latest of them is late: its height is that of the
+/// lowest of those that followed others without a gap.
+#[derive(Clone, Debug)]
+struct Earliest {
+    /// The earliest wake of each block, for the slope.
+    blocks: Blocks,
+    /// Those that follow others without a gap, for the height.
+    in_a_row: Hull,
+    /// The first ones of the recording, until they are [`ROW`]; `None` from there on, and from a
+    /// gap before on.
+    first: Option<Vec<(u64, i64)>>,
+    /// The one before, and how many followed each other up to it.
+    previous: Option<u64>,
+    row: usize,
+}
+
+impl Earliest {
+    fn new() -> Self {
+        Self {
+            blocks: Blocks::of(Merging::Earliest),
+            in_a_row: Hull::default(),
+            first: Some(Vec::with_capacity(ROW)),
+            previous: None,
+            row: 0,
+        }
+    }
+
+    fn push(&mut self, x: u64, d: i64) {
+        self.blocks.push(x, d);
+        let follows = self.previous.is_none_or(|previous| x <= previous.saturating_add(1));
+        self.previous = Some(x);
+        if !follows {
+            (self.row, self.first) = (0, None);
+        }
+        self.row = self.row.saturating_add(1);
+        match self.first.as_mut().filter(|_| self.row < ROW) {
+            Some(first) => first.push((x, d)),
+            None if self.row >= ROW => {
+                // Nothing was missed before the first ones.
+                let first = self.first.take().into_iter().flatten();
+                first.chain([(x, d)]).for_each(|(x, d)| self.in_a_row.push(x, d));
+            }
+            None => {}
+        }
     }
 }
 
@@ -712,6 +789,59 @@ mod tests {
         let (_, line) = earliest_line(&points);
         let above = |&(k, d): &(u64, i64)| line.above_earliest_ns(k, d) - (d - 40 * k as i64);
         assert!(points.iter().map(above).all(|off| off.abs() <= 1));
+    }
+
+    #[test]
+    fn a_late_wake_that_was_counted_for_the_next_release_lowers_no_earliest_line() {
+        // Of every hundred cycles one is 650 µs late, and the one after it so late that a release
+        // passes: the first is counted for that one, and looks 350 µs early.
+        let period = Period::from_ns(1_000_000).unwrap();
+        let late_ns = |k: u64| match k % 100 {
+            50 => 650_000,
+            51 => 1_200_000,
+            _ => (k * 7_919 % 4_001) as i64,
+        };
+        let ran = (0..10_000u64).filter(|k| k % 100 != 52);
+        let mut counter = Counter::new(period);
+        let wakes = ran.map(|k| (k, k * 1_000_000 + late_ns(k).unsigned_abs()));
+        let (mut cycles, mut counted) = (Vec::new(), Vec::new());
+        for (cycle, wake_ns) in wakes {
+            cycles.push(cycle);
+            counted.extend(counter.push(wake_ns));
+        }
+        counted.extend(std::iter::from_fn(|| counter.finish()));
+        let deviation = |wake: &NumberedWake| {
+            (wake.cycle, wake.wake_ns.cast_signed() - (wake.cycle * 1_000_000).cast_signed())
+        };
+        let points: Vec<(u64, i64)> = counted.iter().map(deviation).collect();
+        let early = points.iter().filter(|point| point.1 < -300_000).count();
+        assert_eq!(early, 100, "they are counted for the release after their own");
+        let (_, line) = earliest_line(&points);
+        let mut after = None;
+        for (point, cycle) in points.into_iter().zip(cycles) {
+            let (placed, deviation_ns) = line.placed(point, after, period);
+            let above_ns = line.above_earliest_ns(placed, deviation_ns);
+            // The release that passes is one of two that look alike from the wakes alone.
+            let late_ns = late_ns(cycle);
+            let own = if late_ns > 1_000_000 {
+                (cycle + 1, late_ns - 1_000_000)
+            } else {
+                (cycle, late_ns)
+            };
+            assert_eq!(placed, own.0);
+            assert!((above_ns - own.1).abs() <= 20, "{cycle}: {above_ns} {}", own.1);
+            after = Some(placed);
+        }
+        // A wake that is early by less is of its release, and so is one behind a wake.
+        let at = |above_ns: i64| (20_000, deviation_at(&line, 20_000, above_ns));
+        assert_eq!(line.placed(at(-10_000), Some(3), period), at(-10_000));
+        assert_eq!(line.placed(at(-400_000), Some(19_999), period), at(-400_000));
+        assert_eq!(line.placed(at(-400_000), None, period), at(-400_000));
+    }
+
+    /// The deviation of a wake that lies so far above a line.
+    fn deviation_at(line: &Line, cycle: u64, above_ns: i64) -> i64 {
+        above_ns - line.above_earliest_ns(cycle, 0)
     }
 
     #[test]

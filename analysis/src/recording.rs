@@ -5,7 +5,7 @@
 //! counting it.
 
 use punctual_core::sample::{Flags, Sample};
-use punctual_core::time::{Instant, Period};
+use punctual_core::time::{Instant, Period, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +35,9 @@ pub enum ReleaseInstants {
     /// (and with it quantiles, claims and verdict) is not.
     Unknown,
     /// As `Unknown`, in a second pass: lateness is counted from the earliest line that the first
-    /// pass found ([`RunFigures::line`]), which late wakes do not tilt, so it is never negative and
-    /// misses only a constant that instants alone do not show.
+    /// pass found ([`RunFigures::line`]), which late wakes do not tilt, so it misses only a constant
+    /// that instants alone do not show; a wake before the release that it was counted for is a late
+    /// one of the release before, where that has none.
     Fitted(Line),
 }
 
@@ -110,11 +111,21 @@ impl Recording {
     /// Takes in the next sample. Cycles must not decrease.
     #[inline]
     pub fn push(&mut self, sample: &Sample) {
-        let deviation_ns = sample.lateness.as_ns();
-        let lateness_ns = match &self.setup.releases {
-            ReleaseInstants::Known | ReleaseInstants::Unknown => deviation_ns,
-            ReleaseInstants::Fitted(line) => line.above_earliest_ns(sample.cycle, deviation_ns),
+        let ReleaseInstants::Fitted(line) = self.setup.releases else {
+            return self.push_late_by(sample, sample.lateness.as_ns());
         };
+        let counted = (sample.cycle, sample.lateness.as_ns());
+        let after = self.walk.follows().map(|before| before.cycle);
+        let placed = self.setup.period.map(|period| line.placed(counted, after, period));
+        let (cycle, deviation_ns) = placed.unwrap_or(counted);
+        let sample = Sample { cycle, lateness: Span::from_ns(deviation_ns), ..*sample };
+        self.push_late_by(&sample, line.above_earliest_ns(cycle, deviation_ns));
+    }
+
+    /// Takes in a sample that was `lateness_ns` late.
+    #[inline]
+    fn push_late_by(&mut self, sample: &Sample, lateness_ns: i64) {
+        let deviation_ns = sample.lateness.as_ns();
         let knows_lateness = self.setup.releases != ReleaseInstants::Unknown;
         let step = self.walk.step(sample, lateness_ns);
         if let Some(gap) = step.gap {

@@ -550,7 +550,8 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
             outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
             read.envelope.warn(
                 "instants alone do not contain the releases: lateness is measured from the \
-                 earliest wake relative to a grid that late wakes do not tilt"
+                 earliest wake relative to a grid that late wakes do not tilt; how late that wake \
+                 was is unknown, and all others were later than shown by as much"
                     .to_owned(),
             );
         }

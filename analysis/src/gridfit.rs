@@ -104,6 +104,12 @@ impl Line {
         self.slope as f64 / ONE / period.as_ns() as f64 * 1e9
     }
 
+    /// Returns true where the fitted period is none, 0 ns to the nearest, of a nominal `period`: the
+    /// instants do not advance.
+    pub fn is_still(&self, period: Period) -> bool {
+        self.spacing_ns(i64::try_from(period.as_ns()).unwrap_or(i64::MAX)) == 0
+    }
+
     /// How far above those of another third of the recording the earliest wakes of one third lie,
     /// ns: so doubtful is the line, and lateness about it. 0 where their scatter explains it, and
     /// of a line of least squares.
@@ -842,6 +848,19 @@ mod tests {
     /// The deviation of a wake that lies so far above a line.
     fn deviation_at(line: &Line, cycle: u64, above_ns: i64) -> i64 {
         above_ns - line.above_earliest_ns(cycle, 0)
+    }
+
+    #[test]
+    fn instants_that_do_not_advance_have_no_period() {
+        let period = Period::from_ns(1_000).unwrap();
+        let is_still = |step_ns: i64| {
+            let points: Vec<(u64, i64)> =
+                (0..100).map(|k: u64| (k, (step_ns - 1_000) * k.cast_signed())).collect();
+            let mut fit = GridFit::of_instants(period);
+            points.iter().for_each(|&(k, d)| fit.push(k, d));
+            fit.finish().is_some_and(|(_, line)| line.is_still(period))
+        };
+        assert_eq!([0, 1, 1_000, 2_000].map(is_still), [true, false, false, false]);
     }
 
     #[test]

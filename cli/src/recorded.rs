@@ -539,6 +539,19 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
     if outcome.cycles == 0 {
         bail!("{}: no data: the file is empty, or has a header alone", args.file.display());
     }
+    if let (Some(line), Some(period)) = (outcome.line, period)
+        && kind == ColumnKind::Instant
+        && line.is_still(period)
+    {
+        bail!(
+            "{}: the instants do not advance: the period fitted to {} of them is 0 ns, and --period \
+             is {}; expected is the instant of each wake, about a period after the one before: name \
+             the column that has them, and its unit, e.g. --column NAME:us",
+            args.file.display(),
+            format::count(outcome.cycles),
+            format::period(period.as_ns())
+        );
+    }
     if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
             read.envelope.warn(

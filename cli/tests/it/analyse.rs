@@ -690,6 +690,19 @@ fn instants_with_a_stall_that_is_caught_up_are_late_as_they_were() {
 }
 
 #[test]
+fn instants_that_do_not_advance_are_refused() {
+    let dir = Dir::new("instants-still");
+    let file = dir.path("file.csv");
+    fs::write(&file, format!("instant\n{}", "2147483647\n".repeat(3_000))).expect("writable");
+    let column = ["--column", "instant:ns", "--period", "1ms"];
+    let words = [
+        "the instants do not advance: the period fitted to 3 000 of them is 0 ns, and --period is",
+        "name the column that has them, and its unit, e.g. --column NAME:us",
+    ];
+    refused(&run([&["analyse", text(&file)], &column[..]].concat()), &words);
+}
+
+#[test]
 fn a_late_wake_before_a_missed_release_makes_no_other_late() {
     let dir = Dir::new("instants-early");
     let file = dir.path("file.csv");

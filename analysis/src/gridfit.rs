@@ -85,8 +85,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// The deviation of a wake above the *earliest* wake about this line. `lateness_ns` is about the
-    /// nominal grid. Rounded to the nearest ns, saturating. Never negative for the samples that the
+    /// The deviation of a wake above the *earliest* wake about this line. `lateness_ns` is about
+    /// the nominal grid. Rounded to the nearest ns, saturating. Never negative for the samples that the
     /// line was fitted to; of instants for those that follow on others without a gap
     /// ([`GridFit::of_instants`]).
     #[inline]
@@ -104,8 +104,8 @@ impl Line {
         self.slope as f64 / ONE / period.as_ns() as f64 * 1e9
     }
 
-    /// Returns true where the fitted period is none, 0 ns to the nearest, of a nominal `period`: the
-    /// instants do not advance.
+    /// Returns true where the fitted period is none, 0 ns to the nearest, of a nominal `period`:
+    /// the instants do not advance.
     pub fn is_still(&self, period: Period) -> bool {
         self.spacing_ns(i64::try_from(period.as_ns()).unwrap_or(i64::MAX)) == 0
     }

@@ -544,9 +544,9 @@ fn of_csv(args: &RecordedRequest<'_>, column: &ColumnSpec) -> Result<RecordedDat
         && line.is_still(period)
     {
         bail!(
-            "{}: the instants do not advance: the period fitted to {} of them is 0 ns, and --period \
-             is {}; expected is the instant of each wake, about a period after the one before: name \
-             the column that has them, and its unit, e.g. --column NAME:us",
+            "{}: the instants do not advance: the period fitted to {} of them is 0 ns, and \
+             --period is {}; expected is the instant of each wake, about a period after the one \
+             before: name the column that has them, and its unit, e.g. --column NAME:us",
             args.file.display(),
             format::count(outcome.cycles),
             format::period(period.as_ns())

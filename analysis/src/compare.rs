@@ -249,6 +249,15 @@ impl<'a> Prepared<'a> {
         };
         comparison.statement =
             outcome::statement(&comparison, self.runs.labels, self.why_untested());
+        // The sentence names what is withheld, and where.
+        if let Some(seen) = disturbance {
+            for rate in &mut comparison.rates {
+                rate.withheld = seen.withhold(&mut rate.verdict);
+            }
+            for quantile in &mut comparison.quantiles {
+                quantile.withheld = seen.withhold(&mut quantile.verdict);
+            }
+        }
         comparison
     }
 }
@@ -340,6 +349,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         p_value: counts.p_value(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(significant, is_more),
+        withheld: None,
         clustered: !significant && counts.independent().p_value() <= least,
         detectable: detectable(counts, least),
         more_cycles: needed.map(|needed| needed - counts.fewest()),
@@ -364,6 +374,7 @@ fn quantile_difference(
         untested: quantile.untested.clone(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(significant, quantile.difference_ns() > 0.0),
+        withheld: None,
     }
 }
 
@@ -1213,6 +1224,12 @@ mod tests {
             assert!(compared.statement.contains(" idle"), "{}", compared.statement);
             let is_weighed = compared.statement.contains(": undecided, ");
             assert_eq!(is_weighed, withheld.is_some(), "{}", compared.statement);
+            // No single test says more than all of them.
+            let rates = compared.rates.iter().map(|rate| (rate.verdict, rate.withheld));
+            let quantiles = compared.quantiles.iter().map(|test| (test.verdict, test.withheld));
+            let tests: Vec<_> = rates.chain(quantiles).collect();
+            assert!(tests.iter().any(|test| *test == (verdict, withheld)), "{tests:?}");
+            assert!(tests.iter().all(|test| [Verdict::Undecided, verdict].contains(&test.0)));
         }
         assert_eq!(at_50_us(more, None).verdict, Verdict::Worse);
         // What else ran is the change that is compared.

@@ -61,6 +61,12 @@ impl SideDisturbance {
         }
     }
 
+    /// Takes back the verdict of one test where [`Self::weigh`] does; returns what it was.
+    pub(super) fn withhold(&self, verdict: &mut Verdict) -> Option<Verdict> {
+        let by_test = std::mem::replace(verdict, self.weigh(*verdict));
+        (by_test != *verdict).then_some(by_test)
+    }
+
     /// The verdict of several tests: undecided too where all that is left speaks for B, while
     /// something against it is withheld.
     pub(super) fn weigh_together(
@@ -123,6 +129,10 @@ pub struct RateRatio {
     pub p_adjusted: Option<f64>,
     /// The verdict on B by this ratio.
     pub verdict: Verdict,
+    /// The verdict by the test alone, where what else ran may account for it and `verdict` is
+    /// "undecided"; not there where it is `verdict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Verdict>,
     /// Cycles that each side would need beyond those it has, to detect a ratio of 2 four times in
     /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
     /// threshold, or no number of cycles would, as too many exceedances are unsure.
@@ -142,6 +152,11 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl RateRatio {
+    /// The verdict by the test alone, whatever else ran.
+    pub fn by_test(&self) -> Verdict {
+        self.withheld.unwrap_or(self.verdict)
+    }
+
     /// Returns true where only the buckets of a histogram leave it undecided.
     fn is_coarse(&self) -> bool {
         self.is_open() && self.unsure > 0 && self.more_cycles.is_none()
@@ -150,7 +165,7 @@ impl RateRatio {
     /// Returns true where it shows neither: no difference was seen, and twice as often would not
     /// have been, or clusters alone keep the difference from being significant.
     pub fn is_open(&self) -> bool {
-        self.verdict == Verdict::Undecided && (self.more_cycles != Some(0) || self.clustered)
+        self.by_test() == Verdict::Undecided && (self.more_cycles != Some(0) || self.clustered)
     }
 
     /// The ratio in words, with its interval: in brackets where it decides something, else with
@@ -202,6 +217,10 @@ pub struct QuantileDifference {
     pub p_adjusted: Option<f64>,
     /// The verdict on B by this quantile.
     pub verdict: Verdict,
+    /// The verdict by the test alone, where what else ran may account for it and `verdict` is
+    /// "undecided"; not there where it is `verdict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Verdict>,
 }
 
 /// The way out where a difference of this name keeps a verdict from being given.
@@ -216,6 +235,11 @@ const LONGER_MAX: f64 = 1e4;
 const RELEVANT_MIN_NS: f64 = 1_000.0;
 
 impl QuantileDifference {
+    /// The verdict by the test alone, whatever else ran.
+    pub fn by_test(&self) -> Verdict {
+        self.withheld.unwrap_or(self.verdict)
+    }
+
     /// The difference that is not to be missed, ns: there one side is twice as late as the other,
     /// by a microsecond at least, below which clocks and their reading differ too.
     fn relevant_ns(&self) -> f64 {
@@ -232,7 +256,7 @@ impl QuantileDifference {
     pub fn is_open(&self) -> bool {
         let is_tested = self.p_value.is_some();
         let may_be = self.possible_ns().is_none_or(|possible| possible >= self.relevant_ns());
-        self.verdict == Verdict::Undecided && is_tested && may_be
+        self.by_test() == Verdict::Undecided && is_tested && may_be
     }
 
     /// Why it is open, and what it takes; `None` where it is not.
@@ -670,6 +694,7 @@ mod tests {
             untested: None,
             p_adjusted: Some(1.0),
             verdict: Verdict::Undecided,
+            withheld: None,
         };
         let wide = quantile(400_000.0, 405_000.0, -391_000.0, 401_000.0);
         let words = wide.open_words().expect("it may be twice as late");
@@ -723,6 +748,7 @@ mod tests {
             p_value: 1.0,
             p_adjusted: None,
             verdict: Verdict::Undecided,
+            withheld: None,
             more_cycles: None,
             clustered: false,
             detectable: None,

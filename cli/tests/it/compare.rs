@@ -287,6 +287,10 @@ fn what_is_better_does_not_hide_what_others_may_account_for() {
     let compared = &pair["runs"][0];
     let verdicts = [&pair["verdict"], &compared["verdict"], &compared["withheld"]];
     assert_eq!(verdicts, [&json!("undecided"), &json!("undecided"), &json!("mixed")]);
+    // A test has the word of its row.
+    let rates = compared["rates"].as_array().expect("rates");
+    assert!(rates.iter().all(|rate| rate["verdict"] != "worse"), "{rates:?}");
+    assert!(rates.iter().any(|rate| rate["withheld"] == "worse"), "{rates:?}");
     let statement = compared["statement"].as_str().expect("a sentence");
     for words in ["; better, later than ", ", but undecided whether worse, at the deadline: "] {
         assert!(statement.contains(words), "{words:?} in {statement}");

@@ -236,7 +236,8 @@ fn of_rate(rate: &RateRatio, run: &RunComparison) -> Vec<String> {
         format::count(rate.exceedances_a),
         format::count(rate.exceedances_b),
         interval,
-        verdict(rate.verdict, run, rate.p_adjusted.is_some(), rate.is_open()).to_owned() + &unsure,
+        verdict(rate.by_test(), run, rate.p_adjusted.is_some(), rate.is_open()).to_owned()
+            + &unsure,
     ]
 }
 
@@ -252,7 +253,7 @@ fn of_quantile(quantile: &QuantileDifference, run: &RunComparison) -> Vec<String
         format::ns(Some(quantile.a_ns)),
         format::ns(Some(quantile.b_ns)),
         interval,
-        verdict(quantile.verdict, run, quantile.p_value.is_some(), quantile.is_open()).to_owned(),
+        verdict(quantile.by_test(), run, quantile.p_value.is_some(), quantile.is_open()).to_owned(),
     ]
 }
 
@@ -350,6 +351,9 @@ mod tests {
         assert_eq!(words("worse", false, Some("b")), "undecided");
         assert_eq!(words("better", false, Some("b")), "better");
         assert_eq!(words("worse", false, None), "worse");
+        let run = compared("undecided", false, Some("b"));
+        let rate = RateRatio { withheld: Some(Verdict::Worse), ..run.rates[0].clone() };
+        assert_eq!(of_rate(&rate, &run).pop().as_deref(), Some("undecided"));
         let run = compared("worse", false, None);
         let rate = RateRatio { unsure: 40, ..run.rates[0].clone() };
         assert_eq!(of_rate(&rate, &run).pop().as_deref(), Some("worse, 40 of them unsure"));

@@ -1228,7 +1228,7 @@ mod tests {
             let rates = compared.rates.iter().map(|rate| (rate.verdict, rate.withheld));
             let quantiles = compared.quantiles.iter().map(|test| (test.verdict, test.withheld));
             let tests: Vec<_> = rates.chain(quantiles).collect();
-            assert!(tests.iter().any(|test| *test == (verdict, withheld)), "{tests:?}");
+            assert!(tests.contains(&(verdict, withheld)), "{tests:?}");
             assert!(tests.iter().all(|test| [Verdict::Undecided, verdict].contains(&test.0)));
         }
         assert_eq!(at_50_us(more, None).verdict, Verdict::Worse);

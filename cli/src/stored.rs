@@ -167,6 +167,15 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     Ok(head == FILE_MAGIC)
 }
 
+/// Returns true where gzip packed a sample file.
+fn are_packed_samples(path: &Path) -> Result<bool> {
+    let mut head = Vec::new();
+    let plain = unpacked(BufReader::new(regular(path)?));
+    // Whoever reads on names what is wrong with one that cannot be unpacked.
+    let _read = plain.and_then(|plain| plain.take(FILE_MAGIC.len() as u64).read_to_end(&mut head));
+    Ok(head == FILE_MAGIC)
+}
+
 /// The note about a sample file that did not end as it should; `done` says what was done with it,
 /// as "read up to there". `None` where it is complete.
 pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
@@ -278,6 +287,9 @@ fn text(path: &Path) -> Result<String> {
             "{shown}: these are samples, not a result: 'punctual analyse' and 'punctual report' \
              read them, and --json of 'punctual analyse' writes a result"
         );
+    }
+    if are_packed_samples(path)? {
+        bail!("{shown}: these are packed samples: unpack them first (gunzip)");
     }
     whole(File::open(path).with_context(|| format!("cannot read {shown}"))?, &shown.to_string())
 }
@@ -466,6 +478,12 @@ pub(crate) mod tests {
         fs::write(&path, [&FILE_MAGIC[..], b"\xff"].concat()).expect("writable");
         let why = format!("{:#}", read(&path).expect_err("refused"));
         assert!(why.contains("'punctual analyse' and 'punctual report' read them"), "{why}");
+        let packed = File::create(&path).expect("writable");
+        let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, &FILE_MAGIC).expect("writable");
+        drop(packed);
+        let why = format!("{:#}", read(&path).expect_err("refused"));
+        assert!(why.ends_with("packed samples: unpack them first (gunzip)"), "{why}");
         fs::remove_file(&path).expect("it was made here");
     }
 

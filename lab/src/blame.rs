@@ -41,7 +41,7 @@ use crate::load::LoadSpec;
 pub use blamed::{
     Blamed, BlamedCause, BlamedFlaw, BlamedLargest, BlamedLoss, BlamedPart, BlamedRun,
     BlamedSender, BlamedStop, BlamedWake, CaptureEvidence, CountedWake, CountedWork, CulpritOwner,
-    FigureBounds, MissingEvent, RecordingPrice, WakeStretch,
+    FigureBounds, MissedReleases, MissingEvent, RecordingPrice, WakeStretch,
 };
 pub use coincidence::{BlamedCounters, CountedRise, CountedThread};
 pub use kept::{EventForm, KeptCapture, KeptCounts};
@@ -192,7 +192,7 @@ impl BlameExperiment {
             let ended = loop_thread.join().map_err(|_| ExperimentError::Panic)?;
             let ended = ended.map_err(|why| ExperimentError::Source(why.to_string()))?;
             let recorded = recorded?;
-            let price = RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns);
+            let price = RecordingPrice::of(&ended.unrecorded, &ended.recorded);
             let real_time =
                 matches!(ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
             let share = ended.cpu_share.filter(|_| real_time);
@@ -211,7 +211,7 @@ impl BlameExperiment {
                         period_ns: period.as_ns(),
                         duration_ns: counted.duration_ns,
                         late: self.late,
-                        lateness_ns: ended.recorded_ns,
+                        lateness_ns: ended.recorded.lateness_ns,
                     };
                     counted.result(control_loop, price)
                 }

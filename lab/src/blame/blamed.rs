@@ -19,8 +19,16 @@ use serde::{Deserialize, Serialize};
 
 use super::coincidence::BlamedCounters;
 use super::kept::KeptCounts;
+use super::own_loop::PricedWakes;
 use crate::capture::{CaptureTally, MissingEvidence};
 
+/// The share of the releases by which recording may make more of them missed, and the same as a
+/// share of those missed before: whichever is more. Below it no answer about a period changes, and
+/// the median has the second bound too.
+const MISSED_BOUND: f64 = 0.01;
+const MISSED_BOUND_SHARE: f64 = 0.1;
+/// Standard errors by which that has to be more than chance: one in a thousand on this side.
+const MISSED_SIGMAS: f64 = 3.0;
 /// Late wakes that results have with all their parts.
 pub(super) const SHOWN_WAKES: usize = 20;
 /// Most threads that results have.
@@ -461,10 +469,25 @@ pub struct RecordingPrice {
     pub unrecorded: u64,
     /// Wakes meanwhile.
     pub recorded: u64,
+    /// Releases missed before; null in results of before.
+    #[serde(default)]
+    pub unrecorded_missed: Option<MissedReleases>,
+    /// Releases missed meanwhile; null in results of before.
+    #[serde(default)]
+    pub recorded_missed: Option<MissedReleases>,
+}
+
+/// Releases of a loop that passed while it still waited for one before, or was still at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissedReleases {
+    /// How many.
+    pub releases: u64,
+    /// Wakes that came behind them: of one stall that many releases passed in, one.
+    pub gaps: u64,
 }
 
 impl RecordingPrice {
-    pub(crate) fn of(unrecorded_ns: &[u64], recorded_ns: &[u64]) -> Self {
+    pub(crate) fn of(unrecorded: &PricedWakes, recorded: &PricedWakes) -> Self {
         let stats = |lateness_ns: &[u64]| {
             let mut distribution = Distribution::default();
             lateness_ns.iter().for_each(|&ns| {
@@ -473,10 +496,12 @@ impl RecordingPrice {
             distribution.stats()
         };
         Self {
-            unrecorded_ns: stats(unrecorded_ns),
-            recorded_ns: stats(recorded_ns),
-            unrecorded: unrecorded_ns.len() as u64,
-            recorded: recorded_ns.len() as u64,
+            unrecorded_ns: stats(&unrecorded.lateness_ns),
+            recorded_ns: stats(&recorded.lateness_ns),
+            unrecorded: unrecorded.lateness_ns.len() as u64,
+            recorded: recorded.lateness_ns.len() as u64,
+            unrecorded_missed: Some(unrecorded.missed),
+            recorded_missed: Some(recorded.missed),
         }
     }
 
@@ -484,6 +509,38 @@ impl RecordingPrice {
     /// empty.
     pub fn median_ns(&self) -> Option<f64> {
         Some(self.recorded_ns.p50? - self.unrecorded_ns.p50?)
+    }
+
+    /// The shares of the releases that were missed before and while it was recorded, in [0, 1];
+    /// `None` where they are not known.
+    pub fn missed_shares(&self) -> Option<(f64, f64)> {
+        let share = |wakes: u64, missed: MissedReleases| {
+            let releases = wakes + missed.releases;
+            (releases > 0).then(|| missed.releases as f64 / releases as f64)
+        };
+        let before = share(self.unrecorded, self.unrecorded_missed?)?;
+        Some((before, share(self.recorded, self.recorded_missed?)?))
+    }
+
+    /// Returns true where recording makes so many more releases missed that figures without it say
+    /// something else: more than one in a hundred, or than a tenth of the share before where that
+    /// is more, and not by a few stalls of the machine.
+    pub fn makes_missed(&self) -> bool {
+        let Some((before, meanwhile)) = self.missed_shares() else { return false };
+        let is_much = meanwhile - before > (before * MISSED_BOUND_SHARE).max(MISSED_BOUND);
+        is_much && self.gaps_sigmas().is_some_and(|sigmas| sigmas > MISSED_SIGMAS)
+    }
+
+    /// The share of the wakes behind missed releases while it was recorded less that before, in
+    /// standard errors of that difference. Stalls and not releases are counted, for these are
+    /// missed together.
+    fn gaps_sigmas(&self) -> Option<f64> {
+        let (gaps, gaps_recorded) = (self.unrecorded_missed?.gaps, self.recorded_missed?.gaps);
+        let (wakes, wakes_recorded) = (self.unrecorded as f64, self.recorded as f64);
+        let both = (gaps + gaps_recorded) as f64 / (wakes + wakes_recorded);
+        let error = (both * (1.0 - both) * (1.0 / wakes + 1.0 / wakes_recorded)).sqrt();
+        let more = gaps_recorded as f64 / wakes_recorded - gaps as f64 / wakes;
+        Some(more / error).filter(|sigmas| sigmas.is_finite())
     }
 }
 

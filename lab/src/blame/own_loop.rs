@@ -10,17 +10,43 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
+use super::blamed::MissedReleases;
 use super::coincidence::{LateLog, SeenWake};
 use crate::experiment::ExperimentEnd;
 
 /// Wakes whose lateness is kept for the price, of each part.
 const PRICE_WAKES: usize = 200_000;
 
+/// Wakes of the loop, either those before it was recorded or those meanwhile.
+#[derive(Default)]
+pub(crate) struct PricedWakes {
+    /// Lateness of each, ns.
+    pub(crate) lateness_ns: Vec<u64>,
+    /// Releases that were missed between them.
+    pub(crate) missed: MissedReleases,
+}
+
+impl PricedWakes {
+    fn with_capacity(wakes: usize) -> Self {
+        Self { lateness_ns: Vec::with_capacity(wakes), missed: MissedReleases::default() }
+    }
+
+    /// A wake, and the releases that were missed since the one before it; never grows, for the loop
+    /// does not allocate.
+    fn push(&mut self, lateness_ns: u64, missed: u64) {
+        if self.lateness_ns.len() < self.lateness_ns.capacity() {
+            self.lateness_ns.push(lateness_ns);
+            self.missed.releases += missed;
+            self.missed.gaps += u64::from(missed > 0);
+        }
+    }
+}
+
 /// The loop's thread at its end.
 pub(crate) struct LoopEnd {
-    /// Lateness before it was recorded, ns; `recorded_ns` is that while it was.
-    pub(crate) unrecorded_ns: Vec<u64>,
-    pub(crate) recorded_ns: Vec<u64>,
+    /// The wakes before it was recorded; `recorded` are those while it was.
+    pub(crate) unrecorded: PricedWakes,
+    pub(crate) recorded: PricedWakes,
     pub(super) refused: Vec<Refusal>,
     pub(super) policy: SchedPolicy,
     pub(super) cpu_share: Option<f64>,
@@ -47,8 +73,9 @@ pub(crate) fn run_loop(
     period: Period,
     orders: &Orders,
 ) -> Result<LoopEnd, punctual::Error> {
-    let (mut unrecorded_ns, mut recorded_ns): (Vec<u64>, Vec<u64>) =
-        (Vec::with_capacity(PRICE_WAKES), Vec::with_capacity(PRICE_WAKES));
+    let [mut unrecorded, mut recorded] = [(); 2].map(|()| PricedWakes::with_capacity(PRICE_WAKES));
+    // Whether the wake before this one counted as recorded, or at all.
+    let mut before = None;
     let control_loop =
         Loop::builder(period).phase(Phase::Zero).thread(thread.wait(WaitPolicy::sleep())).start();
     let mut control_loop = match control_loop {
@@ -65,6 +92,7 @@ pub(crate) fn run_loop(
             break;
         }
         if orders.is_settling.load(Ordering::Relaxed) {
+            before = None;
             continue;
         }
         let is_recorded = orders.is_recorded.load(Ordering::Relaxed);
@@ -72,11 +100,10 @@ pub(crate) fn run_loop(
         if is_recorded && orders.late.wants(lateness_ns) {
             orders.late.note(SeenWake { ran_ns: now_ns(ClockId::Monotonic), lateness_ns });
         }
-        let lateness = if is_recorded { &mut recorded_ns } else { &mut unrecorded_ns };
-        // Never grows: the loop does not allocate.
-        if lateness.len() < lateness.capacity() {
-            lateness.push(lateness_ns);
-        }
+        // Those before the first wake of a turn may have been missed in the turn before.
+        let is_first = before.replace(is_recorded) != Some(is_recorded);
+        let wakes = if is_recorded { &mut recorded } else { &mut unrecorded };
+        wakes.push(lateness_ns, if is_first { 0 } else { cycle.missed });
     }
     let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
     let used_ns = now_ns(ClockId::ThreadCpu) - cpu_ns;
@@ -84,8 +111,8 @@ pub(crate) fn run_loop(
     let forced = control_loop.handle().forced();
     let summary = control_loop.finish();
     Ok(LoopEnd {
-        unrecorded_ns,
-        recorded_ns,
+        unrecorded,
+        recorded,
         policy: summary.policy,
         refused: summary.refused,
         cpu_share: (took_ns > 0).then(|| used_ns as f64 / took_ns as f64),

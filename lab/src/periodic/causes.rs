@@ -74,7 +74,7 @@ const CLOCKS_NS: u64 = 1_000;
 pub enum BlameWhen {
     /// Where the kernel allows it, the reader has a CPU beside the measured ones, and the
     /// experiment takes 10 s or more: within it where the price is at most 2 µs or 10 % of the
-    /// median, else behind it.
+    /// median, and no more releases are missed for it, else behind it.
     Unasked,
     /// Likewise, but behind it whatever the price: its figures are held against others.
     UnaskedBehind,
@@ -476,7 +476,8 @@ fn is_cheap(price: &RecordingPrice) -> bool {
         return false;
     };
     let is_known = price.unrecorded.min(price.recorded) >= PRICE_WAKES_MIN;
-    is_known && more_ns <= (median_ns * PRICE_BOUND_SHARE).max(PRICE_BOUND_NS)
+    let is_small = more_ns <= (median_ns * PRICE_BOUND_SHARE).max(PRICE_BOUND_NS);
+    is_known && is_small && !price.makes_missed()
 }
 
 /// Blocks of the conditions whose wakes tell something, each once: the groups of conditions have
@@ -571,7 +572,7 @@ impl PriceLoop<'_> {
             let ended = loop_thread.join().ok().and_then(Result::ok);
             let price = ended
                 .filter(|_| recorded.is_ok())
-                .map(|ended: LoopEnd| RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns));
+                .map(|ended: LoopEnd| RecordingPrice::of(&ended.unrecorded, &ended.recorded));
             (recorded, price)
         })
     }
@@ -792,6 +793,7 @@ impl WakeSpan {
 mod tests {
     use std::time::Duration;
 
+    use punctual_analysis::summary::SummaryStats;
     use punctual_blame::config::Platform;
     use punctual_blame::symbols::SymbolMap;
     use punctual_core::sample::Sample;
@@ -802,7 +804,7 @@ mod tests {
 
     use super::super::{Condition, ConditionBlock, Prepared, Stream};
     use super::*;
-    use crate::blame::{BlamedCause, CulpritOwner};
+    use crate::blame::{BlamedCause, CulpritOwner, MissedReleases};
     use crate::experiment::BackgroundLoads;
     use crate::inject::{Injection, InjectionPlan, RunningInjection, Victim};
 
@@ -980,15 +982,49 @@ mod tests {
 
     #[test]
     fn a_price_is_paid_up_to_its_bound_and_where_it_is_known() {
-        let price = |without_ns: u64, with_ns: u64, wakes: usize| {
-            is_cheap(&RecordingPrice::of(&vec![without_ns; wakes], &vec![with_ns; wakes]))
+        let price = |without_ns: f64, with_ns: f64, wakes: u64| {
+            is_cheap(&RecordingPrice {
+                unrecorded_ns: SummaryStats { p50: Some(without_ns), ..SummaryStats::default() },
+                recorded_ns: SummaryStats { p50: Some(with_ns), ..SummaryStats::default() },
+                unrecorded: wakes,
+                recorded: wakes,
+                unrecorded_missed: None,
+                recorded_missed: None,
+            })
         };
-        assert!(price(17_000, 18_900, 200));
-        assert!(price(17_000, 15_000, 200));
-        assert!(!price(17_000, 19_100, 200));
-        assert!(price(100_000, 109_000, 200), "10 %");
-        assert!(!price(17_000, 17_000, 99));
-        assert!(!price(17_000, 17_000, 0));
+        assert!(price(17e3, 18.9e3, 200));
+        assert!(price(17e3, 15e3, 200));
+        assert!(!price(17e3, 19.1e3, 200));
+        assert!(price(100e3, 109e3, 200), "10 %");
+        assert!(!price(17e3, 17e3, 99));
+    }
+
+    #[test]
+    fn a_price_in_missed_releases_is_not_paid_where_the_median_is_no_later() {
+        // Of as many releases of either kind of turn, so many were missed, in so many stalls.
+        let is_paid = |total: u64, without: (u64, u64), with: (u64, u64)| {
+            let [without, with] =
+                [without, with].map(|(releases, gaps)| MissedReleases { releases, gaps });
+            let lateness_ns = SummaryStats { p50: Some(7e3), ..SummaryStats::default() };
+            is_cheap(&RecordingPrice {
+                unrecorded_ns: lateness_ns.clone(),
+                recorded_ns: lateness_ns,
+                unrecorded: total - without.releases,
+                recorded: total - with.releases,
+                unrecorded_missed: Some(without),
+                recorded_missed: Some(with),
+            })
+        };
+        // A period of 25 µs: 5 % without, 22 % with.
+        assert!(!is_paid(40_000, (1_885, 1_885), (8_987, 8_987)));
+        assert!(is_paid(40_000, (1_885, 1_885), (2_200, 2_200)), "by less than one in a hundred");
+        assert!(!is_paid(40_000, (1_885, 1_885), (2_400, 2_400)), "by more");
+        assert!(is_paid(40_000, (16_000, 16_000), (17_500, 17_500)), "by less than a tenth");
+        assert!(!is_paid(40_000, (16_000, 16_000), (17_700, 17_700)), "by more than a tenth");
+        // One stall of the machine in a turn that was recorded.
+        assert!(is_paid(1_000, (0, 0), (100, 1)));
+        assert!(is_paid(1_000, (100, 1), (0, 0)));
+        assert!(!is_paid(1_000, (0, 0), (100, 20)));
     }
 
     #[test]
@@ -1163,6 +1199,7 @@ mod tests {
         assert_eq!(causes.lacks(), None);
         let price = causes.price().expect("measured");
         assert!(price.recorded > 50 && price.unrecorded > 50, "{price:?}");
+        assert!(price.missed_shares().is_some(), "{price:?}");
         assert!(causes.evidence().is_some_and(|evidence| evidence.events > 1_000));
         let run = causes.run(&plan, 0, 0).expect("it woke");
         let is_hog = |name: &str| name.contains(&log.name) && name.contains(&log.tid.to_string());

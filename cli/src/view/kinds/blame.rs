@@ -212,13 +212,15 @@ pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
         let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
         // No recording makes a loop earlier: then the machine was quieter.
         let before = format::ns(Some(before_ns));
-        Some(match more_ns > 0.0 {
+        let median = match more_ns > 0.0 {
             true => format!(
                 "that made the median of a sleeping loop {} later, of {before}",
                 format::ns(Some(more_ns)),
             ),
             false => format!("that made the median of a sleeping loop, of {before}, no later"),
-        })
+        };
+        let missed = missed_words(price).filter(|_| price.makes_missed());
+        Some(missed.map_or_else(|| median.clone(), |missed| format!("{median}; {missed}")))
     });
     let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
     match place {
@@ -607,8 +609,9 @@ fn price_words(price: &RecordingPrice) -> String {
     let Some(median_ns) = price.median_ns() else {
         return "what recording cost the loop is not known: too few wakes before it".to_owned();
     };
+    let missed = missed_words(price).map_or_else(String::new, |missed| format!("; {missed}"));
     format!(
-        "{}: {} before it (n {}), {} meanwhile (n {}); 99 %: {} and {}",
+        "{}: {} before it (n {}), {} meanwhile (n {}); 99 %: {} and {}{missed}",
         cost(median_ns),
         format::ns(before.p50),
         format::count(price.unrecorded),
@@ -622,7 +625,17 @@ fn price_words(price: &RecordingPrice) -> String {
 /// The same in a line; nothing where it is not known.
 fn brief_price(price: &RecordingPrice) -> Option<String> {
     let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
-    Some(format!("{}, of {}", cost(more_ns), format::ns(Some(before_ns))))
+    let median = format!("{}, of {}", cost(more_ns), format::ns(Some(before_ns)));
+    let missed = missed_words(price).filter(|_| price.makes_missed());
+    Some(missed.map_or_else(|| median.clone(), |missed| format!("{median}; {missed}")))
+}
+
+/// The releases that the loop missed without and with a recording; nothing where it missed none, or
+/// where that is not known.
+fn missed_words(price: &RecordingPrice) -> Option<String> {
+    let (before, meanwhile) = price.missed_shares().filter(|shares| *shares != (0.0, 0.0))?;
+    let [before, meanwhile] = [before, meanwhile].map(format::share);
+    Some(format!("it missed {before} of its releases without, {meanwhile} with"))
 }
 
 /// What recording cost a loop at the median, of so many ns more: it makes no wake earlier, the
@@ -720,6 +733,9 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
 
 #[cfg(test)]
 mod tests {
+    use punctual_analysis::summary::SummaryStats;
+    use punctual_lab::blame::MissedReleases;
+
     use super::*;
 
     #[test]
@@ -879,6 +895,36 @@ mod tests {
             kept: None,
             fallback: None,
         }
+    }
+
+    #[test]
+    fn a_price_in_missed_releases_stands_beside_the_median() {
+        let median = |ns| SummaryStats { p50: Some(ns), ..SummaryStats::default() };
+        let missed = |releases| Some(MissedReleases { releases, gaps: releases });
+        let mut price = RecordingPrice {
+            unrecorded_ns: median(7_000.0),
+            recorded_ns: median(8_500.0),
+            unrecorded: 38_115,
+            recorded: 31_013,
+            unrecorded_missed: missed(1_885),
+            recorded_missed: missed(8_987),
+        };
+        let line = |price: &RecordingPrice| {
+            let recording = BlameRecording {
+                is_recorded: true,
+                why_not: None,
+                is_asked: true,
+                place: RecordedWhere::Within,
+                price: Some(price.clone()),
+                evidence: None,
+            };
+            super::recording(&recording, "").replace('\u{a0}', " ")
+        };
+        let both = "it missed 4.7 % of its releases without, 22 % with";
+        assert!(line(&price).ends_with(&format!("of 7.00 µs; {both}")), "{}", line(&price));
+        assert!(price_words(&price).replace('\u{a0}', " ").ends_with(both));
+        price.recorded_missed = None;
+        assert!(line(&price).ends_with("1.50 µs later, of 7.00 µs"), "not known before");
     }
 
     #[test]

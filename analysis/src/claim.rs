@@ -27,7 +27,7 @@ use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks_at, shown_theta
 use count::WatchedThreshold;
 use dependence::{L1Bound, Tails};
 
-pub use bound::rounded_up;
+pub use bound::{rounded_up, seen_share};
 
 /// The strength of a claim, from the least on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

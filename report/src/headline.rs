@@ -278,7 +278,7 @@ mod tests {
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
-        let share_seen = "; the share seen is 6.7e-3 already, so a longer run is more likely to \
+        let share_seen = "; the share seen is 6.67e-3 already, so a longer run is more likely to \
                           refute it than to show it; measure 60 s";
         assert!(own.statement.ends_with(share_seen), "{own:?}");
         assert_eq!(own.lead, "not shown yet");
@@ -315,7 +315,7 @@ mod tests {
             (own.statement.replace('\u{a0}', " "), own.command)
         };
         let (statement, command) = own(None, 1);
-        let counts = "not shown yet: none of 50 releases were later than 50 µs";
+        let counts = "not shown yet: none of 50 wakes were later than 50 µs";
         assert_eq!(statement, format!("{counts}; measure at least 2 996 cycles"));
         assert_eq!(command, None);
         let (statement, _) = own(None, 2);

@@ -4,7 +4,7 @@
 //! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
 
 use punctual_analysis::claim::judge::StoppingRule;
-use punctual_analysis::claim::rounded_up;
+use punctual_analysis::claim::seen_share;
 use punctual_analysis::impact::step_generation::{DriveTimings, SteppingClass, step_generation};
 use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stands, ladder};
 use schemars::JsonSchema;
@@ -212,11 +212,20 @@ pub(crate) fn heading(question: &Question<'_>) -> String {
 
 fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
+    // As the first line calls them: releases only where the missed ones are known.
+    let are_releases = match rung.run {
+        Some(at) => runs[at].outcome.missed.is_some(),
+        None => runs
+            .iter()
+            .filter(|run| run.setup.period_ns == rung.period_ns)
+            .all(|run| run.outcome.missed.is_some()),
+    };
+    let noun = if are_releases { "release" } else { "wake" };
     let counts = format!(
-        "{where_}{} of {} {} later than {}",
+        "{where_}{} of {} {noun}{} later than {}",
         format::count_within((rung.exceedances_at_least, rung.exceedances)),
         format::count(rung.n),
-        if rung.n == 1 { "release was" } else { "releases were" },
+        if rung.n == 1 { " was" } else { "s were" },
         format::period(rung.deadline_ns.unsigned_abs())
     );
     let base = question.command.map(|(command, options)| match rung.period_ns {
@@ -298,7 +307,7 @@ fn left_open(rung: &Rung, runs: &[&Run]) -> (String, Option<String>) {
         Some(share) => {
             // The counts are those of all runs where none is named.
             let of_run = if several && rung.run.is_none() { " in one run" } else { "" };
-            let share = rounded_up(share);
+            let share = seen_share(share);
             format!(
                 "; the share seen{of_run} is {share} already, so a longer run is more likely to \
                  refute it than to show it"

@@ -153,6 +153,12 @@ pub fn rounded_up(p: f64) -> String {
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
+/// A share that was counted, and bounds nothing, with three digits, rounded to the nearest: `1.80e-3`:
+/// with two it would often be the claimed one.
+pub fn seen_share(share: f64) -> String {
+    if share >= 0.9995 { "1".to_owned() } else { format!("{share:.2e}") }
+}
+
 /// A bound with two digits, rounded down.
 pub(super) fn rounded_down(p: f64) -> String {
     let place = 10f64.powf(p.log10().floor() - 1.0);
@@ -243,6 +249,13 @@ mod tests {
     fn an_index_is_rounded_down_and_never_to_nothing() {
         let shown = [1.0, 0.999, 0.267, 0.01, 0.0099, 1.0 / 10_138.0].map(shown_theta);
         assert_eq!(shown, ["1.00", "0.99", "0.26", "0.01", "9e-3", "9e-5"]);
+    }
+
+    #[test]
+    fn a_share_that_was_seen_is_rounded_to_the_nearest() {
+        assert_eq!(seen_share(27.0 / 14_963.0), "1.80e-3");
+        assert_eq!(seen_share(0.9994), "9.99e-1");
+        assert_eq!([0.9996, 1.0].map(seen_share), ["1", "1"]);
     }
 
     #[test]

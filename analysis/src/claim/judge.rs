@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anytime;
 use super::ask::{Ask, ClaimEvent};
-use super::bound::{p_lower_at, p_upper_at, rounded_down, rounded_up, shown_theta};
+use super::bound::{p_lower_at, p_upper_at, rounded_down, rounded_up, seen_share, shown_theta};
 use super::count::{CLUSTERS_MIN, EventCount, Separate};
 use super::plan::{cycles_needed, cycles_needed_at};
 use crate::plain::grouped;
@@ -228,17 +228,18 @@ fn reason(
                 Some(needed) => format!("{} {} cycles", takes(counted), grouped(needed)),
                 None => {
                     let share = |count| count as f64 / counted.n as f64;
-                    let most = rounded_up(share(counted.most));
+                    let seen = seen_share(share(counted.most));
                     match counted.ordered {
                         _ if share(counted.least) < ask.p() => format!(
-                            "up to {most} may have exceeded it: finer buckets or a threshold \
-                             between them, and every cycle recorded, would tell"
+                            "up to {} may have exceeded it: finer buckets or a threshold \
+                             between them, and every cycle recorded, would tell",
+                            rounded_up(share(counted.most))
                         ),
                         true => format!(
-                            "the share seen is {most} already, so more cycles would not show it"
+                            "the share seen is {seen} already, so more cycles would not show it"
                         ),
                         false => format!(
-                            "the share seen is {most} already; to refute it takes the order of \
+                            "the share seen is {seen} already; to refute it takes the order of \
                              cycles"
                         ),
                     }
@@ -399,7 +400,7 @@ mod tests {
         assert!(false_.reason.starts_with("shown false: at least 2.8e-3"), "{}", false_.reason);
         let near = planned(claim, 31, 30_000);
         assert_eq!((near.holds, near.n_needed), (Holds::Undecided, None));
-        assert!(near.reason.contains("1.1e-3 already"), "{}", near.reason);
+        assert!(near.reason.contains("1.03e-3 already"), "{}", near.reason);
         let missed = planned("p(missed)<0.5", 1, 100);
         assert_eq!(missed.holds, Holds::IfAlone);
         assert!(missed.reason.contains("if missed releases come alone"), "{}", missed.reason);
@@ -531,7 +532,7 @@ mod tests {
         // Cycles that came alone would refute it: lower bound 4.3e-3.
         let some = of_histogram(60, StoppingRule::AsPlanned);
         assert_eq!((some.holds, some.n_needed), (Holds::Undecided, None), "{}", some.reason);
-        let why = "6.0e-3 already; to refute it takes the order of cycles; cycles taken as \
+        let why = "6.00e-3 already; to refute it takes the order of cycles; cycles taken as \
                    independent, because the data do not record their order";
         assert!(some.reason.contains(why), "{}", some.reason);
         // Markov: 0.0513 of a share of 3 %.

@@ -103,7 +103,7 @@ fn csv_of_lateness_gives_its_numbers() {
     let answered = analysed(&["--deadline", "50us", "--miss", "10%", "--gate"]);
     assert_eq!(answered.status.code(), Some(1), "{}", stderr(&answered));
     let page = stdout(&answered);
-    assert!(page.contains("wakes    no: 500 of 1 000 releases were later than 50 µs"), "{page}");
+    assert!(page.contains("wakes    no: 500 of 1 000 wakes were later than 50 µs"), "{page}");
     assert!(page.lines().count() < 20, "{page}");
     let fine = analysed(&["--deadline", "100us", "--miss", "10%", "--gate"]);
     assert_eq!(fine.status.code(), Some(0), "{}", stdout(&fine));

@@ -86,11 +86,11 @@ fn data_without_a_period_pass_no_gate_unseen_and_are_told_no_time() {
     // Of a share that is too large already the answer has it, as the claim has.
     let line = |cycle: u32| if cycle % 100 == 7 { "60\n" } else { "8\n" };
     let many = file("many.csv", (0..2_000).map(line).collect());
-    let seen = "the share seen is 1.0e-2 already, so ";
+    let seen = "the share seen is 1.00e-2 already, so ";
     let miss = ["--deadline", "50us", "--miss", "9e-3"];
     for (period, ends) in [(&[][..], "measure longer"), (&["--period", "1ms"], "measure 60 s")] {
         let statement = answer(&many, &[&miss[..], period].concat());
-        assert!(statement.starts_with("not shown yet: 20 of 2 000 releases"), "{statement}");
+        assert!(statement.starts_with("not shown yet: 20 of 2 000 wakes"), "{statement}");
         assert!(statement.contains(seen) && statement.ends_with(ends), "{statement}");
     }
     let claim = ["--claim", "p(lateness>50us)<9e-3"];

@@ -140,8 +140,8 @@ fn one_mask(inputs: &Inputs<'_>, name: &str) -> Finding {
 fn placement(inputs: &Inputs<'_>) -> Finding {
     let judged = read(&inputs.settings.interrupts).map(|(table, origin)| {
         let others = inputs.others();
+        let includes_tuned = |cpus: &CpuList| !cpus.intersection(inputs.cpus).is_empty();
         let came = |line: &&IrqLine| {
-            let includes_tuned = |cpus: &CpuList| !cpus.intersection(inputs.cpus).is_empty();
             let counted = line.counts.iter().any(|(cpu, n)| *n > 0 && inputs.cpus.contains(*cpu));
             let goes = line.effective.value().or(line.allowed.value()).is_some_and(includes_tuned);
             if table.watched {
@@ -150,9 +150,20 @@ fn placement(inputs: &Inputs<'_>) -> Finding {
                 goes && counted
             }
         };
-        let lines: Vec<&IrqLine> = table.lines.iter().filter(came).collect();
+        // Set already, and nothing came there since: many are moved by their own handler.
+        let waits = |line: &&IrqLine| {
+            let is_set = line.allowed.value().is_some_and(|cpus| !includes_tuned(cpus));
+            is_set && !includes_tuned(&line.risen)
+        };
+        let (waiting, lines): (Vec<&IrqLine>, Vec<&IrqLine>) =
+            table.lines.iter().filter(came).partition(waits);
         if lines.is_empty() {
-            return Finding::good("no interrupt of a device goes there", origin);
+            let found = match waiting.len() {
+                0 => "no interrupt of a device goes there".to_owned(),
+                1 => "1 interrupt leaves it when it comes next".to_owned(),
+                n => format!("{n} interrupts leave it when they come next"),
+            };
+            return Finding::good(found, origin);
         }
         let names = lines.iter().take(4).map(|line| match line.risen.is_empty() {
             true => format!("{} ({})", line.number, device(line)),
@@ -336,5 +347,25 @@ mod tests {
         let (judged, why) = banned(&both);
         assert_eq!(judged, RuleVerdict::Conflict);
         assert!(why.starts_with("The mask counts (CPU 2-3)"), "{why}");
+    }
+
+    #[test]
+    fn an_interrupt_that_is_set_already_is_not_to_be_set_again() {
+        let placed = |allowed: &str, effective: &str| {
+            let files = [
+                ("/sys/devices/system/cpu/online", "0-1\n"),
+                ("/proc/interrupts", "      CPU0 CPU1\n 24:    0    9  PCI-MSI 1-edge  nvme0q1\n"),
+                ("/proc/irq/24/smp_affinity_list", allowed),
+                ("/proc/irq/24/effective_affinity_list", effective),
+            ];
+            let judged = verdict(&files, Some("1"), "smp_affinity_list").unwrap();
+            (judged.verdict, judged.found, judged.changes.len())
+        };
+        let (judged, _, changes) = placed("0-1\n", "1\n");
+        assert_eq!((judged, changes), (RuleVerdict::Improve, 1));
+        let waits = "1 interrupt leaves it when it comes next".to_owned();
+        assert_eq!(placed("0\n", "1\n"), (RuleVerdict::Good, waits, 0));
+        let moved = "no interrupt of a device goes there".to_owned();
+        assert_eq!(placed("0\n", "0\n"), (RuleVerdict::Good, moved, 0));
     }
 }

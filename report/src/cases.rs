@@ -7,6 +7,7 @@
 use punctual_analysis::compare;
 use punctual_analysis::compare::RunComparison;
 use punctual_analysis::recording::RunFigures;
+use punctual_analysis::verdict::Stands;
 use punctual_core::time::Span;
 
 use crate::compared::run_words;
@@ -39,8 +40,8 @@ pub enum CaseKind {
     Limit,
     /// A `--claim` on a run.
     Claim,
-    /// An answer to the question of the loops.
-    Answer,
+    /// An answer to the question of the loops, which may count for nothing.
+    Answer(Answer),
     /// A run, or a figure, held against that of a reference.
     Comparison,
     /// The demand that no release is later than `--stop-over` allows.
@@ -55,7 +56,7 @@ impl CaseKind {
         match self {
             Self::Limit => "limit",
             Self::Claim => "claim",
-            Self::Answer => "answer",
+            Self::Answer(_) => "answer",
             Self::Comparison => "comparison",
             Self::StopOver => "stop-over",
             Self::Measurement => "measurement",
@@ -195,7 +196,7 @@ impl CaseMaker<'_> {
         JudgedCase {
             name: answer.subject.clone(),
             id: None,
-            kind: CaseKind::Answer,
+            kind: CaseKind::Answer(answer.answer),
             finding: self.found(About::Answer { at }, answer.sentence(), is_yes),
             took: measured(self.report),
         }
@@ -207,10 +208,16 @@ impl CaseMaker<'_> {
         let held = waits.strategies.iter().find_map(|row| row.held.as_ref())?;
         let sentence = waits.advice().unwrap_or_default();
         let is_held = waits.recommendation.is_some();
+        let mut stands = waits.strategies.iter().filter_map(|row| Some(row.held.as_ref()?.stands));
+        let answer = match is_held {
+            true => Answer::Yes,
+            false if stands.all(|stands| stands == Stands::Refuted) => Answer::No,
+            false => Answer::Unknown,
+        };
         Some(JudgedCase {
             name: format!("deadline of {}", format::period(held.deadline_ns.unsigned_abs())),
             id: None,
-            kind: CaseKind::Answer,
+            kind: CaseKind::Answer(answer),
             finding: self.found(About::Answer { at: 0 }, sentence, is_held),
             took: measured(self.report),
         })
@@ -470,7 +477,7 @@ mod tests {
         let late = [900; 40];
         for (gate, is_failure) in [(true, true), (false, false)] {
             let report = report(vec![run("idle", &late)], (&[], &[]), gate, UndecidedAs::Itself);
-            let answers = findings(&report, CaseKind::Answer);
+            let answers = findings(&report, CaseKind::Answer(Answer::No));
             let (name, finding) = answers.first().expect("the measured period has an answer");
             assert!(name.contains("1\u{a0}kHz"), "{name}");
             assert_eq!(matches!(finding, CaseFinding::Fails(_)), is_failure, "{finding:?}");

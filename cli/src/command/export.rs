@@ -20,7 +20,7 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
-use punctual_report::{CaseFinding, Report, Run, SCHEMA, Warning, cases};
+use punctual_report::{Answer, CaseFinding, CaseKind, Report, Run, SCHEMA, Warning, cases};
 
 use crate::args::ReportArgs;
 use crate::output::{self, Opened};
@@ -359,7 +359,7 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
         let points = runs().filter_map(|(labels, run)| Some((labels.clone(), value(run)?)));
         Points::Gauges(points.collect())
     };
-    let mut families = vec![result(report), judgements(report)];
+    let mut families = vec![result(report), judgements(report), answers(report)];
     families.extend(timestamp(report));
     families.push(MetricFamily {
         name: "punctual_run_info",
@@ -440,6 +440,28 @@ fn judgements(report: &Report) -> MetricFamily {
         name: "punctual_judgement",
         unit: "",
         help: "Limits, claims, answers and comparisons: 1 for the state that each is in.",
+        points: Points::Gauges(points.collect()),
+    }
+}
+
+/// The answers themselves, whether they count for the exit status or not.
+fn answers(report: &Report) -> MetricFamily {
+    let mut names = Distinct::default();
+    let points = cases(report).into_iter().flat_map(|case| {
+        // As the judgement of the same case is called.
+        let name = names.name(plain(&case.name));
+        let CaseKind::Answer(answer) = case.kind else { return Vec::new() };
+        let states = [("holds", Answer::Yes), ("fails", Answer::No), ("open", Answer::Unknown)];
+        let point = |(state, value): (&str, Answer)| {
+            let labels = vec![("case", name.clone()), ("state", state.to_owned())];
+            (labels, f64::from(u8::from(answer == value)))
+        };
+        states.map(point).to_vec()
+    });
+    MetricFamily {
+        name: "punctual_answer",
+        unit: "",
+        help: "Answers about loops, also where they do not count: 1 for the state that each is in.",
         points: Points::Gauges(points.collect()),
     }
 }

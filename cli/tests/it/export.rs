@@ -287,6 +287,22 @@ fn a_number_of_cycles_that_is_not_known_is_not_exported() {
 }
 
 #[test]
+fn an_answer_that_counts_for_nothing_is_exported_as_what_it_is() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds/check.json");
+    let metrics = stdout(&run(["export", "--openmetrics", kept]));
+    let line = |start: &str| {
+        let found = metrics.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("{start} in {metrics}")).to_owned()
+    };
+    let judged = line("punctual_judgement{kind=\"answer\",case=\"1 kHz\",state=\"fails\"}");
+    assert!(judged.ends_with(" 0"), "{judged}");
+    for (state, value) in [("holds", 0), ("fails", 1), ("open", 0)] {
+        let answer = line(&format!("punctual_answer{{case=\"1 kHz\",state=\"{state}\"}}"));
+        assert!(answer.ends_with(&format!(" {value}")), "{answer}");
+    }
+}
+
+#[test]
 fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
     let dir = Dir::new("export-foreign");
     let path = result(&dir, &["idle"]);

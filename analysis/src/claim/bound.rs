@@ -153,8 +153,8 @@ pub fn rounded_up(p: f64) -> String {
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
-/// A share that was counted, and bounds nothing, with three digits, rounded to the nearest: `1.80e-3`:
-/// with two it would often be the claimed one.
+/// A share that was counted, and bounds nothing, rounded to the nearest: `1.80e-3`. With two digits
+/// it would often be the claimed one.
 pub fn seen_share(share: f64) -> String {
     if share >= 0.9995 { "1".to_owned() } else { format!("{share:.2e}") }
 }

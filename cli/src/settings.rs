@@ -15,17 +15,19 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::{self, TuningPlan};
-use punctual_host::rules::{self, CpuScope, Inputs, KnobVerdict, RuleVerdict, Workload};
+use punctual_host::rules::{
+    self, CpuScope, Inputs, KnobChange, KnobVerdict, RuleVerdict, Workload,
+};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{LoopCores, Root, parse_cpus};
 use punctual_lab::tuning::{
     self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, RevertedStep, StepOutcome,
-    WantedValue, active,
+    TuningJournal, WantedValue, active,
 };
 use punctual_report::{Envelope, Report, TuneBody};
 
-use crate::args::RootArgs;
-use crate::output::{self, JournalFile, OutputArgs, Outputs};
+use crate::args::{RootArgs, StateArgs};
+use crate::output::{self, JournalFile, JournalName, OutputArgs, Outputs, SettingsOwner};
 use crate::subcommand::Exit;
 use crate::{format, view, writing};
 
@@ -202,6 +204,8 @@ pub(crate) struct TunedMachine {
     pub(crate) settings: KernelSettings,
     pub(crate) scope: CpuScope,
     workload: Option<Workload>,
+    /// Settings that could not be set in this boot, where the journal was read.
+    impossible: Vec<JournalEntry>,
 }
 
 impl TunedMachine {
@@ -220,7 +224,44 @@ impl TunedMachine {
             settings,
             scope,
             workload: args.workload.as_ref().map(|named| named.workload.into()),
+            impossible: Vec::new(),
         })
+    }
+
+    /// Leaves out of verdicts and plans what `tune apply` found in this boot that cannot be set
+    /// here. A journal that cannot be read, or is damaged, leaves all in: `verify` names that.
+    pub(crate) fn leave_impossible(&mut self, state: &StateArgs) -> Result<()> {
+        let bytes = JournalFile::read(&state.state, JournalName::Settings).ok().flatten();
+        let journal = bytes.and_then(|bytes| TuningJournal::parse(&bytes).ok());
+        let owner = SettingsOwner::of(&self.root)?.to_string();
+        let journal = journal.filter(|journal| journal.boot == owner);
+        let entries = journal.into_iter().flat_map(|journal| journal.entries);
+        self.impossible = entries.filter(|entry| entry.impossible_here().is_some()).collect();
+        Ok(())
+    }
+
+    /// Why this cannot be set here, as far as the journal tells.
+    fn why_impossible(&self, change: &KnobChange) -> Option<&'static str> {
+        let KnobChange::Write { path, value } = change else { return None };
+        let is_same = |entry: &&JournalEntry| entry.path == *path && entry.new == *value;
+        self.impossible.iter().find(is_same)?.impossible_here()
+    }
+
+    /// Leaves out of a verdict what cannot be set here.
+    fn left_possible(&self, mut judged: KnobVerdict) -> KnobVerdict {
+        let why = judged.changes.iter().find_map(|change| self.why_impossible(change));
+        let Some(why) = why else { return judged };
+        let before = judged.changes.len();
+        judged.changes.retain(|change| self.why_impossible(change).is_none());
+        let places = match (judged.changes.len(), before) {
+            (0, _) => {
+                judged.verdict = RuleVerdict::NotApplicable;
+                String::new()
+            }
+            (left, before) => format!("{} of {before} ", before - left),
+        };
+        judged.why = format!("{places}cannot be set here: {why}. {}", judged.why);
+        judged
     }
 
     /// Refuses CPUs that were named and leave none for other tasks.
@@ -251,12 +292,14 @@ impl TunedMachine {
             [] => plan.leave_dangerous(),
             only => plan.keep(only),
         }
+        plan.runtime.retain(|step| self.why_impossible(&step.change).is_none());
         Ok(plan)
     }
 
     /// The verdicts of the rules, which agree with the plan.
     pub(crate) fn verdicts(&self) -> Vec<KnobVerdict> {
-        plan::verdicts(&self.inputs(), &self.root)
+        let verdicts = plan::verdicts(&self.inputs(), &self.root);
+        verdicts.into_iter().map(|judged| self.left_possible(judged)).collect()
     }
 
     /// The facts, settings, CPUs and workload that rules judge.

@@ -153,6 +153,8 @@ struct TuneCheckArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     #[command(flatten)]
+    state: StateArgs,
+    #[command(flatten)]
     verdicts: VerdictArgs,
 }
 
@@ -170,6 +172,8 @@ struct TunePlanArgs {
     /// Print also what is good, what does not apply, and what makes no loop less late
     #[arg(long, short)]
     verbose: bool,
+    #[command(flatten)]
+    state: StateArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -204,6 +208,7 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
     args.verdicts.output.spare_tree(args.scope.root.path())?;
     let outputs = args.verdicts.output.open()?;
     let mut machine = TunedMachine::read(&args.scope)?;
+    machine.leave_impossible(&args.state)?;
     let mut envelope = Envelope::of(PROGRAM, "tune check");
     if machine.root.is_live() {
         envelope.started_at = Some(jiff::Timestamp::now().to_string());
@@ -227,7 +232,8 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
 fn plan(args: &TunePlanArgs) -> Result<Exit> {
     args.output.spare_tree(args.scope.root.path())?;
     let outputs = args.output.open()?;
-    let machine = TunedMachine::read(&args.scope)?;
+    let mut machine = TunedMachine::read(&args.scope)?;
+    machine.leave_impossible(&args.state)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());

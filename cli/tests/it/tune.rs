@@ -675,6 +675,8 @@ fn what_the_machine_cannot_set_is_named_and_no_failure() {
     let (_first, out) = (apply(), apply());
     let (page, code) = (stdout(&out), out.status.code());
     let (verified, standing) = (run(args("verify")), stdout(&run(args("status"))));
+    let checked = run(args("check").into_iter().chain(["--json", "-"]));
+    let planned = stdout(&run(args("plan")));
     let reverted = run(args("revert"));
     assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}");
     assert_eq!(reverted.status.code(), Some(0), "{}{}", stdout(&reverted), stderr(&reverted));
@@ -690,6 +692,12 @@ fn what_the_machine_cannot_set_is_named_and_no_failure() {
             assert!(!page.contains("as before"), "{page}");
             assert_eq!(page.matches(path).count(), 1, "applied twice, and one setting: {page}");
         }
+        let checked = json(&checked);
+        let mut verdicts = checked["verdicts"].as_array().expect("verdicts").iter();
+        let judged = verdicts.find(|judged| judged["knob"] == "pcie_aspm.policy").expect("judged");
+        assert_eq!(judged["verdict"], "not-applicable", "{judged}");
+        assert!(judged["why"].as_str().expect("words").starts_with("cannot be set here: "));
+        assert!(!planned.contains(path), "{planned}");
         let never = "1 setting could not be set and never changed\n";
         assert!(standing.ends_with(never), "{standing}");
         let reverted = stdout(&reverted);

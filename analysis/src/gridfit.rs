@@ -86,8 +86,8 @@ pub struct Line {
 
 impl Line {
     /// The deviation of a wake above the *earliest* wake about this line. `lateness_ns` is about
-    /// the nominal grid. Rounded to the nearest ns, saturating. Never negative for the samples that the
-    /// line was fitted to; of instants for those that follow on others without a gap
+    /// the nominal grid. Rounded to the nearest ns, saturating. Never negative for the samples that
+    /// the line was fitted to; of instants for those that follow on others without a gap
     /// ([`GridFit::of_instants`]).
     #[inline]
     pub fn above_earliest_ns(&self, cycle: u64, lateness_ns: i64) -> i64 {

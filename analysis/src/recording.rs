@@ -36,8 +36,8 @@ pub enum ReleaseInstants {
     Unknown,
     /// As `Unknown`, in a second pass: lateness is counted from the earliest line that the first
     /// pass found ([`RunFigures::line`]), which late wakes do not tilt, so it misses only a
-    /// constant that instants alone do not show; a wake before the release that it was counted for is a late
-    /// one of the release before, where that has none.
+    /// constant that instants alone do not show; a wake before the release that it was counted
+    /// for is a late one of the release before, where that has none.
     Fitted(Line),
 }
 

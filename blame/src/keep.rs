@@ -90,7 +90,7 @@ impl LateWake {
             is_whole: wake.activation.is_whole,
             is_waiting: wake.run.is_waiting,
             is_inferred: wake.run.is_inferred,
-            chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
+            chain: chain.map_or(&wake.judged_chain, |chain| &chain.addresses).clone(),
             parts: if is_long { condensed(&parts) } else { parts },
             is_condensed: is_long || wake.begin.is_some(),
             facts: wake.facts,

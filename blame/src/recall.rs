@@ -111,6 +111,9 @@ pub(crate) struct JudgedWake {
     is_inferred: bool,
     is_whole: bool,
     parts: Vec<JudgedPart>,
+    /// The call chain that shows its main cause, innermost first.
+    #[serde(default)]
+    chain: Box<[CodeAddress]>,
     facts: WakeFacts,
 }
 
@@ -139,6 +142,7 @@ impl JudgedWake {
             is_inferred: wake.is_inferred,
             is_whole: wake.is_whole && is_whole,
             parts: parts.collect(),
+            chain: wake.chain.iter().copied().map(renamed).collect(),
             // Of pieces that are no longer there.
             facts: facts.within(0),
         }
@@ -185,6 +189,7 @@ impl JudgedWake {
         };
         Wake {
             begin: Some(WakeBegin::judged(self.release_ns, parts)),
+            judged_chain: self.chain.clone(),
             facts: self.facts.clone().within(0),
             ..Wake::new(thread, self.task, activation, run)
         }

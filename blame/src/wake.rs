@@ -131,6 +131,8 @@ pub(crate) struct Wake {
     pub(crate) begin: Option<WakeBegin>,
     pub(crate) window: Window,
     pub(crate) chains: ByPiece<WindowChain>,
+    /// Of one that is not judged anew, the call chain that shows its main cause.
+    pub(crate) judged_chain: Box<[CodeAddress]>,
     pub(crate) facts: WakeFacts,
     /// True where the timer that ends throttling expired just before it ran.
     pub(crate) is_unthrottled: bool,
@@ -150,6 +152,7 @@ impl Wake {
             begin: None,
             window: Window::default(),
             chains: ByPiece::default(),
+            judged_chain: Box::default(),
             facts: WakeFacts::default(),
             is_unthrottled: false,
         }

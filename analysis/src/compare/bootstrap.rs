@@ -201,21 +201,31 @@ fn lack(
         let needed = format!("{BEYOND_MIN} are needed on each side");
         return Some(match found.factor > 1.0 {
             true => format!(
-                "of {n} releases the {late} beyond it count as about {} independent ones, as they \
-                 come in clusters; {needed}",
-                grouped(independent.round() as u64)
+                "of {n} releases the {late} beyond it count as {}, as they come in clusters; \
+                 {needed}",
+                about(independent.round() as u64, "independent one")
             ),
             false => format!("{late} of {n} releases lie beyond it; {needed}"),
         });
     }
     (have < BATCHES_MIN * found.batch).then(|| {
         format!(
-            "the {} releases depend on each other for so long that they count as about {} \
-             independent stretches; {BATCHES_MIN} are needed on each side",
+            "the {} releases depend on each other for so long that they count as {}; \
+             {BATCHES_MIN} are needed on each side",
             grouped(n),
-            have / found.batch
+            about((have / found.batch) as u64, "independent stretch")
         )
     })
+}
+
+/// An estimated number of something, such as "about 3 independent ones".
+fn about(count: u64, one: &str) -> String {
+    match (count, one.ends_with("ch")) {
+        (0, _) => format!("less than one {one}"),
+        (1, _) => format!("about 1 {one}"),
+        (_, true) => format!("about {} {one}es", grouped(count)),
+        (_, false) => format!("about {} {one}s", grouped(count)),
+    }
 }
 
 fn chunks_of(part: &Part<'_>) -> usize {
@@ -369,6 +379,17 @@ mod tests {
     use punctual_core::time::Span;
 
     use super::super::series::Builder;
+
+    #[test]
+    fn one_is_not_several() {
+        let words = |count| [about(count, "independent one"), about(count, "independent stretch")];
+        assert_eq!(
+            words(0),
+            ["less than one independent one", "less than one independent stretch"]
+        );
+        assert_eq!(words(1), ["about 1 independent one", "about 1 independent stretch"]);
+        assert_eq!(words(7), ["about 7 independent ones", "about 7 independent stretches"]);
+    }
 
     fn series(seed: u64, n: u64, scale: f64) -> super::super::series::LatenessSeries {
         let mut rng = Rng::new(seed);

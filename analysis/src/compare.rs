@@ -323,7 +323,14 @@ pub fn kinds(kinds: &[KindCounts], threshold_ns: i64) -> Vec<Option<RateRatio>> 
         let (exceedances, releases) = (kind.of_kind, kind.releases);
         let is_full = releases.iter().all(|&count| count > 0);
         let (threshold_ns, unsure) = (end_of_cell(threshold_ns), [0; 2]);
-        is_full.then_some(Counts { threshold_ns, exceedances, unsure, releases, dispersion })
+        is_full.then_some(Counts {
+            threshold_ns,
+            exceedances,
+            unsure,
+            releases,
+            dispersion,
+            apart: None,
+        })
     });
     rates(&counts.collect::<Vec<_>>())
 }
@@ -353,6 +360,7 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         clustered: !significant && counts.independent().p_value() <= least,
         detectable: detectable(counts, least),
         more_cycles: needed.map(|needed| needed - counts.fewest()),
+        apart: counts.apart,
     }
 }
 
@@ -439,6 +447,8 @@ struct Counts {
     releases: [u64; 2],
     /// The scatter of the counts.
     dispersion: Dispersion,
+    /// As [`RateRatio::apart`] has it.
+    apart: Option<[u64; 2]>,
 }
 
 impl Counts {
@@ -455,6 +465,7 @@ impl Counts {
             unsure: later.map(|(least, most)| most - least),
             releases: sides.map(releases),
             dispersion: dispersion(sides, cell_of(threshold_ns)),
+            apart: apart(sides, cell_of(threshold_ns)),
         }
     }
 
@@ -826,6 +837,18 @@ fn by_result(side: &[Part<'_>], cell: u16) -> Vec<(f64, f64)> {
     results.into_iter().map(|(_, sum)| sum).collect()
 }
 
+/// The results of A and of B, two a side at least, where each of one side has a higher share of
+/// exceedances of a cell than each of the other.
+fn apart(sides: [&[Part<'_>]; 2], cell: u16) -> Option<[u64; 2]> {
+    let [a, b] = sides.map(|side| by_result(side, cell));
+    let least = |side: &[(f64, f64)]| side.iter().map(|(k, n)| k / n).fold(f64::MAX, f64::min);
+    let most = |side: &[(f64, f64)]| side.iter().map(|(k, n)| k / n).fold(0.0, f64::max);
+    let is_apart = most(&a) < least(&b) || most(&b) < least(&a);
+    let is_full = a.iter().chain(&b).all(|&(_, n)| n > 0.0);
+    let results = [a.len() as u64, b.len() as u64];
+    (is_apart && is_full && results.iter().all(|&count| count > 1)).then_some(results)
+}
+
 /// Variance over mean of batches, and what it is of.
 struct Overdispersion {
     factor: f64,
@@ -1089,8 +1112,13 @@ mod tests {
             let results = side.as_ref().iter().enumerate();
             results.map(|(result, series)| Part { result, series }).collect::<Vec<_>>()
         });
-        let runs =
-            Runs { name: "idle", sides: [&parts[0], &parts[1]], thresholds_ns, ..Runs::default() };
+        let runs = Runs {
+            name: "idle",
+            sides: [&parts[0], &parts[1]],
+            thresholds_ns,
+            labels: ["A", "B"],
+            ..Runs::default()
+        };
         compare(&[runs]).0.remove(0)
     }
 
@@ -1394,6 +1422,15 @@ mod tests {
         let burst = verdict(&[100, 110, 90], &[100, 2_500, 110]);
         assert_eq!(burst.verdict, Verdict::Undecided, "{burst:?}");
         assert!(!burst.statement.contains("order of the cycles"), "{burst:?}");
+        assert!(!burst.statement.contains("results of"), "{}", burst.statement);
+        // Three that scatter, all below the others: by their order one in ten is so by chance.
+        let below = verdict(&[20, 40, 200], &[300, 900, 2_500]);
+        assert_eq!((below.verdict, below.is_open()), (Verdict::Undecided, true), "{below:?}");
+        let words = "each of the 3 results of B was so late more often than each of the 3 of A, \
+                     which so few do by chance alone with a probability of 10 %: give 4 results a \
+                     side or more, measured in turn";
+        assert!(below.statement.contains(words), "{}", below.statement);
+        assert!(below.rates.iter().any(|rate| rate.apart == Some([3, 3])), "{below:?}");
         // By two of them nobody knows how they scatter.
         let few = verdict(&[100, 110], &[900, 950]);
         assert_eq!(few.verdict, Verdict::Undecided, "{few:?}");
@@ -1604,7 +1641,8 @@ mod tests {
 
     fn counts(exceedances: [u64; 2], releases: [u64; 2]) -> Counts {
         let (threshold_ns, unsure) = (0, [0; 2]);
-        Counts { threshold_ns, exceedances, unsure, releases, dispersion: INDEPENDENT }
+        let (dispersion, apart) = (INDEPENDENT, None);
+        Counts { threshold_ns, exceedances, unsure, releases, dispersion, apart }
     }
 
     /// Golden numbers of scipy: `analysis/oracles/rate_ratio.py`.

@@ -145,6 +145,10 @@ pub struct RateRatio {
     /// 1000 would.
     #[serde(default)]
     pub detectable: Option<f64>,
+    /// Results of A and of B, where each of one side has a higher rate than each of the other. Not
+    /// there where they overlap, and with one result a side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<[u64; 2]>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -585,12 +589,52 @@ fn of_quantile(run: &RunComparison, verdict: Verdict) -> String {
     })
 }
 
+/// The largest probability, two-sided, that results fall apart so by chance, which shows a
+/// difference by their ranks.
+const APART_P_MAX: f64 = 0.05;
+
+/// The probability that all results of one side lie above all of the other by chance alone, where
+/// the two do not differ: that of a rank test, 2 in as many as there are ways to choose one side.
+fn apart_by_chance([a, b]: [u64; 2]) -> f64 {
+    (1..=a).map(|k| k as f64 / (b + k) as f64).product::<f64>() * 2.0
+}
+
+/// What the results of each side show by their order alone, and how many it takes; `None` where
+/// they do not lie apart.
+fn apart_words(rate: &RateRatio, labels: [&str; 2]) -> Option<String> {
+    let [a, b] = rate.apart?;
+    let (higher, lower) = match rate.ratio.is_none_or(|ratio| ratio > 1.0) {
+        true => ((labels[1], b), (labels[0], a)),
+        false => ((labels[0], a), (labels[1], b)),
+    };
+    let seen = format!(
+        "each of the {} results of {} was so late more often than each of the {} of {}",
+        higher.1, higher.0, lower.1, lower.0
+    );
+    let chance = apart_by_chance([a, b]);
+    let share = format!("{:.2} %", chance * 100.0);
+    let share = share.replace(".00 %", " %");
+    Some(match chance > APART_P_MAX {
+        true => {
+            let enough = (2..).find(|&n| apart_by_chance([n, n]) <= APART_P_MAX).unwrap_or(a);
+            format!(
+                "{seen}, which so few do by chance alone with a probability of {share}: give \
+                 {enough} results a side or more, measured in turn"
+            )
+        }
+        false => format!(
+            "{seen}, which they do by chance alone with a probability of {share}, but by how much \
+             is unsure: give more results a side, measured in turn"
+        ),
+    })
+}
+
 /// Why no difference is shown, beside what to do; `None` where that says it all.
 fn undecided(run: &RunComparison, labels: [&str; 2]) -> Option<String> {
     if let Some(rate) = run.clustered() {
         let counts = (run.at_deadline() != Some(rate)).then(|| of_rate(rate));
-        let parts: Vec<String> = counts.into_iter().chain([in_clusters(rate)]).collect();
-        return Some(parts.join("; "));
+        let parts = counts.into_iter().chain([in_clusters(rate)]).chain(apart_words(rate, labels));
+        return Some(parts.collect::<Vec<_>>().join("; "));
     }
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0))?;
     let longer = run.short_of_cycles().and_then(|rate| longer_words(run, rate, labels));
@@ -752,6 +796,7 @@ mod tests {
             more_cycles: None,
             clustered: false,
             detectable: None,
+            apart: None,
         };
         let open = RateRatio { ratio: Some(10.1), lower: 0.37, upper: Some(2e4), ..rate.clone() };
         let words = |rate: &RateRatio| rate.as_often().expect("bounded");

@@ -55,6 +55,9 @@ pub struct Runs<'a> {
     /// What to do for a test, and why there is none, where A and B are of no one kind; `None` where
     /// they are.
     pub untested: Option<&'a str>,
+    /// Missed releases that the parts of A and of B leave out where they are of wakes alone; `None`
+    /// where they are not recorded.
+    pub left_out: [Option<u64>; 2],
 }
 
 /// Releases later than a threshold, counted one by one and not by bucket.
@@ -223,6 +226,11 @@ impl<'a> Prepared<'a> {
         let sum = |side: usize, number: fn(&Part<'_>) -> u64| {
             self.runs.sides[side].iter().map(number).fold(0, u64::saturating_add)
         };
+        let missed =
+            |side: usize| match self.runs.sides[side].iter().any(|part| part.series.of_wakes) {
+                true => self.runs.left_out[side],
+                false => Some(sum(side, |part| part.series.missed)),
+            };
         let max = |side: usize| {
             let parts = self.runs.sides[side].iter();
             parts.filter_map(|part| part.series.max_ns).max().map(|ns| ns as f64)
@@ -234,8 +242,8 @@ impl<'a> Prepared<'a> {
             statement: String::new(),
             n_a: sum(0, |part| part.series.releases()),
             n_b: sum(1, |part| part.series.releases()),
-            missed_a: sum(0, |part| part.series.missed),
-            missed_b: sum(1, |part| part.series.missed),
+            missed_a: missed(0),
+            missed_b: missed(1),
             max_a_ns: max(0),
             max_b_ns: max(1),
             period_ns: self.runs.period_ns,

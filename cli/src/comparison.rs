@@ -220,6 +220,8 @@ struct Matched<'a> {
     untested: Option<String>,
     /// Those of the thresholds that both sides counted exactly.
     exact: Vec<ExactCounts>,
+    /// Missed releases that each side leaves out, compared by wakes alone.
+    left_out: [Option<u64>; 2],
 }
 
 /// Compares every side after the first with the first. `anyway` takes counts without an order as if
@@ -268,6 +270,7 @@ pub(crate) fn compare_sides(
             disturbance: run.disturbance.as_ref(),
             as_if_independent: anyway,
             untested: run.untested.as_deref(),
+            left_out: run.left_out,
         }));
     }
     let (compared, family) = compare(&runs);
@@ -329,7 +332,10 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
                             series.missed
                         );
                     };
-                    run.left_out = run.left_out.saturating_add(series.missed);
+                    if !series.of_wakes {
+                        let left_out = run.left_out.unwrap_or_default();
+                        run.left_out = Some(left_out.saturating_add(series.missed));
+                    }
                     *series = wakes;
                 }
                 run.lateness_ns = run.wakes_ns.clone();
@@ -424,6 +430,7 @@ fn matched<'a>(sides: [&'a Side; 2], terms: &ComparisonTerms, anyway: bool) -> V
             disturbance: disturbance(named, terms.is_changed(Surroundings::Others)),
             untested: if is_judged { None } else { other_arrangement(sides, name) },
             exact: terms.exact_counts(period_ns, [&runs[0], &runs[1]]),
+            left_out: runs.each_ref().map(|runs| runs.iter().map(|run| run.left_out).sum()),
         }
     };
     if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
@@ -539,7 +546,8 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     }
     let parts = || results().flat_map(|result| &result.runs).flat_map(|run| &run.parts);
     if parts().any(|series| series.of_wakes) {
-        let left_out: u64 = results().flat_map(|result| &result.runs).map(|run| run.left_out).sum();
+        let runs = results().flat_map(|result| &result.runs);
+        let left_out: u64 = runs.filter_map(|run| run.left_out).sum();
         notes.push(format!(
             "compared by wakes alone, because one side does not contain its releases: {left_out} \
              missed releases are left out"
@@ -780,9 +788,10 @@ pub(crate) struct RecordedRun {
     /// Cycles that ran and did not fit in the recorder: they are in no count.
     #[serde(default)]
     unrecorded: u64,
-    /// Missed releases that `parts` leave out, where they are of wakes alone.
-    #[serde(default)]
-    left_out: u64,
+    /// Missed releases that `parts` leave out, where they were made of wakes alone; `None` where
+    /// they are not recorded, and where nothing is left out.
+    #[serde(skip)]
+    left_out: Option<u64>,
     /// Lateness of all its releases, as results show it, where it is known.
     #[serde(default)]
     lateness_ns: Option<SummaryStats>,
@@ -811,7 +820,7 @@ impl RecordedRun {
             setup,
             cold_left_out,
             unrecorded: 0,
-            left_out: 0,
+            left_out: None,
             lateness_ns: None,
             wakes_ns: None,
             others: None,
@@ -1113,7 +1122,7 @@ fn grouped(
                 setup: setup(run),
                 cold_left_out: true,
                 unrecorded,
-                left_out: 0,
+                left_out: None,
                 lateness_ns: stats.0,
                 wakes_ns: stats.1,
                 others: None,
@@ -1189,7 +1198,7 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
             setup: run.setup.clone(),
             cold_left_out: true,
             unrecorded: run.outcome.unrecorded,
-            left_out: 0,
+            left_out: None,
             lateness_ns: Some(outcome.lateness_ns.clone()),
             wakes_ns: Some(outcome.wakes.stats.clone()),
             others: run.others.clone(),

@@ -299,10 +299,11 @@ pub struct RunComparison {
     pub n_a: u64,
     /// Releases of B.
     pub n_b: u64,
-    /// Missed releases of A.
-    pub missed_a: u64,
+    /// Missed releases of A; null where they are not recorded. Where one side does not record them
+    /// those of the other are in no count.
+    pub missed_a: Option<u64>,
     /// Missed releases of B.
-    pub missed_b: u64,
+    pub missed_b: Option<u64>,
     /// The largest lateness of A: shown, never compared.
     pub max_a_ns: Option<f64>,
     /// The largest lateness of B.

@@ -336,6 +336,24 @@ fn what_else_ran_may_be_the_change_that_is_compared() {
 }
 
 #[test]
+fn missed_releases_that_nobody_recorded_are_unknown() {
+    let dir = Dir::new("compare-missed");
+    let histogram =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers/cyclictest/histogram.json");
+    let [a, b] = ["a.json", "b.json"].map(|name| {
+        let result = dir.path(name);
+        let out = run(["analyse", histogram, "--json", crate::text(&result), "-q"]);
+        assert_ne!(out.status.code(), Some(2), "{}", stderr(&out));
+        crate::text(&result).to_owned()
+    });
+    let page = flowing(&stdout(&run(["compare", &a, &b, "--anyway"])));
+    assert!(page.contains(", missed unknown and unknown; the largest"), "{page}");
+    let own = samples(&dir.path("own.punctual"), EARLIER, &[Made::new("thread 0", 20_000, 500)]);
+    let page = flowing(&stdout(&run(["compare", &a, &own, "--anyway"])));
+    assert!(page.contains(", missed unknown and 0; the largest"), "{page}");
+}
+
+#[test]
 fn a_deadline_that_both_sides_counted_is_compared_as_it_was_counted() {
     let dir = Dir::new("compare-exact");
     // One in a hundred of B lies behind the deadline and before the end of its bucket.

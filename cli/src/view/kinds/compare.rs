@@ -211,13 +211,18 @@ fn of_run(run: &RunComparison, pair: &Pair) -> Vec<Block> {
          maxima depend on run length and chance",
         format::count(run.n_a),
         format::count(run.n_b),
-        format::count(run.missed_a),
-        format::count(run.missed_b),
+        missed(run.missed_a),
+        missed(run.missed_b),
         format::largest(run.max_a_ns, u64::from(run.max_a_open)),
         format::largest(run.max_b_ns, u64::from(run.max_b_open)),
     );
     blocks.push(Block::words_at(2, text));
     blocks
+}
+
+/// Missed releases, where they are recorded.
+fn missed(releases: Option<u64>) -> String {
+    releases.map_or_else(|| "unknown".to_owned(), format::count)
 }
 
 fn of_rate(rate: &RateRatio, run: &RunComparison) -> Vec<String> {

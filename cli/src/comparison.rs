@@ -64,6 +64,8 @@ enum Surroundings {
     Loads,
     /// What else ran on the CPU ('not idle')
     Others,
+    /// The period of the loop ('differs: period')
+    Period,
 }
 
 impl Surroundings {
@@ -72,6 +74,7 @@ impl Surroundings {
         match self {
             Self::Loads => LOADS,
             Self::Others => "others",
+            Self::Period => PERIOD,
         }
     }
 
@@ -155,10 +158,10 @@ impl ComparisonTerms {
         self.changed.contains(&surroundings)
     }
 
-    /// Those of the thresholds of a run of this period that all runs of both sides counted exactly.
+    /// Those of the thresholds, a deadline among them, that all runs of both sides counted exactly.
     fn exact_counts(
         &self,
-        period_ns: Option<u64>,
+        deadline_ns: Option<i64>,
         sides: [&[&RecordedRun]; 2],
     ) -> Vec<ExactCounts> {
         let later = |side: &[&RecordedRun], ns| -> Option<u64> {
@@ -168,8 +171,15 @@ impl ComparisonTerms {
             let [a, b] = sides.map(|side| later(side, threshold_ns));
             Some(ExactCounts { threshold_ns, later: [a?, b?] })
         };
-        let requested = self.fixed_ns.iter().copied().chain(self.deadline_ns(period_ns));
+        let requested = self.fixed_ns.iter().copied().chain(deadline_ns);
         requested.filter_map(counts).collect()
+    }
+
+    /// The deadline of runs of these periods, ns; `None` where it is not the same for all.
+    fn common_deadline_ns(&self, period_ns: Option<u64>, others_ns: &[u64]) -> Option<i64> {
+        let deadline_ns = self.deadline_ns(period_ns)?;
+        let is_same = |other_ns: &u64| self.deadline_ns(Some(*other_ns)) == Some(deadline_ns);
+        others_ns.iter().all(is_same).then_some(deadline_ns)
     }
 
     /// The deadline of a run of this period, ns; `None` where it is a share of a period that is not
@@ -211,7 +221,10 @@ pub(crate) fn label(at: usize) -> String {
 /// A run that two sides have.
 struct Matched<'a> {
     name: &'a str,
+    /// The period of the first of A.
     period_ns: Option<u64>,
+    /// The deadline that all of them have.
+    deadline_ns: Option<i64>,
     parts: [Vec<Part<'a>>; 2],
     /// The quantiles of a side that is one run.
     shown: [Option<&'a SummaryStats>; 2],
@@ -263,7 +276,7 @@ pub(crate) fn compare_sides(
             sides: [&run.parts[0], &run.parts[1]],
             shown: run.shown,
             thresholds_ns: &terms.fixed_ns,
-            deadline_ns: terms.deadline_ns(run.period_ns),
+            deadline_ns: run.deadline_ns,
             exact: &run.exact,
             period_ns: run.period_ns,
             labels: [&reference.label, &other.label],
@@ -287,7 +300,17 @@ pub(crate) fn compare_sides(
                 files[at + 1]
             )
         });
-        let about_all = terms.note.iter().cloned().chain(of_files);
+        let other_deadlines = matched
+            .iter()
+            .find(|run| run.deadline_ns.is_none() && terms.deadline_ns(run.period_ns).is_some());
+        let other_deadlines = other_deadlines.map(|run| {
+            format!(
+                "no deadline of '{}' is compared, as the periods of its loops differ, and so do \
+                 their deadlines; --threshold TIME compares one",
+                run.name
+            )
+        });
+        let about_all = terms.note.iter().cloned().chain(other_deadlines).chain(of_files);
         pairs.push(Pair {
             a: reference.label.clone(),
             b: side.label.clone(),
@@ -421,15 +444,23 @@ fn matched<'a>(sides: [&'a Side; 2], terms: &ComparisonTerms, anyway: bool) -> V
         let named = [(a, name), (b, name_b)];
         let period_ns = period_ns(a, name);
         let runs = named.map(|(side, name)| side.runs_named(name).collect::<Vec<_>>());
-        let is_judged = anyway || terms.is_changed(Surroundings::Loads);
+        let is_judged = |surroundings| anyway || terms.is_changed(surroundings);
+        let arrangement = || other_arrangement(sides, name);
+        let period = || other_period(named);
+        let loads = if is_judged(Surroundings::Loads) { None } else { arrangement() };
+        let periods = if is_judged(Surroundings::Period) { None } else { period() };
+        let others_ns: Vec<u64> =
+            runs.iter().flatten().filter_map(|run| run.setup.period_ns).collect();
+        let deadline_ns = terms.common_deadline_ns(period_ns, &others_ns);
         Matched {
             name,
             period_ns,
+            deadline_ns,
             parts: named.map(|(side, name)| parts(side, name)),
             shown: named.map(|(side, name)| shown(side, name)),
             disturbance: disturbance(named, terms.is_changed(Surroundings::Others)),
-            untested: if is_judged { None } else { other_arrangement(sides, name) },
-            exact: terms.exact_counts(period_ns, [&runs[0], &runs[1]]),
+            untested: periods.or(loads),
+            exact: terms.exact_counts(deadline_ns, [&runs[0], &runs[1]]),
             left_out: runs.each_ref().map(|runs| runs.iter().map(|run| run.left_out).sum()),
         }
     };
@@ -448,6 +479,27 @@ fn parts<'a>(side: &'a Side, name: &str) -> Vec<Part<'a>> {
         parts.extend(of_name.flat_map(|run| &run.parts).map(|series| Part { result, series }));
     }
     parts
+}
+
+/// What it takes to compare runs of these names of which the period differs; `None` where that is
+/// one, as far as is known.
+fn other_period(named: [(&Side, &str); 2]) -> Option<String> {
+    let mut known = named.into_iter().flat_map(|(side, name)| {
+        let results = side.results.iter();
+        results.filter_map(move |result| {
+            let run = result.runs.iter().find(|run| run.name == name)?;
+            Some((&result.from, run.setup.period_ns?))
+        })
+    });
+    let (from, first_ns) = known.next()?;
+    let (other_from, other_ns) = known.find(|(_, other_ns)| *other_ns != first_ns)?;
+    Some(format!(
+        "measure both with the same --period, or {}: the loop of {from} has a period of {}, that \
+         of {other_from} one of {}",
+        Surroundings::Period.way_out(),
+        format::period(first_ns),
+        format::period(other_ns)
+    ))
 }
 
 /// What it takes to compare runs of this name whose loads ran in another arrangement; `None` where
@@ -587,6 +639,9 @@ fn unchanged(terms: &ComparisonTerms, a: &Side, b: &Side, runs: &[RunComparison]
         Surroundings::Loads => {
             names(a).into_iter().any(|name| other_arrangement([a, b], name).is_some())
         }
+        Surroundings::Period => {
+            names(a).into_iter().any(|name| other_period([(a, name), (b, name)]).is_some())
+        }
         Surroundings::Others => {
             runs.iter().filter_map(|run| run.disturbance.as_ref()).any(|seen| seen.more.is_some())
         }
@@ -594,6 +649,7 @@ fn unchanged(terms: &ComparisonTerms, a: &Side, b: &Side, runs: &[RunComparison]
     let same = terms.changed.iter().filter(|surroundings| !differs(**surroundings));
     let words = |surroundings: &Surroundings| match surroundings {
         Surroundings::Loads => "--changed loads: the loads of both sides ran alike",
+        Surroundings::Period => "--changed period: the loops of both sides have the same period",
         Surroundings::Others => "--changed others: others had no more of the CPU of either side",
     };
     same.map(|surroundings| words(surroundings).to_owned()).collect()
@@ -682,8 +738,11 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
 /// The difference of the arrangement of loads.
 const LOADS: &str = "loads";
 
+/// The difference of the period.
+const PERIOD: &str = "period";
+
 /// The differences that make two runs of one name answers to different questions.
-const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load", "cold cycles"];
+const OF_THE_QUESTION: [&str; 5] = [PERIOD, "clock of the grid", "wait", "load", "cold cycles"];
 
 /// The differences of two runs' setups that leave nothing to compare.
 fn question_differences(a: &RecordedRun, b: &RecordedRun) -> impl Iterator<Item = Difference> {
@@ -710,7 +769,7 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
     [
         difference("run", Some(a.name.clone()), Some(b.name.clone())),
         difference("CPU", number(x.cpu), number(y.cpu)),
-        difference("period", time(x.period_ns), time(y.period_ns)),
+        difference(PERIOD, time(x.period_ns), time(y.period_ns)),
         difference("phase", time(x.phase_ns), time(y.phase_ns)),
         difference("clock of the grid", clock(x.follows.as_ref()), clock(y.follows.as_ref())),
         difference("policy", x.policy.clone(), y.policy.clone()),

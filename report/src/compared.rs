@@ -19,8 +19,8 @@ pub struct Comparison {
     /// One for each side after the first.
     pub pairs: Vec<Pair>,
     /// What of the surroundings is the change that is compared, as `--changed` names it: "loads"
-    /// (how they ran) or "others" (what else ran on the CPU). Without it they withhold a verdict.
-    /// Not there where nothing is named.
+    /// (how they ran), "others" (what else ran on the CPU) or "period" (of the loop). Without it
+    /// they withhold a verdict. Not there where nothing is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Their figures side by side, where they are of a kind that is compared by these; not there

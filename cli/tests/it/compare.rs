@@ -36,9 +36,14 @@ impl<'a> Made<'a> {
 
 /// Writes a sample file.
 fn samples(path: &Path, started_at: &str, runs: &[Made<'_>]) -> String {
+    samples_of(path, started_at, runs, 1_000_000)
+}
+
+/// Writes a sample file of loops of this period.
+fn samples_of(path: &Path, started_at: &str, runs: &[Made<'_>], period_ns: u64) -> String {
     let described = |run: &Made<'_>| {
         json!({
-            "name": run.name, "cpu": 0, "period_ns": 1_000_000, "phase_ns": run.phase_ns,
+            "name": run.name, "cpu": 0, "period_ns": period_ns, "phase_ns": run.phase_ns,
             "policy": "SCHED_FIFO", "priority": 90, "wait": "sleep", "load": []
         })
     };
@@ -332,7 +337,34 @@ fn what_else_ran_may_be_the_change_that_is_compared() {
     ] {
         assert!(page.contains(words), "{words:?} in {page}");
     }
-    refused(&run(["compare", &a, &b, "--changed", "hog"]), &["hog", "loads, others"]);
+    refused(&run(["compare", &a, &b, "--changed", "hog"]), &["hog", "loads, others, period"]);
+}
+
+#[test]
+fn loops_of_different_periods_are_judged_only_where_that_is_the_change() {
+    let dir = Dir::new("compare-period");
+    let made = |latenesses| [Made { name: "idle", latenesses, phase_ns: 0 }];
+    let a = samples(&dir.path("a.punctual"), EARLIER, &made(in_two_places(50, 5)));
+    let b = dir.path("b.punctual");
+    let b = samples_of(&b, LATER, &made(in_two_places(50, 300)), 2_000_000);
+    let out = run(["compare", &a, &b, "--fail-if-worse"]);
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
+    let page = flowing(&stdout(&out).replace('\u{a0}', " "));
+    for words in [
+        "differs: period: 1 ms → 2 ms",
+        "idle: undecided: measure both with the same --period, or name it as the change that you \
+         compare with --changed period: the loop of",
+        "note: no deadline of 'idle' is compared, as the periods of its loops differ",
+    ] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    assert!(!page.contains("the deadline: A"), "{page}");
+    let out = run(["compare", &a, &b, "--fail-if-worse", "--changed", "period"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let page = flowing(&stdout(&out).replace('\u{a0}', " "));
+    assert!(page.contains("1 ms → 2 ms (the change that is compared)"), "{page}");
+    let page = flowing(&stdout(&run(["compare", &a, &a, "--anyway", "--changed", "period"])));
+    assert!(page.contains("the loops of both sides have the same period"), "{page}");
 }
 
 #[test]

@@ -1238,7 +1238,7 @@ mod tests {
             DisturbedSide::A => (ran(), None),
             DisturbedSide::B => (None, ran()),
         };
-        SideDisturbance { a, b, more: Some(more), is_the_change: false }
+        SideDisturbance { a, b, more: Some(more), ..SideDisturbance::default() }
     }
 
     #[test]

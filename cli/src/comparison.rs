@@ -317,6 +317,7 @@ pub(crate) fn compare_sides(
             verdict: of_runs(&runs),
             differences: listed(reference, side, anyway),
             notes: about_all
+                .chain(unknown_others([reference, side], terms, &runs))
                 .chain(notes(reference, side, anyway))
                 .chain(unchanged(terms, reference, side, &runs))
                 .collect(),
@@ -520,23 +521,37 @@ fn other_arrangement(sides: [&Side; 2], name: &str) -> Option<String> {
 }
 
 /// What else ran on the CPUs of two runs, and whether that is the change that is compared; `None`
-/// where both were idle, as far as is known.
+/// where both were idle, as far as their data record it.
 fn disturbance(runs: [(&Side, &str); 2], is_the_change: bool) -> Option<SideDisturbance> {
     let most = runs.map(|(side, name)| {
-        let seen = side.results.iter().filter_map(|result| result.others(name));
-        seen.max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share))
+        let seen = side.results.iter();
+        let seen = seen.filter_map(|result| Some((&result.from, result.others(name)?)));
+        seen.max_by(|(_, (_, a)), (_, (_, b))| a.share.total_cmp(&b.share))
     });
-    let [a, b] = most.map(|seen| seen.and_then(|(cpu, others)| others.used(cpu)));
-    if a.is_none() && b.is_none() {
+    let used = |side: usize| {
+        let (from, (cpu, others)) = most[side]?;
+        let used = others.used(cpu)?;
+        let results = runs[side].0.results.len();
+        Some(match results {
+            1 => used,
+            _ => format!("{used} ({from}, the most of its {results} results)"),
+        })
+    };
+    let (a, b) = (used(0), used(1));
+    let sides = [DisturbedSide::A, DisturbedSide::B].into_iter().zip(runs);
+    let unknown = sides
+        .filter(|(_, (side, name))| side.results.iter().any(|result| result.lacks_others(name)));
+    let unknown: Vec<DisturbedSide> = unknown.map(|(side, _)| side).collect();
+    if a.is_none() && b.is_none() && unknown.is_empty() {
         return None;
     }
-    let [others_a, others_b] = most.map(|seen| seen.map(|(_, others)| others));
+    let [others_a, others_b] = most.map(|seen| seen.map(|(_, (_, others))| others));
     let more = match (others_a, others_b) {
         (Some(others), other) if others.outweigh(other) => Some(DisturbedSide::A),
         (other, Some(others)) if others.outweigh(other) => Some(DisturbedSide::B),
         _ => None,
     };
-    Some(SideDisturbance { a, b, more, is_the_change })
+    Some(SideDisturbance { a, b, more, is_the_change, unknown })
 }
 
 /// The period of the first run of a side with this name.
@@ -633,6 +648,26 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     notes
 }
 
+/// The note that nobody knows what else ran, and the way out; `None` where it is known, and where
+/// it is the change that is compared.
+fn unknown_others(
+    [a, b]: [&Side; 2],
+    terms: &ComparisonTerms,
+    runs: &[RunComparison],
+) -> Option<String> {
+    if terms.is_changed(Surroundings::Others) {
+        return None;
+    }
+    let seen = runs.iter().filter_map(|run| run.disturbance.as_ref());
+    let words = seen.max_by_key(|seen| seen.unknown.len())?.unknown_words([&a.label, &b.label])?;
+    let is_samples = |result: &Recorded| result.experiment == SAMPLES_ALONE;
+    let way_out = match a.results.iter().chain(&b.results).any(is_samples) {
+        true => "; samples do not hold it: give the result in JSON that was written with them",
+        false => "; the data do not hold it",
+    };
+    Some(format!("{words}, and a difference may be of that{way_out}"))
+}
+
 /// The notes that what is named as the change is none.
 fn unchanged(terms: &ComparisonTerms, a: &Side, b: &Side, runs: &[RunComparison]) -> Vec<String> {
     let differs = |surroundings: Surroundings| match surroundings {
@@ -646,11 +681,27 @@ fn unchanged(terms: &ComparisonTerms, a: &Side, b: &Side, runs: &[RunComparison]
             runs.iter().filter_map(|run| run.disturbance.as_ref()).any(|seen| seen.more.is_some())
         }
     };
+    let is_unknown = |side: &Side| {
+        let results = side.results.iter();
+        results.flat_map(|result| result.runs.iter().map(move |run| (result, run))).any(
+            |(result, run)| {
+                runs.iter().any(|compared| compared.name == run.name)
+                    && result.others(&run.name).is_none()
+            },
+        )
+    };
+    let are_others_unknown = is_unknown(a) || is_unknown(b);
     let same = terms.changed.iter().filter(|surroundings| !differs(**surroundings));
     let words = |surroundings: &Surroundings| match surroundings {
+        Surroundings::Others if are_others_unknown => {
+            "--changed others: what else ran is not recorded of all results, so that it is unknown \
+             whether it differs"
+        }
         Surroundings::Loads => "--changed loads: the loads of both sides ran alike",
         Surroundings::Period => "--changed period: the loops of both sides have the same period",
-        Surroundings::Others => "--changed others: others had no more of the CPU of either side",
+        Surroundings::Others => {
+            "--changed others: others had as much of the CPU on both sides, to within 5 % of it"
+        }
     };
     same.map(|surroundings| words(surroundings).to_owned()).collect()
 }
@@ -796,6 +847,9 @@ fn difference(name: &str, a: Option<String>, b: Option<String>) -> Option<Differ
     let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     (a != b).then(|| Difference { what: name.to_owned(), a: text(a), b: text(b) })
 }
+
+/// What measured, of samples without a result.
+const SAMPLES_ALONE: &str = "samples";
 
 /// A result, as far as a comparison needs it: bounded in size, however long it ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -1025,6 +1079,12 @@ impl Recorded {
         most.map(|others| (cpu, others))
     }
 
+    /// Returns true where it has a run of this name and is of data that never hold what else ran.
+    fn lacks_others(&self, name: &str) -> bool {
+        let is_bare = matches!(&self.experiment[..], SAMPLES_ALONE | "analyse");
+        is_bare && self.others(name).is_none() && self.runs.iter().any(|run| run.name == name)
+    }
+
     /// What else ran on each of its CPUs that was to be idle, in words.
     fn disturbances(&self) -> Vec<String> {
         let seen = self.runs.iter().filter_map(|run| {
@@ -1131,7 +1191,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     Ok(Recorded {
         from,
         version: info.version.clone(),
-        experiment: "samples".to_owned(),
+        experiment: SAMPLES_ALONE.to_owned(),
         started_at: Some(info.started_at.clone()).filter(|at| !at.is_empty()),
         incomplete: file.ending() != Some(&FileEnding::Complete),
         machine,
@@ -1342,6 +1402,13 @@ mod tests {
                 [a, b].map(|share| Side { label: String::new(), results: vec![disturbed(share)] });
             disturbance([(&a, "idle"), (&b, "idle")], false).map(|seen| seen.more)
         };
+        // Of several results the one that is named was disturbed most.
+        let results = [Some(0.01), Some(0.94), None].map(disturbed).to_vec();
+        let several = Side { label: String::new(), results };
+        let seen = disturbance([(&several, "idle"), (&several, "idle")], false);
+        let words = seen.and_then(|seen| seen.a).unwrap_or_default().replace('\u{a0}', " ");
+        let wanted = "others used at least 94 % of CPU 1 (, the most of its 3 results)";
+        assert_eq!(words, wanted, "named after its file");
         assert_eq!(more_used(None, None), None);
         assert_eq!(more_used(Some(0.01), Some(0.04)), None, "idle");
         assert_eq!(more_used(None, Some(0.94)), Some(Some(DisturbedSide::B)));

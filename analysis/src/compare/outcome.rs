@@ -38,6 +38,10 @@ pub struct SideDisturbance {
     /// Not there where it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_the_change: bool,
+    /// The sides of which it is unknown what else ran, because samples and imports do not hold it:
+    /// a difference may be of that. Not there where it is known of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<DisturbedSide>,
 }
 
 /// One of two sides.
@@ -85,14 +89,32 @@ impl SideDisturbance {
         labels[usize::from(self.more == Some(DisturbedSide::B))]
     }
 
-    /// The sides that were not idle, in words.
-    fn brief(&self, labels: [&str; 2]) -> String {
+    /// The sides that were not idle, in words, and where `is_decided` those of which that is
+    /// unknown; `None` where nothing is to be said.
+    fn brief(&self, labels: [&str; 2], is_decided: bool) -> Option<String> {
         let restless = match (&self.a, &self.b) {
-            (Some(_), Some(_)) => "neither side was idle".to_owned(),
-            (Some(_), None) => format!("{} was not idle", labels[0]),
-            (None, _) => format!("{} was not idle", labels[1]),
+            (Some(_), Some(_)) => Some("neither side was idle".to_owned()),
+            (Some(_), None) => Some(format!("{} was not idle", labels[0])),
+            (None, Some(_)) => Some(format!("{} was not idle", labels[1])),
+            (None, None) => None,
         };
-        restless + if self.is_the_change { ", which is the change" } else { "" }
+        let change = if self.is_the_change { ", which is the change" } else { "" };
+        let restless = restless.map(|restless| restless + change);
+        let unknown = self.unknown_words(labels).filter(|_| is_decided && !self.is_the_change);
+        let unknown = unknown.map(|unknown| unknown + ", and may account for that");
+        let words: Vec<String> = restless.into_iter().chain(unknown).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// The sides of which it is unknown what else ran, in words; `None` where it is known.
+    pub fn unknown_words(&self, labels: [&str; 2]) -> Option<String> {
+        let label = |side: &DisturbedSide| labels[usize::from(*side == DisturbedSide::B)];
+        let cpus = match &self.unknown[..] {
+            [] => return None,
+            [side] => format!("CPU of {}", label(side)),
+            [side, other, ..] => format!("CPUs of {} and {}", label(side), label(other)),
+        };
+        Some(format!("what else ran on the {cpus} is unknown"))
     }
 }
 
@@ -417,7 +439,8 @@ pub(super) fn statement(
         _ => by_tests,
     };
     parts.extend(overall);
-    parts.extend(run.disturbance.as_ref().map(|seen| seen.brief(labels)));
+    let is_decided = run.verdict != Verdict::Undecided;
+    parts.extend(run.disturbance.as_ref().and_then(|seen| seen.brief(labels, is_decided)));
     parts.join("; ")
 }
 

@@ -333,11 +333,33 @@ fn what_else_ran_may_be_the_change_that_is_compared() {
     let page = flowing(&stdout(&out));
     for words in [
         "note: --changed loads: the loads of both sides ran alike",
-        "note: --changed others: others had no more of the CPU of either side",
+        "note: --changed others: others had as much of the CPU on both sides, to within 5 % of it",
     ] {
         assert!(page.contains(words), "{words:?} in {page}");
     }
     refused(&run(["compare", &a, &b, "--changed", "hog"]), &["hog", "loads, others, period"]);
+}
+
+#[test]
+fn what_else_ran_is_unknown_of_samples() {
+    let dir = Dir::new("compare-unknown");
+    let made = |latenesses| [Made { name: "idle", latenesses, phase_ns: 0 }];
+    let a = samples(&dir.path("a.punctual"), EARLIER, &made(in_two_places(50, 5)));
+    let b = samples(&dir.path("b.punctual"), LATER, &made(in_two_places(50, 300)));
+    let page = flowing(&stdout(&run(["compare", &a, &b])));
+    for words in [
+        "; what else ran on the CPUs of A and B is unknown, and may account for that",
+        "note: what else ran on the CPUs of A and B is unknown, and a difference may be of that; \
+         samples do not hold it: give the result in JSON that was written with them",
+    ] {
+        assert!(page.contains(words), "{words:?} in {page}");
+    }
+    let changed = ["compare", &a, &b, "--changed", "others", "--json", "-"];
+    let pair = json(&run(changed))["compare"]["pairs"][0].take();
+    let notes = pair["notes"].to_string();
+    assert!(notes.contains("unknown whether it differs"), "{notes}");
+    assert!(!notes.contains("others had"), "{notes}");
+    assert_eq!(pair["runs"][0]["disturbance"]["unknown"], json!(["a", "b"]));
 }
 
 #[test]

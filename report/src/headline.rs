@@ -315,7 +315,7 @@ mod tests {
             (own.statement.replace('\u{a0}', " "), own.command)
         };
         let (statement, command) = own(None, 1);
-        let counts = "not shown yet: none of 50 wakes were later than 50 µs";
+        let counts = "not shown yet: none of 50 releases were later than 50 µs";
         assert_eq!(statement, format!("{counts}; measure at least 2 996 cycles"));
         assert_eq!(command, None);
         let (statement, _) = own(None, 2);

@@ -575,7 +575,9 @@ fn what_is_kept_gives_the_same_answer_again() {
         for key in ["tid", "name", "wakes", "p50_ns", "p99_ns", "max_ns", "threshold_ns"] {
             assert_eq!(read[key], recorded[key], "{key}");
         }
-        assert_eq!(read["late"], counts["wakes"], "those that were kept");
+        // Of a machine with many events some windows found no room: these come as they were judged.
+        let there = ["wakes", "dropped"].map(|key| counts[key].as_u64().expect("a count"));
+        assert_eq!(read["late"], there.iter().sum::<u64>(), "those that were kept: {counts}");
     }
     // A higher threshold takes the later ones of them.
     let out = run(["blame", "--from", kept, "--over", "1s", "--json", "-"]);

@@ -20,7 +20,7 @@ use crate::unseen::UnseenWakes;
 
 pub use crate::figures::{ThreadSnapshot, WaitingNow};
 pub use crate::ledger::OpenWakes;
-pub use crate::passed::BusyReleases;
+pub use crate::passed::PassedReleases;
 pub use crate::spread::LatenessBounds;
 
 /// Counts of events, and of what was not as it should be.
@@ -111,7 +111,7 @@ pub struct ThreadOutcome {
     /// Wakes that are later than they count, for they reach out of the recording.
     pub open: OpenWakes,
     /// Its releases that passed before it waited for them.
-    pub busy: BusyReleases,
+    pub busy: PassedReleases,
     /// Its causes.
     pub table: CauseTable,
 }
@@ -267,7 +267,7 @@ pub(crate) fn outcome(
         if recall.is_some() {
             let recalled = recalled(thread.task.tid);
             unseen = recalled.map_or_else(UnseenWakes::default, |recalled| recalled.unseen);
-            busy = recalled.map_or_else(BusyReleases::default, |recalled| recalled.busy);
+            busy = recalled.map_or_else(PassedReleases::default, |recalled| recalled.busy);
             if let Some(recalled) = recalled {
                 recalled.restore(&mut figures);
             }

@@ -13,7 +13,7 @@ use crate::wake::Wake;
 /// worked: it never waited for them, and no wake shows these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BusyReleases {
+pub struct PassedReleases {
     /// Number of such releases.
     pub count: u64,
     /// The longest time from the release before such ones to the next wait, ns.
@@ -23,7 +23,7 @@ pub struct BusyReleases {
     pub over_ns: u64,
 }
 
-impl BusyReleases {
+impl PassedReleases {
     /// Adds so many, within a stretch of work that long, ns.
     pub(crate) fn add(&mut self, count: u64, stretch_ns: u64) {
         self.count += count;

@@ -20,7 +20,7 @@ use crate::figures::ThreadSnapshot;
 use crate::keep::LateWake;
 use crate::machine::{CapturedMachine, RecordingBegin};
 use crate::part::WakePart;
-use crate::passed::BusyReleases;
+use crate::passed::PassedReleases;
 use crate::past::WakePhase;
 use crate::release::{Activation, ReleaseAnchor};
 use crate::spread::LatenessBounds;
@@ -216,7 +216,7 @@ pub(crate) struct RecalledThread {
     pub(crate) unseen: UnseenWakes,
     /// Releases that passed before it waited for them.
     #[serde(default)]
-    pub(crate) busy: BusyReleases,
+    pub(crate) busy: PassedReleases,
 }
 
 impl RecalledThread {
@@ -225,7 +225,7 @@ impl RecalledThread {
         figures: &ThreadSnapshot,
         threshold_ns: u64,
         unseen: UnseenWakes,
-        busy: BusyReleases,
+        busy: PassedReleases,
     ) -> Self {
         let ThreadSnapshot { task, wakes, period_ns, margin_ns, p50, p99, max, .. } = figures;
         Self {

@@ -13,7 +13,7 @@ use crate::culprits::{Culprits, who};
 use crate::frequency::SlowClock;
 use crate::ledger::{BookedCause, LatePart, OpenWakes};
 use crate::machine::Platform;
-use crate::passed::BusyReleases;
+use crate::passed::PassedReleases;
 use crate::senders::SenderCount;
 use crate::share::{per_cent, share, wilson};
 use crate::spread::LatenessBounds;
@@ -144,7 +144,7 @@ pub(crate) struct TableInput {
     pub(crate) worst: LatenessBounds,
     pub(crate) late: LatePart,
     pub(crate) open: OpenWakes,
-    pub(crate) busy: BusyReleases,
+    pub(crate) busy: PassedReleases,
     /// The cycles that let those pass.
     pub(crate) passed: LatePart,
     pub(crate) unseen: UnseenWakes,
@@ -590,10 +590,10 @@ fn of_recording(rows: &[CauseRow]) -> impl Iterator<Item = &CauseRow> {
 /// none did.
 fn passed_before_a_wait(
     table: &CauseTable,
-    busy: BusyReleases,
+    busy: PassedReleases,
     config: &BlameConfig,
 ) -> Option<String> {
-    let BusyReleases { count, longest_ns, over_ns } = busy;
+    let PassedReleases { count, longest_ns, over_ns } = busy;
     (count > 0).then(|| {
         let releases = grouped(table.wakes.saturating_add(count));
         let (count, longest) = (grouped(count), shown_duration(longest_ns));

@@ -13,7 +13,7 @@ use crate::ledger::{Ledger, Selection};
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::part::WakePart;
-use crate::passed::{BusyReleases, PassedCycle};
+use crate::passed::{PassedCycle, PassedReleases};
 use crate::past::{Past, SwitchHole, WakePhase};
 use crate::release::{Activation, ReleaseAnchor};
 use crate::timeline::{CpuTimeline, Moment, TaskMode};
@@ -125,9 +125,8 @@ pub(crate) struct OpenCycle {
 /// The last release that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LastWake {
-    /// As it was answered: no later than its run.
+    /// As it was answered: its release is no later than its run.
     activation: Activation,
-    release_ns: u64,
     lateness_ns: u64,
     /// The part of it that was seen, ns: 0 where events were lost in it.
     seen_ns: u64,
@@ -139,7 +138,7 @@ impl LastWake {
     /// The releases between it and the next one that is answered, at `release_ns`, by the period,
     /// ns.
     const fn skipped(&self, release_ns: u64, period_ns: u64) -> u64 {
-        let passed_ns = release_ns.saturating_sub(self.release_ns);
+        let passed_ns = release_ns.saturating_sub(self.activation.release_ns);
         ((passed_ns + period_ns / 2) / period_ns).saturating_sub(1)
     }
 }
@@ -234,7 +233,7 @@ pub(crate) struct Thread {
     works_since_ns: Option<u64>,
     /// The time that it worked without a wait after the last release that it answered, ns.
     stretch_ns: u64,
-    busy: BusyReleases,
+    busy: PassedReleases,
     /// Its cycle since the last release that it answered, once its end is seen and the next release
     /// has passed.
     cycle: Option<Box<PassedCycle>>,
@@ -286,7 +285,7 @@ impl Thread {
             period_ns: None,
             works_since_ns: None,
             stretch_ns: 0,
-            busy: BusyReleases::default(),
+            busy: PassedReleases::default(),
             cycle: None,
             waited: None,
             lost_ns: None,
@@ -427,7 +426,7 @@ impl Thread {
     pub(crate) fn program(&mut self, arm: Arm, ahead_ns: i64, at_ns: u64) {
         let is_again = self.armed_ns(arm.function, arm.expires_ns).is_some();
         if let Some(last) = self.last.filter(|_| !is_again) {
-            let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.release_ns);
+            let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.activation.release_ns);
             self.pace.cycle(last.lateness_ns, end_ns);
         }
         let activation = arm.activation(ahead_ns);
@@ -486,7 +485,7 @@ impl Thread {
     /// an eighth of that for one that is not kept, and not before it ran.
     pub(crate) fn expected(&self) -> Option<Activation> {
         let (last, own, period_ns) = (self.last?, self.arm?, self.period_ns?);
-        let next_ns = last.release_ns.checked_add(period_ns - period_ns / 8)?;
+        let next_ns = last.activation.release_ns.checked_add(period_ns - period_ns / 8)?;
         let release_ns = next_ns.max(self.works_since_ns?);
         Some(Activation { release_ns, latest_ns: release_ns, armed_ns: None, ..own.activation })
     }
@@ -735,13 +734,7 @@ impl Thread {
         let seen_ns = lateness_ns;
         self.waited = None;
         let answered = Activation { release_ns, ..activation };
-        self.last = Some(LastWake {
-            activation: answered,
-            release_ns,
-            lateness_ns,
-            seen_ns,
-            kernel_priority,
-        });
+        self.last = Some(LastWake { activation: answered, lateness_ns, seen_ns, kernel_priority });
         Some(activation)
     }
 
@@ -771,7 +764,8 @@ impl Thread {
     pub(crate) fn passing_cycle(&self, at_ns: u64) -> Option<OpenCycle> {
         let (last, period_ns) = self.last.zip(self.period_ns.filter(|&ns| ns > 0))?;
         let works_since_ns = self.works_since_ns.filter(|_| self.is_at_its_end())?;
-        let next_ns = last.release_ns.checked_add(period_ns).filter(|&next_ns| next_ns < at_ns)?;
+        let next_ns =
+            last.activation.release_ns.checked_add(period_ns).filter(|&next_ns| next_ns < at_ns)?;
         let own = self.pending_arm().map(|own| own.activation.release_ns);
         if own.is_some_and(|release_ns| last.skipped(release_ns, period_ns) == 0) {
             return None;
@@ -800,7 +794,7 @@ impl Thread {
     }
 
     /// Its releases that passed before it waited for them.
-    pub(crate) const fn busy(&self) -> BusyReleases {
+    pub(crate) const fn busy(&self) -> PassedReleases {
         self.busy
     }
 

@@ -4,7 +4,7 @@
 //! The meaning of a result of a newer schema is not guessed.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -160,19 +160,20 @@ pub(crate) fn regular(path: &Path) -> Result<File> {
 
 /// Returns true where a file begins as a sample file does.
 pub(crate) fn is_samples(path: &Path) -> Result<bool> {
-    let mut head = Vec::new();
-    let length = FILE_MAGIC.len() as u64;
-    let read = regular(path)?.take(length).read_to_end(&mut head);
-    read.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(head == FILE_MAGIC)
+    let begins = begins_as_samples(regular(path)?);
+    begins.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Returns true where gzip packed a sample file.
 fn are_packed_samples(path: &Path) -> Result<bool> {
-    let mut head = Vec::new();
     let plain = unpacked(BufReader::new(regular(path)?));
     // Whoever reads on names what is wrong with one that cannot be unpacked.
-    let _read = plain.and_then(|plain| plain.take(FILE_MAGIC.len() as u64).read_to_end(&mut head));
+    Ok(plain.and_then(begins_as_samples).unwrap_or(false))
+}
+
+fn begins_as_samples(reader: impl Read) -> io::Result<bool> {
+    let mut head = Vec::new();
+    reader.take(FILE_MAGIC.len() as u64).read_to_end(&mut head)?;
     Ok(head == FILE_MAGIC)
 }
 
@@ -480,7 +481,7 @@ pub(crate) mod tests {
         assert!(why.contains("'punctual analyse' and 'punctual report' read them"), "{why}");
         let packed = File::create(&path).expect("writable");
         let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
-        std::io::Write::write_all(&mut packed, &FILE_MAGIC).expect("writable");
+        io::Write::write_all(&mut packed, &FILE_MAGIC).expect("writable");
         drop(packed);
         let why = format!("{:#}", read(&path).expect_err("refused"));
         assert!(why.ends_with("packed samples: unpack them first (gunzip)"), "{why}");

@@ -1377,6 +1377,13 @@ impl Blame {
         }
     }
 
+    /// Returns true where a thread may have answered a release before this instant, and it is not
+    /// yet known whether it had: at most for a millisecond of events.
+    #[must_use]
+    pub fn awaits_answer_before(&self, at_ns: u64) -> bool {
+        self.threads.iter().any(|thread| thread.ran_ns().is_some_and(|ran_ns| ran_ns < at_ns))
+    }
+
     /// The figures of all followed threads up to now, for a live view.
     #[must_use]
     pub fn snapshot(&self) -> TopSnapshot {
@@ -1437,8 +1444,8 @@ impl Blame {
 
 /// The end of the recording.
 impl Blame {
-    /// Ends the waits of those who wait for a CPU since long, and whose wait no event ends: as
-    /// finished wakes, before [`Self::finish`], which does it too.
+    /// Ends the waits of those who wait for a CPU since long, or are stopped, and whose wait no
+    /// event ends: as finished wakes, before [`Self::finish`], which does it too.
     pub fn end_waits(&mut self) {
         let ended_ns = self.config.recall.as_ref().and_then(|recall| recall.ended_ns);
         self.now_ns = self.now_ns.max(ended_ns.unwrap_or(0));
@@ -1453,7 +1460,12 @@ impl Blame {
         for place in 0..self.threads.len() {
             self.conclude(place);
             let thread = &self.threads[place];
-            let ThreadState::Ready(cpu) = thread.state() else { continue };
+            let cpu = match thread.state() {
+                ThreadState::Ready(cpu) => cpu,
+                // On its way out of the sleep that its release ended.
+                ThreadState::Stopped => thread.last_cpu(),
+                _ => continue,
+            };
             let current = self.known_cpu(cpu).and_then(|cpu| cpu.timeline.current());
             let before = current.unwrap_or_default();
             if !thread.has_release() || before.tid == thread.task.tid {

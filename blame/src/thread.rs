@@ -612,6 +612,11 @@ impl Thread {
         self.answer.as_ref().map(|answer| answer.activation.release_ns)
     }
 
+    /// When it ran by its last answer that is not judged yet, ns.
+    pub(crate) fn ran_ns(&self) -> Option<u64> {
+        self.answer.as_ref().map(|answer| answer.run.at_ns)
+    }
+
     /// As [`Past::wake_in_hole`]: then nothing else of its wait is missing.
     pub(crate) fn wake_in_hole(&mut self) {
         if self.past.wake_in_hole()

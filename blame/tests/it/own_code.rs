@@ -71,6 +71,25 @@ fn a_wake_that_was_taken_on_its_way_out_is_late_in_a_capture_of_it_too() {
 }
 
 #[test]
+fn who_is_stopped_on_its_way_out_until_the_end_is_late() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    call(&mut scenario, 230);
+    let release = scenario.sleep(idle());
+    scenario.fire(release + 5 * US).start(release + 6 * US);
+    // SIGSTOP reaches it before it leaves the call.
+    scenario.switch(release + 20 * US, 0, 4, idle());
+    let end = release + 9 * MS;
+    scenario.timer_entry(end, 1).timer_exit(end + US, 1);
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.table.late, 1, "{}", outcome.table.sentence);
+    let worst = &outcome.worst[0];
+    assert_eq!((worst.release_ns, worst.ran_ns), (release, end + US));
+    let row = &outcome.table.rows[0];
+    assert_eq!(row.cause.kind(), CauseKind::Stopped, "{}", outcome.table.sentence);
+}
+
+#[test]
 fn who_runs_in_a_call_for_long_has_answered_however_often_it_is_preempted() {
     let mut scenario = Scenario::new();
     scenario.normals(40);

@@ -122,7 +122,7 @@ impl Accountant {
         if let Some(windows) = &mut self.windows {
             windows.see(event);
         }
-        if self.stopped_by.is_some() {
+        if self.has_stopped.load(Ordering::Relaxed) {
             return;
         }
         self.blame.push(event);
@@ -130,10 +130,16 @@ impl Accountant {
             self.open(&wake);
             let spun_ns = wake.margin_ns;
             let is_over = |over_ns: u64| wake.least_ns > over_ns.saturating_add(spun_ns);
-            if self.stopped_by.is_none() && self.stop_over_ns.is_some_and(is_over) {
+            let is_first = self.stopped_by.as_ref().is_none_or(|later| wake.ran_ns < later.ran_ns);
+            if is_first && self.stop_over_ns.is_some_and(is_over) {
                 self.stopped_by = Some(wake);
-                self.has_stopped.store(true, Ordering::Release);
             }
+        }
+        // Another thread's may have been earlier, and is judged later.
+        if let Some(first) = &self.stopped_by
+            && !self.blame.awaits_answer_before(first.ran_ns)
+        {
+            self.has_stopped.store(true, Ordering::Release);
         }
         if let Some(windows) = self.windows.as_mut().filter(|windows| windows.is_full()) {
             windows.make_room(self.blame.kept());
@@ -390,6 +396,47 @@ mod tests {
         let kept = windows.finish([(7, 1_000_000)].into_iter());
         assert_eq!((kept.wakes(), kept.missing(), kept.cut()), (1, 0, 0));
         assert_eq!(kept.events().last().map(|event| event.at_ns), Some(20_000_000));
+    }
+
+    #[test]
+    fn what_ends_a_recording_is_the_first_that_ran_late_whichever_is_judged_first() {
+        let [first, hog] = servo_and_hog();
+        let second = TaskName { tid: 9, name: ShortName::new(b"servo2"), ..first };
+        let follow = FollowedThreads::Threads(vec![first.tid, second.tid]);
+        let config = BlameConfig { follow, ..BlameConfig::default() };
+        let over = Some(Span::from_us(500));
+        let mut accountant = Accountant::new(config, Span::from_ms(1_000)).stopping_over(over);
+        let beginning = RecordingBegin { at_ns: 1_000, runnable: Vec::new() };
+        accountant.beginning.set(beginning).expect("the first one");
+        let mut push = |at_ns, cpu, tid, kind| {
+            let context = ContextFlags::default();
+            let event = TraceEvent { at_ns, cpu, tid, context, kind, chain: Box::default() };
+            accountant.take(CaptureItem::Event(&event));
+        };
+        // Of the first one alone it is recorded that it sleeps in a call, which it leaves late.
+        push(9_000, 0, first.tid, TraceKind::SyscallEntry { number: 230 });
+        let (expires_ns, soft_expires_ns) = (1_000_000, 1_000_000);
+        for (cpu, task) in [(0, first), (1, second)] {
+            let timer = u64::from(cpu) + 1;
+            let starts = TraceKind::TimerStart { timer, function: 2, expires_ns, soft_expires_ns };
+            push(10_000, cpu, task.tid, starts);
+            let leaves = TraceKind::Switch { previous: task, previous_state: 1, next: hog };
+            push(11_000, cpu, task.tid, leaves);
+        }
+        for (cpu, task) in [(0, first), (1, second)] {
+            let timer = u64::from(cpu) + 1;
+            let expires = TraceKind::TimerExpireEntry { timer, function: 2, now_ns: 1_005_000 };
+            push(1_005_000, cpu, hog.tid, expires);
+            push(1_006_000, cpu, hog.tid, TraceKind::Waking { task, target_cpu: cpu });
+        }
+        for (at_ns, cpu, next) in [(2_000_000, 0, first), (2_200_000, 1, second)] {
+            push(at_ns, cpu, hog.tid, TraceKind::Switch { previous: hog, previous_state: 1, next });
+        }
+        push(2_900_000, 1, second.tid, TraceKind::TimerCancel { timer: 9 });
+        push(3_200_000, 1, second.tid, TraceKind::TimerCancel { timer: 9 });
+        assert!(accountant.has_stopped.load(Ordering::Acquire));
+        let stop = accountant.stopped_by.expect("both are later");
+        assert_eq!((stop.task.tid, stop.ran_ns), (first.tid, 2_000_000));
     }
 
     /// The servo waits behind a hog while more happens than is held for a window.

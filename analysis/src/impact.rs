@@ -548,6 +548,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_later_than_a_period_is_counted_and_between_thresholds_what_these_allow() {
+        let period_ns = 1_333_333;
+        let mut recording = Recording::new(RecordingConfig {
+            period: Period::from_ns(period_ns),
+            ..RecordingConfig::default()
+        });
+        let latenesses = [(1_000, 1_333_333), (2_000, 1_333_400), (3_000, 1_040_000)];
+        for cycle in 0..10_000 {
+            let late = latenesses.iter().find(|(at, _)| *at == cycle);
+            let lateness = Span::from_ns(late.map_or(5_000, |(_, ns)| *ns));
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        let timing = Timing::of(&recording.finish(0), Some(period_ns));
+        let range = |above_ns: f64| timing.later_than(above_ns).words().expect("counts");
+        assert!(range(1_333_333.0).contains("1 of 10"), "{}", range(1_333_333.0));
+        // Its bucket has two, of which one is no later than the period.
+        assert!(range(1_333_350.0).starts_with("0 to 1 of 10"), "{}", range(1_333_350.0));
+    }
+
+    #[test]
     fn a_recording_gives_each_statistic_with_its_evidence() {
         let period = Period::from_ns(1_000_000);
         let mut recording =

@@ -48,10 +48,12 @@ pub struct Exceedances {
 }
 
 impl Exceedances {
-    /// Watches the ladder and the given thresholds (ns), for cycles `period_ns` apart; 0 when there
-    /// is no period, and then a missed release is later than any threshold.
+    /// Watches the ladder, the period, and the given thresholds (ns), for cycles `period_ns` apart;
+    /// 0 when there is no period, and then a missed release is later than any threshold.
     pub fn new(period_ns: i64, thresholds_ns: &[i64]) -> Self {
-        let mut requested: Vec<i64> = ladder().chain(thresholds_ns.iter().copied()).collect();
+        let period = (period_ns > 0).then_some(period_ns);
+        let given = thresholds_ns.iter().copied().chain(period);
+        let mut requested: Vec<i64> = ladder().chain(given).collect();
         requested.sort_unstable();
         requested.dedup();
         Self {

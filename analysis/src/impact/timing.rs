@@ -267,14 +267,19 @@ impl Latenesses {
     }
 
     /// The count of latenesses above `above_ns`, at least and at most, whatever their order: that
-    /// of a watched threshold, else that of buckets.
+    /// of a watched threshold, else that of buckets, within those of the nearest watched ones.
     fn count(&self, above_ns: i64) -> EventCount {
         let seen = EventCount::of_buckets(above_ns, self.buckets.iter().copied(), self.beyond);
         let seen = seen.with_unseen(self.unknown);
-        match self.nearest(above_ns)[0].filter(|nearest| nearest.above_ns == above_ns) {
-            Some(&WatchedThreshold { least, most, .. }) => EventCount { least, most, ..seen },
-            None => seen,
+        let [below, above] = self.nearest(above_ns);
+        if let Some(&WatchedThreshold { least, most, .. }) =
+            below.filter(|below| below.above_ns == above_ns)
+        {
+            return EventCount { least, most, ..seen };
         }
+        let least = above.map_or(seen.least, |above| above.least.max(seen.least));
+        let most = below.map_or(seen.most, |below| below.most.min(seen.most));
+        EventCount { least, most: most.max(least), ..seen }
     }
 
     /// The count of latenesses above `above_ns`, at least and at most, where `trials` of each cycle

@@ -154,13 +154,43 @@ impl<'a> Scene<'a> {
         &self.wake.window.pieces
     }
 
+    /// Returns true where it may be the way of a switch: short, and the last before its thread
+    /// runs, or all that the first thread runs. Who runs on has many short stretches where its
+    /// events come close to each other, and so have threads that take turns.
+    fn is_short_way(&self) -> bool {
+        if self.part.length_ns() >= SWITCH_NS {
+            return false;
+        }
+        let (before, rest) = self.pieces().split_at(self.index);
+        let runs =
+            |piece: &&Piece| piece.phase == self.part.phase && piece.activity.is_task_or_idle();
+        let mut behind = rest[1..].iter().filter(runs).peekable();
+        let mut before = before.iter().rev().filter(runs).peekable();
+        // Itself, where a switch was not recorded.
+        let is_hole = self.part.phase == WakePhase::Ready
+            && self.runner().is_some_and(|task| task.tid == self.wake.task.tid);
+        if behind.peek().is_none() || is_hole {
+            return true;
+        }
+        let mut length_ns = rest[0].length_ns();
+        let tid = self.runner().map(|task| task.tid);
+        let is_same = |piece: &Piece| runner(piece.activity).map(|task| task.tid) == tid;
+        while length_ns < SWITCH_NS
+            && let Some(piece) = behind.next_if(|piece| is_same(piece))
+        {
+            length_ns += piece.length_ns();
+        }
+        while length_ns < SWITCH_NS
+            && let Some(piece) = before.next_if(|piece| is_same(piece))
+        {
+            length_ns += piece.length_ns();
+        }
+        length_ns < SWITCH_NS && before.peek().is_none()
+    }
+
     /// The thread that runs, or the idle one as tid 0.
     fn runner(&self) -> Option<TaskName> {
-        match self.part.activity {
-            Activity::Task { task, .. } => Some(task),
-            Activity::Idle { .. } => Some(idle()),
-            _ => None,
-        }
+        runner(self.part.activity)
     }
 
     /// The other thread that runs while it is ready; while its interrupt is served, that counts as
@@ -254,6 +284,15 @@ impl<'a> Scene<'a> {
         }
         let chain = self.wake.chain_behind(self.index, task.tid, self.part.cpu);
         Some((task, chain.map_or(Interrupted::Unknown, |chain| chain.interrupted)))
+    }
+}
+
+/// The thread that runs, or the idle one as tid 0.
+fn runner(activity: Activity) -> Option<TaskName> {
+    match activity {
+        Activity::Task { task, .. } => Some(task),
+        Activity::Idle { .. } => Some(idle()),
+        _ => None,
     }
 }
 
@@ -546,7 +585,6 @@ fn unknown_gap(scene: &Scene<'_>) -> Option<LateCause> {
 fn switch(scene: &Scene<'_>) -> Option<LateCause> {
     let is_armed =
         scene.wake.activation.armed_ns.is_none_or(|armed_ns| scene.part.from_ns >= armed_ns);
-    let is_short = scene.part.length_ns() < SWITCH_NS;
     // The scheduler has chosen it, by the CPU time that is booked to it.
     if scene.wake.run.is_inferred
         && scene.part.phase == WakePhase::Ready
@@ -559,7 +597,7 @@ fn switch(scene: &Scene<'_>) -> Option<LateCause> {
         WakePhase::Running => is_armed,
         _ => false,
     };
-    (is_switch && is_short).then_some(LateCause::NormalPath)
+    (is_switch && scene.is_short_way()).then_some(LateCause::NormalPath)
 }
 
 fn higher(scene: &Scene<'_>) -> Option<LateCause> {

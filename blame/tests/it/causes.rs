@@ -20,6 +20,39 @@ use crate::scenario::{
 };
 
 #[test]
+fn who_runs_above_runs_above_however_close_its_events_come() {
+    for (step, turns) in [(500, false), (2 * US, false), (2 * US, true), (5 * US, true)] {
+        let outcome = disturbed(|scenario| {
+            let release = scenario.sleep(hog());
+            scenario.fire(release + 5 * US).timer_exit(release + 9 * US, 0);
+            let (mut at, mut runner) = (release + 10 * US, hog());
+            while at < release + 2 * MS {
+                let other = task("other", 205, 3);
+                let next = if runner == other { hog() } else { other };
+                if turns {
+                    scenario.switch(at, 0, 1, next);
+                    runner = next;
+                } else {
+                    let runtime = TraceKind::RunTime { tid: runner.tid, took_ns: step };
+                    scenario.event(at, 0, runtime);
+                }
+                at += step;
+            }
+            scenario.switch(at, 0, 1, servo());
+            scenario.release = release + 2 * PERIOD;
+        });
+        let above: u64 = outcome
+            .table
+            .rows
+            .iter()
+            .filter(|row| row.cause.kind() == CauseKind::HigherPriority)
+            .map(|row| row.time_ns)
+            .sum();
+        assert!(above > 1_980 * US, "{step} {turns}: {}", outcome.table.sentence);
+    }
+}
+
+#[test]
 fn wakes_on_time_are_the_normal_path() {
     let mut scenario = Scenario::new();
     scenario.normals(100);

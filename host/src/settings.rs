@@ -565,6 +565,12 @@ pub(crate) const WHOLE: &[(&str, Loader)] = &[
     (KERNEL, Loader::SystemdBoot),
 ];
 
+/// Where the kernel parameters of boot loaders are looked for, in words.
+pub(crate) fn boot_places() -> String {
+    let files = WHOLE.iter().map(|(whole, _)| *whole).chain([GRUB]).collect::<Vec<_>>().join(", ");
+    format!("{files} and *.conf in {}", ENTRIES.join(", "))
+}
+
 /// The most files that are read of a directory.
 const FILES_MAX: usize = 64;
 

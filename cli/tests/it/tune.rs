@@ -728,6 +728,23 @@ fn apply_boot(machine: &Laptop) -> Output {
 }
 
 #[test]
+fn where_no_boot_loader_is_known_what_was_looked_for_is_named() {
+    let machine = with_grub("tune-no-loader");
+    let root = Path::new(&machine.root);
+    fs::remove_file(root.join("usr/sbin/update-grub")).expect("there");
+    let page = stdout(&apply_boot(&machine));
+    assert!(page.contains("/etc/default/grub is there, and none of the programs"), "{page}");
+    fs::remove_file(root.join("etc/default/grub")).expect("there");
+    let applied = apply_boot(&machine);
+    let page = stdout(&applied);
+    assert_eq!(applied.status.code(), Some(1), "{page}");
+    for place in ["/etc/default/grub", "/etc/kernel/cmdline", "/boot/loader/entries", &machine.root]
+    {
+        assert!(page.contains(place), "{place}: {page}");
+    }
+}
+
+#[test]
 fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
     let machine = with_grub("tune-boot");
     let before = files(Path::new(&machine.root));

@@ -9,7 +9,8 @@ use crate::Root;
 use crate::cmdline::{CommandLine, Param};
 use crate::root::{Listing, Read};
 use crate::settings::{
-    DROP_INS, ENTRIES, GRUB, KERNEL, Loader, WHOLE, kernel_words, taken_out, taking_out,
+    DROP_INS, ENTRIES, GRUB, KERNEL, Loader, WHOLE, boot_places, kernel_words, taken_out,
+    taking_out,
 };
 
 /// A file and the text that it is to have.
@@ -64,6 +65,16 @@ impl BootPlan {
                 debug_assert!(plan.files.iter().all(known), "{:?}", plan.files);
             })
             .unwrap_or_default()
+    }
+
+    /// What was looked for where no boot loader is known, and is not there, in words.
+    pub fn lacking(root: &Root) -> String {
+        if text(root, GRUB).is_none() {
+            return format!("none of these can be read: {}", boot_places());
+        }
+        let programs = GRUB_PROGRAMS.iter().filter_map(|program| program.first().copied());
+        let programs = programs.collect::<Vec<_>>().join(", ");
+        format!("{GRUB} is there, and none of the programs that read it: {programs}")
     }
 
     /// Returns true where a plan may name this file: one of a boot loader that is known, an entry
@@ -276,6 +287,16 @@ mod tests {
 
     fn of(files: &[(&str, &str)], changes: &[(&str, Option<&str>)]) -> BootPlan {
         BootPlan::of(&plan(changes), &Tree::of(files).root())
+    }
+
+    #[test]
+    fn what_was_looked_for_is_named() {
+        let lacking = |files: &[(&str, &str)]| BootPlan::lacking(&Tree::of(files).root());
+        let named = lacking(&[("/etc/hostname", "x")]);
+        let places = WHOLE.iter().map(|(whole, _)| *whole).chain(ENTRIES).chain([GRUB]);
+        assert!(places.into_iter().all(|place| named.contains(place)), "{named}");
+        let grub = lacking(&[(GRUB, "GRUB_CMDLINE_LINUX=quiet\n")]);
+        assert!(grub.contains("/usr/sbin/update-grub") && !grub.contains(KERNEL), "{grub}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule};
 use crate::cmdline::{CommandLine, Param};
-use crate::settings::ModuleParameter;
+use crate::settings::{ModuleParameter, boot_places};
 
 /// The name that the command line as a whole has.
 const WHOLE: &str = "kernel command line";
@@ -178,7 +178,7 @@ fn configured(inputs: &Inputs<'_>) -> Finding {
     };
     let files = &inputs.settings.boot;
     if files.is_empty() {
-        return Finding::unknown("no file of a known boot loader is readable", "/etc, /boot");
+        return Finding::unknown("no file of a known boot loader is readable", boot_places());
     }
     let origin = files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ");
     let tuning = |line: &CommandLine| -> Vec<String> {

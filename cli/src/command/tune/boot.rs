@@ -43,7 +43,7 @@ pub(super) fn apply(
     }
     let boot = BootPlan::of(plan, &machine.root);
     if boot.files.is_empty() {
-        show(by_hand(plan, boot.loader));
+        show(by_hand(plan, boot.loader, &lacking(&machine.root, args)));
         return Ok(BootFilesOutcome { failed: 1, ..outcome });
     }
     let wanted: Vec<WantedValue> = boot
@@ -181,8 +181,15 @@ fn parameters(path: &str, text: &str) -> String {
     format::plain(&kernel_words(path, text))
 }
 
-/// The instruction for a person where the files are not known, or are another program's.
-fn by_hand(plan: &TuningPlan, loader: &str) -> String {
+/// What was looked for, and in which copy, where no boot loader is known.
+fn lacking(root: &Root, args: &RootArgs) -> String {
+    let copy = args.path().map(|path| format!(" below {}", path.display())).unwrap_or_default();
+    format!("{}{copy}", BootPlan::lacking(root))
+}
+
+/// The instruction for a person where the files are not known, or are another program's. `lacking`
+/// says what was looked for.
+fn by_hand(plan: &TuningPlan, loader: &str, lacking: &str) -> String {
     let set = plan.command_line(&CommandLine::default()).to_string();
     let gone: Vec<&str> = plan.boot.iter().filter_map(|step| step.from.as_deref()).collect();
     let (set, gone) = (format::plain(&set), format::plain(&gone.join(" ")));
@@ -191,8 +198,10 @@ fn by_hand(plan: &TuningPlan, loader: &str) -> String {
         return format!("not applied: the entries take their options from a variable: {command}");
     }
     let gone = if gone.is_empty() { gone } else { format!("; take out of it: {gone}") };
+    let lacking = format::plain(lacking);
     format!(
-        "not applied: no boot loader that is known; add to the kernel command line: {set}{gone}"
+        "not applied: no boot loader that is known ({lacking}); add to the kernel command line: \
+         {set}{gone}"
     )
 }
 

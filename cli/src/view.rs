@@ -30,7 +30,7 @@ pub(crate) fn text(report: &Report, results: Option<&str>, detail: Detail) -> St
     text::rendered(&kinds::document(report, results, detail))
 }
 
-/// A report with everything that it shows, under a heading.
+/// A report with everything that it shows, of many causes the first ones, under a heading.
 pub(crate) fn markdown(report: &Report) -> String {
     let heading = format!("punctual {}", report.envelope.experiment);
     markdown::headed(&heading, &kinds::complete(report))

@@ -32,6 +32,7 @@ use crate::args::Detail;
 use crate::command::measure::{self, executive, response};
 use crate::format;
 
+use blame::CausesShown;
 pub(crate) use blame::stop_words;
 pub(crate) use judged::plans;
 
@@ -45,7 +46,7 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
     match &report.body {
         Body::Wait(body) if is_short => wait::document(report, body),
-        Body::Check(_) => loops::check(report, results),
+        Body::Check(_) => loops::check(report, results, CausesShown::All),
         Body::Measured(Measured::Blame(body)) if is_short => blame::short(report, body),
         Body::Measured(Measured::Executive(body)) => {
             let mut blocks = head::brief(report);
@@ -60,7 +61,9 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
             blocks.extend(judged::warnings(report));
             blocks
         }
-        Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => loops::measured(report),
+        Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => {
+            loops::measured(report, CausesShown::All)
+        }
         Body::Reproduce(body) => reproduced::document(report, body, results, is_short),
         Body::Measured(_) | Body::Tune(_) => without_runs(report),
     }
@@ -77,9 +80,12 @@ pub(crate) fn held(report: &Report) -> Vec<String> {
     }
 }
 
-/// The document of a report with everything that it shows, for readers who do not have the machine.
+/// The document of a report with everything that it shows, for readers who do not have the machine;
+/// of many causes the first ones.
 pub(crate) fn complete(report: &Report) -> Vec<Block> {
     match &report.body {
+        Body::Check(_) => loops::check(report, None, CausesShown::First),
+        Body::Periodic(_) | Body::Recorded(_) => loops::measured(report, CausesShown::First),
         Body::Wait(body) => [head::measured(report), wait::document(report, body)].concat(),
         Body::Tune(body) => {
             let section = tune::shown(body);

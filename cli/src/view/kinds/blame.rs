@@ -241,13 +241,58 @@ pub(super) fn sentences(report: &Report) -> impl Iterator<Item = String> + '_ {
     report.body.runs().iter().filter_map(sentence).chain(recorded(report))
 }
 
-/// The causes of each of these runs, and the latest releases as they passed; nothing where they
-/// were not recorded.
-pub(crate) fn of_runs(runs: &[Named<'_>]) -> Vec<Block> {
-    runs.iter()
-        .filter_map(|(name, run)| Some(of_run(name, run, run.blame.as_ref()?)))
-        .flatten()
-        .collect()
+/// How many of the causes of runs a document has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CausesShown {
+    /// All, and the latest releases as they passed.
+    All,
+    /// The first ones of each run: for an issue tracker, which takes two screens or so.
+    First,
+}
+
+/// The causes of a run that a document of few lines has.
+const FIRST_CAUSES: usize = 4;
+
+/// The causes of each of these runs; nothing where they were not recorded.
+pub(crate) fn of_runs(runs: &[Named<'_>], causes: CausesShown) -> Vec<Block> {
+    let blamed = || runs.iter().filter_map(|(name, run)| Some((name, *run, run.blame.as_ref()?)));
+    match causes {
+        CausesShown::All => {
+            blamed().flat_map(|(name, run, blame)| of_run(name, run, blame)).collect()
+        }
+        CausesShown::First => {
+            let mut blocks: Vec<Block> =
+                blamed().flat_map(|(name, run, blame)| first_of_run(name, run, blame)).collect();
+            let is_more = |blame: &RunBlame| !blame.worst.is_empty() || !blame.latest.is_empty();
+            if blamed().any(|(_, run, blame)| is_more(blame) || run.causes.len() > FIRST_CAUSES) {
+                blocks.push(Block::words(
+                    "all causes, and the latest wakes as they passed: the page of 'punctual \
+                     report', --json (runs[].causes, runs[].blame)",
+                ));
+            }
+            blocks
+        }
+    }
+}
+
+/// The sentence about a run, its first causes and what helps against them.
+fn first_of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
+    let sentence = blame.sentence.iter();
+    let mut blocks: Vec<Block> =
+        sentence.map(|sentence| Block::words(format!("{name}: {sentence}"))).collect();
+    if blame.late == 0 || run.causes.is_empty() {
+        return blocks;
+    }
+    let (first, rest) = run.causes.split_at(FIRST_CAUSES.min(run.causes.len()));
+    blocks.push(table(CauseList::Late, first));
+    if !rest.is_empty() {
+        let share = format::share(rest.iter().map(|cause| cause.share_of_time).sum());
+        let plural = if rest.len() == 1 { "" } else { "s" };
+        let more = format!("{} more cause{plural}: {share} of the time", rest.len());
+        blocks.push(Block::words_at(1, more));
+    }
+    blocks.extend(helps(&mattering(first, FIRST_CAUSES)));
+    blocks
 }
 
 fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
@@ -775,6 +820,39 @@ mod tests {
     fn spaced(text: &str) -> String {
         let space = |c: char| if c != '\n' && c.is_whitespace() { ' ' } else { c };
         text.chars().map(space).collect()
+    }
+
+    #[test]
+    fn an_issue_tracker_gets_the_first_causes_and_where_all_are() {
+        let stored = include_str!("../../../tests/results/kinds/check.json");
+        let mut stored: serde_json::Value = serde_json::from_str(stored).expect("JSON");
+        let causes: Vec<BlamedCause> =
+            (0..60).map(|number| cause(&format!("cause {number}"), 0.015, "Wait.")).collect();
+        let part = serde_json::json!({
+            "after_ns": 0, "length_ns": 5_000, "cpu": 1, "cause": "host", "rule": "host",
+            "confidence": 0.9, "is_sum": false
+        });
+        let wake = serde_json::json!({
+            "cycle": 5, "name": "punctual-loop", "tid": 9, "cpu": 1, "release_ns": 0,
+            "lateness_ns": 5_000, "cause": "host", "is_whole": true, "parts": vec![part; 20],
+            "chain": []
+        });
+        for run in stored["runs"].as_array_mut().expect("runs") {
+            run["causes"] = serde_json::to_value(&causes).expect("plain data");
+            run["blame"] = serde_json::json!({
+                "sentence": "60 causes made it late.", "wakes": 5_000, "threshold_ns": 4_000,
+                "late": 60, "censored": 0, "broken": 0, "cycles": [], "worst": vec![wake.clone(); 20]
+            });
+        }
+        let report = Report::parse(&stored.to_string()).expect("a result");
+        let page = crate::view::markdown(&report);
+        assert!(page.lines().count() < 130, "{}: {page}", page.lines().count());
+        assert!(page.contains("60 causes made it late.") && page.contains("| cause 3 |"), "{page}");
+        assert!(page.contains("56 more causes: 84 % of the time"), "{page}");
+        assert!(!page.contains("as it passed:") && page.contains("'punctual report'"), "{page}");
+        let whole = crate::view::text(&report, None, crate::args::Detail::Long).to_string();
+        let whole = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(whole.contains("as it passed:"), "{whole}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use punctual_report::{
     Advice, Approach, Body, EndedBy, Follow, Headline, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
+use super::blame::CausesShown;
 use super::head::{self, Named};
 use super::{blame, campaign, compare, histogram, judged};
 use crate::format;
@@ -46,14 +47,14 @@ pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
     blocks
 }
 
-/// The document of `check`: everything, and what to do next.
-pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
+/// The document of `check`: everything, with so many causes, and what to do next.
+pub(super) fn check(report: &Report, results: Option<&str>, causes: CausesShown) -> Vec<Block> {
     [
         first(report),
         head::whole(report),
         lateness(report),
         under_loads(report),
-        caused(report),
+        caused(report, causes),
         histogram::lines(report),
         other_names(report),
         instruments(report),
@@ -82,14 +83,14 @@ pub(super) fn soak(report: &Report, body: &SoakBody) -> Vec<Block> {
     .concat()
 }
 
-/// The document of `measure` and `analyse`: with a drawn histogram and all claims.
-pub(super) fn measured(report: &Report) -> Vec<Block> {
+/// The document of `measure` and `analyse`: with so many causes, a drawn histogram and all claims.
+pub(super) fn measured(report: &Report, causes: CausesShown) -> Vec<Block> {
     [
         first(report),
         head::whole(report),
         lateness(report),
         imported(report),
-        caused(report),
+        caused(report, causes),
         histogram::drawn(report),
         other_names(report),
         instruments(report),
@@ -183,8 +184,8 @@ fn notes(report: &Report) -> Vec<Block> {
 }
 
 /// The causes of the late wakes of each run, where they were recorded.
-fn caused(report: &Report) -> Vec<Block> {
-    let mut blocks = blame::of_runs(&named(report));
+fn caused(report: &Report, causes: CausesShown) -> Vec<Block> {
+    let mut blocks = blame::of_runs(&named(report), causes);
     blocks.extend(blame::recorded(report).map(Block::words));
     if !blocks.is_empty() {
         blocks.insert(0, Block::Break);

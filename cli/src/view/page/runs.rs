@@ -149,7 +149,11 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
 
 /// The causes of late releases, and the latest wakes as they passed.
 pub(super) fn causes(source: &Source<'_>) -> Option<Section> {
-    some("causes", "Why releases were late", blame::of_runs(&detailed(source)))
+    some(
+        "causes",
+        "Why releases were late",
+        blame::of_runs(&detailed(source), blame::CausesShown::All),
+    )
 }
 
 /// The loads that ran next to the loop, with the worst lateness under each.

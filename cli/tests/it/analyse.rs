@@ -638,7 +638,16 @@ fn a_question_that_data_without_a_period_do_not_answer_is_named() {
     let row = page.lines().find(|row| row.contains("base (intervals)")).expect("a row");
     assert!(row.ends_with("   -        -"), "{row}");
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("software stepping no: intervals are off by up to 65.3 ms"), "{page}");
     assert!(page.contains(" in an unknown number of cycles; "), "{page}");
+    // A small one is no yes: of how many it is the largest is not known.
+    let dir = Dir::new("latency-histogram-small");
+    let file = dir.path("latency.txt");
+    let line = "    6 s   base min:  -1.900 us max:   2.400 us sdev:   0.900 us\n";
+    fs::write(&file, line).expect("writable");
+    let page = stdout(&run(["analyse", text(&file)]));
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("software stepping not shown yet: "), "{page}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use anyhow::{Context as _, Result};
 use punctual_document::{Block, markdown, text};
-use punctual_report::{Body, PlannedRun, Report};
+use punctual_report::{Body, PlannedRun, Report, Run};
 
 use crate::args::Detail;
 use crate::experiment::claims::{self, PlannedReport};
@@ -15,7 +15,7 @@ use crate::format::Styled;
 use crate::measuring::{FinishedMeasuring, Measurement};
 use crate::output::{self, Dir, Opened, Outputs, ResultForms};
 use crate::pages::Page;
-use crate::stored::{PAGE, RESULT};
+use crate::stored::{LATEST, PAGE, RESULT};
 use crate::subcommand::Exit;
 use crate::view::{self, kinds};
 
@@ -90,8 +90,16 @@ pub(crate) fn write_kept(
     let drawn = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))
         .and_then(|page| Opened::replace(results, PAGE, view::html(&page)));
-    if kept.is_ok() {
-        results.be_latest();
+    let runs = report.body.runs();
+    let is_empty = !runs.is_empty() && runs.iter().all(Run::is_empty);
+    match &kept {
+        // What was measured before stays the latest.
+        Ok(_) if is_empty => output::message(&format!(
+            "nothing was measured: the result is kept in {}, and '{LATEST}' does not lead to it",
+            results.path().display()
+        )),
+        Ok(_) => results.be_latest(),
+        Err(_) => {}
     }
     shown.and(kept).and(drawn.map(drop))
 }

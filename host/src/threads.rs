@@ -220,6 +220,18 @@ impl ThreadTimes {
     }
 }
 
+/// What the threads of this program are called, or begin with.
+const OWN_NAME: &str = "punctual";
+
+/// The name of a thread of another process in words: one that is called as the threads of this
+/// program are is set apart from them.
+pub fn name_of_another(name: &str) -> String {
+    if name.starts_with(OWN_NAME) {
+        return format!("{name} of another process");
+    }
+    name.to_owned()
+}
+
 /// All processes, in rising order.
 pub fn processes(root: &Root) -> Vec<i32> {
     numbers(root, "/proc").into_iter().collect()
@@ -342,6 +354,13 @@ mod tests {
         // Threads that begin and end all the time do not hold it up.
         assert_eq!(union(&[&[1], &[2], &[3], &[4], &[5]]), (vec![1, 2, 3, 4], 1));
         assert!(threads_of(&Root::live(), i32::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_is_called_like_those_of_this_program_is_set_apart() {
+        assert_eq!(name_of_another("punctual-loop"), "punctual-loop of another process");
+        assert_eq!(name_of_another("punctual"), "punctual of another process");
+        assert_eq!(name_of_another("rustc"), "rustc");
     }
 
     #[test]

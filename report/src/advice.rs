@@ -5,6 +5,8 @@
 //! that it did not see.
 
 use punctual_analysis::plain::shell_word;
+use punctual_analysis::quantile::Probability;
+use punctual_analysis::summary::SummaryStats;
 use punctual_analysis::verdict::Requirement;
 use punctual_host::facts::MachineFacts;
 use punctual_host::rules::{KnobChange, KnobVerdict};
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Session;
 use crate::format;
 use crate::run::{LoadRow, Run, RunBlame};
+use crate::verdict::Question;
 
 /// The most that are given.
 const ADVICE_MAX: usize = 3;
@@ -82,12 +85,14 @@ pub(crate) fn of(
     facts: &MachineFacts,
     session: Option<&Session>,
     (runs, rows): (&[Run], &[LoadRow]),
-    findings: Option<&Findings>,
-    requirement: &Requirement,
+    question: &Question<'_>,
 ) -> Vec<Advice> {
-    let causes = causes(runs, rows, requirement, findings);
+    let (requirement, findings) = (&question.requirement, question.findings);
+    let causes = causes(runs, rows, question);
     let is_named = LateWakes::worst(runs, requirement).is_some_and(|late| late.named().is_some());
-    let is_explained = is_named || kept_waiting(runs, rows).is_some();
+    let is_explained = is_named
+        || kept_waiting(runs, rows).is_some()
+        || runs.iter().any(|run| ShortPeriod::of(run).is_some());
     let in_the_way = in_the_way(runs, rows).filter(|_| !is_explained);
     let shown = [host(facts, runs), load(runs, rows), throttling(facts, runs)];
     let shown = in_the_way.into_iter().chain(causes).chain(shown.into_iter().flatten());
@@ -138,15 +143,106 @@ impl Advice {
 }
 
 /// Advice on the causes of late wakes: first whoever had the CPU of a loop that waited for it, then
-/// the causes that the kernel's events show. Empty where neither was seen.
-pub(crate) fn causes(
-    runs: &[Run],
-    rows: &[LoadRow],
-    requirement: &Requirement,
-    findings: Option<&Findings>,
-) -> Vec<Advice> {
-    let shown = cause(runs, rows, requirement, findings);
+/// a period that is too short for any wake, else the causes that the kernel's events show. Empty
+/// where none of them was seen.
+pub(crate) fn causes(runs: &[Run], rows: &[LoadRow], question: &Question<'_>) -> Vec<Advice> {
+    let too_short = runs.iter().find_map(|run| Some((run, ShortPeriod::of(run)?)));
+    let shown = match too_short {
+        Some((run, short)) => short.advice(&of_run(run, runs), question),
+        None => cause(runs, rows, &question.requirement, question.findings),
+    };
     [kept_waiting(runs, rows), shown].into_iter().flatten().collect()
+}
+
+/// A loop whose period is over before it wakes: half of its wakes, or more, came so late that the
+/// next release had passed. Others on its CPU were not the reason: they used less than half of it.
+struct ShortPeriod {
+    period_ns: u64,
+    /// The cycles that ran.
+    wakes: u64,
+    /// Their lateness, missed releases left out.
+    lateness_ns: SummaryStats,
+    /// The median of that.
+    median_ns: f64,
+}
+
+/// Others that used so much of a CPU may be the reason for half of the late wakes.
+const HALF_A_CPU: f64 = 0.5;
+
+/// A period that is proposed has so many figures.
+const PERIOD_FIGURES: u32 = 2;
+
+impl ShortPeriod {
+    /// That of a run; `None` where its wakes are in time for its period.
+    fn of(run: &Run) -> Option<Self> {
+        let period_ns = run.setup.period_ns.filter(|_| run.outcome.missed.is_some())?;
+        let lateness_ns = run.outcome.wakes.stats.clone();
+        let median_ns = lateness_ns.p50.filter(|median_ns| *median_ns >= period_ns as f64)?;
+        let is_crowded = run.others.as_ref().is_some_and(|others| others.share >= HALF_A_CPU);
+        let wakes = run.outcome.cycles;
+        (!is_crowded && wakes >= LATE_MIN).then_some(Self {
+            period_ns,
+            wakes,
+            lateness_ns,
+            median_ns,
+        })
+    }
+
+    /// The quantile of the wakes that a loop has to keep within its deadline, ns; `None` where it
+    /// is not among those that are kept, or where too few wakes are beyond it.
+    fn quantile_ns(&self, requirement: &Requirement) -> Option<f64> {
+        let is_held = self.wakes as f64 * requirement.p >= LATE_MIN as f64;
+        let share = Probability::from_share(1.0 - requirement.p).filter(|_| is_held)?;
+        self.lateness_ns.quantile(share)
+    }
+
+    /// The least period, in ns, whose deadline that quantile of the wakes keeps; `None` where none
+    /// does, as with a deadline that does not grow with the period.
+    fn least_period_ns(requirement: &Requirement, quantile_ns: f64) -> Option<u64> {
+        let rounded_up = |ns: f64| {
+            let digits = (ns.max(1.0).log10().floor() as u32).saturating_sub(PERIOD_FIGURES - 1);
+            let unit = 10_f64.powi(digits.cast_signed());
+            ((ns / unit).ceil() * unit) as u64
+        };
+        // A period of the quantile itself misses no more releases; a deadline may be a tenth of it.
+        let periods = [1.0, 10.0].map(|times| rounded_up(quantile_ns * times));
+        let keeps = |period_ns: &u64| requirement.deadline_ns(*period_ns) as f64 >= quantile_ns;
+        periods.into_iter().find(keeps)
+    }
+
+    fn advice(&self, run: &str, question: &Question<'_>) -> Option<Advice> {
+        let Requirement { p, .. } = question.requirement;
+        let median = format::ns(Some(self.median_ns));
+        let text = format!(
+            "{run}the period of {} is shorter than a wake takes here: half of the {} wakes came \
+             {median} or more after their release",
+            format::period(self.period_ns),
+            format::count(self.wakes)
+        );
+        let one_in = format!("one in {}", format::rate(1.0 / p));
+        let Some(quantile_ns) = self.quantile_ns(&question.requirement) else {
+            let text = format!(
+                "{text}; which period would do is undecided: so few do not show how late {one_in} \
+                 is"
+            );
+            return advice("cause", text, None);
+        };
+        let late = format::ns(Some(quantile_ns));
+        let Some(least_ns) = Self::least_period_ns(&question.requirement, quantile_ns) else {
+            let text = format!("{text}; no period would do: {one_in} was later than {late}");
+            return advice("cause", text, None);
+        };
+        let deadline_ns = question.requirement.deadline_ns(least_ns).unsigned_abs();
+        let text = format!(
+            "{text}; {} may do: all but {one_in} of these wakes, {late} late at most, are within \
+             its deadline of {}; longer sleeps may wake later, so measure it",
+            format::period(least_ns),
+            format::period(deadline_ns)
+        );
+        // Of several loops none is measured alone.
+        let command = question.command_at(Some(least_ns)).filter(|_| !question.measured_alone);
+        advice("cause", text, command.as_deref())
+    }
 }
 
 /// Advice on the threads that kept the loop waiting which was seen waiting the longest. `None`
@@ -689,7 +785,7 @@ mod tests {
             Findings { cpus: cpus.to_string(), workload: None, verdicts: rules::judge(&inputs) };
         let given = |session: &Session, findings| {
             let session = Some(session);
-            of(&facts, session, (&[], &[]), findings, &Requirement::default())
+            of(&facts, session, (&[], &[]), &Question { findings, ..Question::default() })
         };
         let advice = given(&session(false), Some(&findings));
         let texts: Vec<&str> = advice.iter().map(|advice| advice.text.as_str()).collect();
@@ -756,7 +852,7 @@ mod tests {
     fn the_first_cause_comes_first_with_its_command() {
         let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
         let plain = || run(1_000_000, Some(0), 0.1);
-        let of_runs = |runs: &[Run]| of(&facts, None, (runs, &[]), None, &Requirement::default());
+        let of_runs = |runs: &[Run]| of(&facts, None, (runs, &[]), &Question::default());
         let causes = [
             ("normal-path", 9, None),
             ("softirq", 5, None),
@@ -850,6 +946,67 @@ mod tests {
         Run { outcome: recording.finish(0), ..plain }
     }
 
+    /// A loop of this period that skips releases: so many cycles ran, each so late.
+    fn skipping(period_ns: u64, cycles: u64, late_us: i64) -> Run {
+        let period = punctual_core::time::Period::from_ns(period_ns);
+        let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+        let passed = late_us.cast_unsigned() * 1_000 / period_ns + 1;
+        for number in 0..cycles {
+            // One in 2 500 is later.
+            let late_us = if number % 2_500 == 7 { late_us * 9 } else { late_us };
+            let lateness = punctual_core::time::Span::from_us(late_us);
+            recording.push(&Sample { cycle: number * passed, lateness, ..Sample::default() });
+        }
+        let plain = run(period_ns, Some(0), 0.9);
+        Run { outcome: recording.finish(0), ..plain }
+    }
+
+    #[test]
+    fn a_period_that_is_shorter_than_a_wake_is_the_cause_and_another_is_proposed() {
+        let words = |run: Run, question: &Question<'_>| {
+            let mut found = causes(&[run], &[], question);
+            assert!(found.len() <= 1, "{found:?}");
+            let found = found.pop()?;
+            Some((found.text.replace('\u{a0}', " "), found.command))
+        };
+        let question = Question { command: Some(("punctual check", "")), ..Question::default() };
+        let causes = [("user-stall", 5, None)];
+        let fast = || blamed(skipping(5_000, 30_000, 24), 300, &causes);
+        let (text, command) = words(fast(), &question).expect("a cause");
+        assert!(
+            text.starts_with("the period of 5 µs is shorter than a wake takes here: half of the ")
+                && text.contains(
+                    "250 µs may do: all but one in 1 000 of these wakes, 24.0 µs late at most, \
+                     are within its deadline of 25 µs"
+                ),
+            "{text}"
+        );
+        assert_eq!(command.as_deref(), Some("punctual check --period 250us"));
+        // A deadline does not grow with the period.
+        let with_deadline = |ns| Requirement {
+            deadline: punctual_analysis::verdict::Deadline::Ns(ns),
+            ..Requirement::default()
+        };
+        let (text, _) = words(fast(), &Question { requirement: with_deadline(30_000), ..question })
+            .expect("a cause");
+        assert!(text.contains("25 µs may do"), "{text}");
+        let (text, command) =
+            words(fast(), &Question { requirement: with_deadline(10_000), ..question })
+                .expect("a cause");
+        assert!(text.contains("no period would do") && command.is_none(), "{text}");
+        // Too few wakes to know how late one in a thousand is.
+        let (text, command) = words(skipping(5_000, 3_000, 24), &question).expect("a cause");
+        assert!(text.contains("which period would do is undecided"), "{text}");
+        assert_eq!(command, None);
+        // Wakes are in time, or others had the CPU.
+        let (text, _) =
+            words(blamed(with_late(40_000, 30, 90), 300, &causes), &question).expect("a cause");
+        assert!(!text.contains("is shorter than a wake"), "{text}");
+        let mut crowded = skipping(5_000, 30_000, 24);
+        crowded.others = Some(crate::run::OtherThreads { share: 0.6, threads: Vec::new() });
+        assert_eq!(words(crowded, &question), None);
+    }
+
     #[test]
     fn the_cause_is_that_of_the_loop_with_most_beyond_its_deadline() {
         let deadline = punctual_analysis::verdict::Deadline::TenthFrom(50_000);
@@ -941,7 +1098,7 @@ mod tests {
             run.setup.priority = own;
             run.setup.policy = Some("SCHED_OTHER".to_owned()).filter(|_| own.is_none());
             run.others = Some(crate::run::OtherThreads { share, threads: vec![thread] });
-            let advice = of(&facts, None, (&[run], &[]), None, &Requirement::default());
+            let advice = of(&facts, None, (&[run], &[]), &Question::default());
             let first = advice.into_iter().next().expect("the host at least");
             (first.topic, first.text.replace('\u{a0}', " "))
         };
@@ -989,7 +1146,7 @@ mod tests {
                 priority: Some(95),
             };
             run.others = Some(crate::run::OtherThreads { share: 0.26, threads: vec![thread] });
-            of(&facts, None, (&[run], &[]), None, &Requirement::default()).remove(0).text
+            of(&facts, None, (&[run], &[]), &Question::default()).remove(0).text
         };
         assert!(first(40, &[("softirq", 30, None)]).contains("softirq of hog"));
         for (late, causes) in [(40, &[("unexplained", 40, None)][..]), (3, &[("ipi", 3, None)])] {

@@ -3,6 +3,8 @@
 //!
 //! Plain data with its words, the same in text, JSON and the page.
 
+use std::collections::BTreeSet;
+
 use punctual_analysis::verdict::{Deadline, Stands};
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
@@ -34,7 +36,8 @@ pub struct Headline {
     /// One for each measured period.
     pub loops: Vec<LoopLine>,
     /// Threads that ran where no load did, in a sentence a CPU: with any, a condition called idle
-    /// was not.
+    /// was not. Behind it a sentence on those that the loop does not preempt, where any ran: the
+    /// latest releases may be their doing.
     #[serde(default)]
     pub not_idle: Vec<String>,
     /// The question that the verdicts about loops answer, as a heading; null where no loop was
@@ -99,11 +102,10 @@ pub fn judged(
         loops,
         advice: match &envelope.machine {
             Some(facts) if failing => {
-                let (session, findings) = (envelope.session.as_ref(), question.findings);
-                advice::of(facts, session, (&runs, rows), findings, &question.requirement)
+                advice::of(facts, envelope.session.as_ref(), (&runs, rows), question)
             }
             // What made the latest late stands there all the same.
-            _ => advice::causes(&runs, rows, &question.requirement, question.findings),
+            _ => advice::causes(&runs, rows, question),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
     };
@@ -119,17 +121,19 @@ pub fn of_first_wait(runs: &[Run]) -> &[Run] {
     &runs[..same.count()]
 }
 
-/// Sentences on the threads that ran on each CPU that was to be idle, one a CPU; loops of one CPU
-/// saw the same.
+/// Sentences on the threads that ran on each CPU that was to be idle, one a CPU, and on those that
+/// a loop does not preempt; loops of one CPU saw the same.
 fn not_idle(runs: &[Run]) -> Vec<String> {
-    let mut sentences: Vec<(u32, String)> = Vec::new();
-    for run in runs {
-        let Some((cpu, others)) = run.setup.cpu.zip(run.others.as_ref()) else { continue };
-        if sentences.iter().all(|(known, _)| *known != cpu) {
-            sentences.extend(others.not_idle(cpu).map(|sentence| (cpu, sentence)));
-        }
-    }
-    sentences.into_iter().map(|(_, sentence)| sentence).collect()
+    let mut cpus: Vec<u32> = runs.iter().filter_map(|run| run.setup.cpu).collect();
+    let mut known = BTreeSet::new();
+    cpus.retain(|cpu| known.insert(*cpu));
+    let of_cpu = |cpu: u32| {
+        let on_cpu = || runs.iter().filter(move |run| run.setup.cpu == Some(cpu));
+        let used = on_cpu().find_map(|run| run.others.as_ref()?.not_idle(cpu));
+        let delayed = on_cpu().find_map(|run| run.others.as_ref()?.may_have_delayed(&run.setup));
+        used.into_iter().chain(delayed)
+    };
+    cpus.into_iter().flat_map(of_cpu).collect()
 }
 
 impl Headline {

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use punctual_analysis::campaign::OtherTime;
 use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
+use punctual_host::threads::name_of_another;
 use punctual_lab::blame::{
     BlamedCause, BlamedLoss, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice,
 };
@@ -122,21 +123,27 @@ impl OtherThread {
     }
 
     /// Its name, and the process by its number: "rustc (pid 301)", "rustc (3 processes, most pid
-    /// 301)", "hog (SCHED_FIFO 95, pid 12)"; behind what the name has in brackets already.
+    /// 301)", "hog (SCHED_FIFO 95, pid 12)"; behind what the name has in brackets already. One that
+    /// is called like a thread of this program is set apart.
     pub(crate) fn who(&self) -> String {
-        let Some(pid) = self.pid else { return self.name.clone() };
+        let Some(pid) = self.pid else { return name_of_another(&self.name) };
         let which = match self.processes {
             ..2 => format!("pid {pid}"),
             several => format!("{several} processes, most pid {pid}"),
         };
         let policy = self.policy.as_ref().map(|policy| policy_words(policy, self.priority) + ", ");
         let which = policy.unwrap_or_default() + &which;
-        match self.name.strip_suffix(')') {
-            Some(open) if self.name.contains(" (") => format!("{open}, {which})"),
-            _ => format!("{} ({which})", self.name),
+        let in_brackets = self.name.strip_suffix(')').and_then(|open| open.rsplit_once(" ("));
+        match in_brackets {
+            Some((name, policy)) => format!("{} ({policy}, {which})", name_of_another(name)),
+            None => format!("{} ({which})", name_of_another(&self.name)),
         }
     }
 }
+
+/// Threads of others that used so much of a CPU may have made the latest releases so late: a stall
+/// of a millisecond in each second.
+const MAY_DELAY: f64 = 0.001;
 
 /// The share from which on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
 const NOT_IDLE: f64 = 0.05;
@@ -191,11 +198,33 @@ impl OtherThreads {
     /// The real-time threads that used most of the CPU of those that a loop of this priority does
     /// not preempt; `None` where none of them used enough of it to be named.
     pub(crate) fn in_the_way(&self, priority: Option<u8>) -> Option<&OtherThread> {
+        self.not_preempted(priority).filter(|thread| thread.share >= NOT_IDLE)
+    }
+
+    /// The real-time threads that used most of the CPU of those that a loop of this priority does
+    /// not preempt.
+    fn not_preempted(&self, priority: Option<u8>) -> Option<&OtherThread> {
         let loops = priority.map_or(0, u32::from);
         let is_kept = |thread: &&OtherThread| {
             thread.policy.is_some() && thread.priority.is_none_or(|own| own >= loops)
         };
-        self.threads.iter().filter(|thread| thread.share >= NOT_IDLE).find(is_kept)
+        self.threads.iter().find(is_kept)
+    }
+
+    /// The sentence that the latest releases of a loop may be the doing of real-time threads that
+    /// it does not preempt: they ran on its CPU, and nothing here saw them keep it waiting. `None`
+    /// where none ran for long enough.
+    pub(crate) fn may_have_delayed(&self, setup: &Setup) -> Option<String> {
+        let cpu = setup.cpu?;
+        let thread = self.not_preempted(setup.priority)?;
+        let (who, share) = (thread.who(), format::share(thread.share));
+        let policy = setup.policy_words().map(|policy| format!(" ({policy})")).unwrap_or_default();
+        (thread.share >= MAY_DELAY).then(|| {
+            format!(
+                "The loop{policy} does not preempt {who}, which used at least {share} of CPU \
+                 {cpu}: the latest releases may be its doing."
+            )
+        })
     }
 
     /// Returns true where they used so much more than those of another run that a difference may be
@@ -740,6 +769,40 @@ mod tests {
     }
 
     #[test]
+    fn what_a_loop_does_not_preempt_may_have_made_it_late_however_little_it_ran() {
+        let ran = |policy: Option<&str>, priority, share| OtherThreads {
+            share,
+            threads: vec![OtherThread {
+                name: "punctual-loop".to_owned(),
+                share,
+                pid: Some(77),
+                processes: 1,
+                policy: policy.map(str::to_owned),
+                priority,
+            }],
+        };
+        let policy = Some("SCHED_FIFO".to_owned());
+        let setup = Setup { cpu: Some(1), policy, priority: Some(90), ..Setup::default() };
+        let words = |others: OtherThreads| {
+            others.may_have_delayed(&setup).map(|text| text.replace('\u{a0}', " "))
+        };
+        let fifo = |priority, share| words(ran(Some("SCHED_FIFO"), Some(priority), share));
+        assert_eq!(
+            fifo(90, 0.02).as_deref(),
+            Some(
+                "The loop (SCHED_FIFO 90) does not preempt punctual-loop of another process \
+                 (SCHED_FIFO 90, pid 77), which used at least 2.0 % of CPU 1: the latest releases \
+                 may be its doing."
+            )
+        );
+        assert!(words(ran(Some("SCHED_DEADLINE"), None, 0.02)).is_some());
+        assert_eq!(
+            (fifo(89, 0.9), fifo(90, 0.0005), words(ran(None, None, 0.9))),
+            Default::default()
+        );
+    }
+
+    #[test]
     fn strangers_are_named_with_their_process_or_how_many_and_the_largest() {
         let thread = |name: &str, share, pid, processes| OtherThread {
             name: name.to_owned(),
@@ -764,6 +827,8 @@ mod tests {
         let waited = KeptWaiting { waited_ns: 1_000_000_000, threads: vec![hog] };
         let sentence = waited.sentence(1).expect("it had the CPU");
         assert!(sentence.starts_with("hog (SCHED_FIFO 97, pid 77) had CPU 1 for "), "{sentence}");
+        let loops_of_others = thread("punctual-loop (SCHED_FIFO 90)", 0.9, Some(78), 1).who();
+        assert_eq!(loops_of_others, "punctual-loop of another process (SCHED_FIFO 90, pid 78)");
         // Results of before have neither.
         let old: OtherThread = serde_json::from_str(r#"{"name":"sh","share":0.5}"#).expect("valid");
         assert_eq!((old.who(), old.pid), ("sh".to_owned(), None));

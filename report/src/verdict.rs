@@ -115,6 +115,20 @@ impl Question<'_> {
             None => format::frequency(period_ns),
         }
     }
+
+    /// The command that measures a loop of this period, where it takes one; `None` for recorded
+    /// data.
+    pub(crate) fn command_at(&self, period_ns: Option<u64>) -> Option<String> {
+        let (command, options) = self.command?;
+        Some(match period_ns.filter(|_| !self.measured_alone) {
+            Some(period_ns) => format!(
+                "{command} --period {}{options}{}",
+                format::period_argument(period_ns),
+                self::options(self.requirement)
+            ),
+            None => format!("{command}{options}"),
+        })
+    }
 }
 
 /// Fewer cycles than this show no worst case worth a yes: their maximum bounds no more than one
@@ -228,14 +242,7 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
         if rung.n == 1 { " was" } else { "s were" },
         format::period(rung.deadline_ns.unsigned_abs())
     );
-    let base = question.command.map(|(command, options)| match rung.period_ns {
-        Some(period_ns) if !question.measured_alone => format!(
-            "{command} --period {}{options}{}",
-            format::period_argument(period_ns),
-            self::options(question.requirement)
-        ),
-        _ => format!("{command}{options}"),
-    });
+    let base = question.command_at(rung.period_ns);
     let (answer, lead, rest, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, "yes".to_owned(), format!(": {counts}"), None),
         Stands::IfAlone => {

@@ -4,7 +4,7 @@
 //! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
 //! words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::{error, io};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
@@ -17,7 +17,7 @@ use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
-use punctual_host::threads::RunningThread;
+use punctual_host::threads::{RunningThread, name_of_another};
 use punctual_import::samples::RUNS_MAX;
 use punctual_lab::blame::{LATE, RecordingPrice};
 use punctual_lab::experiment::{
@@ -288,31 +288,39 @@ fn in_the_way(plan: &PeriodicPlan) -> Vec<String> {
             more => format!(" and {more} more"),
         };
         sentences.push(format!(
-            "real-time threads may run on CPU {cpu} at the loop's priority {priority} or above: \
-             {}{more}",
+            "real-time threads may run on CPU {cpu} at priority {priority}, requested for the \
+             loop, or above: {}{more}",
             named[..named.len().min(NAMED_MAX)].join(", ")
         ));
     }
     sentences
 }
 
-/// Threads in words, those of one name and policy together.
+/// Threads in words, those of one name and policy together, with the processes that they are of.
 fn named_together<'a>(threads: impl Iterator<Item = &'a RunningThread>) -> Vec<String> {
-    let mut groups: Vec<(&RunningThread, usize)> = Vec::new();
+    let mut groups: Vec<(&RunningThread, usize, BTreeSet<i32>)> = Vec::new();
     for thread in threads {
         let key = |thread: &RunningThread| (thread.policy, thread.priority);
         let is_alike =
             |other: &RunningThread| other.name == thread.name && key(other) == key(thread);
-        match groups.iter_mut().find(|(other, _)| is_alike(other)) {
-            Some((_, count)) => *count += 1,
-            None => groups.push((thread, 1)),
+        match groups.iter_mut().find(|(other, ..)| is_alike(other)) {
+            Some((_, count, pids)) => {
+                *count += 1;
+                pids.insert(thread.pid);
+            }
+            None => groups.push((thread, 1, BTreeSet::from([thread.pid]))),
         }
     }
-    let words = groups.into_iter().map(|(thread, count)| match count {
-        1 => format!("{} ({}, {})", thread.name, thread.tid, thread.policy_words()),
-        _ => format!("{count} threads {} ({})", thread.name, thread.policy_words()),
-    });
-    words.collect()
+    let words = |(thread, count, pids): (&RunningThread, usize, BTreeSet<i32>)| {
+        let (name, policy) = (name_of_another(&thread.name), thread.policy_words());
+        let threads = if count > 1 { format!("{count} threads ") } else { String::new() };
+        let first = pids.iter().take(NAMED_MAX).map(i32::to_string).collect::<Vec<_>>().join(", ");
+        let more = if pids.len() > NAMED_MAX { " and more" } else { "" };
+        // An interrupt's thread is a process of its own.
+        let noun = if pids.len() == 1 { "pid" } else { "pids" };
+        format!("{threads}{name} ({policy}, {noun} {first}{more})")
+    };
+    groups.into_iter().map(words).collect()
 }
 
 /// Each CPU that has real-time loops of its own, with the lowest of their priorities.
@@ -848,9 +856,9 @@ mod tests {
 
     #[test]
     fn threads_of_one_name_and_policy_are_named_together() {
-        let thread = |tid, name: &str, priority| RunningThread {
-            pid: 1,
-            tid,
+        let thread = |pid, name: &str, priority| RunningThread {
+            pid,
+            tid: pid + 1,
             name: name.to_owned(),
             is_kernel: false,
             is_runnable: false,
@@ -865,13 +873,14 @@ mod tests {
             thread(8, "hog", 95),
             thread(9, "punctual-watch", 99),
             thread(10, "hog", 96),
+            thread(8, "hog", 95),
         ];
         assert_eq!(
             named_together(threads.iter()),
             [
-                "2 threads punctual-watch (SCHED_FIFO 99)",
-                "hog (8, SCHED_FIFO 95)",
-                "hog (10, SCHED_FIFO 96)"
+                "2 threads punctual-watch of another process (SCHED_FIFO 99, pids 7, 9)",
+                "2 threads hog (SCHED_FIFO 95, pid 8)",
+                "hog (SCHED_FIFO 96, pid 10)"
             ]
         );
     }

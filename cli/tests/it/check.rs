@@ -205,7 +205,7 @@ fn threads_above_the_loop_are_named_before_it_runs() {
     let below = run([&args[..], &["--priority", "93"]].concat());
     above.kill().expect("ours");
     above.wait().expect("ours");
-    let begins = format!("CPU {cpu} at the loop's priority 90 or above: ");
+    let begins = format!("CPU {cpu} at priority 90, requested for the loop, or above: ");
     let is_named = |text: &str| {
         let line = text.lines().find(|line| line.contains(&begins)).unwrap_or_default();
         line.contains("sleep (") && line.contains("SCHED_FIFO 92")
@@ -333,5 +333,23 @@ fn an_interruption_before_the_first_cycle_leaves_no_empty_directory() {
     if let Some(kept) = made() {
         let result = json_file(&kept.join("result.json"));
         assert_eq!(result["ended_by"], "interrupt", "{result}");
+        let is_measured = result["runs"][0]["lateness_ns"]["max"].is_number();
+        assert_eq!(results.join("latest").exists(), is_measured, "{result}");
     }
+}
+
+#[test]
+fn the_latest_result_is_one_that_measured_a_cycle() {
+    let dir = Dir::new("check-latest");
+    let results = dir.path("results");
+    let check = |length| run(["check", "-d", length, "--results", text(&results)]);
+    let latest = || fs::read_link(results.join("latest")).ok();
+    let nothing = stderr(&check("1ms"));
+    assert!(nothing.contains("nothing was measured: the result is kept in "), "{nothing}");
+    assert_eq!(latest(), None);
+    let measured = check("2s");
+    assert!(!stderr(&measured).contains("nothing was measured"), "{}", stderr(&measured));
+    let kept = latest().expect("a link");
+    check("1ms");
+    assert_eq!(latest(), Some(kept), "it stays");
 }

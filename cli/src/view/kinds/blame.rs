@@ -841,7 +841,8 @@ mod tests {
             run["causes"] = serde_json::to_value(&causes).expect("plain data");
             run["blame"] = serde_json::json!({
                 "sentence": "60 causes made it late.", "wakes": 5_000, "threshold_ns": 4_000,
-                "late": 60, "censored": 0, "broken": 0, "cycles": [], "worst": vec![wake.clone(); 20]
+                "late": 60, "censored": 0, "broken": 0, "cycles": [],
+                "worst": vec![wake.clone(); 20]
             });
         }
         let report = Report::parse(&stored.to_string()).expect("a result");

@@ -63,7 +63,7 @@ pub struct Claim {
     pub given: bool,
     /// The assumptions under which it holds, in words.
     pub conditions: String,
-    /// L1: whether it holds only if late cycles come alone, because too few separate clusters of
+    /// L1: whether it holds only if late releases come alone, because too few separate clusters of
     /// them were seen to show how they come, or their order is unknown.
     #[serde(default)]
     pub alone: bool,
@@ -208,28 +208,28 @@ fn thresholds(tails: &Tails) -> Vec<Claim> {
 /// A claim of a bound of the probability that a cycle is later than `bound_ns`.
 fn probability(tails: &Tails, bound_ns: i64, bound: L1Bound, exceedances: u64) -> Claim {
     let L1Bound { p, theta, alone } = bound;
-    let cycles = |count| match count {
-        0 => "no cycle".to_owned(),
-        1 => "1 cycle".to_owned(),
-        more => format!("{} cycles", grouped(more)),
+    let releases = |count| match count {
+        0 => "no release".to_owned(),
+        1 => "1 release".to_owned(),
+        more => format!("{} releases", grouped(more)),
     };
     let n = grouped(tails.n());
     let least = tails.exceedances_within(bound_ns).0;
     let count = match exceedances.saturating_sub(least) {
         some if some > 0 && tails.unrecorded == 0 => format!(
             "{} of {n} exceeded it, and {some} missed with no wake after them may have",
-            cycles(least)
+            releases(least)
         ),
-        0 => format!("{} of {n} exceeded it", cycles(exceedances)),
-        _ => format!("at most {} of {n} exceeded it", cycles(exceedances)),
+        0 => format!("{} of {n} exceeded it", releases(exceedances)),
+        _ => format!("at most {} of {n} exceeded it", releases(exceedances)),
     };
     Claim {
         level: Level::L1,
         statement: format!(
-            "later than {} in at most {} of all cycles{} ({count})",
+            "later than {} in at most {} of all releases{} ({count})",
             shown(bound_ns),
             rounded_up(p),
-            if alone { ", if late cycles come alone" } else { "" },
+            if alone { ", if late releases come alone" } else { "" },
         ),
         p: Some(p),
         bound_ns: Some(bound_ns as f64),

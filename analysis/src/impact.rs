@@ -210,7 +210,7 @@ impl Application {
             Suits::Yes => {
                 if exceedance.is_counted() {
                     // A histogram does not show how they come.
-                    self.statement.push_str(", if late cycles come alone");
+                    self.statement.push_str(", if late releases come alone");
                 }
                 self.demand(exceedance.at_most().unwrap_or(1.0), allowed)
             }
@@ -535,7 +535,7 @@ mod tests {
         let mut recording =
             Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
         let each = latenesses.iter().flat_map(|&(ns, n)| (0..n).map(move |_| ns));
-        // Spread over the run, so that late cycles come alone.
+        // Spread over the run, so that late releases come alone.
         let mut shuffled: Vec<i64> = each.collect();
         let n = shuffled.len() as u64;
         shuffled.sort_by_key(|&ns| ns);

@@ -39,7 +39,7 @@ pub struct Requirement {
 }
 
 impl Default for Requirement {
-    /// A tenth of the period, once in 1000 cycles.
+    /// A tenth of the period, once in 1000 releases.
     fn default() -> Self {
         Self { deadline: Deadline::Tenth, p: 1e-3 }
     }
@@ -79,8 +79,8 @@ fn tenth(period_ns: u64) -> i64 {
 pub enum Stands {
     /// It was measured, and keeps the requirement.
     Shown,
-    /// It was measured, and keeps the requirement if late cycles come alone: too few were late, or
-    /// at too few places, to see how they come.
+    /// It was measured, and keeps the requirement if late releases come alone: too few were late,
+    /// or at too few places, to see how they come.
     #[serde(rename = "if-alone")]
     IfAlone,
     /// It was measured, and does not keep it.

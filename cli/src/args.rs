@@ -45,7 +45,7 @@ pub(crate) struct ReportArgs {
         value_parser = parse::claim
     )]
     pub(crate) claims: Vec<Ask>,
-    /// Fail (exit 1) also where a claim holds only if late cycles come alone: too few separate
+    /// Fail (exit 1) also where a claim holds only if late releases come alone: too few separate
     /// clusters of them were seen to show whether they do
     #[arg(long, requires = "claims")]
     pub(crate) strict: bool,
@@ -189,7 +189,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, conflicts_with = "junit")]
     pub(crate) plan: bool,
     /// Extremal index for planning claims, in (0, 1], as the claims of an earlier run show it: 1
-    /// means that late cycles are independent; half the index doubles the time [default: 1,
+    /// means that late releases are independent; half the index doubles the time [default: 1,
     /// independent cycles]
     #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::share)]
     pub(crate) theta: Option<f64>,

@@ -413,7 +413,7 @@ fn of_result(args: &RecordedRequest<'_>, stored: &Stored) -> Result<RecordedData
     read.envelope.warn(
         "read back from the histograms of a result, without the order of cycles: limits are held \
          against its figures, and are open where a quantile lies within a bucket; answers and \
-         claims count between what its buckets allow, and clusters of late cycles would not show"
+         claims count between what its buckets allow, and clusters of late releases would not show"
             .to_owned(),
     );
     let question = args.question.clone().or(spec.clone());

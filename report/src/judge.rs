@@ -18,8 +18,8 @@ use crate::verdict::{Answer, Verdict};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
     /// True when every limit and claim holds for every run, and when none was given. A claim that
-    /// holds if late cycles come alone counts as one that holds, but with `--strict`. False without
-    /// any reason for a failure where something is `open`.
+    /// holds if late releases come alone counts as one that holds, but with `--strict`. False
+    /// without any reason for a failure where something is `open`.
     pub ok: bool,
     /// One for each limit and run.
     pub limits: Vec<JudgedLimit>,
@@ -38,7 +38,7 @@ pub struct Overall {
     /// The subject of each of `open`, in the same order; empty in results of before.
     #[serde(default)]
     open_about: Vec<About>,
-    /// What holds only if late cycles come alone, one line each: claims without `--strict`, and
+    /// What holds only if late releases come alone, one line each: claims without `--strict`, and
     /// answers with `--gate`.
     #[serde(default)]
     assumed: Vec<String>,
@@ -233,7 +233,7 @@ impl Overall {
 
     /// Returns true where a limit, `--stop-over` among them, or a claim failed: else it was the
     /// watchdog, a task, or what else ends a run. In results of before, whose reasons have no
-    /// subject, a claim that holds if late cycles come alone counts as one that holds.
+    /// subject, a claim that holds if late releases come alone counts as one that holds.
     pub fn fails_by_criteria(&self) -> bool {
         let fails = |limit: &JudgedLimit| !limit.judgement.ok && !limit.judgement.open;
         let is_criterion =
@@ -313,7 +313,7 @@ impl Overall {
     }
 
     /// Adds a claim judged on a run. One that is false fails, with `strict` also one that holds
-    /// only if late cycles come alone; one for which too little was seen is left open.
+    /// only if late releases come alone; one for which too little was seen is left open.
     pub fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
         let claim = JudgedClaim { run, judged };
         let about = About::Claim { at: self.claims.len() };
@@ -326,7 +326,7 @@ impl Overall {
         self.claims.push(claim);
     }
 
-    /// What holds only if late cycles come alone, each behind its words.
+    /// What holds only if late releases come alone, each behind its words.
     pub fn assumptions(&self) -> impl Iterator<Item = String> {
         self.assumed.iter().map(|sentence| format!("if alone {sentence}"))
     }

@@ -72,7 +72,7 @@ pub struct HeldDeadline {
     pub deadline_ns: i64,
     /// The share of releases that may be later.
     pub miss: f64,
-    /// Shown, shown if late cycles come alone, refuted, open, or not measured: without a release.
+    /// Shown, shown if late releases come alone, refuted, open, or not measured: without a release.
     pub stands: Stands,
     /// Releases that were later, at most.
     pub later: u64,
@@ -309,7 +309,8 @@ pub fn cheapest_that_holds(rows: &[StrategyRow]) -> WaitAdvice {
             [only] => format!("not known of {}, which costs less", only.label()),
             cheaper => format!("not known of {}, which cost less", names(cheaper)),
         };
-        let alone = if held.stands == Stands::IfAlone { " if late cycles come alone" } else { "" };
+        let alone =
+            if held.stands == Stands::IfAlone { " if late releases come alone" } else { "" };
         return WaitAdvice::Use(format!(
             "{}: it holds {deadline}{alone} ({} of {} were later), for {} of the CPU; {cheaper}",
             option(row),

@@ -221,7 +221,7 @@ pub(crate) fn heading(question: &Question<'_>) -> String {
         Deadline::Ns(ns) => format!("by {}", format::period(ns.unsigned_abs())),
     };
     let purpose = question.purpose.unwrap_or("A loop");
-    format!("{purpose} that may be late {by} once in {} cycles (95 %)", format::rate(1.0 / p))
+    format!("{purpose} that may be late {by} once in {} releases (95 %)", format::rate(1.0 / p))
 }
 
 fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
@@ -246,7 +246,7 @@ fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
     let (answer, lead, rest, command) = match rung.stands {
         Stands::Shown => (Answer::Yes, "yes".to_owned(), format!(": {counts}"), None),
         Stands::IfAlone => {
-            let lead = "yes if late cycles come alone".to_owned();
+            let lead = "yes if late releases come alone".to_owned();
             (Answer::Yes, lead, format!(": {counts}"), None)
         }
         Stands::Refuted => {

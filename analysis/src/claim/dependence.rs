@@ -726,7 +726,7 @@ pub(crate) struct L1Bound {
     pub p: f64,
     /// The extremal index that it is adjusted by, in (0, 1].
     pub theta: f64,
-    /// True where it holds only if late cycles come alone.
+    /// True where it holds only if late releases come alone.
     pub alone: bool,
 }
 
@@ -1009,7 +1009,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_a_cluster_and_loners_are_not() {
-        // Bursts of ten late cycles at irregular distances: θ = 1/10. One every 50: no dependence.
+        // Bursts of ten late releases, at irregular distances: θ = 1/10. One every 50: none.
         let mut state = 1u64;
         let clustered = (0..5_000).flat_map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

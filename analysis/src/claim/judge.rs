@@ -1,4 +1,4 @@
-//! Judges a requested claim by a run: yes, yes if late cycles come alone, no, or undecided.
+//! Judges a requested claim by a run: yes, yes if late releases come alone, no, or undecided.
 //!
 //! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
 //! with its reason. Counts nothing itself; never uses the middle of a range.
@@ -37,7 +37,7 @@ impl StoppingRule {
 pub enum Holds {
     /// It is shown.
     Yes,
-    /// It is shown if late cycles come alone: too few were seen to show how they come.
+    /// It is shown if late releases come alone: too few were seen to show how they come.
     IfAlone,
     /// It is shown to be false.
     No,
@@ -50,7 +50,7 @@ pub enum Holds {
 pub struct Judged {
     /// The claim: "p(lateness>50us)<1e-6".
     pub statement: String,
-    /// "yes" when the upper bound lies below the claimed probability, whether late cycles come
+    /// "yes" when the upper bound lies below the claimed probability, whether late releases come
     /// alone or together; "if-alone" when it does only if they come no more together than was seen,
     /// and too few separate clusters of them were seen to show that; "no" when the lower bound lies
     /// above the claimed probability; "undecided" otherwise.
@@ -71,8 +71,8 @@ pub struct Judged {
     /// And at most: more than `exceedances` where only buckets are known, or cycles went
     /// unrecorded.
     pub exceedances_at_most: Option<u64>,
-    /// Separate clusters of exceedances; 25 of them show how late cycles come together. Null where
-    /// their order is unknown.
+    /// Separate clusters of exceedances; 25 of them show how late releases come together. Null
+    /// where their order is unknown.
     #[serde(default)]
     pub clusters: Option<f64>,
     /// Extremal index that the upper bound is adjusted by, in (0, 1]; 1: independent cycles.
@@ -176,7 +176,7 @@ fn by_counts(
     }
 }
 
-/// The cycles that show a claim without the assumption that late cycles come alone, if they go on
+/// The cycles that show a claim without the assumption that late releases come alone, if they go on
 /// as seen: as many as have clusters enough, or a bound narrow enough.
 fn decides(ask: &Ask, counted: &EventCount) -> Option<u64> {
     if let Some(theta) = counted.theta_shown() {
@@ -279,7 +279,7 @@ fn reason(
 /// The assumption of a bound whose clusters are not shown.
 fn if_alone(ask: &Ask, theta: f64) -> String {
     let things = match ask.event() {
-        ClaimEvent::Lateness { .. } => "late cycles",
+        ClaimEvent::Lateness { .. } => "late releases",
         ClaimEvent::Interval { .. } => "such intervals",
         ClaimEvent::Missed => "missed releases",
     };
@@ -334,7 +334,7 @@ fn seen(ask: &Ask, counted: &EventCount) -> String {
         (least, most) => format!("{} to {}", grouped(least), grouped(most)),
     };
     let (things, did) = match ask.event() {
-        ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
+        ClaimEvent::Lateness { .. } => ("releases", "exceeded it"),
         ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
         ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
     };
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!((none.holds, none.n_needed), (Holds::IfAlone, Some(34_917)));
         assert_eq!(
             none.reason,
-            "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3\u{a0}000 cycles \
+            "at most 1.0e-3, 95 % sure if late releases come alone: none of 3\u{a0}000 releases \
              exceeded it; a run without any cannot show whether they do; it takes at least \
              34\u{a0}917 cycles to show that"
         );
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
         assert_eq!(
             yes.reason,
-            "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 cycles exceeded it; 25 separate \
+            "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 releases exceeded it; 25 separate \
              clusters, spread evenly over the run"
         );
         let alone = planned(claim, 24, 60_000);
@@ -514,7 +514,7 @@ mod tests {
                 (Holds::IfAlone, even.p_upper),
                 "{judged:?}"
             );
-            assert!(judged.reason.contains("if late cycles come alone"), "{}", judged.reason);
+            assert!(judged.reason.contains("if late releases come alone"), "{}", judged.reason);
             assert!(judged.reason.contains(why), "{}", judged.reason);
         }
         assert_eq!(wide.holds, Holds::Yes, "{}", wide.reason);

@@ -77,7 +77,7 @@ pub(crate) struct CampaignArgs {
         value_parser = ask
     )]
     claims: Vec<Ask>,
-    /// Fail (exit 1) also where a claim holds only if late cycles come alone
+    /// Fail (exit 1) also where a claim holds only if late releases come alone
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -134,7 +134,7 @@ pub(crate) struct CampaignConfig {
     pub(crate) limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
     pub(crate) claims: Vec<Ask>,
-    /// True where a claim fails that holds only if late cycles come alone.
+    /// True where a claim fails that holds only if late releases come alone.
     pub(crate) strict: bool,
     /// The question that it answers beside them.
     pub(crate) question: Option<QuestionSpec>,

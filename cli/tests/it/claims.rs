@@ -67,7 +67,7 @@ fn recorded_cycles_are_counted_exactly_and_answer_yes_no_or_open() {
     assert_eq!(claim["statement"], "p(lateness>50us)<1e-2");
     assert_eq!((&claim["run"], &claim["holds"]), (&"idle".into(), &"if-alone".into()));
     let reason = claim["reason"].as_str().expect("a reason");
-    assert!(reason.contains("if late cycles come alone: 7 of 10 000"), "{reason}");
+    assert!(reason.contains("if late releases come alone: 7 of 10 000"), "{reason}");
     let strict = ["analyse", file, "--strict", "--claim", "p(lateness>50us)<1e-2"];
     assert_eq!(run(strict).status.code(), Some(1));
     // A line has no room for the assumption, nor a gate for another word than yes.
@@ -120,7 +120,7 @@ fn a_recording_that_ended_early_is_held_to_a_bound_for_any_time() {
     // 3.2e-4 is above 3.0/n, and below 3.8/n.
     let wanted = ["p(lateness>50us)<3.2e-4"];
     record(&path, &[], false);
-    assert_eq!(claims(file, &wanted).0, Some(0), "if late cycles come alone");
+    assert_eq!(claims(file, &wanted).0, Some(0), "if late releases come alone");
     record(&path, &[], true);
     let (code, verdict) = claims(file, &wanted);
     assert_eq!((code, &verdict["claims"][0]["holds"]), (Some(3), &"undecided".into()));

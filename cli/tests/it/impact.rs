@@ -457,9 +457,9 @@ fn what_a_histogram_ends_before_lies_between_its_end_and_the_largest() {
     };
     assert_eq!(claimed("p(lateness>1ms)<1e-3").0, Some(0));
     let (code, text) = claimed("p(lateness>110us)<1e-4");
-    assert!(code == Some(3) && text.contains(": 0 to 10 of 20 000 cycles"), "{text}");
+    assert!(code == Some(3) && text.contains(": 0 to 10 of 20 000 releases"), "{text}");
     let (code, text) = claimed("p(lateness>99us)<1e-4");
-    assert!(code == Some(3) && text.contains(": 10 of 20 000 cycles"), "{text}");
+    assert!(code == Some(3) && text.contains(": 10 of 20 000 releases"), "{text}");
     // None was 1 ms late: ten were taken for later than anything.
     let drops = |losses: &str| {
         let out = run(["impact", "tsn", "--delta", "1ms", "--losses", losses, "--from", result]);
@@ -469,5 +469,5 @@ fn what_a_histogram_ends_before_lies_between_its_end_and_the_largest() {
     assert!(code == Some(3) && !text.contains("10 of"), "{text}");
     let (code, text) = drops("6e-4");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(code == Some(0) && text.contains("if late cycles come alone"), "{text}");
+    assert!(code == Some(0) && text.contains("if late releases come alone"), "{text}");
 }

@@ -144,7 +144,7 @@ fn criteria(report: &Report) -> Vec<Block> {
     let claims = verdict.claims.iter();
     let alone = match claims.filter(|claim| claim.judged.holds == Holds::IfAlone).count() {
         0 => String::new(),
-        some => format!(" {some} of them only if late cycles come alone."),
+        some => format!(" {some} of them only if late releases come alone."),
     };
     vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
 }
